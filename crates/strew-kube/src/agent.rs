@@ -6,19 +6,20 @@ use http::header::USER_AGENT;
 use http::{HeaderValue, Method, Request, Uri};
 use tower::{Layer, Service};
 
-/// What the query names the manager of fields by.
+/// The query parameter of the field manager.
 const FIELD_MANAGER: &str = "fieldManager";
 
 /// A client layer that adds user agent and field manager.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     user_agent: HeaderValue,
-    /// The name of the part: letters, digits and hyphens.
+    /// The name of the process: letters, digits and hyphens.
     manager: &'static str,
 }
 
 impl Agent {
-    /// Of a part of strew, such as `strew-scheduler`. Source: client-go `rest/config.go`, `DefaultKubernetesUserAgent`.
+    /// For a process of strew, such as `strew-scheduler`. Source: client-go `rest/config.go`,
+    /// `DefaultKubernetesUserAgent`.
     pub(crate) fn of(part: &'static str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let os = match std::env::consts::OS {
@@ -47,7 +48,7 @@ impl Agent {
     }
 }
 
-/// The same URL with a manager of fields; `None`: it has one, or is not a URL with it.
+/// The URL with a field manager added; `None` if it has one, or cannot be parsed with it.
 fn managed(uri: &Uri, manager: &str) -> Option<Uri> {
     let query = uri.query().unwrap_or_default();
     let has_one = |pair: &str| pair.split('=').next() == Some(FIELD_MANAGER);
@@ -73,7 +74,7 @@ impl<S> Layer<S> for Agent {
     }
 }
 
-/// A client service whose requests carry them.
+/// A client service that adds user agent and field manager to requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Signed<S> {
     service: S,

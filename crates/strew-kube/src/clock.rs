@@ -8,14 +8,14 @@ use strew_model::time::{Instant, Span};
 /// Two clocks: a monotonic one that continues while the machine is suspended, and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// What the growing one is ahead of the time since boot, or of its own beginning.
+    /// The difference between [`Clock::now`] and its monotonic source, in nanoseconds.
     offset: u64,
-    /// When it began, by the clock of tokio's timers; `None`: it reads the time since boot.
+    /// The start, by the clock of tokio's timers; `None`: the source is the time since boot.
     began: Option<tokio::time::Instant>,
 }
 
 impl Clock {
-    /// A clock whose moments begin with the wall's time of now.
+    /// A clock that starts at the wall clock's present time.
     pub fn new() -> Self {
         Self {
             offset: wall_nanos().saturating_sub(since_boot()),
@@ -23,8 +23,8 @@ impl Clock {
         }
     }
 
-    /// A clock that keeps step with tokio's timers, so that a test in which those are paused waits for nothing. In a
-    /// process they stand still while the machine is suspended.
+    /// A clock that follows tokio's timers: a test that pauses them never waits. In a real process these timers stop
+    /// while the machine is suspended.
     pub fn of_timers() -> Self {
         Self {
             offset: wall_nanos(),
@@ -32,8 +32,7 @@ impl Clock {
         }
     }
 
-    /// The moment by which everything is decided and waited for. It only grows: corrections of the wall's clock do not
-    /// move it.
+    /// The time for decisions and waits. It only grows: corrections of the wall clock do not change it.
     pub fn now(&self) -> Instant {
         let since = match self.began {
             None => since_boot(),
@@ -42,12 +41,12 @@ impl Clock {
         Instant(since.saturating_add(self.offset))
     }
 
-    /// The wall's time, for what people read.
+    /// The wall clock's time, for texts.
     pub fn wall(&self) -> Instant {
         Instant(wall_nanos())
     }
 
-    /// How long it is until a moment; nothing if it is past.
+    /// How long until a moment; zero if it is past.
     pub fn until(&self, moment: Instant) -> Duration {
         duration(moment.since(self.now()))
     }
@@ -59,17 +58,17 @@ impl Default for Clock {
     }
 }
 
-/// Nanoseconds that only grow, for measuring.
+/// Monotonic nanoseconds, for measuring.
 pub fn stopwatch() -> u64 {
     nanos(clock_gettime(ClockId::Monotonic))
 }
 
-/// Nanoseconds of CPU time that this thread has had.
+/// The CPU time of this thread, in nanoseconds.
 pub fn thread_cpu() -> u64 {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// A span as the standard library has it.
+/// The span as the standard library's type.
 pub fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.0)
 }

@@ -11,34 +11,33 @@ use thiserror::Error;
 use crate::agent::Agent;
 use crate::metrics::Requests;
 
-/// The oldest minor version of Kubernetes 1 that is accepted: pods' scheduling gates, and matchLabelKeys as strew reads
-/// them, are stable since.
+/// The oldest accepted minor version of Kubernetes 1: since then scheduling gates and matchLabelKeys, as strew reads
+/// them, are stable.
 pub const OLDEST_MINOR: u32 = 30;
 
 /// The minor version whose decisions and types strew knows.
 pub const KNOWN_MINOR: u32 = 36;
 
-/// How long a connection may take to be made.
+/// The time limit for opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// The API server's address as given.
+/// How to reach the API server, as the user gave it.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// A kubeconfig file. Without one: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod that this runs
-    /// in.
+    /// A kubeconfig file. `None`: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
-    /// A context in it other than the current one.
+    /// The context to use, other than the current one.
     pub context: Option<String>,
     /// The URL of the API server, in place of the kubeconfig's.
     pub master: Option<String>,
 }
 
-/// An API server that answers.
+/// A connection to an API server that has answered.
 #[derive(Clone)]
 pub struct Connection {
-    /// Sends nothing again by itself: [`strew_api::retry`] says what is sent again.
+    /// The client. It never retries by itself: [`strew_api::retry`] decides about retries.
     pub client: Client,
-    /// What the client has asked, counted.
+    /// Counts the client's requests.
     pub requests: Requests,
     /// Its URL.
     pub server: String,
@@ -46,7 +45,7 @@ pub struct Connection {
     pub version: String,
     /// The namespace of the context.
     pub namespace: String,
-    /// What is to be said of the version, if it is none that is known.
+    /// A warning if strew does not know the version.
     pub warning: Option<String>,
 }
 
@@ -56,9 +55,9 @@ pub enum ConnectError {
     /// A kubeconfig file cannot be used.
     #[error("kubeconfig {path}: {text}")]
     Kubeconfig {
-        /// Which file.
+        /// Its path.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         text: String,
     },
     /// Neither a kubeconfig nor a service account names an API server.
@@ -67,45 +66,45 @@ pub enum ConnectError {
     /// The value of `--master` is not a URL.
     #[error("--master {0:?} is not a URL such as https://10.0.0.1:6443")]
     Master(String),
-    /// The client cannot be made: certificates, keys, a plugin for credentials.
+    /// The client cannot be made, because of certificates, keys, or a credential plugin.
     #[error("cannot set up a client for the API server {server}: {text}")]
     Client {
-        /// Which API server.
+        /// The API server's URL.
         server: String,
-        /// Why.
+        /// The error.
         text: String,
     },
-    /// It does not answer.
+    /// The API server does not answer.
     #[error("the API server {server} does not answer: {text}")]
     Unreachable {
-        /// Which API server.
+        /// The API server's URL.
         server: String,
-        /// Why.
+        /// The error.
         text: String,
     },
     /// The API server does not know the user (401).
     #[error("the API server {server} does not accept the credentials ({text})")]
     Unauthorized {
-        /// Which API server.
+        /// The API server's URL.
         server: String,
-        /// What it said.
+        /// Its answer.
         text: String,
     },
-    /// It is too old.
+    /// The API server is too old.
     #[error("the API server {server} is Kubernetes {version}; 1.{OLDEST_MINOR} or later is needed")]
     TooOld {
-        /// Which API server.
+        /// The API server's URL.
         server: String,
         /// Its version.
         version: String,
     },
 }
 
-/// Asks the API server for its version. Every request of the client names `part`, a part of strew such as
-/// `strew-scheduler`, as its user agent, and each write as the manager of fields.
+/// Asks the API server for its version. Every request of the client has `part`, a process of strew such as
+/// `strew-scheduler`, as its user agent, and every write has it as the field manager.
 ///
 /// # Errors
-/// It is nowhere, or does not answer, or is none that strew can work with.
+/// No API server is configured, it does not answer, or strew cannot work with it.
 pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, ConnectError> {
     let config = configuration(access).await?;
     let server = config.cluster_url.to_string();
@@ -171,9 +170,9 @@ async fn configuration(access: &Access) -> Result<Config, ConnectError> {
         config.cluster_url = uri.ok_or_else(|| ConnectError::Master(master.clone()))?;
     }
     config.connect_timeout = Some(CONNECT_WITHIN);
-    // What is sent again, and when, is decided by strew-api for all worlds alike.
+    // strew-api decides about retries, for simulations and real clusters alike.
     config.default_retry = false;
-    // Compressing costs the API server more than the network saves.
+    // Compression costs the API server more CPU than the network saves.
     config.disable_compression = true;
     Ok(config)
 }
@@ -211,7 +210,7 @@ fn minor_of(major: &str, minor: &str) -> Option<u32> {
     digits.parse().ok().filter(|_| major == "1")
 }
 
-/// An error with all its causes, each once.
+/// An error with its causes, without repeated texts.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,5 +1,5 @@
-//! Whether a cluster's CustomResourceDefinitions are strew's own. Definitions of other projects are used and never
-//! replaced.
+//! Finds out whether a cluster's CustomResourceDefinitions are strew's own. strew uses definitions of other projects
+//! and never replaces them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -7,10 +7,10 @@ use kube::{Api, Client};
 use serde_json::Value;
 use strew_api::definition::is_own;
 
-/// The owner of a definition.
+/// The project that installed a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    /// There is none.
+    /// The definition does not exist.
     Nobody,
     /// `strew install`.
     Strew,
@@ -18,10 +18,10 @@ pub enum Maker {
     Others,
 }
 
-/// The owner of the definition of this name.
+/// The project that installed the definition of this name.
 ///
 /// # Errors
-/// The API server cannot be asked, or does not tell.
+/// The API server does not answer.
 pub async fn maker(client: &Client, name: &str) -> Result<Maker, kube::Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let found = api.get_metadata_opt(name).await?;
@@ -32,11 +32,11 @@ pub async fn maker(client: &Client, name: &str) -> Result<Maker, kube::Error> {
     })
 }
 
-/// How many objects of a definition there are, in all namespaces. They are counted in the version in which they are
-/// stored, which needs no conversion webhook.
+/// The number of objects of a definition, in all namespaces. They are counted in the stored version, which needs no
+/// conversion webhook.
 ///
 /// # Errors
-/// The API server cannot be asked.
+/// The API server does not answer.
 pub async fn n_objects(client: &Client, definition: &Value) -> Result<usize, kube::Error> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -53,7 +53,7 @@ pub async fn n_objects(client: &Client, definition: &Value) -> Result<usize, kub
         plural: text(&spec["names"]["plural"]),
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    // One object and the number of the rest.
+    // The list of one object has the number of the remaining ones.
     let page = api.list_metadata(&ListParams::default().limit(1)).await?;
     let rest = page.metadata.remaining_item_count.unwrap_or_default();
     Ok(page.items.len() + usize::try_from(rest).unwrap_or_default())

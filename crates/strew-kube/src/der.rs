@@ -11,7 +11,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// What is left of some DER.
+/// The unread rest of some DER.
 pub(crate) struct Der<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Der<'a> {
@@ -45,16 +45,16 @@ impl<'a> Der<'a> {
     }
 }
 
-/// The parts of a certificate that are looked at.
+/// The fields of a certificate that strew reads.
 pub(crate) struct Fields<'a> {
-    /// When it is good: two times.
+    /// The validity: two times.
     pub(crate) validity: &'a [u8],
-    /// Whose it is: sets of names.
+    /// The subject: sets of names.
     pub(crate) subject: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Of a certificate; `None` if it is none.
+    /// The fields of a certificate in DER; `None` if it is invalid.
     pub(crate) fn of(certificate: &'a [u8]) -> Option<Self> {
         let mut certificate = Der(Der(certificate).take(SEQUENCE)?);
         let mut body = Der(certificate.take(SEQUENCE)?);
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// From when until when it is good; times before 1970 are 1970.
+    /// The validity; times before 1970 count as 1970.
     pub(crate) fn dates(&self) -> Option<[Instant; 2]> {
         let mut both = Der(self.validity);
         let (from, until) = (both.any()?, both.any()?);
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A time with its tag. Years of two digits are those from 1950 to 2049; both kinds end in `Z`, to the second.
+/// A time with its tag. Years of two digits mean 1950 to 2049; both forms end in `Z` and have whole seconds.
 fn time((tag, text): (u8, &[u8])) -> Option<Instant> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     if !text.bytes().all(|b| b.is_ascii_digit()) {
@@ -101,12 +101,12 @@ fn time((tag, text): (u8, &[u8])) -> Option<Instant> {
         return None;
     }
     let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    // Where nanoseconds since 1970 have no room any more, it is for ever.
+    // Times beyond the range of nanoseconds since 1970 become the latest time.
     let seconds = u64::try_from(seconds.max(0)).unwrap_or(0);
     Some(Instant(seconds.saturating_mul(1_000_000_000)))
 }
 
-/// Days of the Gregorian calendar, years beginning in March so that the odd day is the last.
+/// Days of the Gregorian calendar; years begin in March, so that the leap day is the last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month < 3 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -142,7 +142,7 @@ mod tests {
             let found = time((tag, text.as_bytes()));
             assert_eq!(found, expected.map(Instant::from_secs), "{text}");
         }
-        // Past the end of our own times.
+        // Past the end of strew's own times.
         let for_ever = time((GENERALIZED_TIME, b"99991231235959Z"));
         assert_eq!(for_ever, Some(Instant(u64::MAX)));
     }
@@ -151,7 +151,7 @@ mod tests {
     fn a_certificate_is_good_when_its_maker_says_so() {
         let mut params = CertificateParams::new(["a.example".to_owned()]).unwrap();
         let start = rcgen::date_time_ymd(1970, 1, 1);
-        // A day in each year, on both sides of 2050.
+        // A day in each year, before and after 2050.
         for year in 0..100 {
             let [from, until] = [year * 31_556_952, (year + 1) * 31_556_952];
             params.not_before = start + Duration::from_secs(from);

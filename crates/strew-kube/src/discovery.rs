@@ -1,7 +1,7 @@
-//! Which kinds the API server serves, polled because CustomResourceDefinitions come and go.
+//! Which kinds the API server serves, polled because CustomResourceDefinitions are added and removed.
 //!
-//! Two requests fetch everything (aggregated discovery, Kubernetes 1.30); while nothing changes the answer is 304.
-//! Every authenticated user may ask. Source: KEP-3352.
+//! Two requests fetch everything (aggregated discovery, Kubernetes 1.30); without a change the answer is 304. Every
+//! authenticated user may send them. Source: KEP-3352.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ const FORM: HeaderValue = HeaderValue::from_static(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 );
 
-/// What is read of an answer: thousands of kinds are not near.
+/// The longest answer that is read, in bytes: thousands of kinds take far less.
 const ANSWER_MAX: usize = 64 << 20;
 
 /// Paths of the group lists: the core group, and all others.
 const PATHS: [&str; 2] = ["/api", "/apis"];
 
-/// Definitions are looked for again after so long.
+/// How often new definitions are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Pause before the next poll after a failure.
@@ -78,7 +78,7 @@ pub struct DiscoveryError {
     text: String,
 }
 
-/// Asks, and remembers.
+/// Polls the API server, and keeps the last answers.
 pub struct Discovery {
     client: Client,
     parts: [Part; 2],
@@ -92,7 +92,7 @@ struct Part {
 }
 
 impl Discovery {
-    /// Nothing was asked yet.
+    /// Nothing is known before the first [`ask`](Self::ask).
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -100,10 +100,10 @@ impl Discovery {
         }
     }
 
-    /// Asks again; whether anything is new.
+    /// Asks the API server. Returns true if something changed.
     ///
     /// # Errors
-    /// There was no answer, or none that can be read. What was known stays known.
+    /// The API server did not answer, or the answer is invalid. What was known before stays known.
     pub async fn ask(&mut self) -> Result<bool, DiscoveryError> {
         let mut is_new = false;
         for (place, path) in PATHS.into_iter().enumerate() {
@@ -113,7 +113,7 @@ impl Discovery {
         Ok(is_new)
     }
 
-    /// All kinds that there are.
+    /// All served kinds.
     pub fn served(&self) -> Served {
         let parts = self.parts.iter();
         parts.flat_map(|part| part.kinds.iter().cloned()).collect()
@@ -152,7 +152,7 @@ impl Part {
     }
 }
 
-/// Looks which kinds there are, again and again; what is new comes by the channel.
+/// Polls in a task; every change arrives in the channel.
 pub fn look(client: Client) -> mpsc::Receiver<Served> {
     let (to, served) = mpsc::channel(1);
     kept(move || look_again(Discovery::new(client.clone()), to.clone()));

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use rustls::crypto::aws_lc_rs;
 
-/// The name of this host; in a pod, that of the pod.
+/// The name of this host; in a pod, the pod's name.
 pub fn hostname() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
@@ -15,7 +15,7 @@ pub fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let provider = aws_lc_rs::default_provider();
     if provider.secure_random.fill(&mut bytes).is_err() {
-        // Without a source of randomness the moment and the process tell two replicas apart.
+        // Without a source of randomness, the time and the process id distinguish two replicas.
         let nanos = crate::clock::Clock::new().now().0;
         bytes[..8].copy_from_slice(&nanos.to_be_bytes());
         bytes[8..12].copy_from_slice(&std::process::id().to_be_bytes());
@@ -23,7 +23,7 @@ pub fn random() -> [u8; 16] {
     bytes
 }
 
-/// A name in an election: another one after each restart. Source: spec/scheduler §5.5, `<hostname>_<uuid>`.
+/// A name in an election, new after each restart. Source: spec/scheduler §5.5, `<hostname>_<uuid>`.
 pub fn of_replica(hostname: &str, random: [u8; 16]) -> String {
     let mut name = format!("{hostname}_");
     for (i, byte) in random.iter().enumerate() {
@@ -35,7 +35,7 @@ pub fn of_replica(hostname: &str, random: [u8; 16]) -> String {
     name
 }
 
-/// A UUID of these bytes. Source: RFC 9562 §5.4 (version 4).
+/// The UUID of these bytes. Source: RFC 9562 §5.4 (version 4).
 pub fn uuid(mut random: [u8; 16]) -> String {
     random[6] = random[6] & 0x0f | 0x40;
     random[8] = random[8] & 0x3f | 0x80;

@@ -1,4 +1,4 @@
-//! Leader election: the election of [`strew_api::lease`] with requests and a clock.
+//! Leader election: [`strew_api::lease`] with requests and a clock.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Leads {
 }
 
 impl Leads {
-    /// Of the only replica: it always may.
+    /// For a single replica, which may always act.
     pub fn always(clock: Clock) -> Self {
         Self {
             until: Arc::new(AtomicU64::new(u64::MAX)),
@@ -33,20 +33,20 @@ impl Leads {
         }
     }
 
-    /// Until when this replica may act, by what is known at this moment.
+    /// Until when this replica may act, as known now.
     pub fn until(&self) -> Instant {
         Instant(self.until.load(Ordering::Acquire))
     }
 
-    /// Whether this replica may act at this moment.
+    /// True if this replica may act now.
     pub fn now(&self) -> bool {
         self.clock.now() < self.until()
     }
 }
 
-/// This replica's part in the election.
+/// A candidate in the election, or the only replica.
 pub struct Leading {
-    /// `None`: it is the only one.
+    /// `None`: this is the only replica.
     election: Option<Election>,
     leads: Leads,
     client: Client,
@@ -63,20 +63,20 @@ pub struct Leading {
     wrong: Option<Arc<str>>,
 }
 
-/// What has changed.
+/// A change of leadership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// This replica acts from now on.
+    /// This replica leads from now on.
     Begins,
-    /// It no longer acts; `Some`: the new leader.
+    /// This replica no longer leads; `Some`: the new leader.
     Ends(Option<String>),
 }
 
-/// An answer is waited for by the election itself; here only what would wait for ever ends.
+/// The election has its own, shorter waits; this limit only ends requests that would never end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 impl Leading {
-    /// A candidate, or the only replica.
+    /// A candidate if there are settings, else the only replica.
     pub fn new(settings: Option<Settings>, client: Client, clock: Clock, seed: u64) -> Self {
         let (to_answers, answers) = mpsc::channel(4);
         let now = clock.now();
@@ -105,34 +105,34 @@ impl Leading {
         }
     }
 
-    /// For senders of requests.
+    /// The right to act, for senders of requests.
     pub fn leads(&self) -> &Leads {
         &self.leads
     }
 
-    /// When to call [`turn`](Self::turn), if no answer comes before.
+    /// When to call [`turn`](Self::turn), if no answer arrives before.
     pub fn next_wake(&self) -> Option<Instant> {
         self.election.as_ref()?.next_wake()
     }
 
-    /// How long that is from now.
+    /// How long until [`next_wake`](Self::next_wake).
     pub(crate) fn wake(&self) -> Duration {
         const AT_MOST: Duration = Duration::from_secs(60);
         let until = |at| self.clock.until(at).min(AT_MOST);
         self.next_wake().map_or(AT_MOST, until)
     }
 
-    /// Waits for an answer and takes it in.
+    /// Waits for an answer and handles it.
     pub async fn answered(&mut self) {
-        // Never closed: this end holds a sender.
+        // The channel never closes: `self` holds a sender.
         if let Some((ticket, answer)) = self.answers.recv().await {
             self.note(&answer);
             self.handle(Input::Answered(ticket, answer));
         }
     }
 
-    /// What is wrong is said once, until it is something else or nothing. That somebody else was quicker (409), or has
-    /// made the lease first, or that there is none yet (404), is not wrong.
+    /// Logs an error once, until it changes or ends. Three answers are no errors: another replica wrote first (409),
+    /// another replica created the lease first (409), or the lease does not exist yet (404).
     fn note(&mut self, answer: &Answer) {
         let is_fine = answer.object().is_some() || matches!(answer.code(), Some(404 | 409));
         let wrong = (!is_fine).then(|| answer.words());
@@ -144,7 +144,7 @@ impl Leading {
         self.wrong = wrong;
     }
 
-    /// Warns of the lease.
+    /// Logs a warning about the lease.
     pub(crate) fn warn(&self, action: &str, error: &(dyn Display + Sync), next: &str) {
         let (namespace, name) = &self.lease;
         let lease = Warning {
@@ -159,7 +159,7 @@ impl Leading {
         lease.log();
     }
 
-    /// Lets time pass; what has changed since the last call.
+    /// Advances the election to now. Returns what has changed since the last call.
     pub fn turn(&mut self) -> Option<Turn> {
         self.handle(Input::Tick);
         let leads = self.leads.now();
@@ -173,7 +173,7 @@ impl Leading {
         })
     }
 
-    /// When the lease that this replica leads by was renewed; `None`: it does not lead, or without a lease.
+    /// When this replica renewed the lease that it leads by; `None` if it does not lead, or there is no lease.
     pub fn renewed(&self) -> Option<Instant> {
         let until = self.election.as_ref()?.leads_until()?;
         Some(until - self.deadline)
@@ -185,7 +185,7 @@ impl Leading {
         Some(holder.to_owned())
     }
 
-    /// Gives the lease back, so that another replica need not wait for its end.
+    /// Releases the lease, so that another replica need not wait until it expires.
     pub async fn give_back(mut self, within: Duration) {
         self.handle(Input::Shutdown);
         let clock = self.clock;
@@ -212,7 +212,7 @@ impl Leading {
             tokio::spawn(async move {
                 let sent = caught(send::once(&client, &request, ANSWER_WITHIN)).await;
                 let answer = sent.unwrap_or_else(|text| Answer::Lost(text.into()));
-                // The receiver is gone: the process ends.
+                // The receiver is dropped: the process ends.
                 let _ = to_answers.send((ticket, answer)).await;
             });
         }

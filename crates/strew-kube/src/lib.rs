@@ -1,4 +1,4 @@
-//! A real Kubernetes API server as strew's world: watches in, requests out.
+//! Connects strew's machines to a real Kubernetes API server: watches in, requests out.
 //!
 //! This crate decides nothing and keeps no second copy of the cluster.
 //!

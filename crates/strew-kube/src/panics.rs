@@ -1,7 +1,7 @@
-//! Panics of tasks: each is logged and counted, and whatever waits for the task goes on.
+//! Panics of tasks: each is logged and counted, and the process goes on without the task's result, or ends.
 //!
-//! The async runtime catches a task's panic, so without this module no log and no page would show it. [`install`]
-//! reports panics of all threads and tasks; `caught`, `kept` and `vital` define what happens to the task's work.
+//! The async runtime catches a task's panic, so without this module neither logs nor pages would show it. [`install`]
+//! reports panics of all threads and tasks; `caught`, `kept` and `vital` define what follows for the task.
 
 use std::any::Any;
 use std::future::Future;
@@ -20,7 +20,7 @@ use crate::watch::Waits;
 /// Panics since the start of the process.
 static N_PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// From now on every panic of the process is counted and logged; without a log, the previous hook prints it.
+/// From now on every panic is counted and logged; if there is no log, the previous hook prints it.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -52,7 +52,7 @@ pub fn families() -> Vec<Family> {
     vec![Family::of(&catalogue::PANICS, Value::Count(n))]
 }
 
-/// What the panic of a task says.
+/// The message of a panic.
 fn words(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -62,14 +62,14 @@ fn words(payload: &(dyn Any + Send)) -> &str {
 /// Waits for a future.
 ///
 /// # Errors
-/// It panicked; what it said.
+/// The message, if the future panics.
 pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    // What the future has is dropped with it, and what it shares are channels and counters.
+    // The future's state is dropped with it; it shares only channels and counters.
     let ended = AssertUnwindSafe(future).catch_unwind().await;
     ended.map_err(|payload| format!("the task panicked: {}", words(&*payload)))
 }
 
-/// A task that is begun again after a panic, each time after a longer wait; it ends when it returns.
+/// A task that is restarted after a panic, with growing waits; it ends when its future returns.
 pub(crate) fn kept<F>(mut begin: impl FnMut() -> F + Send + 'static) -> JoinHandle<()>
 where
     F: Future<Output = ()> + Send + 'static,
@@ -82,7 +82,7 @@ where
     })
 }
 
-/// A task that the process needs: its panic ends the process, so that it is restarted.
+/// A task that the process needs: if it panics, the process ends and is restarted.
 pub(crate) fn vital(
     end: CancellationToken,
     future: impl Future<Output = ()> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The rights of a process at the API server, checked once at the start so that all missing ones are named together.
+//! The rights of a process at the API server, checked together at the start so that one error lists all that are
+//! missing.
 
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
@@ -8,20 +9,20 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// Something that a process must be allowed.
+/// A right that a process needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permission {
     /// The API group; empty for the core.
     pub group: &'static str,
-    /// The plural name, with `/subresource` where it is one.
+    /// The plural name, with `/subresource` for a subresource.
     pub resource: &'static str,
     /// The verbs.
     pub verbs: &'static [&'static str],
-    /// What the process does with it, for docs/rights.md.
+    /// What the process uses it for, in docs/rights.md.
     pub purpose: &'static str,
 }
 
-/// A right, as the tables of processes list it.
+/// A right, for the tables of processes.
 pub(crate) const fn permission(
     group: &'static str,
     resource: &'static str,
@@ -36,27 +37,27 @@ pub(crate) const fn permission(
     }
 }
 
-/// Something that a process must be allowed with the objects of these names, and with no others.
+/// A right on the objects of these names, and on no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedPermission<'a> {
-    /// What. `list` and `watch` are of one object then, by a field selector of its name.
+    /// The right. Its `list` and `watch` use a field selector with the name.
     pub permission: Permission,
     /// The names.
     pub names: &'a [&'a str],
 }
 
-/// What is allowed cannot be asked.
+/// The API server did not answer a question about rights.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot check permissions at the API server: {0}")]
 pub struct AskError(#[from] kube::Error);
 
-/// So many questions at once.
+/// The number of concurrent questions.
 const AT_ONCE: usize = 8;
 
-/// Which of these are denied, each as `verb resource.group`; in the order of the table.
+/// The denied rights, each as `verb resource.group`, in the order of the table.
 ///
 /// # Errors
-/// The API server cannot be asked.
+/// The API server does not answer.
 pub async fn missing(
     client: &Client,
     needed: &[Permission],
@@ -66,10 +67,10 @@ pub async fn missing(
     denied(client, each, namespace).await
 }
 
-/// The same of objects by their names.
+/// As [`missing`], for rights on named objects.
 ///
 /// # Errors
-/// The API server cannot be asked.
+/// The API server does not answer.
 pub async fn missing_of(
     client: &Client,
     needed: &[NamedPermission<'_>],
@@ -82,7 +83,7 @@ pub async fn missing_of(
     denied(client, each, namespace).await
 }
 
-/// What right is needed, on any object or on one.
+/// A right, on any object or on the named one.
 type Asked<'a> = (Permission, Option<&'a str>);
 
 async fn denied<'a>(

@@ -1,4 +1,4 @@
-//! Sends a request of `strew-api` once. The driver decides when it is sent and whether it is sent again.
+//! Sends a request of `strew-api` once. The driver decides when it is sent, and whether it is retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use tokio::sync::mpsc;
 use crate::clock::{Clock, duration};
 use crate::panics::caught;
 
-/// What is read of an answer: no object of ours is near.
+/// The longest answer that is read, in bytes: far more than any object that strew writes.
 const ANSWER_MAX: usize = 4 << 20;
 
-/// The same of what is looked up: it may be all objects of a namespace.
+/// The longest answer to a read, in bytes: it may list all objects of a namespace.
 const LIST_MAX: usize = 64 << 20;
 
-/// How long requests are waited for.
+/// Time limits of requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// No request is sent again after so long.
+    /// A request is not retried after this long.
     pub in_all: Span,
-    /// How long one answer is waited for.
+    /// The time limit for one answer.
     pub answer: Duration,
 }
 
@@ -42,17 +42,17 @@ impl Default for Patience {
     }
 }
 
-/// Requests on their way, each with a task of its own.
+/// Requests in transit, each with its own task.
 pub(crate) struct Exchanges {
     client: Client,
-    /// How long one answer is waited for.
+    /// The time limit for one answer.
     answer_within: Duration,
     to_answers: mpsc::UnboundedSender<(Ticket, Answer)>,
     answers: mpsc::UnboundedReceiver<(Ticket, Answer)>,
 }
 
 impl Exchanges {
-    /// None yet.
+    /// Without any request.
     pub(crate) fn new(client: Client, answer_within: Duration) -> Self {
         let (to_answers, answers) = mpsc::unbounded_channel();
         Self {
@@ -63,30 +63,30 @@ impl Exchanges {
         }
     }
 
-    /// Sends a request once; its answer comes by [`next`](Self::next).
+    /// Sends a request once; [`next`](Self::next) returns its answer.
     pub(crate) fn send(&self, ticket: Ticket, request: Arc<Request>) {
         let (client, within) = (self.client.clone(), self.answer_within);
         let to_answers = self.to_answers.clone();
         tokio::spawn(async move {
             let sent = caught(once(&client, &request, within)).await;
-            // Whether it has reached the API server is not known.
+            // The task panicked: whether the API server got the request is not known.
             let answer = sent.unwrap_or_else(|text| Answer::Lost(text.into()));
-            // The process ends.
+            // The receiver is dropped: the process ends.
             let _ = to_answers.send((ticket, answer));
         });
     }
 
-    /// The next answer. May be dropped while it waits, and asked again.
+    /// The next answer. Cancel-safe.
     pub(crate) async fn next(&mut self) -> (Ticket, Answer) {
         loop {
-            // Never closed: this end holds a sender.
+            // The channel never closes: `self` holds a sender.
             if let Some(answer) = self.answers.recv().await {
                 return answer;
             }
         }
     }
 
-    /// The next answer, if there is one.
+    /// The next answer, if one has arrived.
     pub(crate) fn try_next(&mut self) -> Option<(Ticket, Answer)> {
         self.answers.try_recv().ok()
     }
@@ -102,7 +102,7 @@ pub async fn once(client: &Client, request: &Request, within: Duration) -> Answe
     answer_within(client, built, ANSWER_MAX, within).await
 }
 
-/// A body as it is sent.
+/// The body of a request as bytes.
 fn text_of(body: &Value) -> Vec<u8> {
     match body {
         Value::Null => Vec::new(),
@@ -110,7 +110,7 @@ fn text_of(body: &Value) -> Vec<u8> {
     }
 }
 
-/// Reads what is at a path, asking again while the API server may answer something else in a moment.
+/// Reads a path; retries for `within` while the API server may give another answer shortly.
 pub async fn read(client: &Client, path: &str, within: Span) -> Answer {
     let clock = Clock::new();
     let end = clock.now() + within;
@@ -156,7 +156,7 @@ async fn exchange(client: &Client, request: http::Request<Body>, max: usize) -> 
     }
 }
 
-/// The answer of a failed request: it was certainly not sent, or its result is unknown.
+/// The answer for a failed request: it was certainly not sent, or its result is unknown.
 fn failed(error: &kube::Error) -> Answer {
     let text = crate::connect::chain(error).into();
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -170,7 +170,7 @@ fn failed(error: &kube::Error) -> Answer {
         next = cause.source();
     }
     match error {
-        // What never left this process: no credentials, no request.
+        // Without credentials, or with an invalid request, nothing has left this process.
         kube::Error::Auth(_) | kube::Error::HttpError(_) => Answer::Refused(text),
         _ => Answer::Lost(text),
     }

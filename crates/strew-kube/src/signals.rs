@@ -1,4 +1,4 @@
-//! Health, metrics, configuration and version pages of a process that leads or follows.
+//! Health, metrics, configuration and version pages of a process with an election.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::serve::health::{Awaited, LeaderWatchdog, Ping, Shutdown};
 use crate::serve::pages::json_page;
 use crate::serve::{Check, Health};
 
-/// The loop's side: its metrics, and the pages that ask for them.
+/// The loop's end: health, metrics, and the questions of pages.
 pub(crate) struct Signals {
     synced: Arc<Awaited>,
     watchdog: Option<Arc<LeaderWatchdog>>,
@@ -22,12 +22,12 @@ pub(crate) struct Signals {
     pub(crate) asked: MetricsRequests,
 }
 
-/// Metrics beside those of the loop.
+/// Version and configuration of a process, for its pages.
 #[derive(Debug, Clone)]
 pub struct About {
     /// The version of strew.
     pub version: String,
-    /// The version of Kubernetes whose rules are kept.
+    /// The version of Kubernetes that strew implements.
     pub kubernetes: String,
     /// The configuration, as JSON.
     pub configuration: String,
@@ -46,8 +46,8 @@ impl About {
 }
 
 impl Signals {
-    /// Both ends; `lease`: its name and how long it holds, if there is an election; `synced`: the check of what must be
-    /// known before anything is done.
+    /// The loop's end and the pages. `lease`: its name and duration, if there is an election; `synced`: the check for
+    /// the initial lists.
     pub(crate) fn new(
         lease: Option<(String, Span)>,
         synced: Awaited,
@@ -94,12 +94,12 @@ impl Signals {
         (signals, pages)
     }
 
-    /// Whether all that decides is known.
+    /// Sets whether all watched kinds have been listed.
     pub(crate) fn synced(&self, is_synced: bool) {
         self.synced.set(is_synced);
     }
 
-    /// Advances the election to now, and returns what has changed.
+    /// Advances the election to now, and reports what has changed.
     pub(crate) fn turn(&self, leading: &mut Leading) {
         let turn = leading.turn();
         self.leads(leading);
@@ -120,7 +120,7 @@ impl Signals {
         }
     }
 
-    /// Whether this replica leads.
+    /// Reports whether this replica leads.
     fn leads(&self, leading: &Leading) {
         let renewed = leading.renewed();
         let leads = leading.leads().now();

@@ -1,4 +1,4 @@
-//! Lists all objects that decisions read, page by page.
+//! Lists all objects that decisions depend on, page by page.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use kube::Client;
 use serde_json::Value;
 use thiserror::Error;
 
-/// A kind of objects that may be in a snapshot.
+/// A kind of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// The path below `/`, up to the version.
+    /// The path without the leading `/`, up to the version.
     api: &'static str,
     /// The plural name.
     plural: &'static str,
-    /// Whether a snapshot without it would be none.
+    /// True if a snapshot fails without it.
     is_needed: bool,
 }
 
@@ -34,7 +34,7 @@ const fn other(api: &'static str, plural: &'static str) -> Listed {
     }
 }
 
-/// What is listed, in this order: what pods hang on comes first.
+/// The kinds in the order of listing; those that pods depend on come first.
 const LISTED: &[Listed] = &[
     other("api/v1", "namespaces"),
     needed("api/v1", "nodes"),
@@ -84,24 +84,24 @@ const LISTED: &[Listed] = &[
     needed("api/v1", "pods"),
 ];
 
-/// How the paths of a hub's kinds begin.
+/// The path prefix of a hub's kinds.
 const HUB: &str = "apis/cluster.open-cluster-management.io/";
 
-/// So many objects a page.
+/// Objects per page.
 const PAGE: u32 = 500;
 
-/// So many kinds at once.
+/// Kinds listed concurrently.
 const AT_ONCE: usize = 4;
 
-/// How long one page is waited for.
+/// The time limit for one page.
 const PAGE_WITHIN: Duration = Duration::from_secs(60);
 
 /// The objects of a cluster.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Each with its `apiVersion` and `kind`.
+    /// The objects, each with its `apiVersion` and `kind`.
     pub objects: Vec<Value>,
-    /// The kinds that are not allowed to be read, as the API server said.
+    /// The kinds that may not be read, in the API server's words.
     pub left_out: Vec<String>,
 }
 
@@ -113,15 +113,15 @@ pub struct SnapshotError {
     text: String,
 }
 
-/// Lists everything. What the API server does not have is not there; what it does not allow is left out.
+/// Lists everything. Kinds that the API server does not serve are skipped; forbidden kinds are left out.
 ///
 /// # Errors
-/// Nodes or pods are not allowed, or a list fails.
+/// Nodes or pods are forbidden, or a list fails.
 pub async fn take(client: &Client) -> Result<Snapshot, SnapshotError> {
     take_all(client, LISTED.iter().copied()).await
 }
 
-/// Lists what a hub has for Placements, and nothing else.
+/// Lists the objects of a hub that Placements depend on, and nothing else.
 ///
 /// # Errors
 /// A list fails.
@@ -171,7 +171,7 @@ async fn list(client: &Client, listed: Listed) -> Result<Found, SnapshotError> {
             Ok(Err(kube::Error::Api(status))) if status.code == 403 && !listed.is_needed => {
                 return Ok(Found::Forbidden(status.message.clone()));
             }
-            // The continue token is too old: list again.
+            // The continue token has expired: the list starts again.
             Ok(Err(kube::Error::Api(status))) if status.code == 410 && !token.is_empty() => {
                 objects.clear();
                 token.clear();
@@ -197,13 +197,13 @@ fn path(listed: &Listed, token: &str) -> String {
     let mut path = format!("/{}/{}?limit={PAGE}", listed.api, listed.plural);
     if !token.is_empty() {
         path.push_str("&continue=");
-        // A token is base64 for URLs, but for its padding.
+        // A token is base64 for URLs, except for its padding.
         path.push_str(&token.replace('=', "%3D").replace('+', "%2B"));
     }
     path
 }
 
-/// Items of a list do not say what they are: the list does.
+/// Moves the items of a page, which get `apiVersion` and `kind` from the list.
 fn take_page(page: &mut Value, objects: &mut Vec<Value>) {
     let version = page["apiVersion"].clone();
     let kind = page["kind"].as_str().unwrap_or_default();

@@ -1,7 +1,6 @@
 //! The loop around one machine in a real cluster: its driver, its watches, its requests and the clock.
 //!
-//! It is the same for every machine. All state is in the API server or derived from it, so a process can end at any
-//! moment.
+//! All machines use it. All state is in the API server or derived from it, so a process can end at any moment.
 
 use std::time::Duration;
 
@@ -16,29 +15,29 @@ use crate::leading::Leads;
 use crate::send::{Exchanges, Patience};
 use crate::watch::Streams;
 
-/// How many events are taken in before the machine decides again.
+/// The most events handled before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
-/// How many effects are carried out before the loop looks at what has arrived.
+/// The most effects carried out before the loop handles what has arrived.
 const EFFECTS_MAX: usize = 32;
 
-/// Nothing is waited for longer.
+/// The longest wait of the loop.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What a worker has of its process.
+/// The parts of the process that a worker shares.
 #[derive(Clone)]
 pub struct Links {
     /// The client of the API server.
     pub client: Client,
     /// What time it is.
     pub clock: Clock,
-    /// Whether this replica acts.
+    /// Whether this replica may act.
     pub leads: Leads,
-    /// How long its requests are waited for.
+    /// The time limits of its requests.
     pub patience: Patience,
 }
 
-/// A machine at work.
+/// A running machine.
 pub struct Worker<M: Machine, O: Observer<M> = ()> {
     driver: Driver<M>,
     observer: O,
@@ -51,14 +50,14 @@ pub struct Worker<M: Machine, O: Observer<M> = ()> {
 }
 
 impl<M: Machine> Worker<M> {
-    /// A machine, and the watches that it begins with.
+    /// A machine with its first watches.
     pub fn new(machine: M, watches: Watches, links: Links) -> Self {
         Self::observed(machine, watches, links, ())
     }
 }
 
 impl<M: Machine, O: Observer<M>> Worker<M, O> {
-    /// The same, with an observer that sees what is decided.
+    /// As [`new`](Self::new), with an observer of its decisions.
     pub fn observed(machine: M, watches: Watches, links: Links, observer: O) -> Self {
         let Links {
             client,
@@ -66,7 +65,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
             leads,
             patience,
         } = links;
-        // Any number does: it only keeps replicas from trying in step.
+        // Any number will do: it only keeps replicas from retrying in step.
         let seed = clock.now().0;
         let mut worker = Self {
             driver: Driver::new(machine, watches, patience.in_all, seed),
@@ -77,7 +76,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
             leads,
             replies: Vec::new(),
         };
-        // Its watches begin.
+        // Begins its watches.
         worker.act();
         worker
     }
@@ -97,12 +96,12 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         self.driver.tell(f)
     }
 
-    /// The moment by which it decides.
+    /// The time for its decisions.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// Waits until there is something to do, and does it. May be dropped while it waits, and called again.
+    /// Waits until there is something to do, and does it. Cancel-safe.
     pub async fn work(&mut self) {
         self.tell_lease();
         let wake = self.next_wake();
@@ -114,18 +113,18 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         }
         self.take_in();
         if self.act() {
-            // What carries requests and watches has its turn.
+            // Lets the tasks of requests and watches run.
             tokio::task::yield_now().await;
         }
     }
 
-    /// How long nothing needs to be done, if nothing arrives.
+    /// How long nothing is due, if nothing arrives.
     fn next_wake(&self) -> Duration {
         let first = self.driver.next_wake();
         first.map_or(WAIT_MAX, |at| self.clock.until(at).min(WAIT_MAX))
     }
 
-    /// Takes in what has arrived, without waiting. [`act`](Self::act) or [`work`](Self::work) follows.
+    /// Handles what has arrived, without waiting. Call [`act`](Self::act) or [`work`](Self::work) afterwards.
     pub fn take_in(&mut self) {
         for _ in 0..TAKEN_MAX {
             let answer = self.exchanges.try_next();
@@ -142,7 +141,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         }
     }
 
-    /// Takes in an event. [`act`](Self::act) or [`work`](Self::work) follows.
+    /// Handles an event. Call [`act`](Self::act) or [`work`](Self::work) afterwards.
     pub fn handle(&mut self, event: Event) {
         self.driver
             .handle(moment(self.clock), event, &mut self.observer);
@@ -153,7 +152,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         self.handle(Event::Lease(until));
     }
 
-    /// Carries out what the driver wants, for a while. Whether there may be more.
+    /// Carries out the driver's effects, up to a limit. Returns true if there may be more.
     pub fn act(&mut self) -> bool {
         let mut n_effects = 0;
         while n_effects < EFFECTS_MAX {
@@ -174,7 +173,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         std::mem::take(&mut self.replies)
     }
 
-    /// Decides nothing new, and waits until then for what is on its way.
+    /// Stops deciding, and waits until `over` for requests in transit.
     pub async fn end(&mut self, over: Instant) {
         self.driver.end();
         while self.driver.outbox().waiting() > 0 && self.clock.now() < over {

@@ -1,4 +1,4 @@
-//! Keeps `caBundle` current in the three objects by which API servers trust the webhook's CA.
+//! Keeps `caBundle` current in the three objects that tell API servers to trust the webhook's CA.
 //!
 //! The two webhook configurations are recognized by strew's name. A CustomResourceDefinition can belong to Kruise,
 //! whose own webhook converts; it is changed only if its conversion points to strew.
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 /// The name of both webhook configurations.
 pub const CONFIGURATION: &str = "strew-webhook";
 
-/// The CustomResourceDefinition that asks for conversion.
+/// The CustomResourceDefinition with the conversion webhook.
 pub const DEFINITION: &str = "workloadspreads.apps.kruise.io";
 
-/// An object that configures calls of the webhook.
+/// An object with a `caBundle` for the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
     /// The MutatingWebhookConfiguration.
@@ -24,7 +24,7 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// All of them.
+    /// All three.
     pub const ALL: [Self; 3] = [Self::Mutating, Self::Validating, Self::Definition];
 
     /// Group, version, kind and plural.
@@ -61,7 +61,7 @@ impl Holder {
     }
 }
 
-/// Where the webhook is, as others name it.
+/// The webhook's place, as configurations name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The namespace of its Service.
@@ -73,7 +73,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether a `clientConfig` points here.
+    /// True if a `clientConfig` points to this place.
     fn is_meant(&self, client: &Value) -> bool {
         let service = &client["service"];
         let is_service =
@@ -87,7 +87,8 @@ impl Place {
     }
 }
 
-/// The JSON patch after which an object trusts the bundle (in PEM); `None`: it does already, or is not ours to change.
+/// The JSON patch that sets the bundle (PEM) in an object; `None` if the object has it already, or belongs to another
+/// program.
 pub fn mend(holder: Holder, object: &Value, bundle: &str, place: &Place) -> Option<Value> {
     let bundle = serde_json::to_value(ByteString(bundle.as_bytes().to_vec())).ok()?;
     let mut operations = Vec::new();
@@ -118,7 +119,7 @@ pub fn mend(holder: Holder, object: &Value, bundle: &str, place: &Place) -> Opti
     if operations.is_empty() {
         return None;
     }
-    // Another process may change the object: indexes into a list are valid for one version only.
+    // Another process may change the object, and indexes into a list are valid for one version only.
     let version = &object["metadata"]["resourceVersion"];
     operations.insert(
         0,
@@ -156,7 +157,7 @@ mod tests {
         json!({"metadata": {"resourceVersion": "7"}, "spec": {"conversion": conversion}})
     }
 
-    /// Paths that are written.
+    /// The paths that a patch writes.
     fn mended(holder: Holder, object: &Value) -> Vec<String> {
         let Some(patch) = mend(holder, object, BUNDLE, &place()) else {
             return Vec::new();

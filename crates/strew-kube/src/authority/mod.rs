@@ -1,9 +1,9 @@
 //! The webhook's own certificates: a CA in a Secret, serving certificates in memory, and `caBundle` in the
 //! configurations. All are renewed before they expire, without a restart.
 //!
-//! The first replica that finds no Secret creates it. Afterwards the holder of lease `strew-webhook` takes each step;
-//! the resourceVersion keeps two replicas apart that both believe to lead. Every process makes its own serving
-//! certificate. Serving keys stay in memory, and no key is logged.
+//! The first replica that finds no Secret creates it. Afterwards the holder of lease `strew-webhook` takes each step.
+//! If two replicas both believe to lead, the resourceVersion lets only one of them write. Every process makes its own
+//! serving certificate. Serving keys stay in memory, and no key is logged.
 //!
 //! Reading order: [`plan`] (which step is due), [`pair`] (certificates), [`stored`] (the Secret), [`bundle`]
 //! (`caBundle`), [`rotator`] (the loop).

@@ -20,7 +20,7 @@ use super::plan::Period;
 use crate::der::Fields;
 use crate::serve::certificate::provider;
 
-/// Certificates are good from so long before they are made: clocks of other hosts may be late.
+/// Certificates are valid from this long before they are made: clocks of other hosts may be behind.
 pub const BACKDATED: Span = Span::from_secs(3600);
 
 /// The subject of each CA. CAs differ in their keys.
@@ -32,19 +32,19 @@ const SERVING_NAME: &str = "strew-webhook";
 /// Why a certificate cannot be made or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
-    /// There is none.
+    /// The file or field has no certificate or key.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// It cannot be read.
+    /// The certificate cannot be read.
     #[error("the certificate cannot be read")]
     Certificate,
-    /// Its key cannot be read. Why is not said: it is a secret.
+    /// The key cannot be read. The reason is not reported, because it may contain the key.
     #[error("the private key cannot be read")]
     Key,
-    /// It is good no more.
+    /// The certificate has expired.
     #[error("it has expired")]
     Ended,
-    /// What it signs is not accepted: another key, another subject.
+    /// A certificate signed by the CA is not accepted: its key or subject differs.
     #[error("certificates that it signs are rejected: {0}")]
     Refused(String),
     /// A certificate cannot be made.
@@ -52,22 +52,22 @@ pub enum PairError {
     Make(String),
 }
 
-/// A certificate, and when it is good.
+/// A certificate with its validity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dated {
     /// In PEM.
     pub pem: String,
     /// In DER.
     pub der: CertificateDer<'static>,
-    /// When it is good.
+    /// Its validity.
     pub period: Period,
 }
 
 impl Dated {
-    /// Of PEM; the first certificate of several.
+    /// Reads PEM; of several certificates, the first.
     ///
     /// # Errors
-    /// There is none in it.
+    /// The text has no certificate, or an invalid one.
     pub fn read(pem: &[u8]) -> Result<Self, PairError> {
         let der = CertificateDer::from_pem_slice(pem).map_err(|_| PairError::Certificate)?;
         let dates = Fields::of(&der).and_then(|fields| fields.dates());
@@ -81,19 +81,19 @@ impl Dated {
     }
 }
 
-/// A certificate that signs others, and its key.
+/// A CA certificate and its key.
 pub struct Authority {
     certificate: Dated,
     key: KeyPair,
 }
 
-/// A serving certificate with its CA.
+/// A serving certificate, with the CA that signed it.
 pub struct Serving {
-    /// With its private key.
+    /// The certificate with its private key.
     pub key: Arc<CertifiedKey>,
-    /// When it is good.
+    /// Its validity.
     pub period: Period,
-    /// The certificate of the authority.
+    /// The CA's certificate.
     pub signer: CertificateDer<'static>,
 }
 
@@ -117,10 +117,10 @@ impl fmt::Debug for Serving {
 }
 
 impl Authority {
-    /// A new one, good for so long from now on.
+    /// Makes a new CA that is valid for `life` from now on.
     ///
     /// # Errors
-    /// There is no randomness, or none of what a certificate needs.
+    /// The system has no randomness, or the certificate cannot be made.
     pub fn make(now: Instant, life: Span) -> Result<Self, PairError> {
         let key = KeyPair::generate().map_err(make_error)?;
         let mut params = params_of_authority();
@@ -130,16 +130,16 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// One that was stored: it must be able to sign at this moment.
+    /// Reads a stored CA, which must be able to sign now.
     ///
     /// # Errors
-    /// What is wrong with it, without any of its key.
+    /// What is wrong with it. The error does not contain the key.
     pub fn read(certificate: &[u8], key: &[u8], now: Instant) -> Result<Self, PairError> {
         let certificate = Dated::read(certificate)?;
         let key = std::str::from_utf8(key).map_err(|_| PairError::Key)?;
         let key = KeyPair::from_pem(key).map_err(|_| PairError::Key)?;
         let read = Self { certificate, key };
-        // Whatever may be wrong with it (somebody else's key, subject or purpose) shows in what it signs.
+        // A wrong key, subject or purpose shows in a certificate that it signs.
         read.issue(&["localhost".to_owned()], now, Span::from_secs(1))?;
         Ok(read)
     }
@@ -149,16 +149,16 @@ impl Authority {
         &self.certificate
     }
 
-    /// Its key, to be stored.
+    /// Its key in PEM, to be stored.
     pub fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }
 
-    /// A certificate of a server of these names and addresses, good for so long, but not longer than the authority; one
-    /// that clients accept who trust the authority.
+    /// Makes a serving certificate for these names and addresses, valid for `life` but not longer than the CA. Clients
+    /// that trust the CA accept it.
     ///
     /// # Errors
-    /// A name that no certificate can hold; an authority that is not good now, or is none.
+    /// A name that a certificate cannot hold; a CA that is not valid now, or cannot sign.
     pub fn issue(&self, names: &[String], now: Instant, life: Span) -> Result<Serving, PairError> {
         let ends = self.certificate.period.until;
         if now >= ends {
@@ -210,7 +210,7 @@ impl Authority {
     }
 }
 
-/// What every authority of ours is, but for its dates.
+/// The parameters of every CA, without its validity.
 fn params_of_authority() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = name(AUTHORITY_NAME);
@@ -229,7 +229,7 @@ fn make_error(error: rcgen::Error) -> PairError {
     PairError::Make(error.to_string())
 }
 
-/// To the second, as certificates have it.
+/// Sets the validity, which certificates hold in whole seconds.
 fn set_dates(params: &mut CertificateParams, from: Instant, until: Instant) {
     let start = rcgen::date_time_ymd(1970, 1, 1);
     params.not_before = start + Duration::from_secs(from.secs());
@@ -304,7 +304,7 @@ mod tests {
             let wrong = read(certificate, key, NOW);
             assert!(matches!(wrong, PairError::Refused(_)), "{wrong:?}");
         }
-        // A clock that is late is no reason to make another authority.
+        // A clock that is behind is no reason to make another CA.
         let late = Authority::read(certificate.as_bytes(), key.as_bytes(), NOW - DAY);
         assert!(late.is_ok());
     }

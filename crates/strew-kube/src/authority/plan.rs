@@ -11,12 +11,12 @@ use strew_model::time::{Instant, Span};
 
 use super::pair::BACKDATED;
 
-/// When a certificate is good.
+/// The validity of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// From when on.
+    /// The first valid moment.
     pub from: Instant,
-    /// Until when.
+    /// The first moment at which it is no longer valid.
     pub until: Instant,
 }
 
@@ -26,21 +26,21 @@ impl Period {
         (self.from + BACKDATED).min(self.until)
     }
 
-    /// When two thirds of its life are over: time to make another one.
+    /// When two thirds of its life are over: the time to replace it.
     fn is_old_at(self) -> Instant {
         let made = self.made();
         made + Span(self.until.since(made).0 / 3 * 2)
     }
 }
 
-/// How long certificates live.
+/// The lifetimes of certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Of an authority.
+    /// Of a CA.
     pub authority: Span,
-    /// Of what it signs.
+    /// Of a serving certificate.
     pub serving: Span,
-    /// How long the next authority is trusted before it signs, and the one before after it has signed.
+    /// How long the next CA is trusted before it signs, and the previous CA after it has signed last.
     pub overlap: Span,
 }
 
@@ -55,42 +55,42 @@ impl Default for Lifetimes {
     }
 }
 
-/// The authorities that there are: those that cannot sign are not among the first two.
+/// The known CAs. A CA that cannot sign is neither `signing` nor `coming`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AuthorityState {
-    /// The one that signs.
+    /// The CA that signs.
     pub signing: Option<Period>,
     /// Since when it signs; `None`: since it was made.
     pub since: Option<Instant>,
-    /// The next one, which is trusted already.
+    /// The next CA, which is already trusted.
     pub coming: Option<Period>,
-    /// The one before, which is trusted still.
+    /// The previous CA, which is still trusted.
     pub leaving: Option<Period>,
 }
 
-/// What is to be done with the authorities.
+/// A change of the CAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// None can sign: make one, which signs at once.
+    /// Makes a CA, which signs at once, because none can sign.
     Make,
-    /// Make the next one, to be trusted from now on.
+    /// Makes the next CA, which is trusted from now on.
     Announce,
-    /// The next one signs from now on; the one before stays trusted.
+    /// Lets the next CA sign from now on; the previous one stays trusted.
     Promote,
-    /// The one before is trusted no more.
+    /// Removes the previous CA from the trusted ones.
     Retire,
 }
 
-/// What comes next.
+/// The result of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// This, now.
+    /// The step is due now.
     Do(Step),
-    /// Nothing before this moment, if nothing happens.
+    /// No step is due before this moment, unless something changes.
     Wait(Instant),
 }
 
-/// What comes next. `is_published`: whether all who ask trust what is announced, as far as is known.
+/// The next step. `is_published`: true if all clients are known to trust the announced CAs.
 pub fn next(
     view: &AuthorityState,
     now: Instant,
@@ -100,7 +100,7 @@ pub fn next(
     let is_good = |period: &Period| now < period.until;
     let coming = view.coming.filter(is_good);
     let Some(signing) = view.signing.filter(is_good) else {
-        // A certificate of the next CA may not be trusted everywhere yet; without any CA none is.
+        // Some clients may not trust the next CA yet. But without a signing CA, no certificate is trusted at all.
         return Next::Do(match coming {
             Some(_) => Step::Promote,
             None => Step::Make,
@@ -121,7 +121,7 @@ pub fn next(
             if now >= due && is_published {
                 return Next::Do(Step::Promote);
             }
-            // Once it is due, the news that it is trusted comes by itself.
+            // When the overlap is over, the change of `is_published` triggers the next call.
             Next::Wait(if now < due { again.min(due) } else { again })
         }
         None if now >= signing.is_old_at() => Next::Do(Step::Announce),
@@ -129,8 +129,8 @@ pub fn next(
     }
 }
 
-/// Until when a server needs no other certificate; `None`: it needs one now. `shown`: when what it shows is good, and
-/// whether the authority that signs now has signed it.
+/// Until when the server can keep its certificate; `None`: it needs a new one now. `shown`: the validity of the present
+/// certificate, and whether the signing CA has signed it.
 pub fn serving_lasts(shown: Option<(Period, bool)>, now: Instant) -> Option<Instant> {
     let (period, is_of_ours) = shown?;
     let until = period.is_old_at();
@@ -152,7 +152,7 @@ mod tests {
         Instant::from_secs(1_795_000_000 + second)
     }
 
-    /// Of a certificate that is made at a second and lives for 300.
+    /// The validity of a certificate made at a second, with a life of 300 seconds.
     fn made(second: u64) -> Option<Period> {
         Some(Period {
             from: at(second) - BACKDATED,
@@ -179,7 +179,7 @@ mod tests {
         check(AuthorityState::default(), 0, true, Ok(Step::Make));
         check(signing(0), 300, true, Ok(Step::Make));
         check(signing(0), 9_999, false, Ok(Step::Make));
-        // One that is trusted already is the better choice, unless it is over as well.
+        // A trusted CA is preferred to a new one, unless it has expired too.
         let next = |second| AuthorityState {
             coming: made(second),
             ..signing(0)
@@ -204,7 +204,7 @@ mod tests {
         };
         check(both, 200, true, Err(210));
         check(both, 209, true, Err(210));
-        // A client does not trust it yet.
+        // Some client does not trust it yet.
         check(both, 210, false, Err(300));
         check(both, 210, true, Ok(Step::Promote));
         let promoted = AuthorityState {
@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Whoever looks as seldom as the answers allow never finds a moment at which nobody can sign, or at which what is
-    /// signed is not trusted by those who learned of it an overlap late.
+    /// A caller that waits as long as the answers allow never finds a moment without a signing CA, nor a certificate
+    /// that is not trusted by a client that learns of each CA an overlap late.
     #[test]
     fn there_is_always_one_that_signs_and_is_trusted() {
         let mut view = AuthorityState::default();

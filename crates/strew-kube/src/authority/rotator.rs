@@ -34,34 +34,34 @@ use crate::panics::kept;
 use crate::serve::Exchange;
 use crate::watch::{Waits, patiently};
 
-/// The Secret of the authorities.
+/// The Secret with the CAs.
 pub const SECRET: &str = "strew-webhook-ca";
 
-/// Everything is looked at again after so long.
+/// Everything is checked again after this long.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// How long one answer is waited for: shorter than a lease, which is renewed meanwhile.
+/// How long the rotator waits for one answer: less than the duration of its lease, which is renewed meanwhile.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// So many races are lost before one is logged: each is lost once or twice, not for ever.
+/// The lost races in a row after which one is logged: a replica usually loses one or two.
 const RACES_MAX: u32 = 5;
 
-/// How long the end waits for the lease to be given back.
+/// How long the shutdown waits for the release of the lease.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is kept, and how.
+/// The settings of the rotator.
 pub struct Setup {
-    /// Where the webhook is; the Secret is in its namespace.
+    /// The webhook's place; the Secret is in its namespace.
     pub place: Place,
-    /// The host names and addresses under which this process is called.
+    /// The host names and addresses of the serving certificate.
     pub names: Vec<String>,
     /// How long certificates live.
     pub lifetimes: Lifetimes,
-    /// Whether this process maintains `caBundle`; else it is copied by other means.
+    /// True if this process maintains `caBundle`; otherwise another program copies it.
     pub manages: bool,
     /// The election of the replica that takes the steps.
     pub election: Settings,
-    /// What jitter is drawn from.
+    /// The seed of jitter.
     pub seed: u64,
 }
 
@@ -73,12 +73,12 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// When the authority that signs ends; `None`: there is none yet.
+    /// When the signing CA expires; `None` if there is none yet.
     pub fn authority_until(&self) -> Option<Instant> {
         some(&self.authority_until)
     }
 
-    /// When the lease that this process leads by was renewed; `None`: it does not lead.
+    /// When this process renewed its lease; `None` if it does not lead.
     pub fn renewed(&self) -> Option<Instant> {
         some(&self.renewed)
     }
@@ -95,13 +95,13 @@ enum WatchEvent {
     Holder(Holder, Option<Value>),
 }
 
-/// The Secret, and what it holds.
+/// The Secret and its CAs.
 struct Seen {
     secret: Option<Secret>,
     stored: Stored,
 }
 
-/// Keeps certificates and trust.
+/// Renews certificates and keeps `caBundle` current.
 pub struct CertificateRotator {
     client: Client,
     clock: Clock,
@@ -110,24 +110,24 @@ pub struct CertificateRotator {
     exchange: Exchange,
     standing: Standing,
     news: mpsc::Receiver<WatchEvent>,
-    /// `None` until it has been read.
+    /// `None` until the Secret has been read.
     seen: Option<Seen>,
     serving: Option<Serving>,
-    /// What clients are to trust, in PEM; empty until a certificate is shown.
+    /// The CAs to trust, in PEM; empty until the server has a certificate.
     bundle: watch::Sender<Arc<str>>,
     /// The last known state of the objects with a `caBundle`; `None` for those that do not exist.
     holders: BTreeMap<Holder, Option<Value>>,
-    /// The objects that could not be written, and how long each waits.
+    /// The objects whose last write failed, with their waits.
     waits: BTreeMap<ObjectName, Waits>,
 }
 
-/// The kind and the name of an object that is kept.
+/// The kind and the name of an object.
 type ObjectName = [&'static str; 2];
 
 const OF_SECRET: ObjectName = ["Secret", SECRET];
 
 impl CertificateRotator {
-    /// One that begins by looking; the certificate for connections will lie in `exchange`.
+    /// A rotator that reads the cluster first; it puts serving certificates into `exchange`.
     pub fn new(setup: Setup, client: Client, clock: Clock, exchange: Exchange) -> Self {
         let (to, news) = mpsc::channel(16);
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
@@ -167,7 +167,7 @@ impl CertificateRotator {
         &self.standing
     }
 
-    /// The authorities that clients are to trust, in PEM; empty until a certificate is shown.
+    /// The CAs to trust, in PEM; empty until the server has a certificate.
     pub fn bundle(&self) -> watch::Receiver<Arc<str>> {
         self.bundle.subscribe()
     }
@@ -220,7 +220,7 @@ impl CertificateRotator {
         self.seen = Some(Seen { secret, stored });
     }
 
-    /// Does what is due; how long nothing is, if nothing happens.
+    /// Does what is due. Returns how long nothing is due, unless something changes.
     async fn turn(&mut self) -> Duration {
         match self.leading.turn() {
             Some(Turn::Begins) => tracing::info!("this replica keeps the certificates"),
@@ -271,7 +271,7 @@ impl CertificateRotator {
         )
     }
 
-    /// Whether every `caBundle` is known to have all trusted CAs.
+    /// True if every `caBundle` is known to have all trusted CAs.
     fn is_published(&self, stored: &Stored) -> bool {
         let bundle = stored.bundle();
         let trusts = |holder: &Holder| match self.holders.get(holder) {
@@ -282,8 +282,8 @@ impl CertificateRotator {
         !self.setup.manages || Holder::ALL.iter().all(trusts)
     }
 
-    /// Takes the next step, if it is due and this replica's to take. The first Secret is anybody's to make: without it
-    /// nobody could serve, and two cannot both succeed.
+    /// Takes the next step, if it is due and this replica may take it. Every replica may create the first Secret:
+    /// without it no replica could serve, and only one creation succeeds.
     async fn step(&mut self, leads: bool) {
         if self.is_waiting(&OF_SECRET) {
             return;
@@ -304,7 +304,7 @@ impl CertificateRotator {
         let after = match stored.after(step, now, &self.setup.lifetimes) {
             Ok(after) => after,
             Err(error) => {
-                // The Secret is as it was.
+                // The Secret stays as it was.
                 self.see(secret);
                 return self.failed(OF_SECRET, "make an authority", &error.to_string());
             }
@@ -330,7 +330,7 @@ impl CertificateRotator {
         }
     }
 
-    /// What is shown: when it is good, and whether the authority that signs now has signed it.
+    /// The validity of the present certificate, and whether the signing CA has signed it.
     fn shown(&self) -> Option<(super::plan::Period, bool)> {
         let serving = self.serving.as_ref()?;
         let signing = self.seen.as_ref()?.stored.signing.as_ref();
@@ -338,7 +338,7 @@ impl CertificateRotator {
         Some((serving.period, is_of_ours))
     }
 
-    /// Makes another certificate for connections, if one is due.
+    /// Makes a new serving certificate, if one is due.
     fn show(&mut self) {
         let now = self.clock.wall();
         let is_due = serving_lasts(self.shown(), now).is_none();
@@ -399,7 +399,7 @@ impl CertificateRotator {
             let Some(patch) = mend(holder, object, &bundle, &self.setup.place) else {
                 continue;
             };
-            // Two that both believe to lead would mend each other's work.
+            // Two replicas that both believe to lead would overwrite each other's changes.
             if !self.leading.leads().now() {
                 return;
             }
@@ -426,15 +426,15 @@ impl CertificateRotator {
         }
     }
 
-    /// Whether it is too early to write an object again.
+    /// True if an object must not be written again yet.
     fn is_waiting(&self, object: &ObjectName) -> bool {
         let waits = self.waits.get(object);
         waits.is_some_and(|waits| waits.until().is_some())
     }
 
-    /// Another process wrote, which the watch will report; or the write failed.
+    /// Handles a write that lost a race, which the watch will report, or that failed.
     fn not_written(&mut self, object: ObjectName, action: &str, why: &kube::Error) {
-        // A JSON patch whose test does not hold is invalid.
+        // The API server reports a JSON patch with a failed test as invalid (422).
         let is_race = matches!(why, kube::Error::Api(status) if matches!(status.code, 409 | 422));
         let waits = self.waits.entry(object).or_default();
         match is_race && waits.n_failures() < RACES_MAX {
@@ -454,7 +454,7 @@ impl CertificateRotator {
         self.warn(object, action, &why, &next);
     }
 
-    /// Warns of an object: its kind and its name.
+    /// Logs a warning about an object.
     fn warn(
         &self,
         [kind, name]: [&str; 2],
@@ -497,7 +497,7 @@ fn objects(client: &Client, holder: Holder) -> Api<DynamicObject> {
     )
 }
 
-/// What is looked at of an object: schemas are large.
+/// The parts of an object that the rotator reads: schemas are large.
 fn excerpt(holder: Holder, object: DynamicObject) -> Value {
     let mut data = object.data;
     let mut of = |path: &str| data.pointer_mut(path).map(Value::take).unwrap_or_default();
@@ -511,13 +511,13 @@ fn excerpt(holder: Holder, object: DynamicObject) -> Value {
     excerpt
 }
 
-/// An answer in time, or why there is none.
+/// Limits the wait for an answer.
 async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
     let answer = tokio::time::timeout(ANSWER_WITHIN, answer).await;
     answer.unwrap_or_else(|late| Err(kube::Error::Service(late.into())))
 }
 
-/// Follows one object until the other end of the channel is gone.
+/// Watches one object until the receiver is dropped.
 async fn follow<K>(
     api: Api<K>,
     [kind, name]: [&'static str; 2],
@@ -539,7 +539,7 @@ async fn follow<K>(
             }
             Err(error) => {
                 let text = chain(&error);
-                // It is retried; only a new error is logged.
+                // The watch is retried; only a new error is logged.
                 if failure.as_ref() != Some(&text) {
                     let watch = Warning {
                         kind,

@@ -26,23 +26,23 @@ const COMING: [&str; 2] = ["next-ca.crt", "next-ca.key"];
 const LEAVING: &str = "previous-ca.crt";
 const BUNDLE: &str = "bundle.crt";
 
-/// The authorities of a Secret.
+/// The CAs of a Secret.
 #[derive(Debug, Default)]
 pub struct Stored {
-    /// The one that signs.
+    /// The CA that signs.
     pub signing: Option<Authority>,
-    /// Since when.
+    /// Since when it signs.
     pub since: Option<Instant>,
-    /// The next one.
+    /// The next CA.
     pub coming: Option<Authority>,
-    /// The one before.
+    /// The previous CA.
     pub leaving: Option<Dated>,
-    /// What of it cannot be used, and why.
+    /// The fields that cannot be used, with the reasons.
     pub faults: Vec<(&'static str, PairError)>,
 }
 
 impl Stored {
-    /// Of a Secret. An authority that cannot sign any more is still one that may be trusted.
+    /// Reads a Secret. A CA that can no longer sign may still be trusted.
     pub fn read(secret: &Secret, now: Instant) -> Self {
         let empty = BTreeMap::new();
         let data = secret.data.as_ref().unwrap_or(&empty);
@@ -74,7 +74,7 @@ impl Stored {
         stored
     }
 
-    /// What decisions look at.
+    /// The state that [`plan`](super::plan) decides on.
     pub fn view(&self) -> AuthorityState {
         let period = |authority: &Authority| authority.certificate().period;
         AuthorityState {
@@ -85,10 +85,10 @@ impl Stored {
         }
     }
 
-    /// As it is after a step.
+    /// The state after a step.
     ///
     /// # Errors
-    /// No authority can be made.
+    /// The CA cannot be made.
     pub fn after(self, step: Step, now: Instant, lifetimes: &Lifetimes) -> Result<Self, PairError> {
         let make = || Authority::make(now, lifetimes.authority);
         let signed = |signing: Option<Authority>| signing.map(|a| a.certificate().clone());
@@ -121,8 +121,8 @@ impl Stored {
         })
     }
 
-    /// The certificates that are to be trusted, in PEM: the older ones first, whichever signs, so that those who hold it
-    /// are written to only when another one is trusted.
+    /// The certificates to trust, in PEM, sorted by age. The order does not depend on which one signs, so objects with
+    /// the bundle are written only when a CA is added or removed.
     pub fn bundle(&self) -> String {
         let authorities = self.signing.iter().chain(&self.coming);
         let all = authorities.map(Authority::certificate).chain(&self.leaving);
@@ -133,7 +133,7 @@ impl Stored {
             .collect()
     }
 
-    /// The Secret that holds it: `before`, if there was one, with other data.
+    /// The Secret to write: `before`, if there is one, with new data.
     pub fn write(&self, name: &str, before: Option<&Secret>) -> Secret {
         let mut data = BTreeMap::new();
         let mut put = |key: &str, text: &str| {
@@ -165,7 +165,7 @@ impl Stored {
     }
 }
 
-/// A moment, to the second.
+/// A moment in whole seconds.
 pub(super) fn timestamp(at: Instant) -> Timestamp {
     let seconds = i64::try_from(at.secs()).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
@@ -219,8 +219,7 @@ mod tests {
         assert_eq!(n_trusted(&Stored::read(&written, START)), 1);
     }
 
-    /// What somebody did to the Secret, what is said of it, and what becomes of it: a new authority, and whether the old
-    /// one stays trusted.
+    /// A broken Secret, its reported faults, and the result: a new CA, and whether the old one stays trusted.
     #[test]
     fn what_cannot_be_used_is_made_anew() {
         let made = Stored::default().after(Step::Make, START, &LIVES).unwrap();

@@ -1,7 +1,7 @@
 //! `strew controller`: the controllers of WorkloadSpreads and of Placements, under one lease.
 //!
-//! Each controller is a machine with its own watches and requests (see `work`). This module is the loop in which they
-//! take turns, with the election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
+//! Each controller is a machine with its own watches and requests (see `work`). This module runs them in turn, with the
+//! election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
 //!
 //! Reading order: [`name`] (the controllers and how they are selected), [`scout`] (which of them can run), this file,
 //! then [`workloadspread`] and [`placement`]; [`permissions`].
@@ -48,39 +48,39 @@ use placement::debug::{self, Questions};
 use scout::Found;
 pub use scout::Scout;
 
-/// How long the end waits for what is on its way.
+/// How long the shutdown waits for requests in transit.
 const END_WITHIN: Span = Span::from_secs(5);
 
-/// What the process is made of.
+/// The settings of the process.
 pub struct Blueprint {
-    /// Whether and how replicas are chosen from.
+    /// Whether replicas elect a leader, and how.
     pub election: LeaderElection,
-    /// The name of this host, or of this instance.
+    /// The name of this host or instance.
     pub hostname: String,
-    /// This replica's name in the election; another one after each restart.
+    /// This replica's name in the election; a new one after each restart.
     pub identity: String,
-    /// What jitter is drawn from.
+    /// The seed of jitter.
     pub seed: u64,
-    /// When the webhook of WorkloadSpreads is taken out.
+    /// When the guard removes the webhook of WorkloadSpreads.
     pub guard: guard::Settings,
-    /// Its metrics.
+    /// Version and configuration, for its pages.
     pub about: About,
 }
 
-/// The controllers at work.
+/// The process with its running controllers.
 pub struct Process {
     client: Client,
     clock: Clock,
     hostname: String,
-    /// Where the ConfigMap is that names custom kinds.
+    /// The namespace of the ConfigMap that names custom kinds.
     namespace: String,
     leading: Leading,
     guard: guard::Settings,
-    /// How the webhook of WorkloadSpreads fares; `None`: their controller does not run.
+    /// The state of the webhook of WorkloadSpreads; `None` if their controller does not run.
     webhook: Option<watch::Receiver<Webhook>>,
     signals: Signals,
     questions: Questions,
-    /// Looks for CustomResourceDefinitions; never done.
+    /// Looks for CustomResourceDefinitions; never completes.
     scouting: Fuse<LocalBoxFuture<'static, ()>>,
     found: mpsc::Receiver<Found>,
     served: Arc<Served>,
@@ -89,8 +89,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// The controllers that can run, each beginning by listing what there is, and the pages of all, for a
-    /// [`Server`](crate::serve::Server). `end` is told to [`run`](Self::run), too.
+    /// Starts the controllers that can run, each of which lists its objects first. Returns the process and all its
+    /// pages, for a [`Server`](crate::serve::Server). Give the same `end` to [`run`](Self::run).
     pub fn start(
         blueprint: Blueprint,
         mut scout: Scout,
@@ -254,16 +254,16 @@ impl Process {
     }
 }
 
-/// Waits until the guard says something else; `None`: there is no guard, or it has ended.
+/// Waits until the guard reports a change; `None`: there is no guard, or it has ended.
 async fn said(webhook: &mut Option<watch::Receiver<Webhook>>) -> Option<Webhook> {
     let webhook = webhook.as_mut()?;
     webhook.changed().await.ok()?;
     Some(*webhook.borrow_and_update())
 }
 
-/// Waits until one of the two has something to do, and has done it.
+/// Waits until one of the two workers has work, and lets it do the work.
 async fn work<A: Machine, B: Machine>(a: &mut Option<Worker<A>>, b: &mut Option<Worker<B>>) {
-    // Neither goes first: the other one would wait while it has anything to do.
+    // The choice is random: a fixed order would starve the second worker.
     tokio::select! {
         () = one(a) => {}
         () = one(b) => {}

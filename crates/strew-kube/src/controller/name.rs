@@ -17,10 +17,10 @@ pub enum Name {
 }
 
 impl Name {
-    /// All of them.
+    /// All controllers.
     pub const ALL: [Self; 2] = [Self::WorkloadSpread, Self::Placement];
 
-    /// As flags and the log have it.
+    /// Its name in flags and logs.
     pub fn text(self) -> &'static str {
         match self {
             Self::WorkloadSpread => "workloadspread",
@@ -28,7 +28,7 @@ impl Name {
         }
     }
 
-    /// The kinds without which it has nothing to do; each is a CustomResourceDefinition of its own.
+    /// The kinds that it needs; each has a CustomResourceDefinition of its own.
     /// Source: spec/workloadspread §2.1, spec/placement §4.
     pub fn kinds(self) -> Vec<Kind> {
         match self {
@@ -44,10 +44,10 @@ impl fmt::Display for Name {
     }
 }
 
-/// What `--controllers` says: as kube-controller-manager's flag has it.
+/// The value of `--controllers`, in the form of kube-controller-manager's flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// `*`: all that are not taken out.
+    /// `*`: all that are not excluded.
     all: bool,
     named: Vec<Name>,
     taken_out: Vec<Name>,
@@ -63,7 +63,7 @@ impl Default for Choice {
     }
 }
 
-/// A word of `--controllers` that names none.
+/// The value names an unknown controller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown controller {0:?}: the controllers are workloadspread and placement; `*` selects all, `-NAME` excludes one"
@@ -96,13 +96,13 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// Those that are wanted, as soon as their kinds are there.
+    /// The selected controllers, which start when their kinds are served.
     pub fn wanted(&self) -> impl Iterator<Item = Name> {
         let all = Name::ALL.into_iter();
         all.filter(|name| self.names(*name) || (self.all && !self.taken_out.contains(name)))
     }
 
-    /// Whether a controller was selected by name; then a missing definition is reported.
+    /// True if a controller was selected by its name; then a missing definition is reported.
     pub fn names(&self, name: Name) -> bool {
         self.named.contains(&name) && !self.taken_out.contains(&name)
     }

@@ -9,7 +9,7 @@ pub use crate::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, of_lease};
 
 const READ: &[&str] = &["get", "list", "watch"];
 
-/// Of one controller, in the whole cluster.
+/// The rights of one controller in the whole cluster.
 pub fn of(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => WORKLOAD_SPREAD,
@@ -17,7 +17,7 @@ pub fn of(name: Name) -> &'static [Permission] {
     }
 }
 
-/// In the namespace of the ConfigMap that names custom kinds; none for controllers that need none.
+/// The rights in the namespace of the ConfigMap that names custom kinds; empty if the controller needs none.
 pub fn of_configuration(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => CONFIGURATION,
@@ -25,7 +25,8 @@ pub fn of_configuration(name: Name) -> &'static [Permission] {
     }
 }
 
-/// Source: spec/workloadspread §6.4, as far as strew needs it. Custom kinds are given besides, by who lists them.
+/// Source: spec/workloadspread §6.4, as far as strew needs it. The administrator who lists a custom kind grants the
+/// rights for it.
 const WORKLOAD_SPREAD: &[Permission] = &[
     permission(
         "apps.kruise.io",
@@ -110,7 +111,7 @@ const CONFIGURATION: &[Permission] = &[permission(
     "ConfigMap kruise-configuration: which custom kinds can be targets",
 )];
 
-/// In strew's namespace, of one controller: by this Lease it knows which replicas of the webhook are ready.
+/// The rights of one controller on the Lease that shows which replicas of the webhook are ready.
 pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REPLICAS,
@@ -128,7 +129,7 @@ const REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
     names: &[LEASE],
 }];
 
-/// In the whole cluster, of one controller: it takes the webhook out where no replica is ready.
+/// The rights of one controller on the webhook's registration, which it removes if no replica is ready.
 pub fn of_registration(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REGISTRATION,

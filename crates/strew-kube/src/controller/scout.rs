@@ -1,4 +1,4 @@
-//! Which of the selected controllers can run: those whose kinds the API server serves.
+//! Finds which of the selected controllers can run: those whose kinds the API server serves.
 //!
 //! A CustomResourceDefinition can be installed at any time. If one is removed, its controller keeps running: it treats
 //! the objects as deleted, and its watch continues when the definition returns. (An API server that has just started
@@ -18,15 +18,15 @@ use crate::discovery::{AGAIN, Discovery, DiscoveryError, Served};
 use crate::permission::{AskError, missing, missing_of};
 use crate::watch::Waits;
 
-/// How often it is checked.
+/// How often the API server is asked.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// What is found.
+/// A finding.
 #[derive(Debug)]
 pub(super) enum Found {
     /// This controller can run from now on.
     Ready(Name),
-    /// The API server has these kinds now.
+    /// The kinds that the API server serves now.
     Served(Arc<Served>),
 }
 
@@ -35,30 +35,30 @@ pub struct Scout {
     client: Client,
     discovery: Discovery,
     choice: Choice,
-    /// Where the ConfigMap is that names custom kinds.
+    /// The namespace of the ConfigMap that names custom kinds.
     namespace: String,
     started: BTreeSet<Name>,
-    /// What was said of each last: it is said once.
+    /// The last report on each controller; each text is reported once.
     said: BTreeMap<Name, String>,
     /// When controllers with missing rights are checked again.
     denied: BTreeMap<Name, Waits>,
 }
 
-/// Whether a controller can run.
+/// The state of a controller's kinds.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
     Ready,
-    /// None of its kinds is there.
+    /// No kind is served.
     Absent,
-    /// Some are not there, or not in the version that is known; in words.
+    /// Some kinds are not served, or not in a known version; the text says which.
     Unfit(String),
 }
 
 impl Scout {
-    /// Asks for the first time. `namespace`: of the ConfigMap that names custom kinds.
+    /// Asks for the first time. `namespace`: that of the ConfigMap that names custom kinds.
     ///
     /// # Errors
-    /// The API server does not tell which kinds it has.
+    /// The API server does not answer which kinds it serves.
     pub async fn begin(
         client: Client,
         choice: Choice,
@@ -86,10 +86,10 @@ impl Scout {
             .collect()
     }
 
-    /// What those that can run are not allowed.
+    /// The rights that the controllers in `names` lack.
     ///
     /// # Errors
-    /// The API server cannot be asked.
+    /// The API server does not answer.
     pub async fn denied(&self, names: &[Name]) -> Result<Vec<String>, AskError> {
         let mut denied: Vec<String> = Vec::new();
         for name in names {
@@ -100,7 +100,7 @@ impl Scout {
             each.extend(missing_of(&self.client, needed, Some(&self.namespace)).await?);
             let needed = permissions::of_registration(*name);
             each.extend(missing_of(&self.client, needed, None).await?);
-            // Both record events.
+            // Both controllers record events; the right is listed once.
             each.retain(|text| !denied.contains(text));
             denied.extend(each);
         }
@@ -115,7 +115,7 @@ impl Scout {
         Arc::new(self.discovery.served())
     }
 
-    /// These run.
+    /// Marks these controllers as running.
     pub(super) fn start(&mut self, names: &[Name]) {
         for name in names {
             tracing::info!("controller {name}: runs");
@@ -124,7 +124,7 @@ impl Scout {
         self.tell(&self.discovery.served());
     }
 
-    /// Asks again and again, until the other end is gone.
+    /// Asks again and again until the receiver is dropped.
     pub(super) async fn run(mut self, to: mpsc::Sender<Found>) {
         let (mut failure, mut waits) = (None, Waits::default());
         let mut wait = EVERY;
@@ -175,7 +175,7 @@ impl Scout {
         }
     }
 
-    /// Whether a controller has the rights that it needs; checked less and less often while it has not.
+    /// True if a controller has its rights. While it lacks some, it is checked at growing intervals.
     async fn may_start(&mut self, name: Name) -> bool {
         let waits = self.denied.entry(name).or_default();
         if waits.until().is_some() {
@@ -191,7 +191,7 @@ impl Scout {
         false
     }
 
-    /// Says of each controller why it does not run, or what it misses.
+    /// Logs for each controller why it does not run, or which kinds it lacks.
     fn tell(&mut self, served: &Served) {
         let wanted: Vec<Name> = self.choice.wanted().collect();
         for name in wanted {
@@ -282,8 +282,8 @@ mod tests {
 
     const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-    /// How often each request is sent in ten minutes, if the API server has the kind of WorkloadSpreads; `of_kinds`: the
-    /// code that answers the second and every further question for kinds; `of_rights`: that which answers for rights.
+    /// How often each request is sent in ten minutes, while the API server serves WorkloadSpreads. `of_kinds`: the
+    /// status of the second and later requests for kinds; `of_rights`: the status of requests about rights.
     async fn sent(of_kinds: u16, of_rights: u16) -> BTreeMap<String, usize> {
         let sent = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
         let counts = Arc::clone(&sent);
@@ -354,7 +354,7 @@ mod tests {
         let sent = sent(500, 201).await;
         let of_kinds = sent.iter().filter(|(asked, _)| asked.starts_with("/api "));
         let most = of_kinds.map(|(_, n)| *n).max();
-        // The first question is answered.
+        // The first request succeeds.
         assert!(most.is_some_and(|n| (2..=21).contains(&n)), "{sent:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether this process leads, as a metric.
+//! The metric of leadership.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use strew_scheduler::metrics::{Family, Value};
 
 use super::catalogue;
 
-/// Whether this process leads, by the lease of a name.
+/// Whether this process leads, by the name of its lease.
 #[derive(Debug, Clone)]
 pub struct Leader {
     lease: Arc<str>,
@@ -15,7 +15,7 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// It does not lead yet.
+    /// Not leading.
     pub fn new(lease: &str) -> Self {
         Self {
             lease: lease.into(),
@@ -28,7 +28,7 @@ impl Leader {
         self.leads.store(leads, Ordering::Relaxed);
     }
 
-    /// The metric; none where there is no lease to lead by.
+    /// The metric; empty if there is no lease.
     pub fn families(&self) -> Vec<Family> {
         if self.lease.is_empty() {
             return Vec::new();

@@ -13,7 +13,7 @@ use super::source::MetricsSource;
 use super::text::Form;
 use crate::serve::pages::{answer, error};
 
-/// Something else that has metrics.
+/// A further source of metrics.
 type More = Arc<dyn Fn() -> Vec<Family> + Send + Sync>;
 
 /// The content of `/metrics`: the machine's metrics and the process'.
@@ -24,7 +24,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The machine's, and what the process takes.
+    /// The machine's metrics from `source`, and those of the process.
     pub fn new(source: MetricsSource) -> Self {
         let more: Vec<More> = vec![
             Arc::new(crate::panics::families),
@@ -33,7 +33,7 @@ impl Metrics {
         Self { source, more }
     }
 
-    /// These, too.
+    /// Adds a source.
     pub fn with(mut self, more: impl Fn() -> Vec<Family> + Send + Sync + 'static) -> Self {
         self.more.push(Arc::new(more));
         self

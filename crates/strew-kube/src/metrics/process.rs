@@ -4,14 +4,14 @@ use strew_scheduler::metrics::{Family, Value};
 
 use super::catalogue;
 
-/// Ticks of `/proc/PID/stat` in a second: part of Linux' interface, whatever the kernel's own clock does.
+/// Ticks of `/proc/PID/stat` per second: a constant of Linux' interface, independent of the kernel's own clock.
 const TICKS: u64 = 100;
 
 /// The metrics.
 pub fn families() -> Vec<Family> {
     let mut families = Vec::new();
     let stat = read("/proc/self/stat");
-    // The name in parentheses may hold anything; fields are numbered from the state, the third.
+    // The name in parentheses may contain any text. Fields are counted from the state, which is the third.
     let fields: Vec<&str> = stat
         .rsplit_once(") ")
         .map(|(_, rest)| rest.split(' ').collect())
@@ -54,7 +54,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The number after the name that a line begins with.
+/// The number after a name at the beginning of a line.
 fn number_after(text: &str, name: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
@@ -80,7 +80,7 @@ mod tests {
         };
         assert!(number(&catalogue::PROCESS_RESIDENT) > Some(1e6));
         assert!(number(&catalogue::PROCESS_OPEN_FDS) > Some(2.0));
-        // After 2020: it is no time since the machine started.
+        // After 2020: an absolute time, not a time since boot.
         assert!(number(&catalogue::PROCESS_START) > Some(1.57e9));
     }
 }

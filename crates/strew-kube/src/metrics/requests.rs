@@ -9,21 +9,21 @@ use tower::{Layer, Service};
 
 use super::catalogue;
 
-/// Method, status code (none: no answer).
+/// Method and status code; `None`: no answer.
 type Key = (http::Method, Option<u16>);
 
-/// Counts requests: a layer for a client's services, of which clones count together.
+/// Counts requests: a layer for a client's services. Clones share their counts.
 #[derive(Debug, Clone)]
 pub struct Requests {
     host: Arc<str>,
     counts: Arc<Mutex<Vec<(Key, u64)>>>,
 }
 
-/// There are a few methods and codes: past so many, nothing new is counted.
+/// The most combinations of method and code; further ones are not counted.
 const KEYS_MAX: usize = 128;
 
 impl Requests {
-    /// None yet, to this server: its host, and its port if it is a special one.
+    /// Without any request; for this server: its host, and its port if it is not the default one.
     pub fn to(host: &str) -> Self {
         Self {
             host: host.into(),
@@ -31,7 +31,7 @@ impl Requests {
         }
     }
 
-    /// A request was answered with this code, or not at all.
+    /// Counts a request with the code of its answer; `None`: no answer.
     pub fn count(&self, method: &http::Method, code: Option<u16>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(key, _): &(Key, u64)| key.0 == method && key.1 == code;
@@ -120,7 +120,7 @@ mod tests {
             _ => Ok(Response::new(())),
         });
         for path in ["/", "/gone", "/"] {
-            // The host is put before it further down.
+            // The host is added further down in the client.
             let request = Request::get(path).body(()).unwrap();
             drop(requests.layer(service).oneshot(request).await);
         }

@@ -6,27 +6,27 @@ use strew_scheduler::metrics::Family;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// How long an answer is waited for. A scrape that takes longer is given up by Prometheus (10 s) anyway.
+/// The time limit for an answer. Prometheus stops a scrape after 10 s anyway.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many questions can be queued; a further one waits.
+/// The number of queued questions; a further one waits.
 const WAITING_MAX: usize = 4;
 
-/// Both ends of the question.
+/// Both ends.
 pub fn channel() -> (MetricsSource, MetricsRequests) {
     let (ask, asked) = mpsc::channel(WAITING_MAX);
     (MetricsSource(ask), MetricsRequests(asked))
 }
 
-/// Asks; as many as like.
+/// Asks the loop; can be cloned.
 #[derive(Debug, Clone)]
 pub struct MetricsSource(mpsc::Sender<MetricsRequest>);
 
-/// The loop's end.
+/// The receiving end, for the loop.
 #[derive(Debug)]
 pub struct MetricsRequests(mpsc::Receiver<MetricsRequest>);
 
-/// One question.
+/// A question, with the channel for its answer.
 #[derive(Debug)]
 pub struct MetricsRequest(oneshot::Sender<Vec<Family>>);
 
@@ -42,7 +42,7 @@ pub enum SourceError {
 }
 
 impl MetricsSource {
-    /// What was counted until now.
+    /// The metrics at this moment.
     ///
     /// # Errors
     /// The loop did not answer in time, or has ended.
@@ -60,14 +60,14 @@ impl MetricsSource {
 }
 
 impl MetricsRequests {
-    /// The next question; `None` when all senders are gone. Cancel-safe.
+    /// The next question; `None` when all senders are dropped. Cancel-safe.
     pub async fn next(&mut self) -> Option<MetricsRequest> {
         self.0.recv().await
     }
 }
 
 impl MetricsRequest {
-    /// Answers. The page may have given up; the loop ignores that.
+    /// Answers the question. The page may have given up, which is no error.
     pub fn answer(self, families: Vec<Family>) {
         drop(self.0.send(families));
     }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use strew_scheduler::metrics::{Family, Kind, Value};
 
-/// Which text.
+/// The text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// OpenMetrics 1.0.
@@ -22,7 +22,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form for a request's `Accept`: OpenMetrics where it is named and not refused.
+    /// The format for a request's `Accept`: OpenMetrics if it is named and its quality is not 0.
     pub fn accepted(accept: &str) -> Self {
         let mut ranges = accept.split(',').map(str::trim);
         let named = ranges.any(|range| {
@@ -49,7 +49,7 @@ impl Form {
     /// The text of families.
     ///
     /// # Errors
-    /// A family cannot be written: its values are not of its kind.
+    /// A value does not fit the type of its family.
     pub fn write(self, families: Vec<Family>) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Collected(families)));
@@ -62,10 +62,10 @@ impl Form {
     }
 }
 
-/// What counters end in.
+/// The suffix of counters.
 const TOTAL: &str = "_total";
 
-/// OpenMetrics as the older text.
+/// Converts OpenMetrics into the older format.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut help = None;
@@ -87,7 +87,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Families on their way through prometheus-client.
+/// Passes families to prometheus-client.
 #[derive(Debug)]
 struct Collected(Vec<Family>);
 

@@ -7,7 +7,7 @@ use strew_scheduler::metrics::{Family, Value};
 
 use super::catalogue;
 
-/// Objects that cannot be decoded, by kind; a kind may be reported more than once.
+/// Objects that cannot be decoded, by kind; counts of one kind are added.
 pub(crate) fn unreadable(told: impl Iterator<Item = (Arc<str>, usize)>) -> Family {
     let mut by_kind: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     for (kind, n) in told {

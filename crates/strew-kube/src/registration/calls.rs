@@ -11,19 +11,19 @@ use strew_model::time::Span;
 use super::configuration;
 use super::replicas::LEASE;
 
-/// The first wait after a request failed; another process may only have written first. Each next one is twice as long.
+/// The first wait after a failed request, which may be just a lost race. Each further wait is twice as long.
 const FIRST_WAIT: Span = Span::from_millis(100);
 
-/// The longest wait: some request may be refused for ever.
+/// The longest wait: a request may be refused for ever.
 const LONGEST_WAIT: Span = Span::from_secs(60);
 
-/// How many races are lost before one is logged: a race is lost once or twice, not for ever.
+/// The lost races in a row after which one is logged: a replica usually loses one or two.
 const RACES_MAX: u32 = 5;
 
-/// How long an answer is waited for: shorter than a replica counts as ready without a sign.
+/// The time limit for an answer: shorter than a replica counts as ready without a renewal.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// The client, and the paths that it asks.
+/// The client with the paths of its requests.
 pub(super) struct Calls {
     client: Client,
     namespace: String,
@@ -43,7 +43,7 @@ impl Calls {
         }
     }
 
-    /// The configuration; null: there is none.
+    /// Reads the configuration; `null` if it does not exist.
     pub(super) async fn configuration(&self) -> kube::Result<Value> {
         self.get(&configuration::path()).await
     }
@@ -54,19 +54,19 @@ impl Calls {
         self.send(Method::PATCH, &path, kind, patch).await
     }
 
-    /// The Lease of the replicas; null: there is none.
+    /// Reads the Lease of the replicas; `null` if it does not exist.
     pub(super) async fn replicas(&self) -> kube::Result<Value> {
         self.get(&format!("{}/{LEASE}", self.leases)).await
     }
 
-    /// Changes annotations of the Lease of the replicas by a merge patch. The Lease; null: there is none.
+    /// Changes annotations of the Lease by a merge patch. Returns the Lease; `null` if it does not exist.
     pub(super) async fn annotate(&self, patch: &Value) -> kube::Result<Value> {
         let path = format!("{}/{LEASE}", self.leases);
         let kind = "application/merge-patch+json";
         found(self.send(Method::PATCH, &path, kind, patch).await)
     }
 
-    /// Like [`annotate`](Self::annotate), and makes the Lease where it is not there.
+    /// As [`annotate`](Self::annotate), and creates the Lease if it does not exist.
     pub(super) async fn renew(&self, patch: &Value) -> kube::Result<Value> {
         match self.annotate(patch).await? {
             Value::Null => {
@@ -109,7 +109,7 @@ impl Calls {
     }
 }
 
-/// Null where there is no such object.
+/// Replaces "not found" by `null`.
 fn found(answer: kube::Result<Value>) -> kube::Result<Value> {
     match answer {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Value::Null),
@@ -117,17 +117,17 @@ fn found(answer: kube::Result<Value>) -> kube::Result<Value> {
     }
 }
 
-/// Whether another process wrote first. A JSON patch whose test does not hold is invalid.
+/// True if another process wrote first. The API server reports a JSON patch with a failed test as invalid (422).
 fn is_race(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 409 | 422))
 }
 
-/// Waits after requests about one object that failed in a row.
+/// The number of failed requests in a row about one object.
 #[derive(Default)]
 pub(super) struct Failures(u32);
 
 impl Failures {
-    /// After one more failure: how long to wait, and whether to log it.
+    /// Adds a failure. Returns how long to wait, and whether to log it.
     pub(super) fn add(&mut self, error: &kube::Error) -> (Span, bool) {
         let wait = FIRST_WAIT.doubled(self.0);
         let wait = wait.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
@@ -135,7 +135,7 @@ impl Failures {
         (wait, !is_race(error) || self.0 > RACES_MAX)
     }
 
-    /// One succeeded.
+    /// Resets the count after a success.
     pub(super) fn end(&mut self) {
         self.0 = 0;
     }

@@ -1,4 +1,4 @@
-//! The MutatingWebhookConfiguration that registers the webhook for pods: its state, and the patches that change it.
+//! The MutatingWebhookConfiguration that registers the webhook for pods: reads its state and makes patches for it.
 //!
 //! Every change is a JSON patch that tests the resourceVersion.
 
@@ -10,24 +10,24 @@ pub(super) fn path() -> String {
     format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}")
 }
 
-/// How the configuration stands.
+/// The state of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// It has no webhook: pods are created without a question.
+    /// It has no webhook: pods are created without a review.
     Out,
     /// It has webhooks.
     In {
-        /// Whether a replica has written them.
+        /// True if a replica has written them.
         is_ours: bool,
-        /// Whether they are what this process would write.
+        /// True if they are what this process would write.
         is_right: bool,
     },
 }
 
 impl Registration {
-    /// How this object stands; null: there is none. `wanted`: the webhooks as they are registered.
+    /// The state of this object, `null` if it does not exist. `wanted`: the webhooks to register.
     pub fn of(object: &Value, wanted: &[Value]) -> Self {
         if object.is_null() {
             return Self::Absent;
@@ -45,7 +45,7 @@ impl Registration {
     }
 }
 
-/// Whether a value says all that another one says. The API server adds defaults, and the rotator of certificates
+/// True if `value` contains everything in `wanted`. The API server adds defaults, and the rotator adds `caBundle`.
 /// `caBundle`.
 fn says(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
@@ -60,7 +60,7 @@ fn says(value: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The patch that writes webhooks in, with the authorities to be trusted (PEM) and the replica that writes.
+/// The patch that adds the webhooks, with the CAs to trust (PEM) and the name of the writing replica.
 pub(super) fn register(object: &Value, wanted: &[Value], bundle: &Value, replica: &str) -> Value {
     let webhooks = wanted.iter().cloned().map(|mut webhook| {
         webhook["clientConfig"]["caBundle"] = bundle.clone();
@@ -77,7 +77,7 @@ pub(super) fn register(object: &Value, wanted: &[Value], bundle: &Value, replica
     json!([unchanged(object), mark, webhooks])
 }
 
-/// The patch that takes all webhooks out.
+/// The patch that removes all webhooks.
 pub(super) fn take_out(object: &Value) -> Value {
     json!([unchanged(object), {"op": "remove", "path": "/webhooks"}])
 }
@@ -129,7 +129,7 @@ mod tests {
             registered["webhooks"][0]["clientConfig"]["caBundle"],
             "UEVN"
         );
-        // Of another replica, with another policy, or registered by another program.
+        // Written by another replica, with another policy, or by another program.
         let again = register(&registered, &webhooks, &"UEVN".into(), "b");
         let again = json_patch(&registered, &again).unwrap();
         assert_eq!(again["metadata"]["annotations"][REGISTERED_BY], "b");

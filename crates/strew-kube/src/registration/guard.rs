@@ -16,12 +16,12 @@ use crate::clock::Clock;
 use crate::connect::chain;
 use crate::leading::Leads;
 
-/// How the guard judges.
+/// The settings of the guard.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How long no replica must have been ready.
+    /// The webhook is removed after no replica was ready for this long.
     pub patience: Span,
-    /// The webhook stays registered, and creations wait: `--strict`.
+    /// `--strict`: the webhook stays registered, and creations of pods fail until a replica is ready.
     pub is_strict: bool,
 }
 
@@ -34,24 +34,24 @@ impl Default for Settings {
     }
 }
 
-/// Looks at replicas and registration, while this process acts.
+/// Watches replicas and registration while this process leads.
 pub struct Guard {
     calls: Calls,
     clock: Clock,
     leads: Leads,
     replicas: Replicas,
-    /// The configuration as it was read last.
+    /// The configuration as last read.
     object: Value,
     view: Watcher,
     not_looked: Failures,
     not_taken_out: Failures,
-    /// What failed last: it is said once.
+    /// The last failure, which is logged once.
     failure: Option<String>,
     to: watch::Sender<Webhook>,
 }
 
 impl Guard {
-    /// One that has not looked yet, and where it says what it finds. `namespace`: strew's own.
+    /// A guard, and the channel of its findings. `namespace`: strew's own.
     pub fn new(
         settings: Settings,
         client: Client,
@@ -84,7 +84,7 @@ impl Guard {
         (guard, said)
     }
 
-    /// Works until the other end is gone.
+    /// Runs until the receiver is dropped.
     pub async fn run(mut self) {
         while !self.to.is_closed() {
             self.view.leads = self.leads.now();
@@ -102,7 +102,8 @@ impl Guard {
         }
     }
 
-    /// The configuration first: a replica that comes after it was read writes it, and what was read does not hold.
+    /// Reads the configuration before the replicas. If a replica becomes ready in between, it writes the configuration,
+    /// and a patch based on the read one fails.
     async fn look(&mut self) {
         let looked = async {
             let object = self.calls.configuration().await?;

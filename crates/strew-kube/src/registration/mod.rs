@@ -24,10 +24,10 @@ pub use guard::Guard;
 pub(crate) use own_review::PATH as OWN_REVIEW;
 pub use registrar::{Registrar, Setup};
 
-/// After a failure.
+/// The next step after a failure, for warnings.
 const TRIED_AGAIN: &str = "tried again after a wait that grows";
 
-/// Logs what failed about the registration.
+/// Logs a failure of the registration.
 fn warn(action: &str, error: &str, next: &str) {
     let warning = Warning {
         kind: "MutatingWebhookConfiguration",

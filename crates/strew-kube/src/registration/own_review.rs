@@ -16,25 +16,24 @@ use tokio_rustls::TlsConnector;
 
 use crate::serve::provider;
 
-/// The path of such reviews: like that of pods, but they are not counted in metrics, and only a dry run of this very
-/// process is answered.
+/// The path of these reviews. They are not counted in metrics, and only dry runs of this same process are answered.
 pub(crate) const PATH: &str = "/admit/own";
 
-/// Longer than any answer to it.
+/// The longest answer that is read, in bytes; real ones are shorter.
 const ANSWER_MAX: u64 = 64 << 10;
 
-/// Where a replica asks itself.
+/// Where and how a replica sends itself a review.
 pub(super) struct OwnReview {
     address: SocketAddr,
     /// The name that the certificate must have.
     host: String,
     namespace: String,
-    /// What only this process knows.
+    /// A secret of this process, which proves that the review is its own.
     secret: Arc<str>,
 }
 
 impl OwnReview {
-    /// `address`: what the server listens on; `namespace`: strew's own; `secret`: what the server knows its own process by.
+    /// `address`: where the server listens; `namespace`: strew's own; `secret`: as given to the server.
     pub(super) fn new(address: SocketAddr, namespace: &str, secret: Arc<str>) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -49,10 +48,10 @@ impl OwnReview {
         }
     }
 
-    /// Asks; `bundle`: the authorities to be trusted, in PEM.
+    /// Sends a review; `bundle`: the CAs to trust, in PEM.
     ///
     /// # Errors
-    /// Why it was not answered as it must be, in time.
+    /// Why there was no correct answer in time.
     pub(super) async fn ask(&self, bundle: &str) -> Result<(), String> {
         let within = Duration::from_secs(TIMEOUT_OF_PODS_S.into());
         let asked = tokio::time::timeout(within, self.exchange(bundle)).await;
@@ -89,7 +88,7 @@ impl OwnReview {
     }
 }
 
-/// What a client trusts that trusts these authorities and no others.
+/// A TLS client that trusts these CAs and no others.
 fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
@@ -102,7 +101,7 @@ fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// A pod without a controller that is not created in earnest.
+/// A dry-run creation of a pod without a controller.
 fn review(namespace: &str) -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -124,7 +123,7 @@ fn review(namespace: &str) -> Value {
     })
 }
 
-/// The JSON of an answer of HTTP/1.1 with code 200, whose connection has ended.
+/// The JSON in a complete HTTP/1.1 answer with code 200.
 fn body_of(answer: &[u8]) -> Result<Value, String> {
     const END: &[u8] = b"\r\n\r\n";
     let at = answer.windows(END.len()).position(|part| part == END);

@@ -3,7 +3,7 @@
 //! The order of steps guarantees:
 //! - A replica registers only after it has answered its own review and the other replicas know of it.
 //! - A new replica writes the configuration even if it is right already. A replica that shuts down meanwhile then gets
-//!   a conflict and looks at the replicas again.
+//!   a conflict and reads the replicas again.
 //! - A replica that shuts down reads the configuration, withdraws, decides, and removes only a configuration that has
 //!   not changed since.
 //! - The controller removes only what a replica has written, and only after a silence that it has observed itself.
@@ -14,53 +14,53 @@ use strew_workloadspread::facts::status::Webhook;
 use super::configuration::Registration;
 use super::replicas::{EVERY, EXPIRES};
 
-/// What a replica knows of itself and of others.
+/// What a replica knows of itself and of the other replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replica {
-    /// The process ends in good order.
+    /// The process is shutting down.
     pub is_ending: bool,
-    /// The registration stays when the last replica ends: `--strict`.
+    /// `--strict`: the registration stays when the last replica ends.
     pub is_strict: bool,
     /// Reviews can be answered: the cluster is known, and there is a certificate.
     pub can_serve: bool,
-    /// When a review of its own was asked last.
+    /// When it last sent itself a review.
     pub asked: Option<Instant>,
-    /// When one was answered well last.
+    /// When it last sent itself a review that was answered correctly.
     pub served: Option<Instant>,
     /// When it last announced that it is ready; `None` if it has not, or has withdrawn.
     pub present: Option<Instant>,
-    /// Whether it has withdrawn at its end.
+    /// True if it has withdrawn, at its end.
     pub has_left: bool,
-    /// Whether another replica is ready, by what was answered last.
+    /// True if another replica is ready, by the answer to its last write.
     pub has_others: bool,
-    /// How the configuration stood, and when; `None`: it has to be looked at.
+    /// The state of the configuration, and when it was read; `None`: it must be read.
     pub seen: Option<(Instant, Registration)>,
-    /// Whether it has written the configuration since it is ready.
+    /// True if it has written the configuration since it became ready.
     pub is_announced: bool,
-    /// The Lease could not be written: nothing is tried before.
+    /// After a failed write of the Lease: no step before this moment.
     pub not_before: Instant,
-    /// The configuration could not be read or written: it is not tried before.
+    /// After a failed read or write of the configuration: no further attempt before this moment.
     pub register_not_before: Instant,
 }
 
-/// What a replica does next.
+/// The next step of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Ask itself a review.
+    /// Send itself a review.
     Review,
-    /// Tell others that it is ready.
+    /// Announce that it is ready.
     Renew,
-    /// Look at the configuration.
+    /// Read the configuration.
     Look,
-    /// Write the webhooks in.
+    /// Add the webhooks.
     Register,
-    /// Tell others that it is ready no longer.
+    /// Announce that it is no longer ready.
     Withdraw,
-    /// Take the webhooks out.
+    /// Remove the webhooks.
     TakeOut,
-    /// Nothing before this moment.
+    /// No step before this moment.
     Wait(Instant),
-    /// Nothing any more.
+    /// The replica has nothing left to do before it ends.
     Done,
 }
 
@@ -80,7 +80,7 @@ impl Replica {
     fn next_between_reviews(&self, now: Instant) -> Step {
         let asked = self.asked.filter(|_| self.can_serve);
         let again = asked.unwrap_or(now) + EVERY;
-        // The last review was not answered well, or there was none.
+        // The last review failed, or there was none.
         if self.served.is_none() || self.served != self.asked || !self.can_serve {
             let is_over = self.served.is_none_or(|served| now >= served + EXPIRES);
             return match self.present {
@@ -109,7 +109,7 @@ impl Replica {
 
     fn next_at_end(&self, now: Instant) -> Step {
         match (self.present, self.seen) {
-            // It never registered.
+            // It has never registered.
             (None, _) if !self.has_left => Step::Done,
             _ if now < self.register_not_before => Step::Wait(self.register_not_before),
             (_, None) => Step::Look,
@@ -127,34 +127,34 @@ impl Replica {
 /// What the controller knows of the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watcher {
-    /// This process acts.
+    /// This process leads.
     pub leads: bool,
-    /// What is registered stays: `--strict`.
+    /// `--strict`: the registration stays.
     pub is_strict: bool,
-    /// How long no replica must have been ready.
+    /// The webhook is removed after no replica was ready for this long.
     pub patience: Span,
-    /// When replicas and configuration were looked at last.
+    /// When replicas and configuration were last read.
     pub looked: Option<Instant>,
-    /// Since when no replica has said that it is ready.
+    /// Since when no replica has announced that it is ready.
     pub silent_since: Option<Instant>,
-    /// How the configuration stood then.
+    /// The state of the configuration at the last read.
     pub registration: Registration,
-    /// What was said last.
+    /// The last state that was reported.
     pub said: Webhook,
-    /// Something failed: nothing is tried before.
+    /// After a failure: no attempt before this moment.
     pub not_before: Instant,
 }
 
-/// What the controller does next.
+/// The next step of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// Look at replicas and configuration.
+    /// Read replicas and configuration.
     Look,
-    /// Take the webhooks out.
+    /// Remove the webhooks.
     TakeOut,
-    /// Say how pods are created.
+    /// Report how pods are created.
     Say(Webhook),
-    /// Nothing before this moment.
+    /// No step before this moment.
     Wait(Instant),
 }
 
@@ -171,7 +171,7 @@ impl Watcher {
         if now >= due {
             return Act::Look;
         }
-        // As long as was looked: what came after the last look is not known.
+        // The silence is measured up to the last read: later announcements are not known.
         let is_silent = self
             .silent_since
             .is_some_and(|since| self.looked >= Some(since + self.patience));
@@ -182,7 +182,7 @@ impl Watcher {
             (Registration::In { .. }, true) => Webhook::NotReady,
             (Registration::In { .. }, false) => Webhook::Answers,
             (Registration::Out, true) => Webhook::NotRegistered,
-            // A replica that is ready is about to register.
+            // A ready replica is about to register the webhook.
             (Registration::Out, false) => self.said,
         };
         match webhook == self.said {

@@ -22,48 +22,48 @@ use super::{TRIED_AGAIN, warn};
 use crate::clock::Clock;
 use crate::connect::chain;
 
-/// How long the end may take, [`LINGERS`] included.
+/// The time limit for the shutdown, [`LINGERS`] included.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long the last replica still answers after removing the registration, because API servers learn of it by watches.
 const LINGERS: Duration = Duration::from_secs(2);
 
-/// The registration, and this replica.
+/// The settings of the registrar.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// What is registered.
     pub registration: registration::Registration,
-    /// What is registered stays, whichever replica ends.
+    /// `--strict`: the registration stays, whichever replica ends.
     pub is_strict: bool,
-    /// What the server of the webhook listens on.
+    /// Where the webhook's server listens.
     pub address: SocketAddr,
-    /// A name that no other replica has; part of an annotation's name.
+    /// The replica's unique name, which becomes part of an annotation's key.
     pub replica: String,
 }
 
-/// Registers a replica.
+/// Registers the webhook for one replica.
 pub struct Registrar {
     calls: Calls,
     clock: Clock,
     own: OwnReview,
     wanted: Vec<Value>,
     replica: String,
-    /// Whether the cluster is known.
+    /// True once the cluster is known.
     ready: watch::Receiver<bool>,
-    /// The authorities to be trusted, in PEM; empty: there is no certificate yet.
+    /// The CAs to trust, in PEM; empty until there is a certificate.
     bundle: watch::Receiver<Arc<str>>,
     replicas: Replicas,
-    /// The configuration as it was read last.
+    /// The configuration as last read.
     object: Value,
     view: Replica,
     lease_failures: Failures,
     configuration_failures: Failures,
-    /// What failed last: it is said once.
+    /// The last failure, which is logged once.
     failure: Option<String>,
 }
 
 impl Registrar {
-    /// A replica that has not answered anything yet; `secret`: what its server knows its own reviews by.
+    /// A registrar before its first review; `secret`: as given to the server.
     pub fn new(
         setup: Setup,
         client: Client,
@@ -93,9 +93,9 @@ impl Registrar {
         }
     }
 
-    /// Works until the end of the process, and then until others go on or the registration is out.
+    /// Runs until `end`; then until another replica is ready or the webhook is removed, within a time limit.
     pub async fn run(mut self, end: CancellationToken) {
-        // What is under way is waited for: a request that is given up may be carried out late.
+        // A request is not cancelled: the API server might still carry it out later.
         while !end.is_cancelled() {
             self.work(&end).await;
         }
@@ -118,12 +118,13 @@ impl Registrar {
         view.not_before = Instant(0);
         view.register_not_before = Instant(0);
         if std::mem::take(&mut view.has_left) {
-            // Maybe long ago: the answer to another withdrawal shows the replicas that are ready now.
+            // The last announcement may be old. The answer to a further withdrawal shows the replicas that are ready
+            // now.
             view.present = Some(self.clock.now());
         }
     }
 
-    /// Takes the next step. Whether there are more.
+    /// Takes the next step. Returns false if there is none left.
     async fn work(&mut self, end: &CancellationToken) -> bool {
         self.view.can_serve = *self.ready.borrow() && !self.bundle.borrow().is_empty();
         let now = self.clock.now();
@@ -256,13 +257,13 @@ impl Registrar {
         }
     }
 
-    /// Another process wrote the configuration first, and is looked at; or it failed. It is tried again either way.
+    /// Handles a failed write. It is retried; after a lost race the configuration is read first.
     fn not_registered(&mut self, action: &str, error: &kube::Error) {
         let (wait, is_news) = self.configuration_failures.add(error);
         let now = self.clock.now();
         self.view.register_not_before = now + wait;
         self.view.seen = None;
-        // A replica that has just come may have written it: the answer to another withdrawal shows it.
+        // A new replica may have written it: the answer to a further withdrawal shows that replica.
         if self.view.is_ending && self.view.has_left {
             self.view.present = Some(now);
         }

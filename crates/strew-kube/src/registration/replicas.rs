@@ -15,32 +15,33 @@ use strew_model::time::{Instant, Span};
 /// The name of the Lease, in strew's namespace.
 pub const LEASE: &str = "strew-webhook-replicas";
 
-/// What the name of each replica's annotation begins with.
+/// The prefix of each replica's annotation.
 const PREFIX: &str = "replica.webhook.strew.dev/";
 
-/// How often a replica says that it is ready, and how often the controller looks.
+/// How often a replica renews its annotation, and how often the controller reads them.
 pub const EVERY: Span = Span::from_secs(2);
 
-/// How long an annotation counts that was seen to change.
+/// How long an annotation counts after it was seen to change.
 pub const EXPIRES: Span = Span::from_secs(8);
 
-/// How long an annotation counts that was never seen to change: its replica may have been killed before. A replica that
-/// is ready and slower than that registers itself again, should the registration be taken out.
+/// How long an annotation counts that was never seen to change: its replica may have been killed before. A ready
+/// replica that is slower registers itself again if its registration is removed.
 const PROVES_WITHIN: Span = Span::from_secs(3);
 
-/// An annotation that has not changed for so long is taken away: its replica was killed.
+/// An annotation that has not changed for this long is removed: its replica was killed.
 const FORGOTTEN_AFTER: Span = Span::from_secs(600);
 
-/// A longer gap between two looks says nothing of replicas: an API server that does not answer keeps them from writing.
+/// After a longer gap between two reads, the silence is measured anew: an API server that does not answer prevents
+/// replicas from writing.
 const GAP: Span = Span::from_secs(6);
 
-/// An annotation.
+/// An annotation as last read.
 #[derive(Debug, Clone)]
 struct Seen {
     value: Value,
-    /// When it was first seen as it is.
+    /// When it first had its present value.
     at: Instant,
-    /// Whether it was seen to change.
+    /// True if it was seen to change.
     has_changed: bool,
 }
 
@@ -54,20 +55,20 @@ impl Seen {
     }
 }
 
-/// What the Lease showed, look by look.
+/// What the Lease showed, read by read.
 #[derive(Debug, Clone, Default)]
 pub struct Replicas {
-    /// Each annotation by its replica.
+    /// Each annotation, by its replica.
     seen: BTreeMap<String, Seen>,
     looked: Option<Instant>,
-    /// Since when looks have followed each other without a gap.
+    /// Since when reads have followed each other without a gap.
     since: Option<Instant>,
-    /// When an annotation changed last.
+    /// When an annotation last changed.
     changed: Option<Instant>,
 }
 
 impl Replicas {
-    /// Takes in the Lease; null: there is none.
+    /// Takes in the Lease; `null` if it does not exist.
     pub fn take_in(&mut self, now: Instant, lease: &Value) {
         if self.looked.is_none_or(|looked| now > looked + GAP) {
             self.since = Some(now);
@@ -96,19 +97,20 @@ impl Replicas {
         self.seen = seen;
     }
 
-    /// Whether a replica other than this one is ready.
+    /// True if another replica is ready.
     pub fn has_others(&self, own: &str, now: Instant) -> bool {
         let mut others = self.seen.iter().filter(|(id, _)| *id != own);
         others.any(|(_, seen)| seen.counts(now))
     }
 
-    /// Since when no replica has said that it is ready, as far as was looked; `None`: nothing is known.
+    /// Since when no replica has renewed its annotation; `None` if that is not known.
     pub fn silent_since(&self) -> Option<Instant> {
         let since = self.since?;
         Some(self.changed.map_or(since, |changed| changed.max(since)))
     }
 
-    /// The merge patch by which a replica says that it is ready, and takes away replicas that are long gone.
+    /// The merge patch with which a replica announces that it is ready. It also removes annotations of replicas that
+    /// are long gone.
     pub fn renewal(&self, own: &str, value: &str, now: Instant) -> Value {
         let is_gone = |at: Instant| now >= at + FORGOTTEN_AFTER;
         let gone = self.seen.iter().filter(|(_, seen)| is_gone(seen.at));
@@ -119,7 +121,7 @@ impl Replicas {
     }
 }
 
-/// The merge patch by which a replica says that it is ready no longer.
+/// The merge patch with which a replica announces that it is no longer ready.
 pub fn withdrawal(own: &str) -> Value {
     json!({"metadata": {"annotations": {key(own): null}}})
 }

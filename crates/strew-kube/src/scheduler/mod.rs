@@ -1,6 +1,6 @@
 //! `strew scheduler`: the machine that simulations run, on a real API server.
 //!
-//! One loop owns the machine. It takes in watch events and results of requests, and lets the machine decide while this
+//! One loop owns the machine. It handles watch events and answers to requests, and lets the machine decide while this
 //! replica leads and all kinds have been listed. All state is in the API server or derived from it, so a process can
 //! end at any moment.
 //!
@@ -31,26 +31,26 @@ pub use crate::signals::About;
 use crate::signals::Signals;
 use crate::work::{Links, Worker};
 
-/// How long the end waits for what is on its way.
+/// How long the shutdown waits for requests in transit.
 const END_WITHIN: Span = Span::from_secs(5);
 
-/// What a scheduler is made of.
+/// The settings of a scheduler.
 pub struct Blueprint {
-    /// How it decides and works.
+    /// Its configuration.
     pub configuration: Configuration,
-    /// The names that its profiles use.
+    /// The interner of its profiles.
     pub names: Interner,
-    /// The name of this host, or of this instance.
+    /// The name of this host or instance.
     pub hostname: String,
-    /// This replica's name in the election; another one after each restart.
+    /// This replica's name in the election; a new one after each restart.
     pub identity: String,
-    /// What jitter is drawn from.
+    /// The seed of jitter.
     pub seed: u64,
-    /// Its metrics.
+    /// Version and configuration, for its pages.
     pub about: About,
 }
 
-/// A scheduler at work.
+/// A running scheduler.
 pub struct Process {
     worker: Worker<SchedulerMachine>,
     clock: Clock,
@@ -60,8 +60,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// A scheduler that begins by listing what there is, and its pages, for a [`Server`](crate::serve::Server). Its
-    /// watches live as long as it does; `end` is told to [`run`](Self::run), too.
+    /// Starts the scheduler, which lists its objects first. Returns it with its pages, for a
+    /// [`Server`](crate::serve::Server). Its watches live as long as it does. Give the same `end` to
+    /// [`run`](Self::run).
     pub fn start(
         blueprint: Blueprint,
         connection: &Connection,

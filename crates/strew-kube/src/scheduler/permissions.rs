@@ -4,7 +4,7 @@ use crate::permission::{NamedPermission, Permission, permission};
 
 const READ: &[&str] = &["get", "list", "watch"];
 
-/// In the whole cluster. Source: spec/scheduler §5.10, as far as strew needs it.
+/// Rights in the whole cluster. Source: spec/scheduler §5.10, as far as strew needs it.
 pub const IN_CLUSTER: &[Permission] = &[
     permission("", "nodes", READ, "the nodes to choose from"),
     permission(
@@ -83,7 +83,7 @@ pub const IN_CLUSTER: &[Permission] = &[
     ),
 ];
 
-/// To authorize clients of its pages.
+/// Rights to authenticate and authorize clients of its pages.
 pub const OF_PAGES: &[Permission] = &[
     permission(
         "authentication.k8s.io",
@@ -99,7 +99,7 @@ pub const OF_PAGES: &[Permission] = &[
     ),
 ];
 
-/// In the namespace of the lease: its first creation. What is created has no name yet that a role could name.
+/// The right to create the lease in its namespace. RBAC cannot restrict `create` to a name.
 pub const OF_FIRST_LEASE: &[Permission] = &[permission(
     "coordination.k8s.io",
     "leases",
@@ -107,7 +107,7 @@ pub const OF_FIRST_LEASE: &[Permission] = &[permission(
     "the first creation of its lease; a role cannot name an object that is being created",
 )];
 
-/// In the namespace of the lease, with the leases of these names alone: others are not this process's to take.
+/// Rights on the leases of these names, in their namespace: other leases belong to other processes.
 pub fn of_lease<'a>(names: &'a [&'a str]) -> [NamedPermission<'a>; 1] {
     let permission = permission(
         "coordination.k8s.io",

@@ -17,46 +17,47 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::ServeError;
 
-/// How often given files are looked at. A mounted Secret is exchanged by a link, which no watch of a file would see.
+/// How often given files are read. A mounted Secret is replaced by a symbolic link, which no watch of a file would
+/// notice.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Where the certificate comes from.
+/// The source of the serving certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificate {
     /// Files in PEM, read again when they change: `--tls-cert-file` and `--tls-private-key-file`.
     Files {
-        /// The certificate, followed by those that signed it.
+        /// The certificate, followed by the CAs that signed it.
         certificate: PathBuf,
         /// Its private key.
         key: PathBuf,
     },
-    /// Made at start, in memory, for `localhost`, this host's name and the address that is listened on.
+    /// Made at the start, in memory, for `localhost`, this host's name and the listening address.
     SelfSigned {
         /// The host's name.
         host: String,
     },
-    /// Set by other code, now or later; until then connections fail.
+    /// Set by other code, possibly later; until then connections fail.
     Exchanged(Exchange),
 }
 
-/// A place for the certificate that connections are made with; clones are the same place.
+/// Holds the serving certificate of new connections; clones share it.
 #[derive(Clone, Default)]
 pub struct Exchange(Arc<ArcSwapOption<CertifiedKey>>);
 
 impl Exchange {
-    /// Connections that are made from now on are made with this one.
+    /// Sets the certificate of new connections.
     pub fn put(&self, key: Arc<CertifiedKey>) {
         self.0.store(Some(key));
     }
 
-    /// The certificate in DER, without those that signed it; `None`: there is none yet.
+    /// The certificate in DER, without its chain; `None` if there is none yet.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         let key = self.0.load();
         key.as_ref()?.cert.first().cloned()
     }
 }
 
-/// The key must not be readable.
+/// The key must not be printed.
 impl std::fmt::Debug for Exchange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Exchange")
@@ -71,7 +72,7 @@ impl PartialEq for Exchange {
 
 impl Eq for Exchange {}
 
-/// The certificate that connections are made with, exchanged while others are served.
+/// The serving certificate, which can be replaced while connections are open.
 #[derive(Debug)]
 pub struct Shown {
     current: Exchange,
@@ -82,7 +83,7 @@ impl Shown {
     /// Reads or makes the certificate.
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// The files are missing or invalid.
     pub fn new(source: Certificate, address: IpAddr) -> Result<Self, ServeError> {
         let current = match &source {
             Certificate::Exchanged(exchange) => exchange.clone(),
@@ -123,7 +124,7 @@ impl Shown {
         }
     }
 
-    /// Takes a changed certificate over; what was seen last is not looked at again.
+    /// Uses a changed certificate; `seen` holds the last files, which are not tried again.
     fn take_over(&self, read: Result<Pem, ServeError>, seen: &mut Option<Result<Pem, String>>) {
         let read = read.map_err(|error| whole_text(&error));
         if seen.as_ref() == Some(&read) {
@@ -162,12 +163,12 @@ impl Shown {
 
 #[cfg(test)]
 impl Shown {
-    /// What is shown now, with its key.
+    /// The present certificate with its key.
     fn whole(&self) -> Arc<CertifiedKey> {
         self.current.0.load_full().expect("there is one")
     }
 
-    /// The certificate that is shown now.
+    /// The present certificate.
     pub(super) fn shown(&self) -> CertificateDer<'static> {
         self.current.certificate().expect("there is one")
     }
@@ -179,7 +180,7 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// The bytes of a certificate's files. Not printable: one of them is a secret.
+/// The contents of a certificate's files. Not printable, because one of them is a secret.
 #[derive(PartialEq, Eq)]
 struct Pem {
     paths: [PathBuf; 2],
@@ -220,7 +221,7 @@ impl Pem {
     }
 }
 
-/// The cryptography of every connection.
+/// The cryptography of all connections.
 pub(crate) fn provider() -> CryptoProvider {
     aws_lc_rs::default_provider()
 }
@@ -228,7 +229,7 @@ pub(crate) fn provider() -> CryptoProvider {
 fn self_signed(host: &str, address: IpAddr) -> Result<CertifiedKey, ServeError> {
     let failed = |error: rcgen::Error| ServeError::SelfSigned(Box::new(error));
     let mut names = vec!["localhost".to_owned(), host.to_owned(), address.to_string()];
-    // What no certificate can hold: better without it than none.
+    // A certificate cannot hold these names; it is better without them than not made at all.
     names.retain(|name| !name.is_empty() && name.is_ascii());
     names.dedup();
     let mut params = rcgen::CertificateParams::new(names).map_err(failed)?;
@@ -244,7 +245,7 @@ fn self_signed(host: &str, address: IpAddr) -> Result<CertifiedKey, ServeError> 
     CertifiedKey::from_der(chain, private, &provider()).map_err(ServeError::Tls)
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes in one line.
 pub(super) fn whole_text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

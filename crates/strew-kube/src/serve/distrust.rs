@@ -8,7 +8,7 @@ use rustls::AlertDescription;
 use strew_runtime::Warning;
 use tokio::time::Instant;
 
-/// A client that rejects the certificate keeps reconnecting.
+/// How often one is logged: a client that rejects the certificate keeps reconnecting.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
 
 /// Logs such clients, rate-limited.
@@ -51,7 +51,7 @@ impl Distrust {
     }
 }
 
-/// What the client says, if it is about the certificate.
+/// The TLS alert of the client, if it is about the certificate.
 fn alert(error: &io::Error) -> Option<AlertDescription> {
     match error.get_ref()?.downcast_ref()? {
         rustls::Error::AlertReceived(
@@ -80,7 +80,7 @@ mod tests {
     use crate::serve::certificate::{Shown, provider};
     use crate::serve::server::acceptor;
 
-    /// What a server is left with by a client that trusts these, and knows it by this name.
+    /// The server's error for a client that trusts these CAs and expects this name.
     async fn failure(shown: &Arc<Shown>, roots: RootCertStore, name: &'static str) -> io::Error {
         let config = ClientConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()

@@ -17,34 +17,34 @@ use tokio_util::sync::CancellationToken;
 
 use super::pages::{error, text};
 
-/// Beyond the end of its lease, a leader is given so long to notice. Source: kube-scheduler, `server.go`.
+/// How long after the end of its lease a leader may take to notice. Source: kube-scheduler, `server.go`.
 const TOLERATED: Span = Span::from_secs(20);
 
-/// One thing that must be well.
+/// A named health check.
 pub trait Check: Send + Sync + 'static {
-    /// Its name, as a path's last part.
+    /// Its name, which is the last part of its path.
     fn name(&self) -> &str;
 
-    /// Looks.
+    /// Runs the check.
     ///
     /// # Errors
-    /// What is not well, in words.
+    /// What is unhealthy, in words.
     fn check(&self) -> Result<(), String>;
 }
 
 /// The checks of each page.
 #[derive(Default, Clone)]
 pub struct Health {
-    /// Of `/livez`: failing, the process is to be restarted.
+    /// Checks of `/livez`: if one fails, the process should be restarted.
     pub live: Vec<Arc<dyn Check>>,
-    /// Of `/readyz`: failing, it cannot do its work yet, or any more.
+    /// Checks of `/readyz`: if one fails, the process cannot do its work now.
     pub ready: Vec<Arc<dyn Check>>,
-    /// Of `/healthz`, which older probes ask for.
+    /// Checks of `/healthz`, for older probes.
     pub health: Vec<Arc<dyn Check>>,
 }
 
 impl Health {
-    /// The pages, and one for each check. A page without any check has `ping`.
+    /// The three pages, and one page per check. A page without checks has `ping`.
     pub fn pages(self) -> Router {
         let pages = [
             ("livez", self.live),
@@ -71,7 +71,7 @@ impl Health {
     }
 }
 
-/// The answer for one check.
+/// The response of one check.
 fn one(check: &dyn Check) -> Response {
     match check.check() {
         Ok(()) => text(StatusCode::OK, "ok".to_owned()),
@@ -82,7 +82,7 @@ fn one(check: &dyn Check) -> Response {
     }
 }
 
-/// The answer for all checks of a page, but those that `exclude=NAME` names.
+/// The response of all checks of a page, except those that `exclude=NAME` names.
 fn all(page: &str, checks: &[Arc<dyn Check>], query: &str) -> Response {
     let parameters: Vec<(&str, &str)> = query
         .split('&')
@@ -140,7 +140,7 @@ fn all(page: &str, checks: &[Arc<dyn Check>], query: &str) -> Response {
 
 // === checks ===
 
-/// Is well whenever it can be asked.
+/// Always healthy.
 #[derive(Debug, Clone, Copy)]
 pub struct Ping;
 
@@ -163,7 +163,7 @@ pub struct Awaited {
 }
 
 impl Awaited {
-    /// A check, and what it says until it is well.
+    /// A check with its message until it becomes healthy.
     pub fn new(name: &'static str, until_then: &'static str) -> Self {
         let done = AtomicBool::new(false);
         Self {
@@ -173,12 +173,12 @@ impl Awaited {
         }
     }
 
-    /// The facts of a cluster have been taken in, once: the check of kube-scheduler's `/readyz`.
+    /// Healthy once the cluster has been listed: the check of kube-scheduler's `/readyz`.
     pub fn handlers_synchronized() -> Self {
         Self::new("sched-handler-sync", "handlers are not fully synchronized")
     }
 
-    /// Says whether it is well.
+    /// Sets whether it is healthy.
     pub fn set(&self, done: bool) {
         self.done.store(done, Ordering::Relaxed);
     }
@@ -202,13 +202,13 @@ impl Check for Awaited {
 pub struct Heartbeat {
     name: &'static str,
     hangs_after: Span,
-    /// Nanoseconds that only grow.
+    /// Monotonic nanoseconds.
     clock: fn() -> u64,
     beat_at: AtomicU64,
 }
 
 impl Heartbeat {
-    /// A loop that turned just now, and hangs if it does not for this long.
+    /// A loop that has turned just now, and counts as hanging after this long without a turn.
     pub fn new(name: &'static str, hangs_after: Span, clock: fn() -> u64) -> Self {
         Self {
             name,
@@ -218,7 +218,7 @@ impl Heartbeat {
         }
     }
 
-    /// The loop turns.
+    /// Records a turn of the loop.
     pub fn beat(&self) {
         self.beat_at.store((self.clock)(), Ordering::Relaxed);
     }
@@ -259,10 +259,10 @@ impl Check for Shutdown {
     }
 }
 
-/// The clock that a lease is judged by.
+/// The clock for the end of a lease.
 pub type Clock = Box<dyn Fn() -> Instant + Send + Sync>;
 
-/// Is not well when a leader's lease ended long ago and it still believes to lead: it hangs.
+/// Unhealthy if a leader still believes to lead long after its lease has ended: then it hangs.
 pub struct LeaderWatchdog {
     lease: String,
     lease_duration: Span,
@@ -284,13 +284,13 @@ impl LeaderWatchdog {
         }
     }
 
-    /// This process leads, by a lease that was renewed at this moment.
+    /// This process leads, with a lease renewed at this moment.
     pub fn renewed(&self, at: Instant) {
         self.renewed_at.store(at.0, Ordering::Release);
         self.leads.store(true, Ordering::Release);
     }
 
-    /// This process leads no more.
+    /// This process no longer leads.
     pub fn follows(&self) {
         self.leads.store(false, Ordering::Release);
     }

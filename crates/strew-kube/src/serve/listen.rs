@@ -10,54 +10,54 @@ use super::certificate::Certificate;
 pub struct Listen {
     /// The address.
     pub address: IpAddr,
-    /// The port; 0: nothing is served. Source: kube-scheduler's `--secure-port`.
+    /// The port; 0: the server does not listen. Source: kube-scheduler's `--secure-port`.
     pub port: u16,
-    /// What the server shows that it is itself with.
+    /// The serving certificate.
     pub certificate: Certificate,
 }
 
-/// Why nothing is served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened on.
+    /// The address cannot be used.
     #[error("cannot listen on {address}")]
     Bind {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error.
         source: std::io::Error,
     },
     /// A file of the certificate cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: std::io::Error,
     },
-    /// A file that should hold certificates holds none, or something broken.
+    /// A file that should hold certificates has none, or an invalid one.
     #[error("{} holds no certificate in PEM", path.display())]
     NoCertificate {
-        /// Which.
+        /// Its path.
         path: PathBuf,
     },
-    /// A file that should hold a private key holds none, or something broken.
+    /// A file that should hold a private key has none, or an invalid one.
     #[error("{} holds no private key in PEM (PKCS #8, PKCS #1 or SEC 1, not encrypted)", path.display())]
     NoKey {
-        /// Which.
+        /// Its path.
         path: PathBuf,
     },
-    /// The key cannot be used, or is not the certificate's.
+    /// The key is unusable, or does not belong to the certificate.
     #[error("the key of {} does not go with the certificate of {}", key.display(), certificate.display())]
     Mismatch {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why not.
+        /// The error.
         source: rustls::Error,
     },
-    /// No certificate could be made.
+    /// The self-signed certificate cannot be made.
     #[error("cannot make a self-signed certificate")]
     SelfSigned(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// TLS cannot be set up.

@@ -14,27 +14,27 @@ use super::access::Access;
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A plain text.
+/// A plain text response.
 pub(crate) fn text(code: StatusCode, text: String) -> Response {
     answer(code, PLAIN, text)
 }
 
-/// A JSON text.
+/// A JSON response.
 pub(crate) fn json(text: String) -> Response {
     answer(StatusCode::OK, JSON, text)
 }
 
-/// A JSON text with a status code.
+/// A JSON response with a status code.
 pub(crate) fn json_with(code: StatusCode, text: String) -> Response {
     answer(code, JSON, text)
 }
 
-/// A plain text that says what is wrong. Source: Go's `http.Error`.
+/// A plain text response with an error message. Source: Go's `http.Error`.
 pub(crate) fn error(code: StatusCode, why: &str) -> Response {
     answer(code, PLAIN, format!("{why}\n"))
 }
 
-/// An object `Status`, which kubectl and client libraries read.
+/// A response with an object `Status`, which kubectl and client libraries read.
 pub(crate) fn status(code: StatusCode, reason: &str, message: &str) -> Response {
     let mut status = value!({
         "kind": "Status",
@@ -44,7 +44,7 @@ pub(crate) fn status(code: StatusCode, reason: &str, message: &str) -> Response 
         "message": message,
         "reason": reason,
     });
-    // As the API server's library has it: a refusal has details, a login that failed has none.
+    // As in the API server's library: a refusal has details, a failed authentication has none.
     if code == StatusCode::FORBIDDEN {
         status["details"] = value!({});
     }
@@ -66,7 +66,7 @@ pub(crate) fn answer(code: StatusCode, of_type: HeaderValue, body: String) -> Re
     answer
 }
 
-/// All pages together, each behind authorization; also for unknown paths.
+/// All pages together, each behind authorization; unknown paths too.
 pub fn guarded(pages: impl IntoIterator<Item = Router>, access: Access) -> Router {
     let all = pages.into_iter().fold(Router::new(), Router::merge);
     access.guard(all.fallback(not_found))
@@ -76,7 +76,7 @@ async fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "404 page not found")
 }
 
-/// A page that shows a JSON text: `/configz`, `/version`.
+/// A page with a JSON text: `/configz`, `/version`.
 pub fn json_page(path: &str, text: Arc<str>) -> Router {
     Router::new().route(
         path,

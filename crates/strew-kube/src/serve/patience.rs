@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream on which no write waits longer than given.
+/// A stream whose writes have a time limit.
 pub struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Runs out while a write waits.
+    /// The timer of the write that waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    /// A stream, and how long a write may wait.
+    /// A stream with the time limit of its writes.
     pub fn new(stream: S, patience: Duration) -> Self {
         Self {
             stream,
@@ -28,7 +28,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// What a write came to; too late is an error.
+    /// Passes on the result of a write; after the time limit, an error.
     fn judge<T>(
         &mut self,
         cx: &mut Context<'_>,

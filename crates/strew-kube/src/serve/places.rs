@@ -1,8 +1,7 @@
 //! A bounded number of connections, in all and per peer, that never locks out a new one.
 //!
-//! If all are in use, the connection that was idle for longest is closed: first one that has sent nothing, then one
-//! that never had a request. So a client that only holds connections open displaces its own, and never those of a
-//! kubelet that probes.
+//! If all are in use, the connection that was idle for longest is closed: first one without any data, then one without
+//! any request. So a client that only holds connections open loses its own, and never displaces a kubelet that probes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The places of a server.
+/// The connections of a server, with their limit.
 #[derive(Debug)]
 pub(super) struct Places {
     places_max: usize,
@@ -41,12 +40,12 @@ pub(super) struct Place {
     id: u64,
     /// The requests of the connection.
     pub(super) requests: Arc<Requests>,
-    /// Cancelled when the place is needed for another connection.
+    /// Cancelled when another connection needs the place.
     pub(super) closed: CancellationToken,
 }
 
 impl Places {
-    /// Places of which no peer has more than a quarter.
+    /// A table of this size; one peer gets at most a quarter of it.
     pub(super) fn new(places_max: usize) -> Self {
         Self {
             places_max: places_max.max(1),
@@ -56,7 +55,7 @@ impl Places {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        // A panic elsewhere leaves the table as it was.
+        // A panic elsewhere leaves the table consistent.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +89,7 @@ impl Places {
 }
 
 impl Taken {
-    /// Closes the connection that was unused for longest. `None` if none is unused.
+    /// Closes the connection that was unused for longest. `None` if all are in use.
     fn close_one(&mut self, may_go: impl Fn(&Holder) -> bool) -> Option<()> {
         let holders = self.holders.iter();
         let unused = holders.filter(|(_, holder)| may_go(holder) && !holder.requests.any());
@@ -110,7 +109,7 @@ impl Drop for Place {
 #[derive(Debug)]
 pub(super) struct Requests {
     since: Instant,
-    /// Whether the client has begun its TLS handshake.
+    /// True if the client has begun its TLS handshake.
     greeted: AtomicBool,
     begun: AtomicU64,
     under_way: AtomicU64,
@@ -135,30 +134,30 @@ impl Default for Requests {
 pub(super) struct UnderWay(Arc<Requests>);
 
 impl Requests {
-    /// The client has begun its TLS handshake.
+    /// Records that the client has begun its TLS handshake.
     pub(super) fn greet(&self) {
         self.greeted.store(true, Ordering::Relaxed);
     }
 
-    /// A request begins; it ends when the value is dropped.
+    /// Begins a request, which ends when the value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay(Arc::clone(self))
     }
 
-    /// How many have begun.
+    /// The number of requests begun.
     pub(super) fn n_begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Whether any is being answered.
+    /// True if a request is being answered.
     pub(super) fn any(&self) -> bool {
         self.under_way.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the client has said anything, whether there was a request, and when the last one ended, or the connection
-    /// began.
+    /// Whether the client has begun its handshake, whether there was a request, and when the last one ended (or the
+    /// connection began).
     fn last(&self) -> (bool, bool, Instant) {
         let ended = Duration::from_millis(self.ended.load(Ordering::Relaxed));
         let greeted = self.greeted.load(Ordering::Relaxed);
@@ -193,7 +192,7 @@ mod tests {
             held.push(places.take(peer(n)).unwrap());
             tokio::time::advance(Duration::from_secs(1)).await;
         }
-        // The oldest had a request, the next one is answering one.
+        // The oldest connection has had a request, the next one is answering one.
         drop(held[0].requests.begin());
         let under_way = held[1].requests.begin();
         let closed = |held: &[Place]| -> Vec<bool> {
@@ -205,13 +204,13 @@ mod tests {
         assert_eq!(closed(&held), [false, false, true, false, false]);
         held.push(places.take(peer(8)).unwrap());
         assert_eq!(closed(&held), [false, false, true, true, false, false]);
-        // Places that were taken away are not given back a second time.
+        // A place that was taken away is not given back a second time.
         held.truncate(2);
         assert_eq!(places.taken().holders.len(), 2);
         drop(under_way);
     }
 
-    /// Before, a burst of sockets closed the connection of a probe of the same peer in the middle of its handshake.
+    /// A burst of sockets must not close the connection of a probe of the same peer in the middle of its handshake.
     #[tokio::test(start_paused = true)]
     async fn sockets_that_say_nothing_go_before_connections_that_have_begun() {
         let places = Arc::new(Places::new(8));
@@ -220,7 +219,7 @@ mod tests {
         let silent: Vec<Place> = (0..100).map(|_| places.take(peer(1)).unwrap()).collect();
         assert!(!probe.closed.is_cancelled());
         drop(silent);
-        // Of those that have begun, the oldest goes.
+        // Of connections that have begun, the oldest is closed.
         tokio::time::advance(Duration::from_secs(1)).await;
         let begin = |_| {
             let place = places.take(peer(1)).unwrap();
@@ -243,7 +242,7 @@ mod tests {
             2
         );
         assert!(!kubelet.closed.is_cancelled());
-        // Of a peer whose connections are all in use no more are taken.
+        // If all connections of a peer are in use, no further one is accepted.
         let busy: Vec<_> = (0..2)
             .map(|_| {
                 let place = places.take(peer(3)).unwrap();

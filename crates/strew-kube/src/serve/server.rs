@@ -32,31 +32,31 @@ use super::patience::Patient;
 use super::places::{Place, Places, Requests};
 use crate::panics::{caught, kept};
 
-/// The wait before the next connection is taken, after taking one failed (no file handles left).
+/// The wait after a connection could not be accepted, because no file handles are left.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Bytes of a request's headers, by HTTP/2 and HTTP/1.1. Tokens of service accounts have 1 to 2 KiB.
+/// The longest headers of a request in bytes, for HTTP/2 and HTTP/1.1. Tokens of service accounts take 1 to 2 KiB.
 const HEADERS_MAX: (u32, usize) = (8 << 10, 16 << 10);
 
-/// What a client may take of the server.
+/// The limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at a time, of each peer a quarter; one more closes the one that was unused for longest.
+    /// Concurrent connections, a quarter of them per peer; a further one closes the connection unused for longest.
     pub connections_max: usize,
-    /// The time in which a connection's first request must come, its TLS handshake included.
+    /// The time limit for a connection's first request, its TLS handshake included.
     pub first_request: Duration,
-    /// The time in which a request's headers must come; also that of a connection without any request.
-    /// Source: k8s.io/apiserver `secure_serving.go` (32 s).
+    /// The time limit for a request's headers, and for a connection without requests. Source: k8s.io/apiserver
+    /// `secure_serving.go` (32 s).
     pub headers: Duration,
-    /// The time in which a request is answered.
+    /// The time limit for an answer.
     pub request: Duration,
-    /// The time in which a client must take a part of an answer.
+    /// The time limit for a client to read a part of an answer.
     pub write: Duration,
-    /// The length of a request's body, in bytes.
+    /// The longest body of a request, in bytes.
     pub body_bytes_max: usize,
-    /// Requests at a time on one connection, by HTTP/2; 1: HTTP/1.1 alone.
+    /// Concurrent requests on one HTTP/2 connection; 1: HTTP/1.1 only.
     pub requests_at_once: u32,
-    /// How long connections may take to end after the server is asked to stop.
+    /// How long connections may take to end during the shutdown.
     pub goodbye: Duration,
 }
 
@@ -69,18 +69,18 @@ impl Default for Limits {
             request: Duration::from_secs(30),
             write: Duration::from_secs(30),
             body_bytes_max: 64 << 10,
-            // One request after the other is enough for pages, and leaves less to hold up.
+            // Pages need no concurrent requests, and a client can hold up less without them.
             requests_at_once: 1,
             goodbye: Duration::from_secs(5),
         }
     }
 }
 
-/// The certificates that a client showed, its own first; their signatures are not checked yet.
+/// A client's certificates, its own first; their signatures are not checked yet.
 #[derive(Debug, Clone, Default)]
 pub struct PeerCertificates(pub Arc<[rustls::pki_types::CertificateDer<'static>]>);
 
-/// A server that listens, and has a certificate.
+/// A listening server with a certificate.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -93,7 +93,7 @@ impl Server {
     /// Listens; `None` for port 0. `clients` says which client certificates are requested.
     ///
     /// # Errors
-    /// The address cannot be listened on; the certificate's files cannot be used.
+    /// The address cannot be used, or the certificate's files are invalid.
     pub async fn bind(
         listen: Listen,
         clients: Option<Arc<dyn ClientCertVerifier>>,
@@ -105,7 +105,7 @@ impl Server {
         }
     }
 
-    /// The same, port 0 being any that is free.
+    /// As [`bind`](Self::bind); port 0 means any free port.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -134,17 +134,17 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its certificate lies.
+    /// The holder of its certificate.
     pub fn certificate(&self) -> &Exchange {
         self.certificate.exchange()
     }
 
-    /// Serves until it is asked to stop; then open requests may finish.
+    /// Serves until it is stopped; then open requests may finish.
     pub async fn run(self, pages: Router, stop: CancellationToken) {
         let (certificate, until) = (Arc::clone(&self.certificate), stop.clone());
         let follow = kept(move || Arc::clone(&certificate).follow(until.clone()));
@@ -179,7 +179,8 @@ impl Server {
                         tracing::debug!("a connection of {peer} was refused: it has too many");
                         continue;
                     };
-                    // An answer of several frames would wait for the peer's acknowledgement, 40 ms on Linux.
+                    // With Nagle's algorithm, an answer of several frames would wait for the peer's acknowledgement, 40
+                    // ms on Linux.
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!("a connection is slower than it could be: {error}");
                     }
@@ -288,7 +289,7 @@ impl Connection {
         begun.into_stream(Arc::clone(self.tls.config())).await
     }
 
-    /// Returns when the connection's place is needed, or its first request has not come in time.
+    /// Returns when another connection needs the place, or the first request is late.
     async fn without_request(&self, began: Instant) {
         let first = async {
             sleep_until(began + self.limits.first_request).await;
@@ -303,7 +304,7 @@ impl Connection {
     }
 }
 
-/// Returns when a connection was without a request for this long, or is to stop. HTTP/1.1 has such a limit of its own.
+/// Returns when a connection was idle for this long, or must stop. HTTP/1.1 has its own limit for that.
 async fn until_unused(requests: &Requests, idle: Duration, stop: &CancellationToken) {
     let mut seen = None;
     while stop.run_until_cancelled(sleep(idle)).await.is_some() {

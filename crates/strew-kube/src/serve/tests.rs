@@ -157,7 +157,8 @@ async fn the_text_parses() {
     assert!(samples > 20, "{body}");
 }
 
-/// A certificate of the cluster's makes a user; another one makes nobody, but does no harm beside a good token.
+/// A certificate of the cluster's CA identifies a user. Another certificate identifies none, but does no harm beside a
+/// valid token.
 #[tokio::test]
 async fn a_client_is_known_by_its_certificate() {
     use rcgen::ExtendedKeyUsagePurpose::ClientAuth;

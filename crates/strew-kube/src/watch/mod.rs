@@ -25,20 +25,20 @@ use crate::panics::{caught, kept};
 pub(crate) use patience::{Waits, patiently};
 pub use strew_runtime::watch::Kind;
 
-/// How many events wait for the loop; more make the watches wait.
+/// The number of queued events; with more, the watches wait.
 const EVENTS_MAX: usize = 256;
 
-/// The streams of the watches of one loop. They end with it.
+/// The streams of one loop's watches. They end when it is dropped.
 pub struct Streams {
     client: Client,
     to: mpsc::Sender<(WatchId, WatchEvent)>,
     from: mpsc::Receiver<(WatchId, WatchEvent)>,
     running: BTreeMap<WatchId, Running>,
-    /// Tasks that read something once.
+    /// Tasks that read a list once.
     reading: JoinSet<()>,
 }
 
-/// The task of a watch.
+/// The task of a watch; dropping it ends the task.
 struct Running(AbortHandle);
 
 impl Drop for Running {
@@ -48,7 +48,7 @@ impl Drop for Running {
 }
 
 impl Streams {
-    /// None yet.
+    /// Without any watch.
     pub fn new(client: Client) -> Self {
         let (to, from) = mpsc::channel(EVENTS_MAX);
         Self {
@@ -60,7 +60,7 @@ impl Streams {
         }
     }
 
-    /// Begins or ends a watch.
+    /// Begins or ends a watch, or reads a namespace again.
     pub fn carry_out(&mut self, action: WatchAction) {
         match action {
             WatchAction::Begin {
@@ -96,24 +96,24 @@ impl Streams {
                             Err(_) => tokio::time::sleep(waits.next(true)).await,
                         }
                     };
-                    // The process ends.
+                    // The receiver is dropped: the process ends.
                     let _ = to.send((id, WatchEvent::Again(namespace, objects))).await;
                 });
             }
         }
     }
 
-    /// The next event. May be dropped while it waits, and asked again.
+    /// The next event. Cancel-safe.
     pub async fn next(&mut self) -> (WatchId, WatchEvent) {
         loop {
-            // Never closed: this end holds a sender.
+            // The channel never closes: `self` holds a sender.
             if let Some(event) = self.from.recv().await {
                 return event;
             }
         }
     }
 
-    /// The next event, if there is one.
+    /// The next event, if one has arrived.
     pub fn try_next(&mut self) -> Option<(WatchId, WatchEvent)> {
         self.from.try_recv().ok()
     }

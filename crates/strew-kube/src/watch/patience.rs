@@ -1,4 +1,4 @@
-//! Pauses after failures of a watch, so that a refused watch does not list in a loop.
+//! Pauses after failures of a watch, so that a refused watch does not list again and again.
 
 use std::time::Duration;
 
@@ -13,43 +13,43 @@ use super::stream::status;
 /// The first wait after a failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
-/// The longest wait: something may be refused for ever, and costs at most 20 requests in ten minutes then.
+/// The longest wait. A watch that is refused for ever then costs at most 20 requests in ten minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The longest wait of what has not failed for [`SOON`] yet: an API server that comes back must be noticed soon. So must
-/// the webhook that converts WorkloadSpreads: until it is ready, their list fails.
+/// The longest wait during the first [`SOON`] of failures: a returning API server must be noticed quickly. So must the
+/// conversion webhook of WorkloadSpreads, whose list fails until it is ready.
 const LONGEST_WAIT_AT_FIRST: Duration = Duration::from_secs(10);
 
-/// What fails for longer may fail for ever.
+/// A watch that fails for longer may fail for ever.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Pauses start again at the shortest when nothing has failed for this long after one.
+/// After this long without a failure, waits start again at the shortest.
 const CALM: Duration = Duration::from_secs(60);
 
-/// Waits after failures, each twice as long as the one before.
+/// Waits after failures, each twice as long as the previous one.
 ///
-/// Success does not make the next wait short again, only time without a failure does: kube reports the beginning of a
-/// list that fails a moment later as a success.
+/// Only time without a failure makes the next wait short again, not a success: kube reports the beginning of a list as
+/// a success, also if the list fails a moment later.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    /// How many failures followed each other.
+    /// The number of failures in a row.
     n: u32,
-    /// When the first failure of those that follow each other came, and when the last wait ends.
+    /// When the first failure of the row was, and when the last wait ends.
     failing: Option<(Instant, Instant)>,
 }
 
 impl Waits {
-    /// How long to wait after a failure at this moment.
+    /// The wait after a failure now.
     pub(crate) fn next(&mut self, is_forbidden: bool) -> Duration {
         self.next_asked(is_forbidden, Duration::ZERO, false)
     }
 
-    /// The same, where the API server asks for a pause (`Retry-After`).
+    /// The wait after a failure now, if the API server asks for a pause (`Retry-After`).
     ///
-    /// If a watch has failed (`may_hurry`) the first wait is short whatever is asked: an API server that makes the
-    /// storage of a changed CustomResourceDefinition anew ends its watches and asks for a second, and is done after
-    /// some milliseconds. Objects of that second would be seen too late: pods would be created past their
-    /// WorkloadSpread. A refused list costs the API server more, and waits.
+    /// With `may_hurry`, the first wait is short in any case: an API server that rebuilds the storage of a changed
+    /// CustomResourceDefinition ends its watches and asks for a second, but is done after some milliseconds. Objects of
+    /// that second would be seen too late, and pods would be created without their WorkloadSpread. A refused list costs
+    /// the API server more, so the requested pause is kept.
     fn next_asked(&mut self, is_forbidden: bool, asked: Duration, may_hurry: bool) -> Duration {
         let now = Instant::now();
         let failing = self.failing.filter(|(_, until)| now <= *until + CALM);
@@ -73,7 +73,7 @@ impl Waits {
         wait
     }
 
-    /// How many failures followed each other; 0 if the last one is long ago.
+    /// The number of failures in a row; 0 if the last one is long ago.
     pub(crate) fn n_failures(&self) -> u32 {
         let is_failing = |(_, until): (Instant, Instant)| Instant::now() <= until + CALM;
         match self.failing.is_some_and(is_failing) {
@@ -82,20 +82,20 @@ impl Waits {
         }
     }
 
-    /// When the last wait ends, if it has not yet.
+    /// When the last wait ends; `None` if it has ended.
     pub(crate) fn until(&self) -> Option<Instant> {
         let (_, until) = self.failing?;
         (Instant::now() < until).then_some(until)
     }
 }
 
-/// Whether the API server refuses the client (401, 403) and not the request.
+/// True if the API server refuses the client (401, 403), not the request.
 pub(super) fn is_forbidden(status: &Status) -> bool {
     matches!(status.code, 401 | 403)
 }
 
-/// The same stream, which waits after each failure before it goes on: longer with each failure, and as long as a busy
-/// API server asks for, but for the first failure of a watch.
+/// Adds a wait after each failure of the stream. Waits grow, and are as long as a busy API server asks for, except
+/// after the first failure of a watch.
 pub(crate) fn patiently<T>(
     events: impl Stream<Item = Result<T, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<T, watcher::Error>> + Send
@@ -131,7 +131,8 @@ mod tests {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
     }
 
-    /// How many lists fail in ten minutes, if each fails with this code and kube reports its beginning.
+    /// The number of failed lists in ten minutes, if each fails with this code and kube reports its beginning as a
+    /// success.
     async fn failures_in_ten_minutes(code: u16) -> usize {
         let begin = Instant::now();
         let lists = stream::iter(0..).flat_map(move |_| stream::iter([Ok(()), Err(refused(code))]));

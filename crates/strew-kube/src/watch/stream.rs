@@ -21,10 +21,10 @@ use tokio::sync::mpsc;
 
 use super::patience::{Waits, is_forbidden, patiently};
 
-/// So many objects a page of a list: a page is held as a whole.
+/// Objects per page of a list; a page is held in memory as a whole.
 const PAGE: u32 = 250;
 
-/// How many scales are read at once.
+/// The number of scales read concurrently.
 const SCALES_AT_ONCE: usize = 8;
 
 /// How often a failing read of a scale is tried; once if the previous scale failed too.
@@ -33,7 +33,7 @@ const SCALE_TRIES: usize = 3;
 /// The events of a watch, with waits after failures.
 pub(super) type Events = BoxStream<'static, WatchEvent>;
 
-/// Sends events until the other end of the channel is gone.
+/// Sends events until the receiver is dropped.
 pub(super) async fn run(mut events: Events, id: WatchId, to: mpsc::Sender<(WatchId, WatchEvent)>) {
     while let Some(event) = events.next().await {
         if to.send((id, event)).await.is_err() {
@@ -42,7 +42,7 @@ pub(super) async fn run(mut events: Events, id: WatchId, to: mpsc::Sender<(Watch
     }
 }
 
-/// A watch of a kind of Kubernetes itself.
+/// A watch of one of Kubernetes' own kinds.
 pub(super) fn typed<K>(client: Client, scope: &Scope) -> Events
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -71,7 +71,7 @@ pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope
     let events = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
     let scales = has_scale.then(|| Arc::new(Scales::new(client, kind)));
     let events = events.map(move |event| scaled(scales.clone(), event));
-    // In the order of the events, whichever scale comes first.
+    // Keeps the order of the events, whichever scale arrives first.
     events.buffered(at_once).boxed()
 }
 
@@ -129,7 +129,7 @@ where
             }
             Err(error) => {
                 let text = crate::connect::chain(&error);
-                // From the beginning: the token may be what is too old.
+                // Starts from the beginning: the token may have expired.
                 all.clear();
                 page = ListParams::default().limit(PAGE);
                 let refused = matches!(&error, kube::Error::Api(status) if is_forbidden(status));
@@ -169,7 +169,7 @@ fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> WatchEvent 
         Ok(value) => value,
         Err(error) => return WatchEvent::Broken(named, error.to_string()),
     };
-    // Objects in a list of a built-in kind have no `kind`.
+    // Items in a list of a built-in kind have no `kind`.
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = (&*kind.kind).into();
     match reading {
@@ -202,7 +202,7 @@ fn known(value: Value) -> Result<KubeObject, String> {
     Ok(object.into())
 }
 
-/// An object with its scale; `scales`: where to read it, if its kind has one.
+/// Adds the scale to an object; `scales`: where to read it, if the kind has one.
 async fn scaled(scales: Option<Arc<Scales>>, event: WatchEvent) -> WatchEvent {
     match (scales, event) {
         (Some(scales), WatchEvent::Set(named, mut object)) => {
@@ -219,7 +219,7 @@ async fn scaled(scales: Option<Arc<Scales>>, event: WatchEvent) -> WatchEvent {
 struct Scales {
     client: Client,
     kind: Kind,
-    /// Rights are of kinds: what fails for one object may fail for all of them, and each change of each asks.
+    /// Rights apply to kinds: a read that fails for one object may fail for all, and each change of each object reads.
     waits: Mutex<Waits>,
 }
 
@@ -236,7 +236,7 @@ impl Scales {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None`: it is gone, or cannot be had.
+    /// `None` if the object is gone, or its scale cannot be read.
     async fn get(&self, named: &Named) -> Option<Value> {
         let (is_too_early, has_failed) = {
             let waits = self.waits();
@@ -289,7 +289,7 @@ impl Scales {
 
 // === failures ===
 
-/// What an error comes to, in the API server's own words where it has answered.
+/// The event for an error, in the API server's words if it has answered.
 fn failed(error: &watcher::Error) -> WatchEvent {
     let status = status(error);
     let code = status.map(|status| status.code);
@@ -307,7 +307,7 @@ fn failed(error: &watcher::Error) -> WatchEvent {
     }
 }
 
-/// The API server's answer, if the failure is one.
+/// The API server's answer, if the error has one.
 pub(super) fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

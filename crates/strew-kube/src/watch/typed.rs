@@ -13,7 +13,7 @@ use strew_runtime::watch::{Kind, Object, Reading, Scope};
 
 use super::stream;
 
-/// A watch of a kind that is read as its type; `None`: it is read by its name.
+/// A watch of a kind that is decoded into its type; `None` for kinds that are read by name.
 pub(super) fn events(
     client: &Client,
     kind: &Kind,
@@ -49,7 +49,7 @@ pub(super) fn events(
     None
 }
 
-/// Lists all objects of a kind in a namespace. Only pods are ever read again.
+/// Lists all objects of a kind in a namespace. Only pods are ever listed again.
 pub(super) async fn list(client: Client, kind: &Kind, namespace: &str) -> Vec<(Named, Object)> {
     match *kind == Kind::of::<Pod>() {
         true => stream::list::<Pod>(client, namespace).await,

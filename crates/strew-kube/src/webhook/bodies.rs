@@ -1,6 +1,6 @@
 //! Limits on request bodies: size, time, and memory.
 //!
-//! Anything in the cluster's network can send here, because an API server shows no certificate by default. So the
+//! Any client in the cluster's network can send requests, because an API server shows no certificate by default. So the
 //! memory of all bodies together is bounded, including what parsing takes. Memory is reserved as bytes arrive; if none
 //! is left, the body that has been incomplete for longest is dropped, since an honest body is complete within
 //! milliseconds.
@@ -23,31 +23,31 @@ use tokio_util::sync::CancellationToken;
 
 use crate::serve::pages::error;
 
-/// The largest body. A pod of etcd's largest size twice, as an update has it, and room for what JSON escapes.
+/// The largest body in bytes. It fits a pod of etcd's largest size twice, as in an update, with room for JSON escapes.
 pub(super) const BODY_MAX: usize = 8 << 20;
 
-/// Values in one body: five times what a pod of etcd's largest size has.
+/// The most values in one body: five times those of a pod of etcd's largest size.
 const VALUES_MAX: usize = 250_000;
 
-/// Bytes that a parsed value takes beside its text.
+/// The memory of a parsed value beside its text, in bytes.
 const BYTES_OF_VALUE: usize = 96;
 
-/// The largest body that is not large, in KiB, its values included: some times what usual pods have.
+/// The largest body that does not count as large, in KiB, its values included: a multiple of usual pods.
 const USUAL_MAX_KIB: u32 = 256;
 
-/// All usual bodies that are being answered, in KiB: hundreds of them.
+/// The memory of all usual bodies in progress, in KiB: hundreds of them.
 const ALL_USUAL_MAX_KIB: u32 = 48 << 10;
 
-/// All large bodies that are being answered, in KiB: the largest one, or some.
+/// The memory of all large bodies in progress, in KiB: the largest one, or several.
 const ALL_LARGE_MAX_KIB: u32 = 32 << 10;
 
-/// How long a body may take to come, its turn among others included.
+/// The time limit for a body to arrive, its wait for memory included.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bodies from this size on are parsed beside the thread that answers requests, one after the other.
+/// Bodies from this size in bytes on are parsed on another thread, one after the other.
 const LARGE: usize = 128 << 10;
 
-/// The room for bodies.
+/// The memory for bodies.
 #[derive(Clone)]
 pub(super) struct Bodies {
     usual: Shelf,
@@ -55,10 +55,10 @@ pub(super) struct Bodies {
     parsing: Arc<Semaphore>,
 }
 
-/// The bytes of a body, in blocks: a vector that grows holds up to three times what it has, while it is copied.
+/// The bytes of a body in blocks: a growing vector takes up to three times its content while it is copied.
 #[derive(Default)]
 struct Blocks {
-    /// All full but the last one.
+    /// All blocks but the last one are full.
     blocks: Vec<Vec<u8>>,
 }
 
@@ -96,7 +96,7 @@ impl Blocks {
         self.blocks.iter().flatten()
     }
 
-    /// All of them in a row; each block is freed once it is copied.
+    /// All bytes in one vector; each block is freed after it is copied.
     fn joined(mut self) -> Vec<u8> {
         if self.blocks.len() == 1 {
             return self.blocks.remove(0);
@@ -109,7 +109,7 @@ impl Blocks {
     }
 }
 
-/// The room of usual bodies, or of large ones.
+/// The memory of usual bodies, or of large ones.
 #[derive(Clone)]
 struct Shelf {
     room: Arc<Semaphore>,
@@ -124,7 +124,7 @@ impl Shelf {
         }
     }
 
-    /// Room for more; where there is none, another body makes it.
+    /// Reserves memory; if none is left, another incomplete body is dropped.
     async fn room_for(&self, kib: u32) -> Result<OwnedSemaphorePermit, Fault> {
         let room = Arc::clone(&self.room);
         if self.room.available_permits() < kib as usize {
@@ -144,27 +144,27 @@ impl Default for Bodies {
     }
 }
 
-/// A body, and its room, which is given back with it.
+/// A body with its reserved memory, which is released with it.
 pub(super) struct BufferedBody {
     pub(super) value: Value,
-    /// Whether it is much larger than reviews of usual pods.
+    /// True if it is much larger than reviews of usual pods.
     pub(super) is_large: bool,
     _permit: OwnedSemaphorePermit,
 }
 
-/// What a body has taken while it comes.
+/// The memory of a body that is arriving.
 struct Taken<'a> {
     bodies: &'a Bodies,
     given_up: CancellationToken,
     permit: OwnedSemaphorePermit,
     kib: u32,
     is_large: bool,
-    /// Its place among those that are not complete.
+    /// Its entry among the incomplete bodies.
     _mine: Mine,
 }
 
 impl Taken<'_> {
-    /// Takes room until it has this much. Once it is large, it gives back what it had among usual bodies.
+    /// Reserves memory up to this amount. A body that becomes large moves to the memory of large bodies.
     async fn grow(&mut self, kib: u32) -> Result<(), Fault> {
         if !self.is_large && kib > USUAL_MAX_KIB {
             let large = &self.bodies.large;
@@ -183,7 +183,7 @@ impl Taken<'_> {
     }
 }
 
-/// Why a body has no answer of its own.
+/// Why a body is not read.
 enum Fault {
     TooLarge,
     TooManyValues,
@@ -193,11 +193,11 @@ enum Fault {
 }
 
 impl Bodies {
-    /// Reads the JSON of a request.
+    /// Reads the JSON body of a request.
     ///
     /// # Errors
-    /// The answer: 413 for one that is too large, 408 for one that does not come or is given up for another, 400 for
-    /// what is no JSON.
+    /// The response: 413 for a body that is too large, 408 for one that is late or dropped for another one, 400 for
+    /// invalid JSON.
     pub(super) async fn read(&self, request: Request<Body>) -> Result<BufferedBody, Box<Response>> {
         if length(request.headers()) > BODY_MAX {
             return Err(Fault::TooLarge.answer());
@@ -271,7 +271,7 @@ fn kib_of(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
 }
 
-/// How many values JSON text holds, at most: what is in strings does not count.
+/// An upper bound of the number of values in a JSON text; characters in strings do not count.
 fn values_in<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> usize {
     let mut n_values = 1;
     while let Some(byte) = bytes.next() {
@@ -292,16 +292,16 @@ fn values_in<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> usize {
     n_values
 }
 
-/// Bodies that are not complete, oldest first.
+/// Incomplete bodies, oldest first.
 #[derive(Default)]
 struct Incomplete(Mutex<(u64, BTreeMap<u64, CancellationToken>)>);
 
-/// A body that is not complete; dropped when it is.
+/// The entry of an incomplete body; dropped when the body is complete.
 struct Mine(Arc<Incomplete>, u64);
 
 impl Incomplete {
     fn bodies(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, CancellationToken>)> {
-        // A panic elsewhere leaves the table as it was.
+        // A panic elsewhere leaves the table consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -351,7 +351,7 @@ impl Fault {
     }
 }
 
-/// How long the body says that it is.
+/// The length that the headers announce, in bytes.
 fn length(headers: &HeaderMap) -> usize {
     let length = headers.get(CONTENT_LENGTH);
     let length = length.and_then(|text| text.to_str().ok()?.parse().ok());
@@ -374,7 +374,7 @@ mod tests {
             .map_err(|answer| answer.status().as_u16())
     }
 
-    /// Before, bodies of 8 MiB under way took up to three times the room that was counted.
+    /// The blocks of a body take little more than its bytes.
     #[test]
     fn blocks_hold_what_came_and_little_more() {
         for piece in [1, 1000, Blocks::SIZE, Blocks::SIZE + 1, 1 << 20] {
@@ -434,7 +434,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bodies_share_their_room() {
         let bodies = Bodies::default();
-        // A KiB for its text, and one for its value.
+        // One KiB for its text, and one for its value.
         let many = (0..ALL_USUAL_MAX_KIB / 2).map(|_| async {
             let request = Request::post("/").header(CONTENT_LENGTH, "2");
             bodies
@@ -449,7 +449,7 @@ mod tests {
         assert!(read(&bodies, Some("2"), Body::from("{}")).await.is_ok());
     }
 
-    /// Before, five pods of a megabyte that waited for their decisions held up all other reviews.
+    /// Large pods that wait for their decisions must not delay other reviews.
     #[tokio::test(start_paused = true)]
     async fn large_bodies_hold_up_no_usual_one() {
         let bodies = Bodies::default();
@@ -471,7 +471,8 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
-    /// Before, a body without a length took room for 8 MiB before its first byte: four of them held up all others.
+    /// Bodies that never arrive must not delay others: a body without a length reserves memory only as its bytes
+    /// arrive.
     #[tokio::test(start_paused = true)]
     async fn bodies_that_do_not_come_hold_up_no_other() {
         let bodies = Bodies::default();
@@ -494,7 +495,7 @@ mod tests {
             assert!(read(&bodies, Some(&length), Body::from(body)).await.is_ok());
         }
         assert!(begun.elapsed() < Duration::from_millis(100));
-        // What stalls ends.
+        // The stalled bodies end with an error.
         while let Some(answer) = attack.join_next().await {
             assert_eq!(answer.unwrap(), Err(408));
         }

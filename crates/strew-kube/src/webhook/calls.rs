@@ -1,4 +1,4 @@
-//! Reviews that wait for the loop's answer.
+//! Reviews that wait for the loop's decision.
 
 use std::sync::Arc;
 
@@ -11,32 +11,32 @@ use tokio::sync::{mpsc, oneshot};
 /// The answer to a call.
 pub(super) type Answer = Result<Decision, NotTaken>;
 
-/// Why a review is not taken.
+/// Why the loop does not take a review.
 pub(super) enum NotTaken {
-    /// Too many of its namespace wait.
+    /// Too many reviews of its namespace wait.
     Crowded,
-    /// It may change the ledger of a WorkloadSpread, and it is not known yet that its user has the right to what is done.
+    /// It may change the ledger of a WorkloadSpread, and the user's right to the operation is not checked yet.
     RightUnknown(Box<Call>),
 }
 
-/// A review that is to be answered.
+/// A review for the loop.
 pub(super) struct Ask {
     pub(super) id: CallId,
     pub(super) call: Box<Call>,
-    /// Whether its user is known to have the right to what is done.
+    /// True if the user is known to have the right to the operation.
     pub(super) is_permitted: bool,
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
-/// What connections send to the loop.
+/// A message of a connection to the loop.
 pub(super) enum CallEvent {
-    /// A review is to be answered.
+    /// A review to answer.
     Ask(Ask),
-    /// The API server no longer waits for the answer to this call.
+    /// The API server has stopped waiting for the answer to this call.
     GiveUp(CallId),
 }
 
-/// Tells the loop, when dropped before the answer, that the connection was closed.
+/// If it is dropped before the answer, it reports to the loop that the connection was closed.
 pub(super) struct Waiting {
     call: CallId,
     to_decider: mpsc::Sender<CallEvent>,
@@ -74,13 +74,13 @@ impl Drop for Waiting {
     }
 }
 
-/// A connection that waits, and the namespace that it asks about.
+/// A waiting connection, and the namespace of its review.
 struct Connection {
     answer: oneshot::Sender<Answer>,
     namespace: Arc<str>,
 }
 
-/// The connections of calls that are not answered.
+/// The connections of open calls.
 #[derive(Default)]
 pub(super) struct Connections(FxHashMap<CallId, Connection>);
 
@@ -94,7 +94,7 @@ impl Connections {
         self.0.insert(call, Connection { answer, namespace });
     }
 
-    /// The namespace of a call that waits.
+    /// The namespace of an open call.
     pub(super) fn namespace(&self, call: CallId) -> Option<Arc<str>> {
         let connection = self.0.get(&call)?;
         Some(Arc::clone(&connection.namespace))

@@ -7,18 +7,18 @@ use strew_runtime::admission::AdmissionMachine;
 use strew_runtime::{CallId, Observer};
 use strew_workloadspread::admission::Effect;
 
-/// Whose review caused a cost.
+/// Whom CPU time is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Payer {
-    /// Of this call.
+    /// The namespace of this call.
     Call(CallId),
-    /// Of this namespace, by a status that is read or written for several calls.
+    /// This namespace: a status was read or written for several of its calls.
     Namespace(Arc<str>),
 }
 
 /// CPU time by payer that is not charged yet.
 pub(super) struct Costs {
-    /// Nanoseconds of CPU time.
+    /// The CPU time of this thread, in nanoseconds.
     clock: fn() -> u64,
     since: u64,
     unpaid: Vec<(Payer, Span)>,
@@ -33,12 +33,12 @@ impl Costs {
         }
     }
 
-    /// From now on CPU time is charged to a namespace.
+    /// Starts a measurement.
     pub(super) fn begin(&mut self) {
         self.since = (self.clock)();
     }
 
-    /// All since [`begin`](Self::begin), or since the last cost, was for this one.
+    /// Adds the time since [`begin`](Self::begin), or since the last call of this function, to a payer.
     pub(super) fn was_for(&mut self, payer: Payer) {
         let now = (self.clock)();
         let cost = Span(now.saturating_sub(self.since));
@@ -46,7 +46,7 @@ impl Costs {
         self.unpaid.push((payer, cost));
     }
 
-    /// Takes the CPU time that is not charged yet.
+    /// Returns the CPU time that is not charged yet.
     pub(super) fn take(&mut self) -> Vec<(Payer, Span)> {
         std::mem::take(&mut self.unpaid)
     }

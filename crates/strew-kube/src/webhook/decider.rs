@@ -1,5 +1,5 @@
-//! The loop that owns the driver of admission, on its own thread, so that no decision delays connections or probes. The
-//! async threads carry its timers, watches and requests.
+//! The loop that owns the driver of admission. It has its own thread, so that no decision delays connections or probes;
+//! the async threads run its timers, watches and requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,28 +23,28 @@ use crate::metrics::unreadable;
 use crate::watch::Kind;
 use crate::work::Worker;
 
-/// The code by which the API server says that it cannot make a list, whatever the reason: perhaps that no webhook
-/// converts its objects.
+/// The code with which the API server answers when it cannot make a list; one reason is that no webhook converts the
+/// objects.
 const CANNOT_LIST: u16 = 500;
 
-/// So many sayings are heard before the machine decides again.
+/// The most messages handled before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
-/// Until the cluster is known, what keeps it from being known is looked at so often.
+/// How often the loop checks why the cluster is not known yet.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The loop turns at least this often, and so shows that it does not hang.
+/// The loop turns at least this often, which shows that it does not hang.
 const TURNS_EVERY: Duration = Duration::from_secs(5);
 
-/// How long the end waits for calls that are not answered, and for slots to be given back.
+/// How long the shutdown waits for open calls, and for places in subsets to be given back.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
 /// The driver of admission, between connections and the API server.
 pub(super) struct Decider {
     pub(super) worker: Worker<AdmissionMachine, Costs>,
-    /// Reviews that the machine was not asked about yet.
+    /// Reviews that the machine has not seen yet.
     pub(super) queue: FairQueue<Box<Call>>,
-    /// Creations that were decided without simulated scheduling, for the budget's sake.
+    /// Creations decided without simulated scheduling, because their namespace was beyond its budget.
     pub(super) n_beyond_budget: u64,
     pub(super) connections: Connections,
     pub(super) events: mpsc::Receiver<CallEvent>,
@@ -55,8 +55,8 @@ pub(super) struct Decider {
 }
 
 impl Decider {
-    /// Decides until `end`, and then until every review that came before is answered and `registering` is over: it takes
-    /// the registration out if this replica is the last, so that no review comes any more.
+    /// Decides until `end`; then until every earlier review is answered and `registering` has finished. That task
+    /// removes the registration if this replica is the last one, so that no further review arrives.
     pub(super) async fn run(mut self, end: CancellationToken, mut registering: JoinHandle<()>) {
         while !end.is_cancelled() {
             self.turn(&end).await;
@@ -74,7 +74,7 @@ impl Decider {
         }
     }
 
-    /// Waits until there is something to do, and does a part of it: what has arrived, and at most one new review.
+    /// Waits until there is something to do, and handles what has arrived and at most one new review.
     async fn turn(&mut self, end: &CancellationToken) {
         self.pages.turns.beat();
         let wait = match *self.ready.borrow() {
@@ -122,7 +122,7 @@ impl Decider {
             answer,
         } = ask;
         let watches = self.worker.driver().watches();
-        // Without a WorkloadSpread in the namespace no right needs to be checked.
+        // Without a WorkloadSpread in the namespace, no right needs to be checked.
         if !is_permitted && watches.has_in(&admission::spreads(), &call.review.namespace) {
             drop(answer.send(Err(NotTaken::RightUnknown(call))));
             return;
@@ -146,7 +146,7 @@ impl Decider {
         }
     }
 
-    /// Has the machine decide on the review whose turn it is.
+    /// Lets the machine decide on the next review of the queue.
     fn decide_next(&mut self) {
         let Some(turn) = self.queue.take(self.worker.now()) else {
             return;
@@ -164,7 +164,7 @@ impl Decider {
         self.settle();
     }
 
-    /// Each namespace pays for its decisions, and gets them.
+    /// Charges namespaces for their decisions, and sends the answers.
     fn settle(&mut self) {
         let now = self.worker.now();
         for (payer, cost) in self.worker.observer_mut().take() {
@@ -191,8 +191,8 @@ impl Decider {
         let driver = self.worker.driver();
         let watches = driver.watches();
         if !driver.is_ready() {
-            // No API server calls a process that is not ready. If all that is left is a list of WorkloadSpreads that the
-            // API server cannot make, it may be this process that it needs for it.
+            // An API server calls only ready processes. If the list of WorkloadSpreads is all that is missing, and the
+            // API server cannot make it, the API server may need this process to convert them.
             let spreads = admission::spreads();
             let failure = watches.failure(&spreads);
             let cannot = failure.is_some_and(|failure| failure.code == Some(CANNOT_LIST));

@@ -17,20 +17,20 @@ use crate::serve::access::Clients;
 use crate::serve::pages::error;
 use crate::serve::server::PeerCertificates;
 
-/// How long the body of a request is thrown away that is refused.
+/// How long the rest of a refused request's body is read and dropped.
 const DRAINED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Whose reviews are answered.
+/// The clients whose reviews are answered.
 #[derive(Debug, Clone)]
 pub struct Callers {
     /// The CAs of their certificates.
     pub clients: Arc<Clients>,
-    /// The common names of their certificates; empty: any that was signed.
+    /// The common names of their certificates; empty: any name.
     pub names: Vec<String>,
 }
 
 impl Callers {
-    /// Status and message if a client with these certificates is refused; else `None`.
+    /// Status and message if a client with these certificates is refused; `None` if it is accepted.
     fn refusal(&self, shown: &PeerCertificates) -> Option<(StatusCode, &'static str)> {
         let Some(user) = self.clients.user_of(&shown.0) else {
             let why =
@@ -47,7 +47,7 @@ impl Callers {
     }
 }
 
-/// Lets a request pass, or refuses it without a look at its body.
+/// Passes a request on, or refuses it without parsing its body.
 pub(super) async fn door(
     State(callers): State<Arc<Callers>>,
     request: Request,
@@ -57,7 +57,7 @@ pub(super) async fn door(
     match callers.refusal(&shown.unwrap_or_default()) {
         None => next.run(request).await,
         Some((code, why)) => {
-            // By HTTP/2 a client that still sends would see a broken stream in place of the answer.
+            // With HTTP/2, a client that still sends would see a broken stream instead of the answer.
             let mut body = request.into_body();
             let drained = async { while let Some(Ok(_)) = body.frame().await {} };
             drop(timeout(DRAINED_WITHIN, drained).await);

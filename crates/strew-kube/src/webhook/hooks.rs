@@ -38,22 +38,22 @@ use crate::registration::OWN_REVIEW;
 use crate::serve::access::User;
 use crate::serve::pages::{answer, error};
 
-/// How long the API server waits unless it says otherwise. Source: `timeoutSeconds` of `admissionregistration.k8s.io/v1`.
+/// The API server's default timeout. Source: `timeoutSeconds` of `admissionregistration.k8s.io/v1`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest that it may wait. Source: the same.
+/// The longest timeout of the API server. Source: the same field.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// How much earlier than the API server the webhook gives up, at most a quarter of what the API server waits: a creation
-/// is refused in words that say why, rather than with a timeout, and what was held for it is given back.
+/// How much earlier than the API server the webhook gives up, at most a quarter of the timeout. So the client gets a
+/// refusal with a reason instead of a timeout, and reserved places are given back.
 const EARLIER: Duration = Duration::from_millis(500);
 
-/// How long a pod waits for the cluster to be known, unless the API server waits for less.
+/// How long a pod waits until the cluster is known, unless the API server's timeout is shorter.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Answers what the API server asks.
+/// The handlers of the API server's requests.
 #[derive(Clone)]
 pub(super) struct Hooks(Arc<Inner>);
 
@@ -62,16 +62,16 @@ struct Inner {
     ready: watch::Receiver<bool>,
     judge: Judge,
     rights: Rights,
-    /// What this process shows when it asks itself.
+    /// The secret that this process sends with its own reviews.
     secret: Arc<str>,
     bodies: Bodies,
     meter: Arc<Meter>,
-    /// Reviews that this replica sends to itself are not counted.
+    /// A meter for own reviews, which the metrics leave out.
     own_meter: Arc<Meter>,
     calls: AtomicU64,
 }
 
-/// Why a review is not answered.
+/// Why a review has no decision.
 enum Unanswered {
     /// The cluster is not known yet.
     NotReady,
@@ -83,15 +83,15 @@ enum Unanswered {
     Ends,
 }
 
-/// What the hooks are made of.
+/// The inputs of [`Hooks`].
 pub(super) struct Setup<'a> {
     pub(super) to_decider: mpsc::Sender<CallEvent>,
     pub(super) ready: watch::Receiver<bool>,
     pub(super) client: Client,
-    /// strew's own.
+    /// strew's own namespace.
     pub(super) namespace: &'a str,
     pub(super) rules: Rules,
-    /// What this process shows when it asks itself.
+    /// The secret that this process sends with its own reviews.
     pub(super) secret: Arc<str>,
     pub(super) meter: Arc<Meter>,
 }
@@ -112,10 +112,10 @@ impl Hooks {
         }))
     }
 
-    /// Creations and deletions may be registered under paths of their own: they are told apart by the review.
+    /// Creations and deletions may be registered under different paths; the handler distinguishes them by the review.
     ///
-    /// `callers`: who may ask for admission. API servers show no certificate to who converts, which tells no more than it
-    /// is told.
+    /// `callers`: the clients that may send admission reviews. API servers show no certificate to a conversion webhook,
+    /// whose answer reveals only what the request contains.
     pub(super) fn routes(self, callers: Option<Callers>) -> Router {
         let mut admission = Router::new()
             .route("/admit/pods", post(admit))
@@ -136,7 +136,7 @@ async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Res
     review(&inner, watched, request, false).await
 }
 
-/// A review that this replica asks itself: it changes nothing, and is not counted.
+/// A review of this replica itself: it changes nothing, and is not counted.
 async fn admit_own(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
     let shown = request.headers().get(AUTHORIZATION);
     let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
@@ -268,8 +268,8 @@ async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> R
 }
 
 impl Inner {
-    /// Has the loop decide; `user`: whose right to it is asked where it changes a ledger. Dropped before it is done, the
-    /// loop is told.
+    /// Lets the loop decide. `user`: its right is checked if the decision changes a ledger. If the future is dropped
+    /// early, the loop is notified.
     async fn decide(
         &self,
         review: Review,
@@ -309,7 +309,7 @@ impl Inner {
         }
     }
 
-    /// The loop's decision, or the call back where it first has to be known whether its user has a right to it.
+    /// The loop's decision, or the call if the user's right has to be checked first.
     async fn ask(
         &self,
         call: Box<Call>,
@@ -326,7 +326,7 @@ impl Inner {
         };
         let sent = self.to_decider.send(CallEvent::Ask(ask)).await;
         sent.map_err(|_| Unanswered::Ends)?;
-        // A call that the loop lets go without an answer: it ends.
+        // The loop ends without an answer to this call.
         let decision = decision.await.map_err(|_| Unanswered::Ends)?;
         waiting.answered();
         match decision {
@@ -337,7 +337,7 @@ impl Inner {
     }
 }
 
-/// How long the API server waits: it says so in the query.
+/// The API server's timeout, from the query of the URL.
 fn patience(uri: &Uri) -> Duration {
     let query = uri.query().unwrap_or_default();
     let told = query
@@ -349,7 +349,7 @@ fn patience(uri: &Uri) -> Duration {
         .map_or(TIMEOUT, |told| told.min(TIMEOUT_MAX))
 }
 
-/// How long a review may take here.
+/// The time limit of a review here.
 fn deadline(uri: &Uri) -> Duration {
     let patience = patience(uri);
     patience - EARLIER.min(patience / 4)
@@ -372,7 +372,7 @@ fn reviewed(decision: &Decision, version: &str) -> Response {
     )
 }
 
-/// An unusable review is answered by a review if it has a uid, otherwise by 400 with what was expected.
+/// An invalid review gets a review as its answer if it has a uid, otherwise 400 with a message.
 fn not_read(body: &Value, version: &str, bad: &BadReview) -> Response {
     let uid = body["request"]["uid"].as_str().unwrap_or_default();
     match uid {

@@ -1,5 +1,5 @@
-//! Validation of WorkloadSpreads, with the objects it needs. They are read from the API server each time:
-//! WorkloadSpreads are rarely written, and a stale cache must not decide about them.
+//! Validates WorkloadSpreads, with the objects that this needs. They are read from the API server each time:
+//! WorkloadSpreads are rarely written, and a stale cache must not decide.
 
 use kube::Client;
 use serde_json::Value;
@@ -19,26 +19,26 @@ use crate::serve::access::review::{Deed, Reviews, User};
 use crate::watch::Kind;
 use strew_runtime::Warning;
 
-/// So many workloads are read for one review, to see whether the target owns them.
+/// The most workloads read for one review, to see whether the target owns them.
 const OWNED_MAX: usize = 16;
 
-/// Judges WorkloadSpreads.
+/// Validates WorkloadSpreads.
 pub(super) struct Judge {
     client: Client,
-    /// Of the list of custom kinds.
+    /// The namespace of the list of custom kinds.
     namespace: String,
     reviews: Reviews,
     /// How it judges.
     rules: Rules,
 }
 
-/// What is judged how.
+/// The settings of validation.
 pub(super) struct Rules {
-    /// Guarded fields that patches may touch.
+    /// Guarded fields that patches may change.
     pub(super) allowed_patches: Vec<String>,
-    /// Whether the API server asks about pods of DaemonSets.
+    /// True if the webhook is registered for pods of DaemonSets.
     pub(super) daemon_sets: bool,
-    /// Whether the client has proved to be an API server; other clients do not learn names of other objects.
+    /// True if the client is known to be an API server; other clients must not learn names of other objects.
     pub(super) is_authenticated: bool,
 }
 
@@ -52,7 +52,7 @@ impl Judge {
         }
     }
 
-    /// All that is wrong with what is to be stored, or that it passes.
+    /// The decision on a review: all errors of the new object, or that it is accepted.
     pub(super) async fn judge(&self, review: &Review) -> Decision {
         if let Some(refusal) = self.refusal(review).await {
             return refusal;
@@ -87,7 +87,8 @@ impl Judge {
         })
     }
 
-    /// Why the user may not write it: its patch, tolerations and node selectors change pods of other users.
+    /// A refusal if the user may not create pods: patch, tolerations and node selectors of a WorkloadSpread change
+    /// pods.
     async fn refusal(&self, review: &Review) -> Option<Decision> {
         if !review.changes_pods() {
             return None;
@@ -115,7 +116,7 @@ impl Judge {
         Some(Decision::refuse(&review.uid, code, message))
     }
 
-    /// The list of custom kinds, if the target is of one.
+    /// The list of custom kinds; read only if the target has one.
     async fn list(&self, target: Option<&TargetReference>) -> Result<WhiteList, String> {
         let is_known = |target: &TargetReference| known(group_of(target), &target.kind).is_some();
         if target.is_none_or(is_known) {
@@ -126,8 +127,7 @@ impl Judge {
         WhiteList::of_config_map(&map.unwrap_or_default()).map_err(|error| error.to_string())
     }
 
-    /// The target, if it is there and of a kind whose template is looked at. Where it cannot be read, what would be found
-    /// by it is not found: no reason to refuse anything.
+    /// The target, if it exists and its kind has a template. If it cannot be read, the checks that need it are skipped.
     async fn target(
         &self,
         namespace: &str,
@@ -156,7 +156,7 @@ impl Judge {
         KubeObject::of_json(found?).ok()
     }
 
-    /// Of the workloads that other WorkloadSpreads name, those that the target may own.
+    /// The workloads of other WorkloadSpreads that the target may own.
     async fn owned(
         &self,
         namespace: &str,

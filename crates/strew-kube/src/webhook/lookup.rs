@@ -1,4 +1,4 @@
-//! Reads one object from the API server while a review waits.
+//! Reads an object from the API server while a review waits.
 
 use kube::Client;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use strew_model::time::Span;
 
 use crate::send;
 
-/// How long an answer is waited for, a busy API server asked again: it waits for us all the while.
+/// The time limit with retries: the API server itself waits for the review meanwhile.
 const ANSWER_WITHIN: Span = Span::from_secs(4);
 
-/// What is at a path; `None`: nothing.
+/// Reads a path; `None` if nothing is there.
 ///
 /// # Errors
 /// Why the answer is unknown, for messages.
@@ -27,7 +27,7 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, St
     }
 }
 
-/// Whether a text can be part of a path: names of objects can.
+/// True if a text can be a segment of a path, as names of objects can.
 pub(super) fn is_segment(text: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     !text.is_empty() && text.bytes().all(is_plain) && !matches!(text, "." | "..")
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// The result of repeated reads from an API server that gives these answers in turn.
+    /// The result of reads from an API server that gives these answers in turn, and the number of reads.
     async fn got(answers: Vec<(u16, Value)>) -> (Result<Option<Value>, String>, usize) {
         let (service, mut handle) = tower_test::mock::pair::<http::Request<Body>, _>();
         let served = tokio::spawn(async move {
@@ -62,7 +62,7 @@ mod tests {
         (got, served.await.expect("the API server"))
     }
 
-    /// As when a definition was changed a moment ago: its objects are not served for a second.
+    /// After a change of a definition, its objects are not served for a second.
     #[tokio::test(start_paused = true)]
     async fn a_busy_api_server_is_asked_again() {
         let busy = json!({

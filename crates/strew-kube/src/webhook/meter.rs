@@ -9,12 +9,12 @@ use strew_scheduler::metrics::{Family, Histogram, Value};
 use super::metrics;
 use crate::clock::stopwatch;
 
-/// What a review came to.
+/// The result of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ReviewResult {
     /// The pod got a subset.
     Injected,
-    /// It passed as it was, or was counted.
+    /// The pod passed unchanged, or a deletion was counted.
     Passed,
     /// It was refused.
     Denied,
@@ -28,7 +28,7 @@ pub(super) enum ReviewResult {
     TimedOut,
     /// The client closed the connection.
     GivenUp,
-    /// It could not be read.
+    /// The request could not be read.
     Bad,
 }
 
@@ -56,7 +56,7 @@ fn name(operation: Option<Operation>) -> &'static str {
     }
 }
 
-/// Counts since the process began.
+/// Counts since the start of the process.
 #[derive(Default)]
 pub(super) struct Meter(Mutex<Counts>);
 
@@ -68,7 +68,7 @@ struct Counts {
     conversions: BTreeMap<&'static str, u64>,
 }
 
-/// A review in progress; if it is dropped before its end, the client closed the connection.
+/// A review in progress. If it is dropped early, the client has closed the connection.
 pub(super) struct Watched {
     meter: Arc<Meter>,
     began: u64,

@@ -4,10 +4,10 @@ use strew_model::Instant;
 use strew_runtime::admission::{AdmissionMachine, SHARING_BUCKETS};
 use strew_scheduler::metrics::{Buckets, Family, Value};
 
-/// Of answers: from half a millisecond to the longest that an API server waits.
+/// Buckets of response times: from half a millisecond to the API server's longest timeout.
 pub(super) const LATENCY_BUCKETS: Buckets = Buckets::seconds(0.0005, 2.0, 17);
 
-/// How many subsets have series; further ones are only counted.
+/// The number of subsets with series of their own; further ones are only counted.
 const SUBSETS_MAX: usize = 1_000;
 
 strew_scheduler::catalogue! {
@@ -38,7 +38,7 @@ strew_scheduler::catalogue! {
         "Expiry of a certificate as a Unix time: serving (the webhook's own), authority (the CA that signs it)";
 }
 
-/// What the machine has counted.
+/// The metrics of the machine.
 pub(super) fn of_machine(admission: &AdmissionMachine) -> Vec<Family> {
     let machine = admission.machine();
     let (counters, names) = (machine.counters(), machine.names());
@@ -60,7 +60,7 @@ pub(super) fn of_machine(admission: &AdmissionMachine) -> Vec<Family> {
     ]
 }
 
-/// When certificates end; one that there is not has no value.
+/// When certificates expire; a missing certificate has no value.
 pub(super) fn of_certificates(serving: Option<Instant>, authority: Option<Instant>) -> Vec<Family> {
     let mut family = Family::new(&CERTIFICATE_EXPIRY);
     for (name, until) in [("serving", serving), ("authority", authority)] {

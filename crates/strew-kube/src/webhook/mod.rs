@@ -1,16 +1,16 @@
 //! `strew webhook`: reviews of pods and WorkloadSpreads, and conversion of versions.
 //!
-//! One loop owns the driver of admission, on its own thread. Watches fill its caches, and each review waits in it for
-//! an answer. Status writes go out as those of every machine, without a leader: the resourceVersion keeps replicas
-//! apart, and a replica that gets a conflict retries. Validation and conversion do not wait for the loop, because the
-//! first list of WorkloadSpreads may need the conversion.
+//! One loop owns the driver of admission, on its own thread. Watches fill its caches, and each review waits there for
+//! an answer. Every replica writes statuses, without a leader: if two write at once, the resourceVersion lets one win,
+//! and the other one retries. Validation and conversion do not wait for the loop, because the first list of
+//! WorkloadSpreads may need the conversion.
 //!
-//! Memory: of a pod on a node the room has its class and a row, and no text. The text of a pod is here while its review
-//! waits.
+//! Memory: the machine keeps a class and a row for each pod on a node, and no text. The text of a pod is kept only
+//! while its review waits.
 //!
-//! Reading order: `hooks` (HTTP), `door` and `rights` (who may ask), `bodies` (limits), `calls` (waiting reviews),
-//! `judge` (validation), `lookup` (reads for a review), `decider` (the loop around [`strew_runtime::admission`]), this
-//! file, `pages`, `meter` and [`metrics`], [`permissions`].
+//! Reading order: `hooks` (HTTP), `door` and `rights` (which clients and users), `bodies` (limits), `calls` (waiting
+//! reviews), `judge` (validation), `lookup` (reads for a review), `decider` (the loop around
+//! [`strew_runtime::admission`]), this file, `pages`, `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;
@@ -62,81 +62,81 @@ use meter::Meter;
 use pages::Pages;
 use queue::{FairQueue, Shares};
 
-/// The lease of the replica that maintains the certificates.
+/// The lease of the replica that renews the certificates.
 pub const LEASE: &str = "strew-webhook";
 
 /// The Service of the hooks.
 pub const SERVICE: &str = "strew-webhook";
 
-/// How many events can wait for the loop; further ones make their connections wait.
+/// The number of queued events for the loop; with more, connections wait.
 const CALL_EVENTS_MAX: usize = 1024;
 
-/// How long requests of the machine are waited for.
+/// The time limits of the machine's requests.
 const PATIENCE: Patience = Patience {
     in_all: admission::PATIENCE,
     answer: Duration::from_secs(9),
 };
 
-/// What the API server may take of the server of the hooks.
+/// The limits of the hooks' server.
 pub fn limits() -> Limits {
     Limits {
-        // By HTTP/2 an API server asks all on one connection; by HTTP/1.1 it would make one for each review that it has
-        // under way and keep 25, and handshakes cost more than reviews.
+        // With HTTP/2 an API server sends all reviews on one connection. With HTTP/1.1 it would open one per concurrent
+        // review and keep only 25, and handshakes cost more than reviews.
         requests_at_once: 64,
         connections_max: 512,
         // Longer than an API server keeps an idle connection (90 s in Go), so that the server never closes one that is
         // about to be used.
         headers: Duration::from_secs(100),
-        // Longer than the API server waits for an answer.
+        // Longer than the API server's longest timeout.
         request: Duration::from_secs(35),
         body_bytes_max: bodies::BODY_MAX,
         ..Limits::default()
     }
 }
 
-/// What a webhook is made of.
+/// The settings of a webhook.
 pub struct Blueprint {
-    /// How pods are put onto nodes, to see whether a subset takes them.
+    /// The scheduler profiles, for simulated scheduling.
     pub profiles: Vec<Profile>,
-    /// The names that the profiles use.
+    /// The interner of the profiles.
     pub names: Interner,
-    /// The webhook's own namespace: of the list of custom kinds.
+    /// The webhook's own namespace, which has the list of custom kinds.
     pub namespace: String,
-    /// Guarded fields that patches of WorkloadSpreads may touch
+    /// Guarded fields that patches of WorkloadSpreads may change
     /// ([`GUARDED`](strew_api::workloadspread::validation::GUARDED)).
     pub allowed_patches: Vec<String>,
-    /// Whether the webhook is registered for pods of DaemonSets, which then may be targets.
+    /// True if the webhook is registered for pods of DaemonSets, which then may be targets.
     pub daemon_sets: bool,
-    /// Clients whose reviews are answered; `None`: all.
+    /// The clients whose reviews are answered; `None`: all.
     pub callers: Option<Callers>,
-    /// What pauses and names of pods are drawn from.
+    /// The seed of pauses and of pod names.
     pub seed: u64,
-    /// Its metrics.
+    /// Version and configuration, for its pages.
     pub about: About,
-    /// Where the certificate of the hooks lies.
+    /// The holder of the hooks' certificate.
     pub exchange: Exchange,
-    /// Maintains the certificate; `None` if one was given.
+    /// Renews the certificate; `None` if the user gave one.
     pub rotator: Option<CertificateRotator>,
-    /// How the webhook is registered; `None`, or without a rotator: by another program.
+    /// How the webhook is registered; `None`, or without a rotator: another program registers it.
     pub registration: Option<registration::Setup>,
 }
 
-/// A webhook's pages: each is to be served on a port of its own.
+/// The pages of a webhook; each router needs a port of its own.
 pub struct Served {
-    /// For the API server.
+    /// The hooks, for the API server.
     pub hooks: Router,
     /// Health and metrics.
     pub pages: Router,
 }
 
-/// A webhook at work.
+/// A running webhook.
 pub struct Process {
     decides: JoinHandle<()>,
     rotator: Option<CertificateRotator>,
 }
 
 impl Process {
-    /// A webhook that begins by listing what there is, and what it serves. It decides on a thread of its own, until `end`.
+    /// Starts the webhook, which lists its objects first. It decides on its own thread until `end`.
     pub fn start(
         blueprint: Blueprint,
         connection: &Connection,
@@ -196,7 +196,7 @@ impl Process {
         };
         let served = discovery::look(client.clone());
         let runtime = Handle::current();
-        // It logs where this thread does.
+        // The new thread logs to the same subscriber as this one.
         let dispatch = tracing::dispatcher::get_default(Clone::clone);
         let decides = spawn_blocking(move || {
             let _logs = tracing::dispatcher::set_default(&dispatch);
@@ -229,8 +229,8 @@ impl Process {
         (Self { decides, rotator }, served)
     }
 
-    /// Works until `end`, which [`start`](Self::start) knows too, and then until every review that came before is answered
-    /// and none comes any more.
+    /// Runs until `end`, which must be the one given to [`start`](Self::start); then until every earlier review is
+    /// answered and no further one can arrive.
     pub async fn run(self, end: CancellationToken) {
         let rotator = self.rotator;
         let rotator = rotator.map(|rotator| vital(end.clone(), rotator.run(end)));

@@ -16,21 +16,22 @@ use crate::serve::health::{Awaited, Heartbeat, Ping, Shutdown};
 use crate::serve::{Check, Exchange, Health};
 use crate::signals::About;
 
-/// A leader that has not renewed its lease for so long hangs: twice what the lease's end and its tolerance are.
+/// A leader hangs if it has not renewed its lease for this long: twice the duration of the lease with its tolerance.
 const LEADER_HANGS_AFTER: Span = Span::from_secs(60);
 
-/// A loop that has not turned for so long hangs. Each turn is a small part of this, and one comes every five seconds.
+/// The loop hangs if it has not turned for this long. A turn takes a small part of this, and one comes every five
+/// seconds.
 const HANGS_AFTER: Span = Span::from_secs(30);
 
-/// The loop's side: its metrics, and the pages that ask for them.
+/// The loop's end: metrics, and the questions of pages.
 pub(super) struct Pages {
     synced: Arc<Awaited>,
-    /// Of the loop.
+    /// The heartbeat of the loop.
     pub(super) turns: Arc<Heartbeat>,
     pub(super) asked: MetricsRequests,
 }
 
-/// Is well while there is a certificate that is good now: without one no connection is made.
+/// Healthy while the certificate is valid: without one, no connection can be made.
 struct Certificate {
     exchange: Exchange,
     clock: Clock,
@@ -52,7 +53,7 @@ impl Check for Certificate {
     }
 }
 
-/// Is well unless this process believes to keep the certificates, and has not renewed its lease for long.
+/// Unhealthy if this process believes to lead the rotation and has not renewed its lease for long.
 struct Keeping {
     standing: Standing,
     clock: Clock,
@@ -73,7 +74,7 @@ impl Check for Keeping {
     }
 }
 
-/// When the certificate that is shown ends.
+/// When the serving certificate expires.
 fn until(exchange: &Exchange) -> Option<Instant> {
     let certificate = exchange.certificate()?;
     let [_, until] = Fields::of(&certificate)?.dates()?;
@@ -81,7 +82,7 @@ fn until(exchange: &Exchange) -> Option<Instant> {
 }
 
 impl Pages {
-    /// Both ends; `standing`: of who keeps the certificate, if it is not given.
+    /// The loop's end and the pages. `standing`: the state of the rotator; `None` if the certificate was given.
     pub(super) fn new(
         lease: &str,
         standing: Option<Standing>,
@@ -139,7 +140,7 @@ impl Pages {
         (pages_end, pages)
     }
 
-    /// The cluster is known as a whole; or what keeps it from being known is that this process is not asked.
+    /// Reports ready: the cluster is known, or the API server needs this process to list the WorkloadSpreads.
     pub(super) fn synced(&self) {
         self.synced.set(true);
     }

@@ -1,8 +1,8 @@
 //! The rights that the webhook needs at the API server.
 //!
-//! Custom kinds (of the white list, or named by WorkloadSpreads with `strew.dev/any-kind`) are not included. Whoever
-//! adds one binds a role with `get`, `list` and `watch` on it, and `get` on its `scale`, to the service account.
-//! Without that role a warning names the missing right, and pods of that kind pass unchanged.
+//! Rights on custom kinds (of the white list, or named by WorkloadSpreads with `strew.dev/any-kind`) are not included.
+//! The administrator who adds such a kind binds a role with `get`, `list` and `watch` on it, and `get` on its `scale`,
+//! to the service account. Without that role a warning names the missing right, and pods of that kind pass unchanged.
 
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::rotator::SECRET;
@@ -11,7 +11,7 @@ use crate::registration::replicas;
 
 const READ: &[&str] = &["get", "list", "watch"];
 
-/// In the whole cluster. Source: spec/workloadspread §6.4, as far as the webhook needs it.
+/// Rights in the whole cluster. Source: spec/workloadspread §6.4, as far as the webhook needs it.
 pub const IN_CLUSTER: &[Permission] = &[
     permission(
         "apps.kruise.io",
@@ -88,7 +88,7 @@ pub const IN_CLUSTER: &[Permission] = &[
     ),
 ];
 
-/// In the webhook's own namespace: the list of custom kinds.
+/// Rights in the webhook's own namespace: to read the list of custom kinds.
 pub const IN_NAMESPACE: &[Permission] = &[permission(
     "",
     "configmaps",
@@ -96,8 +96,8 @@ pub const IN_NAMESPACE: &[Permission] = &[permission(
     "ConfigMap kruise-configuration: which custom kinds can be targets",
 )];
 
-/// In the webhook's own namespace, unless a certificate is given: its first leases, and its first Secret. What is
-/// created has no name yet that a role could name.
+/// Rights in the webhook's own namespace, unless a certificate is given: to create its leases and its Secret. RBAC
+/// cannot restrict `create` to a name.
 pub const OF_AUTHORITY: &[Permission] = &[
     permission(
         "coordination.k8s.io",
@@ -113,7 +113,7 @@ pub const OF_AUTHORITY: &[Permission] = &[
     ),
 ];
 
-/// In the webhook's namespace, unless a certificate is given: the Secret, and the lease of its maintainer.
+/// Rights in the webhook's namespace, unless a certificate is given: on the Secret, and on the rotator's lease.
 pub const OF_SECRET: &[NamedPermission<'_>] = &[
     NamedPermission {
         permission: permission(
@@ -135,8 +135,8 @@ pub const OF_SECRET: &[NamedPermission<'_>] = &[
     },
 ];
 
-/// In the webhook's own namespace, unless another program registers the webhook: by this Lease replicas know of each
-/// other. It is made under [`OF_AUTHORITY`].
+/// Rights in the webhook's own namespace, unless another program registers the webhook: on the Lease that shows ready
+/// replicas. [`OF_AUTHORITY`] allows its creation.
 pub const OF_REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
     permission: permission(
         "coordination.k8s.io",
@@ -147,7 +147,7 @@ pub const OF_REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
     names: &[replicas::LEASE],
 }];
 
-/// In the whole cluster, unless `caBundle` is maintained by other means.
+/// Rights in the whole cluster, unless another program maintains `caBundle`.
 pub const OF_CONFIGURATIONS: &[NamedPermission<'_>] = &[
     NamedPermission {
         permission: permission(

@@ -16,18 +16,18 @@ use strew_runtime::CallId;
 /// Limits of one namespace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
-    /// Reviews that wait, at most; a further one is not taken.
+    /// The most waiting reviews; further ones are not taken.
     pub(super) waiting_max: usize,
-    /// Reviews that the loop has and that are not answered, at most: what they cost is only known afterwards.
+    /// The most reviews that the loop has and that are not answered: their costs are known only afterwards.
     pub(super) in_hand_max: usize,
-    /// CPU time a second.
+    /// CPU time per second.
     pub(super) budget: Span,
-    /// CPU time beyond the budget, at most, until its reviews are decided without simulated scheduling.
+    /// CPU time beyond the budget until reviews are decided without simulated scheduling.
     pub(super) credit: Span,
 }
 
 impl Shares {
-    /// What `strew webhook` runs with: a quarter of a core for each namespace, and half a second at once.
+    /// Settings of `strew webhook`: a quarter of a core for each namespace, and half a second at once.
     pub(super) const fn production() -> Self {
         Self {
             waiting_max: 1024,
@@ -38,12 +38,12 @@ impl Shares {
     }
 }
 
-/// A review whose turn it is.
+/// The next review.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Turn<T> {
     pub(super) call: CallId,
     pub(super) what: T,
-    /// Whether the budget of its namespace has room for simulated scheduling.
+    /// True if the budget of its namespace allows simulated scheduling.
     pub(super) is_within_budget: bool,
 }
 
@@ -51,28 +51,28 @@ pub(super) struct Turn<T> {
 pub(super) struct FairQueue<T> {
     shares: Shares,
     tenants: BTreeMap<Arc<str>, Tenant<T>>,
-    /// Namespaces of which a review can be taken, by what they have paid.
+    /// Namespaces with a review that can be taken, by the CPU time that they were charged.
     order: BTreeSet<(u64, Arc<str>)>,
-    /// What the namespace had paid that was served last.
+    /// The charge of the namespace that was served last.
     paid_now: u64,
     n_waiting: usize,
-    /// How many namespaces are known when those that owe nothing are forgotten.
+    /// The number of namespaces at which those without debt are forgotten.
     sweep_at: usize,
 }
 
-/// What is known of a namespace.
+/// The state of a namespace.
 struct Tenant<T> {
     waiting: VecDeque<(CallId, T)>,
     in_hand: usize,
-    /// Nanoseconds of CPU, on the scale of all.
+    /// Charged CPU time in nanoseconds, comparable between namespaces.
     paid: u64,
-    /// Nanoseconds of CPU that the budget has not covered, at `at`.
+    /// CPU time in nanoseconds that the budget had not covered at `at`.
     over: u64,
     at: Instant,
 }
 
 impl<T> Tenant<T> {
-    /// What the budget has not covered yet.
+    /// The CPU time that the budget has not covered yet.
     fn over(&self, now: Instant, budget: Span) -> u64 {
         let passed = u128::from(now.since(self.at).0);
         let covered = passed * u128::from(budget.0) / u128::from(Span::from_secs(1).0);
@@ -97,17 +97,17 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// How many reviews wait.
+    /// The number of waiting reviews.
     pub(super) fn len(&self) -> usize {
         self.n_waiting
     }
 
-    /// Whether a review can be taken.
+    /// True if a review can be taken.
     pub(super) fn is_ready(&self) -> bool {
         !self.order.is_empty()
     }
 
-    /// A review comes. Gives it back if too many of its namespace wait.
+    /// Adds a review. Returns it if too many of its namespace wait.
     pub(super) fn put(
         &mut self,
         now: Instant,
@@ -139,7 +139,7 @@ impl<T> FairQueue<T> {
         Ok(())
     }
 
-    /// The next review. [`done`](Self::done) follows when it is answered or given up.
+    /// The next review. Call [`done`](Self::done) when it is answered or given up.
     pub(super) fn take(&mut self, now: Instant) -> Option<Turn<T>> {
         let (paid, namespace) = self.order.pop_first()?;
         let tenant = self.tenants.get_mut(&namespace)?;
@@ -158,7 +158,7 @@ impl<T> FairQueue<T> {
         })
     }
 
-    /// A review that waits is given up. Returns false if it does not wait.
+    /// Removes a waiting review. Returns false if it does not wait.
     pub(super) fn remove(&mut self, namespace: &str, call: CallId) -> bool {
         let waits = |tenant: &Tenant<T>| tenant.waiting.iter().position(|(id, _)| *id == call);
         let found = self.tenants.get(namespace).and_then(waits);
@@ -169,14 +169,14 @@ impl<T> FairQueue<T> {
         found.is_some()
     }
 
-    /// A review that was taken is answered, or given up.
+    /// A taken review was answered or given up.
     pub(super) fn done(&mut self, namespace: &str) {
         self.change(namespace, |tenant| {
             tenant.in_hand = tenant.in_hand.saturating_sub(1);
         });
     }
 
-    /// Reviews of a namespace have cost this much CPU time.
+    /// Charges a namespace for the CPU time of its reviews.
     pub(super) fn charge(&mut self, now: Instant, namespace: &str, cost: Span) {
         let budget = self.shares.budget;
         self.change(namespace, |tenant| {
@@ -186,7 +186,7 @@ impl<T> FairQueue<T> {
         });
     }
 
-    /// Changes what is known of a namespace, and its place in the order.
+    /// Changes the state of a namespace, and its place in the order.
     fn change(&mut self, namespace: &str, change: impl FnOnce(&mut Tenant<T>)) {
         let Some((name, _)) = self.tenants.get_key_value(namespace) else {
             return;
@@ -201,7 +201,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Forgets namespaces of which nothing is under way and nothing is owed, when there are twice as many as last time.
+    /// Forgets namespaces without reviews and debts, when there are twice as many as after the last sweep.
     fn forget_those_without_debt(&mut self, now: Instant) {
         if self.tenants.len() < self.sweep_at {
             return;

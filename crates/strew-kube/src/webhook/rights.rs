@@ -1,4 +1,4 @@
-//! Whether the user of a review has the right to the reviewed operation.
+//! Checks whether the user of a review has the right to the reviewed operation.
 //!
 //! An API server calls admission only for allowed requests, so the answer is yes unless the review is forged or the
 //! right has just been removed. In a namespace without WorkloadSpreads a review changes no ledger, and nothing is
@@ -14,20 +14,20 @@ use strew_api::workloadspread::review::{Decision, Operation, Review};
 
 use crate::serve::access::{Deed, Reviews, User};
 
-/// How long an answer is kept: controllers create pods of one namespace by the thousand, and a question costs a request.
+/// How long an answer is kept: controllers create thousands of pods in one namespace, and a question costs a request.
 const KEEP: Duration = Duration::from_secs(300);
 
-/// How many answers are kept: a user in a namespace with WorkloadSpreads takes some 100 bytes.
+/// The number of answers kept: a user in a namespace with WorkloadSpreads takes some 100 bytes.
 const KEPT_MAX: usize = 4096;
 
-/// Asks about rights, and keeps the answers.
+/// Asks the API server about rights, and keeps the answers.
 pub(super) struct Rights(Reviews);
 
 /// Whether a user has a right.
 pub(super) enum Right {
-    /// It has.
+    /// The user has it.
     Given,
-    /// It has not: the answer to the review. A pod's end is not hindered, and not counted.
+    /// The user lacks it; this is the answer to the review. A deletion is allowed, but not counted.
     Lacking(Decision),
     /// The right could not be checked, for this reason.
     Unknown(String),
@@ -38,12 +38,12 @@ impl Rights {
         Self(Reviews::keeping(client, KEEP, KEPT_MAX))
     }
 
-    /// Whether it is known, without asking, that the user has the right.
+    /// True if a kept answer says that the user has the right.
     pub(super) fn is_known(&self, user: &User, review: &Review) -> bool {
         self.0.is_known_to_be_allowed(user, deed(review))
     }
 
-    /// Asks, unless the answer is known.
+    /// Asks the API server, unless the answer is known.
     pub(super) async fn of(&self, user: &User, review: &Review) -> Right {
         match self.0.may_do(user, deed(review)).await {
             Ok(Ok(())) => Right::Given,

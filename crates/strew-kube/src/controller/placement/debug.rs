@@ -1,8 +1,8 @@
 //! `/debug/placements/`: explains the decision of a stored Placement (GET), or of one in the request (POST).
 //!
-//! The user is authenticated before. This page checks the user's right to `get` or `create` Placements in that
-//! namespace, as OCM does, because the page shows one namespace and not the process. A stored Placement is read from
-//! the API server, since the machine keeps no copy. The deciding code makes the answer; nothing is written.
+//! The user is authenticated by the server. This page checks the user's right to `get` or `create` Placements in that
+//! namespace, as OCM does, because it shows one namespace and not the process. A stored Placement is read from the API
+//! server, since the machine keeps no copy. The deciding code makes the answer; nothing is written.
 //!
 //! Source: spec/placement §2.11.
 
@@ -25,54 +25,54 @@ use crate::serve::access::Deed;
 use crate::serve::pages::{json, json_with};
 use crate::work::Worker;
 
-/// The paths; their pages authorize the client themselves.
+/// The paths whose pages authorize the client themselves.
 pub const PATHS: &str = "/debug/placements*";
 
 /// The largest Placement in a request, in bytes.
 const BODY_MAX: usize = 1 << 20;
 
-/// How many questions can be queued; a further one waits.
+/// The number of queued questions; a further one waits.
 const WAITING_MAX: usize = 4;
 
-/// The loop's end.
+/// The receiving end, for the loop.
 pub(crate) struct Questions(mpsc::Receiver<Question>);
 
-/// One question.
+/// A Placement to explain.
 pub(crate) struct Question {
     placement: Placement,
     answer: oneshot::Sender<Option<DebugResult>>,
 }
 
 impl Questions {
-    /// The next question; `None` when all senders are gone. Cancel-safe.
+    /// The next question; `None` when all senders are dropped. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Question> {
         self.0.recv().await
     }
 }
 
 impl Question {
-    /// Answers; `None`: there is no controller of Placements, or it has not read the hub yet.
+    /// Sends the answer: `None` if the controller of Placements does not run, or has not read the hub yet.
     pub(in crate::controller) fn answer(self, worker: Option<&mut Worker<Placements>>) {
         let result = worker.map(|worker| {
             let now = worker.now();
             worker.tell(|placements, _| placements.explain(&self.placement, now))
         });
-        // The client may have given up.
+        // The client may have closed the connection.
         let _ = self.answer.send(result);
     }
 }
 
-/// What the pages need.
+/// The state of the pages.
 #[derive(Clone)]
 struct Pages {
     client: Client,
     ask: mpsc::Sender<Question>,
 }
 
-/// A refusal: a status code, and why.
+/// A status code and its reason.
 type Refusal = (StatusCode, String);
 
-/// The pages, and the loop's end.
+/// The pages, and the receiving end for the loop.
 pub(crate) fn pages(client: Client) -> (Questions, Router) {
     let (ask, asked) = mpsc::channel(WAITING_MAX);
     let pages = Pages { client, ask };
@@ -95,15 +95,15 @@ pub(crate) fn pages(client: Client) -> (Questions, Router) {
 
 fn told(answer: Result<DebugResult, Refusal>) -> Response {
     match answer {
-        // Plain data: it always has a JSON form.
+        // Plain data always has a JSON form.
         Ok(result) => json(serde_json::to_string(&result).unwrap_or_default()),
-        // OCM's clients read every answer as the same object.
+        // OCM's clients expect a JSON object for errors too.
         Err((code, why)) => json_with(code, serde_json::json!({"error": why}).to_string()),
     }
 }
 
 impl Pages {
-    /// One that is stored.
+    /// Explains a stored Placement.
     async fn stored(
         &self,
         path: &str,
@@ -130,7 +130,7 @@ impl Pages {
         self.ask(found.ok_or_else(absent)?).await
     }
 
-    /// One that is not stored.
+    /// Explains the Placement in the request.
     async fn what_if(
         &self,
         method: Method,

@@ -34,7 +34,7 @@ strew_scheduler::catalogue! {
         "Requests to the API server without a result yet";
 }
 
-/// All of it, as it stands; `waiting`: requests whose outcome is waited for.
+/// All metrics of the controller; `waiting`: the number of requests without an outcome.
 pub(in crate::controller) fn families(placements: &Placements, waiting: usize) -> Vec<Family> {
     let counters = placements.machine().counters();
     let cel = placements.cel_durations();

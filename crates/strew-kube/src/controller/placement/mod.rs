@@ -1,6 +1,6 @@
-//! The controller of Placements on a real hub: [`strew_runtime::placement`] between sockets.
+//! The controller of Placements on a real hub: the machine of [`strew_runtime::placement`] with watches and requests.
 //!
-//! Reading order: this file, `debug` (why a Placement holds what it holds), `metrics`.
+//! Reading order: this file, `debug` (explains decisions), `metrics`.
 //!
 //! Source: spec/placement §2.
 
@@ -13,7 +13,7 @@ use strew_runtime::placement::{Placements, watches};
 use crate::clock::stopwatch;
 use crate::work::{Links, Worker};
 
-/// A controller that begins by listing what there is.
+/// Starts the controller, which lists its objects first.
 pub(super) fn begin(links: Links, hostname: String) -> Worker<Placements> {
     let now = links.clock.now();
     let machine = Placements::new(hostname, Limits::production(), now).measured_with(stopwatch);

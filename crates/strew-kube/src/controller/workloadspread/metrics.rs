@@ -7,7 +7,7 @@ use strew_scheduler::metrics::{Family, Value};
 use strew_workloadspread::controller::Counters;
 use strew_workloadspread::{Row, SpreadController, WorkloadSpread};
 
-/// How many subsets have series; further ones are only counted.
+/// The number of subsets with series of their own; further ones are only counted.
 const SUBSETS_MAX: usize = 2000;
 
 strew_scheduler::catalogue! {
@@ -45,7 +45,7 @@ strew_scheduler::catalogue! {
         "Requests to the API server without a result yet";
 }
 
-/// All of it, as it stands; `waiting`: requests whose outcome is waited for.
+/// All metrics of the controller; `waiting`: the number of requests without an outcome.
 pub(in crate::controller) fn families(spreads: &Spreads, waiting: usize) -> Vec<Family> {
     let (machine, held) = (spreads.machine(), spreads.n_held());
     let mut families = done(machine.counters());

@@ -1,4 +1,5 @@
-//! The controller of WorkloadSpreads on a real API server: [`strew_runtime::workloadspread`] between sockets.
+//! The controller of WorkloadSpreads on a real API server: the machine of [`strew_runtime::workloadspread`] with
+//! watches and requests.
 //!
 //! Source: spec/workloadspread §5.
 
@@ -13,15 +14,15 @@ use strew_workloadspread::controller::Limits;
 
 use crate::work::{Links, Worker};
 
-/// What the controller begins with.
+/// The inputs of [`begin`].
 pub(super) struct Origin {
     pub(super) hostname: String,
-    /// Where the ConfigMap is that names custom kinds.
+    /// The namespace of the ConfigMap that names custom kinds.
     pub(super) namespace: String,
     pub(super) served: Arc<Served>,
 }
 
-/// A controller that begins by listing what there is.
+/// Starts the controller, which lists its objects first.
 pub(super) fn begin(links: Links, of: Origin) -> Worker<Spreads> {
     let limits = Limits::production();
     let machine = Spreads::new(Interner::new(), limits, of.hostname, of.served);

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What an answer is kept under: a digest by keys that only this process knows, in place of what is secret.
+/// The key of an answer: a digest with keys that only this process knows, so that no secret is stored.
 pub(super) type Digest = (u64, u64);
 
-/// A bounded number of answers, each for a short time.
+/// A bounded number of answers, each kept for a short time.
 pub(super) struct Cache<T> {
     keys: [RandomState; 2],
     lifetime: Duration,
@@ -35,14 +35,14 @@ impl<T: Clone> Cache<T> {
         (a.hash_one(question), b.hash_one(question))
     }
 
-    /// The answer, if it was given a short time ago.
+    /// The answer, if it was given recently.
     pub(super) fn get(&self, digest: Digest) -> Option<T> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, answer) = entries.get(&digest)?;
         (Instant::now() < *until).then(|| answer.clone())
     }
 
-    /// Keeps an answer. Where there is no room, the oldest one goes.
+    /// Keeps an answer. If the cache is full, the oldest answer is dropped.
     pub(super) fn put(&self, digest: Digest, answer: T) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -22,7 +22,7 @@ use super::review::User;
 use super::subject::Subject;
 use crate::serve::certificate::provider;
 
-/// Where the API server publishes its CA for clients.
+/// The ConfigMap in which the API server publishes its CA for clients.
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 const KEY: &str = "client-ca-file";
@@ -30,16 +30,16 @@ const KEY: &str = "client-ca-file";
 /// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// Why client certificates are not taken.
+/// Why client certificates are not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientsError {
-    /// There is no such ConfigMap.
+    /// The ConfigMap does not exist.
     #[error(
         "ConfigMap {NAMESPACE}/{NAME} does not exist: the API server writes it when it runs with --client-ca-file or \
          --requestheader-client-ca-file"
     )]
     NoConfigMap,
-    /// Its reading is forbidden.
+    /// The process may not read it.
     #[error(
         "ConfigMap {NAMESPACE}/{NAME} may not be read (a RoleBinding in {NAMESPACE} to the Role \
          extension-apiserver-authentication-reader allows it)"
@@ -48,10 +48,10 @@ pub enum ClientsError {
     /// The API server does not answer, or with another error.
     #[error("cannot read ConfigMap {NAMESPACE}/{NAME}")]
     NotRead(#[source] Box<kube::Error>),
-    /// It names no authority.
+    /// It names no CA.
     #[error("ConfigMap {NAMESPACE}/{NAME} has no {KEY}")]
     Absent,
-    /// It names something that is no authority.
+    /// It names an invalid CA.
     #[error("{KEY} of ConfigMap {NAMESPACE}/{NAME} holds no certificates in PEM")]
     Broken,
 }
@@ -70,7 +70,7 @@ impl ClientsError {
     }
 }
 
-/// Knows users by their certificates.
+/// Identifies users by their certificates.
 #[derive(Debug)]
 pub struct Clients {
     chains: Arc<dyn ClientCertVerifier>,
@@ -80,7 +80,7 @@ impl Clients {
     /// Reads the cluster's CA. The caller may continue without it, since tokens do not need it.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// There is no CA, or it cannot be read.
     pub async fn of_cluster(client: kube::Client) -> Result<Self, ClientsError> {
         let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
         let read = api.get(NAME).await;
@@ -90,10 +90,10 @@ impl Clients {
         Self::of_authority(pem)
     }
 
-    /// Of an authority in PEM.
+    /// With a CA in PEM.
     ///
     /// # Errors
-    /// There is no certificate in it, or a broken one.
+    /// The text has no certificate, or an invalid one.
     pub fn of_authority(pem: &str) -> Result<Self, ClientsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
@@ -106,12 +106,12 @@ impl Clients {
         Ok(Self { chains })
     }
 
-    /// What TLS asks of clients.
+    /// What TLS requests of clients.
     pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyOwner(Arc::clone(&self.chains)))
     }
 
-    /// The user of these certificates, the client's own first; `None` if no known CA signed it.
+    /// The user of a certificate chain, the client's own certificate first; `None` if no known CA has signed it.
     pub fn user_of(&self, certificates: &[CertificateDer<'_>]) -> Option<User> {
         let (own, others) = certificates.split_first()?;
         let now = UnixTime::now();
@@ -128,7 +128,7 @@ impl Clients {
     }
 }
 
-/// Lets every client pass that has the key of what it shows, or shows nothing.
+/// Accepts every client that has the key of its certificate, or shows no certificate.
 #[derive(Debug)]
 struct AnyOwner(Arc<dyn ClientCertVerifier>);
 

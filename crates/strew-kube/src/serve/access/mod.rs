@@ -33,17 +33,17 @@ pub use paths::Paths;
 pub use review::{Deed, ReviewError, Reviews, User};
 use strew_runtime::Warning;
 
-/// Members may do everything. Source: `NewDelegatingAuthorizationOptions`.
+/// Members of this group may do everything. Source: `NewDelegatingAuthorizationOptions`.
 const MASTERS: &str = "system:masters";
 
-/// Guards pages.
+/// Authenticates and authorizes requests for pages.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
 struct Inner {
     reviews: Reviews,
     always_allowed: Paths,
-    /// Paths whose pages ask themselves what a user may do.
+    /// Paths whose pages authorize the user themselves.
     judged_there: Paths,
     clients: Option<Arc<Clients>>,
 }
@@ -55,7 +55,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Takes it out of a request: no page needs it, and none shall show it.
+    /// Removes the credentials from a request, so that no page can use or show them.
     fn take(request: &mut Request) -> Self {
         let token = bearer_token(request.headers()).map(str::to_owned);
         request.headers_mut().remove(AUTHORIZATION);
@@ -69,7 +69,7 @@ impl Shown {
 
 /// The client.
 enum Caller {
-    /// This user.
+    /// An authenticated or anonymous user.
     Known(Arc<User>),
     /// A client with invalid credentials.
     Impostor,
@@ -87,10 +87,10 @@ impl Access {
         }))
     }
 
-    /// The same, but these paths only authenticate: their pages authorize the [`Asker`] themselves.
+    /// Adds paths that only authenticate: their pages authorize the [`Asker`] themselves.
     #[must_use]
     pub fn judged_there(self, paths: Paths) -> Self {
-        // No page shares it yet; if one does, it stays unchanged.
+        // No page shares it before it is used; if one does, the value stays unchanged.
         match Arc::try_unwrap(self.0) {
             Ok(inner) => Self(Arc::new(Inner {
                 judged_there: paths,
@@ -100,7 +100,7 @@ impl Access {
         }
     }
 
-    /// The same pages behind authentication and authorization.
+    /// Puts pages behind authentication and authorization.
     pub fn guard(self, pages: Router) -> Router {
         pages.layer(from_fn_with_state(self, guard))
     }
@@ -112,7 +112,7 @@ impl Access {
             return Ok(Caller::Known(Arc::new(user)));
         }
         let Some(token) = shown.token else {
-            // A certificate of an unknown CA does not make the client anonymous: it is invalid.
+            // A certificate of an unknown CA is invalid; it does not make the client anonymous.
             return Ok(match clients.is_some() && !certificates.is_empty() {
                 true => Caller::Impostor,
                 false => Caller::Known(User::anonymous()),
@@ -131,7 +131,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Whether it may do this; an error inside is the reason against it.
+    /// Whether the client may do this; the inner error is the reason of the refusal.
     ///
     /// # Errors
     /// The API server did not answer.
@@ -209,7 +209,7 @@ fn not_answered(path: &str, why: &ReviewError) -> Response {
     error(StatusCode::INTERNAL_SERVER_ERROR, &plain(&text))
 }
 
-/// A text that no browser takes for a page.
+/// Escapes a text so that no browser reads it as HTML.
 fn plain(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -12,12 +12,12 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// No path.
+    /// Without any path.
     pub fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// Of a list with commas; a path that ends in `*` means all that begin so.
+    /// Parses a list with commas; a path that ends in `*` stands for all paths with that prefix.
     ///
     /// # Errors
     /// A path with a `*` elsewhere. Source: k8s.io/apiserver `authorizerfactory/path`.
@@ -33,7 +33,7 @@ impl Paths {
         }
     }
 
-    /// Whether this path is one of them.
+    /// True if the list has this path.
     pub fn contain(&self, path: &str) -> bool {
         let path = path.strip_prefix('/').unwrap_or(path);
         self.0

@@ -16,19 +16,19 @@ use tokio::time::timeout;
 
 use super::cache::{Cache, Digest};
 
-/// How long an answer is kept. Source: kube-scheduler's `--authentication-token-webhook-cache-ttl` and its kin.
+/// How long an answer is kept. Source: kube-scheduler's `--authentication-token-webhook-cache-ttl` and related flags.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// How many answers are kept of each kind.
+/// The number of answers kept of each type.
 const KEPT_MAX: usize = 1024;
 
-/// How long an answer is waited for. Source: `DelegatingAuthenticationOptions.TokenRequestTimeout`.
+/// The time limit for an answer. Source: `DelegatingAuthenticationOptions.TokenRequestTimeout`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many questions are under way at a time.
+/// The number of concurrent reviews.
 const ASKED_MAX: usize = 8;
 
-/// The client.
+/// A user, as the API server identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {
     /// The name.
@@ -37,7 +37,7 @@ pub struct User {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else the authenticator says of it.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -63,16 +63,16 @@ impl User {
     }
 }
 
-/// Something that is done with the objects of a namespace.
+/// An operation on the objects of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Deed<'a> {
-    /// What is done.
+    /// The verb.
     pub verb: &'a str,
     /// The API group.
     pub group: &'a str,
     /// The plural name.
     pub resource: &'a str,
-    /// What of it, such as `eviction`; empty: the object itself.
+    /// The subresource, such as `eviction`; empty: the object itself.
     pub subresource: &'a str,
     /// The namespace.
     pub namespace: &'a str,
@@ -81,29 +81,29 @@ pub struct Deed<'a> {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// The API server gave none in time.
+    /// The API server did not answer in time.
     #[error("the API server did not answer a {kind} within {} s", PATIENCE.as_secs())]
     TooLate {
-        /// Of which kind the question was.
+        /// The type of the review.
         kind: &'static str,
     },
-    /// It refused the question, or could not be asked.
+    /// The API server refused the review, or could not be reached.
     #[error("cannot send a {kind} to the API server")]
     NotAsked {
-        /// Of which kind the question was.
+        /// The type of the review.
         kind: &'static str,
-        /// Why.
+        /// The error.
         source: Box<kube::Error>,
     },
-    /// It answered nothing.
+    /// The answer has no status.
     #[error("the API server answered a {kind} without a status")]
     NoStatus {
-        /// Of which kind the question was.
+        /// The type of the review.
         kind: &'static str,
     },
 }
 
-/// Asks the API server, and keeps its answers for a moment. Failures are not kept.
+/// Sends reviews to the API server and keeps its answers for a short time. Failures are not kept.
 pub struct Reviews {
     client: kube::Client,
     users: Cache<Option<Arc<User>>>,
@@ -112,12 +112,12 @@ pub struct Reviews {
 }
 
 impl Reviews {
-    /// Asks through this client.
+    /// Sends reviews with this client.
     pub fn new(client: kube::Client) -> Self {
         Self::keeping(client, KEEP, KEPT_MAX)
     }
 
-    /// The same, with answers kept for so long, and so many of each kind.
+    /// Keeps answers for `keep`, and at most `kept_max` of each type.
     pub fn keeping(client: kube::Client, keep: Duration, kept_max: usize) -> Self {
         Self {
             client,
@@ -150,7 +150,7 @@ impl Reviews {
         self.ask_once(kind, &self.users, digest, ask).await
     }
 
-    /// Whether a user may do this with a path; an error inside is the reason against it.
+    /// Whether a user may use this verb on a path; the inner error is the reason of the refusal.
     ///
     /// # Errors
     /// There was no answer.
@@ -171,7 +171,7 @@ impl Reviews {
         self.judged(user, spec, digest).await
     }
 
-    /// Whether a user may do this with the objects of a namespace; an error inside is the reason against it.
+    /// Whether a user may do this to objects of a namespace; the inner error is the reason of the refusal.
     ///
     /// # Errors
     /// There was no answer.
@@ -195,7 +195,7 @@ impl Reviews {
         self.judged(user, spec, digest).await
     }
 
-    /// Whether it is known that a user may do this, without asking.
+    /// True if a kept answer says that a user may do this; sends no review.
     pub fn is_known_to_be_allowed(&self, user: &User, deed: Deed<'_>) -> bool {
         let digest = self.verdicts.digest(&(user, deed));
         matches!(self.verdicts.get(digest), Some(Ok(())))
@@ -229,7 +229,7 @@ impl Reviews {
         self.ask_once(kind, &self.verdicts, digest, ask).await
     }
 
-    /// The answer that is kept, or else a new one.
+    /// The kept answer, or else a new one.
     async fn ask_once<T: Clone>(
         &self,
         kind: &'static str,
@@ -241,9 +241,9 @@ impl Reviews {
             return Ok(answer);
         }
         let asked = timeout(PATIENCE, async {
-            // A semaphore that is never closed always gives way; and it is only a limit.
+            // The semaphore is never closed, and it only limits the number of reviews.
             let _turn = self.asking.acquire().await;
-            // Another task may have asked the same meanwhile.
+            // Another task may have got the same answer meanwhile.
             match kept.get(digest) {
                 Some(answer) => Ok(answer),
                 None => ask.await,

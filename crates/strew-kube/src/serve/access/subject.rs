@@ -2,7 +2,7 @@
 
 use crate::der::{Der, Fields, OBJECT_ID, SEQUENCE, SET};
 
-/// What a subject names. Source: RFC 5280 §4.1; k8s.io/apiserver `x509.CommonNameUserConversion`.
+/// The names in a subject. Source: RFC 5280 §4.1; k8s.io/apiserver `x509.CommonNameUserConversion`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Subject {
     /// The last common name: the user.
@@ -11,7 +11,7 @@ pub(super) struct Subject {
     pub(super) organizations: Vec<String>,
 }
 
-/// UTF8String, PrintableString, IA5String: the kinds of text that are read.
+/// UTF8String, PrintableString, IA5String: the accepted types of text.
 const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 
 /// 2.5.4.3 and 2.5.4.10.
@@ -19,7 +19,7 @@ const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 
 impl Subject {
-    /// Of a certificate in DER; `None` if it is none.
+    /// The subject of a certificate in DER; `None` if it is invalid.
     pub(super) fn of(certificate: &[u8]) -> Option<Self> {
         let mut names = Der(Fields::of(certificate)?.subject);
         let mut subject = Self::default();
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(nobody, Some(Subject::default()));
     }
 
-    /// Whatever is cut off or changed: no panic, and no other name.
+    /// Truncated or changed certificates cause no panic and yield no other name.
     #[test]
     fn broken_certificates_name_nobody_else() {
         let whole = certificate(&[(DnType::CommonName, "admin")]);

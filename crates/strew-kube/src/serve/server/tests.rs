@@ -296,14 +296,14 @@ async fn many_requests_share_a_connection_where_they_may_and_an_unused_one_is_le
     let over = timeout(Duration::from_secs(5), connection).await;
     over.unwrap().unwrap().unwrap();
 
-    // Who comes with HTTP/1.1 is served, and who says nothing is not kept.
+    // A client with HTTP/1.1 is served; a client that sends nothing is disconnected.
     let answer = server.ask(&format!("GET / {CLOSE}\r\n")).await;
     assert!(answer.ends_with("hello"), "{answer}");
     let mut silent = server.connect().await;
     let over = timeout(Duration::from_secs(5), silent.read(&mut [0])).await;
     assert!(!matches!(over.unwrap(), Ok(1..)));
 
-    // Pages are told one after the other.
+    // With the default limits, the server negotiates HTTP/1.1 only.
     let server = start(Limits::default()).await;
     let stream = server.connect_by(None, &["h2", "http/1.1"]).await;
     let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);

@@ -36,7 +36,7 @@ impl World {
         put.is_ok()
     }
 
-    /// Decides on the next review, which costs so many milliseconds.
+    /// Decides on the next review, which costs this many milliseconds.
     fn decide(&mut self, cost: u64) -> &'static str {
         let turn = self.queue.take(self.now).expect("one waits");
         self.now = self.now + Span::from_millis(cost);
@@ -109,7 +109,7 @@ fn reviews_have_bounds_by_namespace() {
     }
     assert!(!world.put("eve"));
     assert!(world.put("shop"));
-    // So many are in the loop's hands, and the others wait.
+    // The loop has as many reviews as it may; the others wait.
     let taken: Vec<_> = std::iter::from_fn(|| world.queue.take(world.now)).collect();
     let of_eve = taken.iter().filter(|turn| turn.what == "eve").count();
     assert_eq!((of_eve, taken.len()), (4, 5));
