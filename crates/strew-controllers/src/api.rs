@@ -6,20 +6,20 @@ use strew_apiserver::object::{Key, Name, Object};
 use strew_apiserver::{ApiError, DeleteOptions};
 use strew_model::time::Instant;
 
-/// The API server, as a component sees it.
+/// The API server's interface for a controller.
 ///
-/// Every write is one request: it is carried out, or refused, whole. An object that is written names the version that it
-/// was made from ([`Meta::version`](strew_apiserver::object::Meta)); another version in the store is a conflict.
+/// Every write is one request, carried out or refused as a whole. A written object names the version that it was made
+/// from ([`Meta::version`](strew_apiserver::object::Meta)); if the store has another version, the write is a conflict.
 pub trait Api {
-    /// Creates an object. Its name is made from `generate_name` if it has none; uid, version and time are the server's.
+    /// Creates an object. Without a name it gets one from `generate_name`; the server sets uid, version and time.
     ///
     /// # Errors
-    /// What admission, validation or a quota refuse; a name that is taken. [`ApiError::Later`]: the request
-    /// is on its way, and the answer will be told.
+    /// Admission, validation or a quota refuse it, or the name is taken. [`ApiError::Later`]: the request was sent, and
+    /// its answer follows.
     fn create(&mut self, object: Object) -> Result<Object, ApiError>;
 
-    /// The requests that were said to be answered later, since the last such question: by these numbers their answers
-    /// are told ([`Manager::answered`](crate::Manager::answered)).
+    /// The numbers of the requests with [`ApiError::Later`] since the last call. Their answers arrive under these
+    /// numbers ([`Manager::answered`](crate::Manager::answered)).
     fn under_way(&mut self) -> Vec<u64> {
         Vec::new()
     }
@@ -27,7 +27,7 @@ pub trait Api {
     /// Writes metadata and spec.
     ///
     /// # Errors
-    /// A conflict; no such object; what admission and validation refuse.
+    /// A conflict; no such object; a refusal by admission or validation.
     fn update(&mut self, object: Object) -> Result<Object, ApiError>;
 
     /// Writes the status.
@@ -36,46 +36,47 @@ pub trait Api {
     /// A conflict; no such object.
     fn update_status(&mut self, object: Object) -> Result<Object, ApiError>;
 
-    /// Deletes an object; pods and whatever has finalizers first begin to terminate.
+    /// Deletes an object; pods and objects with finalizers begin to terminate first.
     ///
     /// # Errors
-    /// No such object, or another one of this name.
+    /// No such object, or its uid differs from the one in the options.
     fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError>;
 
-    /// Asks that a pod goes, if its budgets allow it. Source: spec/controllers §8.2.
+    /// Requests the eviction of a pod. Source: spec/controllers §8.2.
     ///
     /// # Errors
-    /// The budget does not allow it (429); no such pod.
+    /// A budget does not allow it (429); no such pod.
     fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError>;
 
-    /// Reads an object as it is now, past any cache.
+    /// Reads an object from the store, not from a cache.
     fn get(&self, key: &Key) -> Option<Object>;
 
-    /// When the Lease of a node was renewed last; `None`: it has none.
+    /// When the Lease of a node was last renewed; `None` if it has none.
     fn heartbeat(&self, node: &str) -> Option<Instant>;
 
-    /// The nodes whose kubelets do not renew their Leases at present; `None`: nobody keeps count, ask for each node's
-    /// [`heartbeat`](Self::heartbeat). A pass over thousands of healthy nodes need not touch them.
+    /// The nodes whose kubelets do not renew their Leases at present, so that a pass over thousands of healthy nodes
+    /// need not touch them. `None` if the server does not know: then [`heartbeat`](Self::heartbeat) tells for each
+    /// node.
     fn silent_nodes(&self) -> Option<Vec<Arc<str>>> {
         None
     }
 
-    /// What the metrics server shows for a HorizontalPodAutoscaler: how much of its request each running pod of the
-    /// target uses, in percent; `None`: it has no figures.
+    /// The metrics server's figure for a HorizontalPodAutoscaler: how much of its request each running pod of the
+    /// target uses, in percent; `None` if there are no figures.
     fn utilisation(&self, autoscaler: &Name) -> Option<u32>;
 
     /// Records an event. The result is not awaited.
     fn record(&mut self, event: Event);
 }
 
-/// Something that happened, for people.
+/// An event of the events API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// About which object.
+    /// The object that it is about.
     pub regarding: Key,
-    /// Its uid.
+    /// The object's uid.
     pub uid: Arc<str>,
-    /// Whether it is of type Warning, not Normal.
+    /// True: type Warning; false: type Normal.
     pub is_warning: bool,
     /// `reason`
     pub reason: &'static str,

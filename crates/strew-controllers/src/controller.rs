@@ -8,22 +8,22 @@ use strew_model::time::Instant;
 use crate::api::Api;
 use crate::queue::Queue;
 
-/// A change that a watch has brought; the cache has it already.
+/// A change that a watch has delivered; the cache contains it already.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
-    /// As it was.
+    /// The previous state; `None` if the object is new.
     pub old: Option<&'a Object>,
-    /// As it is; `None`: gone.
+    /// The present state; `None` if the object is gone.
     pub new: Option<&'a Object>,
 }
 
 impl<'a> Change<'a> {
-    /// The object, as it is or as it last was.
+    /// The present state, or the last one.
     pub fn object(&self) -> Option<&'a Object> {
         self.new.or(self.old)
     }
 
-    /// The object as it was and as it is, if it is of this kind.
+    /// Previous and present state, if the object is of this kind.
     pub fn of<T: Stored>(&self) -> Option<(Option<&'a T>, Option<&'a T>)> {
         let read = |object: Option<&'a Object>| object.and_then(|o| T::of_object(o)).map(|o| &**o);
         match (read(self.old), read(self.new)) {
@@ -33,16 +33,15 @@ impl<'a> Change<'a> {
     }
 }
 
-/// What a sync may look at and use. Everything that it decides, it decides from the cache; what it writes, it learns
-/// of through the watch.
+/// The inputs of a sync. It decides on the cache only; it sees its own writes when the watch delivers them.
 pub struct Context<'a> {
     /// The time.
     pub now: Instant,
-    /// What the watches have brought.
+    /// What the watches have delivered.
     pub cache: &'a Tables,
-    /// Where it writes.
+    /// The API server, for writes.
     pub api: &'a mut dyn Api,
-    /// Its dice.
+    /// Its generator of random numbers.
     pub dice: &'a mut Prng,
     /// Its queue.
     pub queue: &'a mut Queue,
@@ -50,30 +49,30 @@ pub struct Context<'a> {
 
 /// A controller.
 pub trait Controller {
-    /// How events call it: `deployment-controller`.
+    /// The source of its events: `deployment-controller`.
     fn name(&self) -> &'static str;
 
-    /// How many objects it looks at at the same time, at least one.
+    /// The number of objects that it syncs concurrently, at least 1.
     fn n_workers(&self) -> usize;
 
-    /// Begins: periodic controllers put their first moment into the queue, its phase drawn from the dice.
+    /// Starts the controller: periodic ones queue their first sync at a time drawn from `dice`.
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
         let _ = (now, dice, queue);
     }
 
-    /// Something changed: puts into the queue whom that concerns.
+    /// Queues the objects that a change concerns.
     fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue);
 
-    /// Looks at one object. It is one atomic step, as spec/controllers §0 has it.
+    /// Syncs one object. It is one atomic step, as spec/controllers §0 has it.
     ///
     /// # Errors
-    /// What a write was refused for, where the object is to be looked at again after a while. [`ApiError::Lost`] ends
-    /// the sync at once: the controller may be dead. So does [`ApiError::Later`], after what is asked for at the same
-    /// time: the worker waits, and the object is looked at again when all answers are there.
+    /// A refused write, after which the object is queued again with a backoff. [`ApiError::Lost`] ends the sync at
+    /// once: the controller may have crashed. [`ApiError::Later`] also ends it, after the requests that are sent
+    /// concurrently: the object is synced again when all answers have arrived.
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError>;
 
-    /// An object that a sync asked for is there, or was refused: the answer that [`ApiError::Later`] had announced. A
-    /// refusal is also what the next [`slow_start`](crate::pod_control::slow_start) for this name begins with.
+    /// A request with [`ApiError::Later`] was answered. If it was refused, the next
+    /// [`slow_start`](crate::pod_control::slow_start) for this name returns that error first.
     fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
         let _ = (name, answer, cx);
     }

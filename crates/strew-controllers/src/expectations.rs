@@ -1,4 +1,5 @@
-//! Creations and deletions that a controller has requested and not seen yet, so that it does not request them twice.
+//! Creations and deletions that a controller has requested and that its watch has not shown, so that it does not
+//! request them twice.
 //!
 //! Source: spec/controllers §0, "Expectations" and "Own writes first".
 
@@ -12,27 +13,27 @@ use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
 
-/// After this long the wait ends.
+/// The wait ends after this long.
 const PATIENCE: Span = Span::from_secs(5 * 60);
 
-/// The pods that owners ordered to be made or deleted and that no watch has shown yet.
+/// The requested creations and deletions of pods, by owner, that no watch has shown yet.
 ///
-/// An order is written down after the write was answered; a write that failed is not expected.
+/// A request is recorded after the write was answered; a failed write is not.
 #[derive(Debug, Clone, Default)]
 pub struct Expectations(FxHashMap<Arc<str>, Expected>);
 
 #[derive(Debug, Clone, Default)]
 struct Expected {
-    /// Names of pods to appear.
+    /// Names of pods that must appear.
     creations: FxHashSet<Arc<str>>,
-    /// Uids of pods to begin to terminate.
+    /// Uids of pods that must begin to terminate.
     deletions: FxHashSet<Arc<str>>,
-    /// When the last order was given.
+    /// When the last request was made.
     ordered: Instant,
 }
 
 impl Expectations {
-    /// Pods of these names are to appear, controlled by the owner of this uid.
+    /// Records that pods of these names will appear, controlled by the owner with this uid.
     pub fn expect_creation(
         &mut self,
         owner_uid: &Arc<str>,
@@ -43,7 +44,7 @@ impl Expectations {
         expected.creations.extend(names);
     }
 
-    /// Pods of these uids are to begin to terminate, or to go.
+    /// Records that pods with these uids will begin to terminate, or disappear.
     pub fn expect_deletion(
         &mut self,
         owner_uid: &Arc<str>,
@@ -54,7 +55,7 @@ impl Expectations {
         expected.deletions.extend(uids);
     }
 
-    /// A watch has shown something; to be called with every change, before the owner is looked at.
+    /// Takes in a change. Call it with every change, before the owner is synced.
     pub fn observe(&mut self, change: &Change<'_>) {
         let Some((old, new)) = change.of::<Pod>() else {
             return;
@@ -68,12 +69,12 @@ impl Expectations {
         }
     }
 
-    /// Whether everything that the owner ordered was seen, or it has waited for five minutes.
+    /// True if everything that the owner requested was seen, or it has waited for five minutes.
     pub fn are_met(&self, owner_uid: &str, now: Instant) -> bool {
         self.waits_until(owner_uid).is_none_or(|until| now >= until)
     }
 
-    /// Until when the owner waits for what it has not seen yet; `None`: it has seen everything.
+    /// Until when the owner waits for its requests; `None` if all were seen.
     pub fn waits_until(&self, owner_uid: &str) -> Option<Instant> {
         let expected = self.0.get(owner_uid)?;
         Some(expected.ordered + PATIENCE)
@@ -110,20 +111,20 @@ impl Expectations {
     }
 }
 
-/// Objects that a controller has updated, and which version of them its cache must show before it goes on.
+/// For each object that a controller has updated, the version that its cache must show before the next sync.
 ///
-/// For objects that the cache had when they were written; those that it lacks since are gone.
+/// Only for objects that the cache had when they were written: if they are missing later, they are gone.
 #[derive(Debug, Clone, Default)]
 pub struct OwnWrites(FxHashMap<Arc<str>, BTreeMap<Key, u64>>);
 
 impl OwnWrites {
-    /// On behalf of the owner of this uid, this object was written; it is as the server answered.
+    /// Records a write for the owner with this uid; `object` is the server's answer.
     pub fn wrote(&mut self, owner_uid: &Arc<str>, object: &Object) {
         let written = self.0.entry(Arc::clone(owner_uid)).or_default();
         written.insert(object.key(), object.meta().version);
     }
 
-    /// Whether the cache shows all that was written for the owner. If it does not, a change is still to come.
+    /// True if the cache shows all writes for the owner. If not, a change will follow.
     pub fn are_seen(&mut self, owner_uid: &str, cache: &Tables) -> bool {
         let Some(written) = self.0.get_mut(owner_uid) else {
             return true;

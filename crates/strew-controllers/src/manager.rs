@@ -11,23 +11,23 @@ use crate::api::Api;
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
 
-/// The controllers, each with its queue, and what they have seen.
+/// The controllers, each with its queue, and their cache.
 pub struct Manager {
     cache: Tables,
     members: Vec<Member>,
-    /// What workers have taken and not looked at yet: the member's index, and the object's name.
+    /// Objects that workers have taken and not synced yet: the controller's index, and the object's name.
     at_work: Vec<(usize, Name)>,
 }
 
 struct Member {
     controller: Box<dyn Controller>,
     queue: Queue,
-    /// Requests under way, and for whom.
+    /// Requests without an answer, with the name of the object that they are for.
     under_way: BTreeMap<u64, Name>,
 }
 
 impl Member {
-    /// How many workers wait for nothing.
+    /// The number of workers that do not wait for an answer.
     fn n_free(&self) -> usize {
         let n_workers = self.controller.n_workers();
         n_workers.saturating_sub(self.queue.n_held())
@@ -35,7 +35,7 @@ impl Member {
 }
 
 impl Manager {
-    /// Controllers that have seen nothing yet.
+    /// Controllers that have seen no object.
     pub fn new(controllers: Vec<Box<dyn Controller>>, now: Instant, dice: &mut Prng) -> Self {
         let start = |mut controller: Box<dyn Controller>| {
             let mut queue = Queue::default();
@@ -53,12 +53,12 @@ impl Manager {
         }
     }
 
-    /// What the watches have brought.
+    /// What the watches have delivered.
     pub fn cache(&self) -> &Tables {
         &self.cache
     }
 
-    /// A watch tells of an object; one that is older than what is known is passed over.
+    /// Takes in a watch event about an object; an older version than the known one is ignored.
     pub fn set(&mut self, now: Instant, object: Object) {
         let known = self.cache.find(&object.key());
         let is_old = known.is_some_and(|known| {
@@ -71,7 +71,7 @@ impl Manager {
         self.tell(now, old.as_ref(), Some(&object));
     }
 
-    /// A watch tells that an object is gone.
+    /// Takes in a watch event about a deleted object.
     pub fn gone(&mut self, now: Instant, key: &Key) {
         if let Some(old) = self.cache.remove(key) {
             self.tell(now, Some(&old), None);
@@ -88,13 +88,13 @@ impl Manager {
         }
     }
 
-    /// Whether workers are still at what they began to look at with the last view. What the watches bring meanwhile
-    /// would be another view: who delivers waits until this is over.
+    /// True while workers have objects that they took with the present cache. The caller must deliver no watch event
+    /// until this is false, because all workers must see one state of the cache.
     pub fn is_at_work(&self) -> bool {
         !self.at_work.is_empty()
     }
 
-    /// Whether some controller has something to look at now, and a worker for it.
+    /// True if a controller has an object to sync now, and a free worker.
     pub fn is_ready(&mut self, now: Instant) -> bool {
         let ready = self.members.iter_mut().fold(false, |ready, member| {
             member.queue.pass_time(now);
@@ -103,9 +103,9 @@ impl Manager {
         ready || self.is_at_work()
     }
 
-    /// One worker, drawn from the dice among those at work, looks at its object, and writes. If none is at work, every
-    /// free one takes an object first: all these see the cache as it is now, and none what another of them writes.
-    /// Whether any did.
+    /// Lets one worker, drawn from `dice`, sync its object. If no worker has one, every free worker takes an object
+    /// first: all of them see the cache as it is now, and none sees the writes of another. Returns false if there was
+    /// nothing to do.
     pub fn step(&mut self, now: Instant, api: &mut dyn Api, dice: &mut Prng) -> bool {
         if self.at_work.is_empty() {
             self.begin();
@@ -145,7 +145,7 @@ impl Manager {
         true
     }
 
-    /// Every free worker takes an object.
+    /// Lets every free worker take an object.
     fn begin(&mut self) {
         for (index, member) in self.members.iter_mut().enumerate() {
             for _ in 0..member.n_free() {
@@ -157,7 +157,7 @@ impl Manager {
         }
     }
 
-    /// What became of a request that was to be answered later. Of requests that nobody here has made nothing is done.
+    /// Passes on the answer to a request that got [`ApiError::Later`]. Requests of other managers are ignored.
     pub fn answered(
         &mut self,
         now: Instant,
@@ -181,7 +181,7 @@ impl Manager {
         }
     }
 
-    /// When time alone will give a controller something to look at.
+    /// The next time at which a controller has something to do without an event.
     pub fn next_wake(&self) -> Option<Instant> {
         let wakes = self.members.iter();
         wakes.filter_map(|member| member.queue.next_wake()).min()

@@ -11,7 +11,7 @@ use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use crate::api::Event;
 use crate::controller::Context;
 
-/// The reference to an object that manages what carries it.
+/// The owner reference to a controlling object.
 pub fn owner_reference(owner: &Object) -> Owner {
     let kind = owner.kind();
     Owner {
@@ -24,8 +24,8 @@ pub fn owner_reference(owner: &Object) -> Owner {
     }
 }
 
-/// A pod of a template, to be copied for each pod to make: the copies share everything. Its name is `OWNER-` and what
-/// the store appends.
+/// A pod of a template. The caller clones it for each pod, and the clones share its data. The store appends a suffix to
+/// its name `OWNER-`.
 pub fn prototype(template: &PodTemplateSpec, owner: &Object) -> Pod {
     let namespace = Arc::clone(&owner.meta().name.namespace);
     let mut meta = Meta::new(Name::new(namespace, ""));
@@ -46,8 +46,8 @@ pub fn prototype(template: &PodTemplateSpec, owner: &Object) -> Pod {
     }
 }
 
-/// Creates `n` things in batches of 1, 2, 4, …; a batch with a failure, or whose answers come later, is finished, and
-/// those after it are not begun. `resumed` is what the queue says of batches before
+/// Creates `n` objects in batches of 1, 2, 4, …. If a creation fails, or its answer comes later, the batch is finished
+/// and no further batch begins. `resumed`: the result of earlier batches
 /// ([`Queue::resume`](crate::queue::Queue::resume)).
 ///
 /// # Errors
@@ -74,10 +74,10 @@ pub fn slow_start(
     Ok(())
 }
 
-/// Creates a pod for its owner, and says so.
+/// Creates a pod for its owner, and records the event.
 ///
 /// # Errors
-/// What the server refuses; a pod without labels.
+/// The server's refusal; a pod without labels.
 pub fn create_pod(
     cx: &mut Context<'_>,
     source: &'static str,
@@ -92,7 +92,7 @@ pub fn create_pod(
     answer
 }
 
-/// Says what became of a pod that was to be created.
+/// Records the event of a created or refused pod.
 pub fn tell_created(
     cx: &mut Context<'_>,
     source: &'static str,
@@ -114,16 +114,16 @@ pub fn tell_created(
     }
 }
 
-/// Whether an object's controller has this uid.
+/// True if an object's controller has this uid.
 pub fn is_controlled_by(object: &Object, uid: &str) -> bool {
     let controller = object.meta().controller();
     controller.is_some_and(|owner| *owner.uid == *uid)
 }
 
-/// Deletes a pod for its owner, and says so.
+/// Deletes a pod for its owner, and records the event.
 ///
 /// # Errors
-/// What the server refuses, also that the pod is gone already.
+/// The server's refusal; also if the pod is gone already.
 pub fn delete_pod(
     cx: &mut Context<'_>,
     source: &'static str,
@@ -151,7 +151,7 @@ pub fn delete_pod(
     answer
 }
 
-/// Whether the namespace of an object is being terminated: nothing can be made in it, and nobody needs to hear of it.
+/// True if the namespace of an object terminates: creations in it fail, and no event is needed.
 pub fn is_ending(cache: &Tables, object: &Object) -> bool {
     let name = Name::new("", Arc::clone(&object.meta().name.namespace));
     let key = Key {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn slow_start_finishes_the_failing_batch_and_begins_no_other() {
-        // (wanted, room, how many were asked for, how many were made)
+        // (wanted, room, creations requested, creations done)
         for (wanted, room, asked, made) in [
             (0, 0, 0, 0),
             (10, 0, 1, 0),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_batch_on_its_way_is_the_last_and_the_next_sync_goes_on_from_it() {
-        // (how it goes on, how many are asked for)
+        // (the resumed result, creations requested)
         let refused = ApiError::Forbidden("full".into());
         for (resumed, asked, outcome) in [
             (Ok(1), 1, ApiError::Later),

@@ -19,25 +19,25 @@ const WAIT_MAX: Span = Span::from_secs(1000);
 pub struct Queue {
     ready: VecDeque<Name>,
     queued: BTreeSet<Name>,
-    /// The soonest moment of each name that waits.
+    /// The earliest time of each delayed name.
     due: BTreeMap<Name, Instant>,
     later: BTreeSet<(Instant, Name)>,
     failures: BTreeMap<Name, u32>,
-    /// Names whose worker waits for so many answers.
+    /// Names whose worker waits, with the number of missing answers.
     held: BTreeMap<Name, usize>,
-    /// How slow start goes on, of names whose worker has waited.
+    /// The batch size or error with which slow start resumes, for names whose worker has waited.
     resumed: BTreeMap<Name, Result<usize, ApiError>>,
 }
 
 impl Queue {
-    /// To be looked at now; if its worker waits for answers, when they are there.
+    /// Queues a name for now; if its worker waits for answers, for when they have arrived.
     pub fn add(&mut self, name: &Name) {
         if !self.held.contains_key(name) && self.queued.insert(name.clone()) {
             self.ready.push_back(name.clone());
         }
     }
 
-    /// To be looked at then, if it is not to be sooner anyway.
+    /// Queues a name for `at`, unless it is due earlier.
     pub fn add_at(&mut self, name: &Name, at: Instant) {
         if let Some(&due) = self.due.get(name) {
             if due <= at {
@@ -49,7 +49,7 @@ impl Queue {
         self.later.insert((at, name.clone()));
     }
 
-    /// To be looked at again after an error: 5 ms, doubled each time.
+    /// Queues a name after an error: in 5 ms, doubled with each further error.
     pub fn add_after_error(&mut self, name: &Name, now: Instant) {
         let failures = self.failures.entry(name.clone()).or_default();
         let wait = FIRST_WAIT
@@ -60,17 +60,17 @@ impl Queue {
         self.add_at(name, now + wait);
     }
 
-    /// How often a name failed since it last succeeded.
+    /// The number of errors since the last success.
     pub fn n_failures(&self, name: &Name) -> u32 {
         self.failures.get(name).copied().unwrap_or(0)
     }
 
-    /// It was looked at without an error.
+    /// Resets the errors after a success.
     pub fn forget_errors(&mut self, name: &Name) {
         self.failures.remove(name);
     }
 
-    /// The worker of a name waits for the answers to `n` requests that it has made at the same time.
+    /// The worker of a name waits for the answers to `n` concurrent requests.
     pub fn hold(&mut self, name: &Name, n: usize) {
         if self.queued.remove(name) {
             self.ready.retain(|ready| ready != name);
@@ -79,7 +79,7 @@ impl Queue {
         self.resumed.insert(name.clone(), Ok(n * 2));
     }
 
-    /// One of the answers that a name waits for is there, or says why it was refused. The last one makes it ready.
+    /// An answer that a name waits for has arrived, or its refusal. The last one queues the name.
     pub fn answered(&mut self, name: &Name, answer: Result<(), ApiError>) {
         if let Err(error) = answer
             && let Some(resumed) = self.resumed.get_mut(name)
@@ -97,21 +97,20 @@ impl Queue {
         }
     }
 
-    /// How slow start goes on for a name whose worker has waited: with a batch of this size, or not at all; else it
-    /// begins with one.
+    /// The size of the next batch of slow start: 1, or a larger one after a wait for answers.
     ///
     /// # Errors
-    /// The first refusal among the answers that were waited for.
+    /// The first refusal among the answers.
     pub fn resume(&mut self, name: &Name) -> Result<usize, ApiError> {
         self.resumed.remove(name).unwrap_or(Ok(1))
     }
 
-    /// Whether a name is to be gone on with after its worker has waited.
+    /// True if a name continues after a wait for answers.
     pub fn goes_on(&self, name: &Name) -> bool {
         self.resumed.contains_key(name)
     }
 
-    /// What is due becomes ready.
+    /// Queues the delayed names that are due.
     pub fn pass_time(&mut self, now: Instant) {
         while let Some((at, name)) = self.later.first().cloned() {
             if at > now {
@@ -123,24 +122,24 @@ impl Queue {
         }
     }
 
-    /// The next name to look at.
+    /// Takes the next name.
     pub fn take(&mut self) -> Option<Name> {
         let name = self.ready.pop_front()?;
         self.queued.remove(&name);
         Some(name)
     }
 
-    /// How many names have a worker that waits for answers.
+    /// The number of names whose worker waits for answers.
     pub fn n_held(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether a name is to be looked at now.
+    /// True if a name is queued for now.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// When the next name that waits is due.
+    /// When the next delayed name is due.
     pub fn next_wake(&self) -> Option<Instant> {
         self.later.first().map(|(at, _)| *at)
     }

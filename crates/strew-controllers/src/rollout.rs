@@ -14,53 +14,53 @@ use crate::deployment::template::{equals, without_hash};
 pub use crate::sets::revisions::template_of;
 use strew_apiserver::object::{ControllerRevision, Deployment, Pairs, ReplicaSet};
 
-/// The annotation of a template whose pods were to be made anew.
+/// The annotation of a template whose pods should be recreated.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
-/// What an undo comes to.
+/// The result of an undo.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Undo<T> {
-    /// This is to be written; `kubectl` says `rolled back`.
+    /// The change to write; kubectl prints `rolled back`.
     To(T),
-    /// Nothing is to be written; the sentence says why.
+    /// Nothing to write; the text says why.
     Skipped(String),
 }
 
-/// What an undo writes into a Deployment.
+/// The change of a Deployment by an undo.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     /// The template of the revision.
     pub template: PodTemplateSpec,
-    /// All annotations that the Deployment has afterwards.
+    /// All annotations of the Deployment afterwards.
     pub annotations: Pairs,
 }
 
-/// Why there is no undo or restart.
+/// Why an undo or restart is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RolloutError {
-    /// No such revision.
+    /// The revision does not exist.
     #[error("unable to find specified revision {0} in history")]
     NoRevision(i64),
-    /// There was one template only.
+    /// The Deployment has had only one template.
     #[error("no rollout history found for deployment \"{0}\"")]
     NoHistory(Arc<str>),
-    /// There was one revision only.
+    /// There has been only one revision.
     #[error("no last revision to roll back to")]
     NoLastRevision,
-    /// A paused Deployment is not undone.
+    /// A paused Deployment cannot be undone.
     #[error(
         "you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again"
     )]
     PausedUndo,
-    /// A paused Deployment is not restarted.
+    /// A paused Deployment cannot be restarted.
     #[error("can't restart paused deployment (run rollout resume first)")]
     PausedRestart,
 }
 
-/// Back to a revision of a Deployment's ReplicaSets; `to` 0: the one before the newest.
+/// Restores a revision of a Deployment's ReplicaSets; `to` 0: the one before the newest.
 ///
 /// # Errors
-/// No such revision; the Deployment is paused.
+/// The revision does not exist, or the Deployment is paused.
 pub fn undo_deployment(
     deployment: &Deployment,
     sets: &[Arc<ReplicaSet>],
@@ -102,11 +102,11 @@ fn second_newest(sets: &[Arc<ReplicaSet>]) -> Option<&Arc<ReplicaSet>> {
     sets.get(1).copied()
 }
 
-/// Back to a revision of a StatefulSet or a DaemonSet; `to` 0: the one before the newest. `is_current` tells whether a
-/// revision holds the template that the object has.
+/// Restores a revision of a StatefulSet or a DaemonSet; `to` 0: the one before the newest. `is_current` says whether a
+/// revision has the object's present template.
 ///
 /// # Errors
-/// No such revision.
+/// The revision does not exist.
 pub fn undo_revision(
     revisions: &[Arc<ControllerRevision>],
     to: i64,
@@ -133,7 +133,7 @@ fn skipped(revision: i64) -> String {
     format!("skipped rollback (current template already matches revision {revision})")
 }
 
-/// Asks for new pods of a Deployment. Twice in one second is once.
+/// Requests new pods of a Deployment. Two requests in one second count as one.
 ///
 /// # Errors
 /// The Deployment is paused.
@@ -145,12 +145,12 @@ pub fn restart_deployment(spec: &mut DeploymentSpec, now: Instant) -> Result<(),
     Ok(())
 }
 
-/// Asks for new pods of a StatefulSet.
+/// Requests new pods of a StatefulSet.
 pub fn restart_stateful_set(spec: &mut StatefulSetSpec, now: Instant) {
     restart(&mut spec.template, now);
 }
 
-/// Asks for new pods of a DaemonSet.
+/// Requests new pods of a DaemonSet.
 pub fn restart_daemon_set(spec: &mut DaemonSetSpec, now: Instant) {
     restart(&mut spec.template, now);
 }

@@ -14,7 +14,7 @@ use crate::api::{Api, Event};
 use crate::controller::Controller;
 use crate::manager::Manager;
 
-/// When every world begins.
+/// The start time of every world.
 pub(crate) const START: Instant = Instant::from_secs(1_000_000);
 
 /// The server and the kubelets.
@@ -22,13 +22,13 @@ pub(crate) const START: Instant = Instant::from_secs(1_000_000);
 pub(crate) struct Server {
     pub(crate) store: Tables,
     pub(crate) now: Instant,
-    /// Nodes without a kubelet, and when each renewed its Lease last.
+    /// Nodes without a kubelet, and when each last renewed its Lease.
     pub(crate) dead: BTreeMap<Arc<str>, Instant>,
     /// `time source reason note`, in order.
     pub(crate) events: Vec<String>,
-    /// Whether the pass must ask for every heartbeat.
+    /// True if the server does not know silent nodes, so that the pass must ask for every heartbeat.
     pub(crate) counts_silence: bool,
-    /// How many of the next writes are refused as conflicts.
+    /// The number of following writes that are refused as conflicts.
     pub(crate) n_conflicts: usize,
     n_versions: u64,
     changed: Vec<Key>,
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// An object of the wire, as it is given.
+    /// Adds an object in its wire form.
     pub(crate) fn add(&mut self, kube: impl Into<KubeObject>) -> Object {
         self.server.create(Object::of_wire(kube.into())).unwrap()
     }
@@ -205,7 +205,7 @@ impl World {
         self.add(node);
     }
 
-    /// A running, ready pod on a node; `fields` replaces what it says.
+    /// Adds a running, ready pod on a node; `fields` overrides its fields.
     pub(crate) fn add_pod(&mut self, name: &str, node: &str, fields: Value) {
         let mut wire = serde_json::json!({
             "metadata": {"name": name, "labels": {"app": "web"}},
@@ -217,13 +217,13 @@ impl World {
         self.add(pod);
     }
 
-    /// The kubelet of a node dies, having renewed the Lease a moment ago.
+    /// Stops the kubelet of a node, which has just renewed the Lease.
     pub(crate) fn kill(&mut self, node: &str) {
         let last = self.server.heartbeat(node).unwrap();
         self.server.dead.insert(node.into(), last);
     }
 
-    /// The kubelet is back, and says that the node is ready.
+    /// Starts the kubelet again, which reports its node ready.
     pub(crate) fn revive(&mut self, node: &str) {
         self.server.dead.remove(node);
         let now = self.server.now;
@@ -246,7 +246,7 @@ impl World {
         self.server.put(object);
     }
 
-    /// Lets time pass, so many seconds since the start.
+    /// Lets time pass until this many seconds after the start.
     #[track_caller]
     pub(crate) fn run_until(&mut self, seconds: u64) {
         self.run_until_moment(START + Span::from_secs(seconds));
@@ -334,7 +334,7 @@ impl World {
         self.server.store.of::<T>().get(&name).cloned()
     }
 
-    /// Events that say this, without their times.
+    /// Events that contain this text, without their times.
     pub(crate) fn events_of(&self, words: &str) -> Vec<String> {
         let texts = self.server.events.iter().filter(|e| e.contains(words));
         texts
@@ -350,7 +350,7 @@ impl World {
     }
 }
 
-/// Key in the namespace `default`, or none.
+/// A key in the namespace `default`, or without one for cluster-scoped kinds.
 pub(crate) fn key(kind: Kind, name: &str) -> Key {
     let namespace = if kind == Kind::Node { "" } else { "default" };
     Key {
@@ -359,7 +359,7 @@ pub(crate) fn key(kind: Kind, name: &str) -> Key {
     }
 }
 
-/// Puts the fields of one value over those of another.
+/// Overrides fields of one value by those of another.
 pub(crate) fn merge(into: &mut Value, fields: Value) {
     match (into, fields) {
         (Value::Object(into), Value::Object(fields)) => {

@@ -16,27 +16,27 @@ use crate::api::{Api, Event};
 use crate::controller::Controller;
 use crate::manager::Manager;
 
-/// When tests begin: some whole second.
+/// The start time of tests: a whole second.
 pub(crate) const START: Instant = Instant::from_secs(1_000_000);
 
-/// More syncs than this in one instant are no progress but a loop.
+/// More syncs than this in one instant are an endless loop.
 const N_STEPS_MAX: usize = 2_000_000;
 
-/// A store that watches tell of, without admission.
+/// A store with watches, without admission.
 pub(crate) struct Server {
     pub(crate) tables: Tables,
     pub(crate) now: Instant,
     pub(crate) events: Vec<Event>,
-    /// At most so many pods may exist in it, as by a quota.
+    /// The most pods that may exist, as with a quota.
     pub(crate) n_pods_max: usize,
-    /// What the next writes are answered instead of being carried out; `None`: that one is carried out.
+    /// The answers of the next writes, which are then not carried out; `None`: the write is carried out.
     pub(crate) answers: VecDeque<Option<ApiError>>,
     pub(crate) heartbeats: BTreeMap<String, Instant>,
-    /// Whether pods are created only when [`World::answer`] says so; those that wait, by number.
+    /// `Some`: pods are created only by [`World::answer`]; those that wait, by number.
     pub(crate) waits: Option<BTreeMap<u64, Object>>,
-    /// Numbers that nobody has asked for.
+    /// Numbers of delayed creations that `under_way` has not returned yet.
     asked: Vec<u64>,
-    /// How many writes there were, refused ones too.
+    /// The number of writes, refused ones included.
     pub(crate) n_writes: usize,
     changes: VecDeque<(Key, Option<Object>)>,
     version: u64,
@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    /// What only this object owned goes too.
+    /// Deletes objects that only this one owned.
     fn collect(&mut self, gone: &Object) {
         for dependent in self.tables.dependents(&gone.meta().uid) {
             let options = DeleteOptions::default();
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// The stored object that a write is to replace.
+    /// The stored object that a write replaces.
     fn current(&mut self, object: &Object) -> Result<Object, ApiError> {
         self.n_writes += 1;
         if let Some(Some(refusal)) = self.answers.pop_front() {
@@ -94,7 +94,7 @@ impl Server {
             let base = meta.generate_name.as_deref().unwrap_or_default();
             meta.name.name = format!("{base}{n:05}").into();
         }
-        // Neither the order of creation nor that of names.
+        // An order that is neither that of creation nor that of names.
         let scrambled = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         meta.uid = format!("{scrambled:016x}").into();
         meta.created = moment::whole_seconds(self.now);
@@ -110,7 +110,7 @@ impl Server {
     }
 }
 
-/// The spec and the metadata of one, the status of the other.
+/// Spec and metadata of one object, with the status of the other.
 fn with_status(spec: Object, status: Object) -> Object {
     macro_rules! with_status {
         ($($variant:ident)*) => {
@@ -135,7 +135,7 @@ fn with_status(spec: Object, status: Object) -> Object {
     )
 }
 
-/// Whether the specs of two objects of one kind are equal.
+/// True if the specs of two objects of one kind are equal.
 fn same_spec(one: &Object, other: &Object) -> bool {
     macro_rules! same_spec {
         ($($variant:ident)*) => {
@@ -236,12 +236,12 @@ impl Api for Server {
     }
 }
 
-/// A server, controllers, and what a test does with them.
+/// Server, controllers, and the actions of tests.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) manager: Manager,
     pub(crate) dice: Prng,
-    /// How many events the test has read.
+    /// The number of events that the test has read.
     n_read: usize,
 }
 
@@ -270,7 +270,7 @@ impl World {
         }
     }
 
-    /// The controllers die, and new ones begin with nothing but what is stored.
+    /// The controllers crash; new ones start with the stored objects only.
     pub(crate) fn restart(&mut self, controllers: Vec<Box<dyn Controller>>) {
         let now = self.server.now;
         self.manager = Manager::new(controllers, now, &mut self.dice);
@@ -328,7 +328,7 @@ impl World {
         self.server.delete(&key, &DeleteOptions::default()).unwrap();
     }
 
-    /// The watches tell of so many changes; whether there were so many.
+    /// Delivers this many changes to the controllers. Returns false if there were fewer.
     pub(crate) fn deliver(&mut self, n_changes: usize) -> bool {
         let now = self.server.now;
         for _ in 0..n_changes {
@@ -343,7 +343,7 @@ impl World {
         true
     }
 
-    /// The controllers look at what they have to look at, while the watches are silent.
+    /// Lets the controllers sync, without delivering changes.
     pub(crate) fn sync(&mut self) {
         for _ in 0..N_STEPS_MAX {
             if !self.sync_once() {
@@ -353,7 +353,7 @@ impl World {
         panic!("the controllers do not come to rest");
     }
 
-    /// One controller looks at one object.
+    /// Lets one controller sync one object.
     pub(crate) fn sync_once(&mut self) -> bool {
         let now = self.server.now;
         self.manager.is_ready(now);
@@ -361,7 +361,7 @@ impl World {
         self.manager.step(now, server, dice)
     }
 
-    /// All creations that wait are carried out, and their controllers hear of it; how many there were.
+    /// Carries out all delayed creations and passes on the answers. Returns their number.
     pub(crate) fn answer(&mut self) -> usize {
         let waits = self.server.waits.as_mut().map(std::mem::take);
         let waits = waits.unwrap_or_default();
@@ -374,7 +374,7 @@ impl World {
         n
     }
 
-    /// Watches and controllers, until nothing happens at this instant any more.
+    /// Delivers changes and lets controllers sync, until nothing happens at this instant any more.
     pub(crate) fn settle(&mut self) {
         for _ in 0..N_STEPS_MAX {
             self.deliver(usize::MAX);
@@ -386,7 +386,7 @@ impl World {
         panic!("the controllers do not come to rest");
     }
 
-    /// Time passes, and the controllers look at what is due on the way.
+    /// Lets time pass, and lets controllers sync what is due on the way.
     pub(crate) fn pass(&mut self, span: Span) {
         let end = self.server.now + span;
         self.settle();
@@ -404,7 +404,7 @@ impl World {
         pods.filter(|pod| is_meant(pod)).cloned().collect()
     }
 
-    /// Pods without a node get one each, run and are ready; at most so many.
+    /// Binds pods without a node, each to a node of its own, and makes them running and ready; at most `n_pods_max`.
     pub(crate) fn start_pods(&mut self, n_pods_max: usize, is_meant: impl Fn(&Pod) -> bool) {
         let waiting = self.pods(|pod| pod.node.is_none() && pod.is_active() && is_meant(pod));
         for pod in waiting.into_iter().take(n_pods_max) {
@@ -412,7 +412,7 @@ impl World {
         }
     }
 
-    /// This pod is on this node, runs and is ready.
+    /// Binds this pod to a node, and makes it running and ready.
     pub(crate) fn start_pod(&mut self, pod: &Pod, node: &str) {
         let mut pod = pod.clone();
         pod.node = Some(node.into());
@@ -429,14 +429,14 @@ impl World {
         self.server.store(pod.into());
     }
 
-    /// The kubelets are done with the pods that terminate.
+    /// Ends the terminating pods, as kubelets do.
     pub(crate) fn end_pods(&mut self) {
         for pod in self.pods(Pod::is_terminating) {
             self.server.remove(&Object::Pod(pod).key());
         }
     }
 
-    /// The events since this was last asked for: `Reason text`.
+    /// The events since the last call: `Reason text`.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let new = &self.server.events[self.n_read..];
         let news = new.iter().map(|e| format!("{} {}", e.reason, e.note));
@@ -446,7 +446,7 @@ impl World {
     }
 }
 
-/// A pod that an owner of this uid controls.
+/// A pod that an owner with this uid controls.
 pub(crate) fn pod_of(owner_uid: &str, name: &str) -> Pod {
     let mut meta = Meta::new(Name::new("default", name));
     meta.uid = format!("uid-of-{name}").into();

@@ -33,7 +33,7 @@ pub const AUTOSCALER: usize = 5;
 /// `ConcurrentGCSyncs`
 pub const GARBAGE_COLLECTOR: usize = 20;
 
-/// Volume controller and provisioners together: they do not look at one claim after the other.
+/// The volume controller and provisioners together: they handle claims concurrently.
 pub const CLAIMS: usize = 10;
 
 /// `ConcurrentResourceQuotaSyncs`

@@ -7,10 +7,10 @@ use strew_apiserver::object::{Object, Stored};
 
 use crate::api::Api;
 
-/// How often a change is made anew after a conflict.
+/// How often a change is retried after a conflict.
 const TRIES: usize = 5;
 
-/// What of an object is written.
+/// The part of an object to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Metadata and spec.
@@ -19,11 +19,11 @@ pub enum Part {
     Status,
 }
 
-/// Writes what `change` makes of an object; after a conflict it is asked again about the object as it is now. `change`
-/// says whether there is anything to write. `None`: there was not, or the object is gone.
+/// Writes the object that `change` makes of a stored one; after a conflict, `change` gets the new version. `change`
+/// returns false if there is nothing to write. Returns `None` in that case, or if the object is gone.
 ///
 /// # Errors
-/// What the server refuses, and a conflict that does not end.
+/// The server's refusal, or a conflict that repeats too often.
 pub fn change<T: Stored>(
     api: &mut dyn Api,
     known: &Arc<T>,
@@ -44,7 +44,7 @@ pub fn change<T: Stored>(
     Ok(written.as_ref().and_then(T::of_object).cloned())
 }
 
-/// The same for an object of any kind.
+/// As [`change`], for an object of any kind.
 ///
 /// # Errors
 /// As [`change`].

@@ -8,7 +8,7 @@ use strew_model::time::{Instant, Span};
 /// `--horizontal-pod-autoscaler-downscale-stabilization`
 const DOWN_WINDOW: i32 = 300;
 
-/// What was proposed and done before.
+/// Earlier proposals and changes of size.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     proposals: Vec<(Instant, i32)>,
@@ -16,7 +16,7 @@ pub(super) struct History {
     removed: Vec<(Instant, i32)>,
 }
 
-/// What there is, and what there may be.
+/// The present size and its bounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
     pub(super) current: i32,
@@ -24,13 +24,13 @@ pub(super) struct Range {
     pub(super) max: i32,
 }
 
-/// What is to be, and why.
+/// The new size, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) replicas: i32,
-    /// Reason and message of AbleToScale.
+    /// Reason and message of the condition AbleToScale.
     pub(super) able: (&'static str, &'static str),
-    /// ScalingLimited: whether, reason and message.
+    /// Status, reason and message of the condition ScalingLimited.
     pub(super) limited: (bool, &'static str, &'static str),
 }
 
@@ -65,14 +65,14 @@ const DOWN_LIMIT: (&str, &str) = (
 );
 
 impl History {
-    /// The first look: what there is counts as proposed.
+    /// At the first look, the present size counts as proposed.
     pub(super) fn begin(&mut self, now: Instant, current: i32) {
         if self.proposals.is_empty() {
             self.proposals.push((now, current));
         }
     }
 
-    /// The size was changed.
+    /// Records a change of size.
     pub(super) fn scaled(&mut self, now: Instant, old: i32, new: i32) {
         match new > old {
             true => self.added.push((now, new - old)),
@@ -80,7 +80,7 @@ impl History {
         }
     }
 
-    /// Decides, and remembers the proposal.
+    /// Limits a proposal, and remembers it.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -118,7 +118,7 @@ impl History {
         let since = |window: i32| now - Span::from_secs(u64::try_from(window).unwrap_or(0));
         let goes_up = rules.is_some() && proposal >= current;
         let window = since(if goes_up { up } else { down });
-        // Only without behavior a proposal as old as the window still counts.
+        // Only without `behavior`, a proposal exactly as old as the window still counts.
         let is_recent = |at: Instant| at > window || (rules.is_none() && at == window);
         let recent = self.proposals.iter().filter(|(at, _)| is_recent(*at));
         let recent = recent.map(|(_, replicas)| *replicas).chain([proposal]);
@@ -228,14 +228,14 @@ impl Direction {
         }
     }
 
-    /// The most that there may be now.
+    /// The largest size allowed now.
     fn most(&self, current: i32, added: &[(Instant, i32)], now: Instant) -> i32 {
         let limits = self.policies.iter().map(|policy| {
             let start = i64::from(current) - changed(added, policy, now);
             let value = i64::from(policy.value);
             match policy.type_ == "Pods" {
                 true => start + value,
-                // Rounded up, or one pod would stay alone for ever.
+                // Rounded up: otherwise a single pod would never become two.
                 false => -((-start * (100 + value)).div_euclid(100)),
             }
         });
@@ -246,7 +246,7 @@ impl Direction {
         }
     }
 
-    /// The least that there may be now.
+    /// The smallest size allowed now.
     fn least(&self, current: i32, removed: &[(Instant, i32)], now: Instant) -> i32 {
         let limits = self.policies.iter().map(|policy| {
             let start = i64::from(current) + changed(removed, policy, now);
@@ -268,7 +268,7 @@ fn clamp(n: i64) -> i32 {
     i32::try_from(n).unwrap_or(if n < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// By how much the size has changed within a policy's period.
+/// The change of size within a policy's period.
 fn changed(changes: &[(Instant, i32)], policy: &HPAScalingPolicy, now: Instant) -> i64 {
     let since = now - period(policy);
     let recent = changes.iter().filter(|(at, _)| *at > since);
@@ -279,7 +279,7 @@ fn period(policy: &HPAScalingPolicy) -> Span {
     Span::from_secs(u64::try_from(policy.period_seconds).unwrap_or(0))
 }
 
-/// Forgets changes that no policy asks for any more.
+/// Forgets changes that are older than the period of every policy.
 fn forget(changes: &mut Vec<(Instant, i32)>, direction: &Direction, now: Instant) {
     let longest = direction
         .policies
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// Proposals, one every 15 s, and what becomes of each: size and reason.
+    /// Proposals, one every 15 s, with the resulting size and reason.
     #[track_caller]
     fn check(behavior: Option<Value>, (min, max): (i32, i32), start: i32, steps: &[(i32, &str)]) {
         let behavior = behavior.map(|b| serde_json::from_value(b).unwrap());

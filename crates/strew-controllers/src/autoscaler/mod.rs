@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscaler: scales a target by the utilisation of its pods.
 //!
 //! The utilisation comes from [`Api::utilisation`](crate::Api::utilisation): every running pod of the target uses that
-//! much of its request. Metrics other than a resource's utilisation have no figures here.
+//! share of its request. Metrics other than a resource's utilisation have no figures here.
 //!
 //! Source: spec/controllers §6; kubernetes v1.36.3 pkg/controller/podautoscaler for the texts.
 
@@ -39,20 +39,20 @@ const NAME: &str = "horizontal-pod-autoscaler";
 /// `--horizontal-pod-autoscaler-sync-period`
 const PERIOD: Span = Span::from_secs(15);
 
-/// Percent of the request, if an autoscaler names no metric.
+/// The target in percent of the request, if an autoscaler has no metric.
 const DEFAULT_TARGET: u32 = 80;
 
 /// `--horizontal-pod-autoscaler-tolerance`
 const TOLERANCE: f64 = 0.1;
 
-/// Scales by utilisation.
+/// The controller of HorizontalPodAutoscalers.
 #[derive(Debug, Default)]
 pub struct AutoscalerController {
     histories: FxHashMap<Name, History>,
 }
 
 impl AutoscalerController {
-    /// A controller that remembers no proposal yet.
+    /// A controller without earlier proposals.
     pub fn new() -> Self {
         Self::default()
     }
@@ -92,7 +92,7 @@ impl Controller for AutoscalerController {
         if result == Err(ApiError::Lost) {
             return result;
         }
-        // After an error it looks again after the period, like after a success.
+        // After an error, as after a success, the next sync comes after the period.
         match look.write() {
             Err(ApiError::Lost) => Err(ApiError::Lost),
             _ => Ok(()),
@@ -100,22 +100,22 @@ impl Controller for AutoscalerController {
     }
 }
 
-/// A metric with its figures, or why it has none.
+/// A metric with its figures, or the reason for having none.
 struct Proposal {
     replicas: i32,
     name: String,
     status: MetricStatus,
 }
 
-/// The reason of a condition, and what went wrong.
+/// The reason of a condition, and the error.
 type MetricError = (&'static str, String);
 
-/// One look at an autoscaler.
+/// One sync of an autoscaler.
 struct Look<'l, 'c> {
     history: &'l mut History,
     cx: &'l mut Context<'c>,
     autoscaler: &'l Arc<Autoscaler>,
-    /// The status as it is to be.
+    /// The status to write.
     status: HorizontalPodAutoscalerStatus,
 }
 
@@ -192,7 +192,7 @@ impl Look<'_, '_> {
         Ok(())
     }
 
-    /// The size that the metrics ask for, within all limits, and why it is another one.
+    /// The size that the metrics ask for, within all limits, and the reason; `None` if no metric has figures.
     fn desired(&mut self, scale: &Scale, range: Range) -> Option<(i32, String)> {
         let best = self.best(scale, range)?;
         let behavior = self.autoscaler.spec.behavior.as_ref();
@@ -210,7 +210,7 @@ impl Look<'_, '_> {
         Some((decision.replicas, why))
     }
 
-    /// The metric that asks for most.
+    /// The metric that asks for the most replicas.
     fn best(&mut self, scale: &Scale, range: Range) -> Option<Proposal> {
         if let Some(rivals) = self.rivals(scale) {
             self.warn("AmbiguousSelector", rivals.as_str());
@@ -243,7 +243,7 @@ impl Look<'_, '_> {
                 }
             }
         }
-        // With a metric missing, it might be the one that needs these pods.
+        // A missing metric could be the one that needs these pods, so the size must not shrink.
         let is_safe = |best: &Proposal| n_invalid == 0 || best.replicas >= range.current;
         if let Some(best) = best.filter(is_safe) {
             let note = format!(
@@ -264,7 +264,7 @@ impl Look<'_, '_> {
         None
     }
 
-    /// What a metric asks for; `None`: the default one.
+    /// The proposal of a metric; `None`: the default metric.
     fn propose(
         &self,
         metric: Option<&MetricSpec>,
@@ -330,7 +330,7 @@ impl Look<'_, '_> {
         })
     }
 
-    /// What the selected pods request, by how they count.
+    /// The requests of the selected pods, by how the pods count.
     fn requests(&self, scale: &Scale, resource: &str) -> Result<Requests, String> {
         let mut requests = Requests::default();
         for pod in self.selected(scale) {
@@ -355,7 +355,7 @@ impl Look<'_, '_> {
         pods.filter(|pod| scale.selection.matches(&pod.meta.labels))
     }
 
-    /// What is wrong if other autoscalers scale by the same pods.
+    /// An error text if other autoscalers select the same pods.
     fn rivals(&self, scale: &Scale) -> Option<String> {
         let cache = self.cx.cache;
         let namespace = &self.autoscaler.meta.name.namespace;
@@ -384,7 +384,7 @@ impl Look<'_, '_> {
         ))
     }
 
-    /// Sets a condition; its moment moves only if its status does.
+    /// Sets a condition; its transition time changes only with its status.
     fn set(&mut self, kind: &str, is_true: bool, reason: &str, message: &str) {
         let status = if is_true { "True" } else { "False" };
         let conditions = self.status.conditions.get_or_insert_default();
@@ -424,7 +424,7 @@ impl Look<'_, '_> {
     }
 }
 
-/// A metric that only a real cluster has.
+/// The error of a metric that only a real cluster has.
 fn no_figures(metric: &MetricSpec) -> MetricError {
     let reason = match metric.type_.as_str() {
         "Pods" => "FailedGetPodsMetric",
@@ -447,10 +447,10 @@ fn tolerance(rules: Option<&HPAScalingRules>) -> f64 {
     milli.map_or(TOLERANCE, |milli| f64::from(milli) / 1000.0)
 }
 
-/// What a pod's containers request, in thousandths.
+/// The requests of a pod's containers, in thousandths.
 ///
 /// # Errors
-/// The container that requests nothing.
+/// The name of a container without a request.
 fn request<'p>(pod: &'p PodSpec, resource: &str) -> Result<u64, &'p str> {
     let stays = |policy: Option<&str>| policy == Some("Always");
     let sidecars = pod.init_containers.iter().flatten();

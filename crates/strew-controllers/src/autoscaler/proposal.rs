@@ -1,4 +1,4 @@
-//! How many replicas a utilisation asks for.
+//! Computes how many replicas a utilisation asks for.
 //!
 //! Source: spec/controllers §6, "Pods"; kubernetes v1.36.3 pkg/controller/podautoscaler/replica_calculator.go.
 
@@ -6,27 +6,27 @@ use strew_apiserver::object::pod::READY;
 use strew_apiserver::object::{Phase, Pod, Truth};
 use strew_model::time::{Instant, Span};
 
-/// While a pod is younger, its first samples are not believed.
+/// During this time after a pod's start, its first samples are ignored.
 const CPU_INITIALIZATION: Span = Span::from_secs(300);
 
-/// A pod that was not ready after this time has never been.
+/// A pod that is not ready this long after its start counts as never having been ready.
 const INITIAL_READINESS: Span = Span::from_secs(30);
 
-/// A sample of the metrics server covers so much time.
+/// The time that a sample of the metrics server covers.
 const SAMPLE: Span = Span::from_secs(15);
 
-/// How a pod counts.
+/// How a pod counts for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Not at all.
     Ignored,
     Unready,
-    /// It should have figures, and has none.
+    /// It should have figures, but has none.
     Missing,
     Measured,
 }
 
-/// How a pod counts for a resource. Pods that run report.
+/// How a pod counts for a resource. Running pods have figures.
 pub(super) fn standing(pod: &Pod, is_cpu: bool, now: Instant) -> Standing {
     if pod.meta.is_terminating() || pod.status.phase == Phase::Failed {
         return Standing::Ignored;
@@ -51,7 +51,7 @@ fn is_unready(pod: &Pod, now: Instant) -> bool {
     }
 }
 
-/// Pods by their standing, with what they request, in thousandths.
+/// Requests of the pods in thousandths, by how the pods count.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requests {
     pub(super) measured: Vec<u64>,
@@ -59,7 +59,7 @@ pub(super) struct Requests {
     pub(super) missing: Vec<u64>,
 }
 
-/// How far from the target nothing happens, as parts of it.
+/// The tolerance around the target, as a share of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tolerance {
     pub(super) up: f64,
@@ -72,7 +72,8 @@ impl Tolerance {
     }
 }
 
-/// The number of pods that would bring this utilisation, of every measured pod, to the target; both in percent.
+/// The number of replicas that brings the utilisation to the target. The utilisation is that of every measured pod;
+/// both are in percent.
 pub(super) fn replicas(
     current: i32,
     pods: &Requests,
@@ -93,7 +94,7 @@ pub(super) fn replicas(
     let mut usage = sum(&pods.measured) * u128::from(utilisation) / 100;
     let mut requests = sum(&pods.measured);
     let mut n_counted = pods.measured.len();
-    // With the ratio at exactly 1 the missing pods stay out.
+    // If the ratio is exactly 1, the missing pods are left out.
     let assumed = (ratio < 1.0)
         .then(|| target.max(100))
         .or((ratio > 1.0).then_some(0));
@@ -153,7 +154,7 @@ mod tests {
             (2, 2, 0, 160, 80, 4),
             // 1 * 160 / 4 = 40: the other side.
             (1, 3, 0, 160, 80, 4),
-            // On the way down unready ones do not count.
+            // When scaling down, unready pods do not count.
             (3, 1, 0, 40, 80, 2),
             // Missing ones at 100: (2 * 20 + 2 * 100) / 4 = 60.
             (2, 0, 2, 20, 80, 3),

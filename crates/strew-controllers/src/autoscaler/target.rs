@@ -17,7 +17,7 @@ pub(super) struct Scale {
     pub(super) selection: Selection,
 }
 
-/// The scale of an object; `None`: its kind has none.
+/// The scale of an object; `None` if its kind has none.
 pub(super) fn scale(object: &Object) -> Option<Scale> {
     let (replicas, selection) = match object {
         Object::Deployment(o) => (o.spec.replicas, Selection::of(&o.spec.selector)),
@@ -39,7 +39,7 @@ pub(super) fn scale(object: &Object) -> Option<Scale> {
     })
 }
 
-/// Which object an autoscaler names.
+/// The key of the object that an autoscaler names.
 pub(super) fn key(namespace: &Arc<str>, kind: &str, name: &str) -> Key {
     Key {
         kind: Kind::of(kind),
@@ -47,7 +47,7 @@ pub(super) fn key(namespace: &Arc<str>, kind: &str, name: &str) -> Key {
     }
 }
 
-/// Writes the size of a target.
+/// Sets the replicas of a target.
 pub(super) fn resize(cx: &mut Context<'_>, target: Object, replicas: i32) -> Result<(), ApiError> {
     macro_rules! resized {
         ($object:expr, $type:ty) => {{

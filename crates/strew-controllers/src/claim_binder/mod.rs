@@ -1,12 +1,12 @@
-//! PersistentVolumeClaims: what the volume controller and a CSI provisioner with topology make of them.
+//! PersistentVolumeClaims: stands for the volume controller and for a CSI provisioner with topology.
 //!
-//! A claim of a class that binds at once gets a volume in one of the zones; a claim whose class waits for its first pod
-//! (`WaitForFirstConsumer`) gets one in the zone of the node that the pod was put on. From then on the node affinity of
-//! the volume keeps the claim's pods there. On a real cluster the claim is bound right before the pod is; here right
-//! after it, in the same instant.
+//! If a claim's class binds immediately, the claim gets a volume in one of the zones. If its class waits for the first
+//! pod (`WaitForFirstConsumer`), the volume is in the zone of that pod's node. From then on the node affinity of the
+//! volume keeps the claim's pods there. In a real cluster the claim is bound right before the pod, here right after it,
+//! in the same instant.
 //!
-//! Not modelled: claims that wait for a volume that was made by hand (`kubernetes.io/no-provisioner`), capacity of a
-//! driver, and topology by any other key than the zone: without zones a volume can be reached from every node.
+//! Not modelled: claims that wait for a manually created volume (`kubernetes.io/no-provisioner`), the capacity of a
+//! driver, and topology by other keys than the zone. Without zones, a volume can be reached from every node.
 //!
 //! Source: `pkg/controller/volume/persistentvolume`, v1.36, and `sigs.k8s.io/sig-storage-lib-external-provisioner`.
 
@@ -30,27 +30,27 @@ use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
 
-/// How its events call it.
+/// The source of its events.
 const SOURCE: &str = "persistentvolume-controller";
 
-/// The node label that volumes keep to.
+/// The node label in the node affinity of volumes.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Set on the class of claims that name none.
+/// The annotation of the class for claims that name none.
 const IS_DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
 const CLAIM: &str = "PersistentVolumeClaim";
 const CLASS: &str = "StorageClass";
 
-/// The volume controller, and every provisioner.
+/// The volume controller, and all provisioners.
 #[derive(Debug, Default)]
 pub struct ClaimBinder {
-    /// Claims that have no volume yet.
+    /// Claims without a volume.
     unbound: BTreeSet<Name>,
 }
 
 impl ClaimBinder {
-    /// A controller that knows no claims.
+    /// A controller that has seen no claim.
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +119,7 @@ impl Controller for ClaimBinder {
         let zone = match waits(class) {
             true => match first_node(name, cx.cache) {
                 Some(node) => node.meta.label(ZONE).map(str::to_owned),
-                // Nobody needs it yet.
+                // No pod needs it yet.
                 None => return Ok(()),
             },
             false => volume::zone_at_once(&name.name, class, cx.cache),
@@ -164,7 +164,7 @@ fn volume_of(claim: &PersistentVolumeClaim) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// The class that a claim names; `None` where it is not there.
+/// The class that a claim names; `None` if the class does not exist.
 fn class_of<'a>(claim: &PersistentVolumeClaim, cache: &'a Tables) -> Option<&'a StorageClass> {
     let name = claim.spec.as_ref()?.storage_class_name.as_deref()?;
     match &cache.plain(&key(CLASS, Name::new("", name)))?.object {
@@ -173,13 +173,13 @@ fn class_of<'a>(claim: &PersistentVolumeClaim, cache: &'a Tables) -> Option<&'a 
     }
 }
 
-/// Whether the claim says nothing of its class; an empty name means none.
+/// True if the claim has no class name; an empty name stands for no class.
 fn names_no_class(claim: &PersistentVolumeClaim) -> bool {
     let spec = claim.spec.as_ref();
     spec.is_none_or(|spec| spec.storage_class_name.is_none())
 }
 
-/// Gives a claim the default class, if there is one; its watch brings it back.
+/// Sets the default class on a claim, if there is one; the watch then delivers the changed claim.
 ///
 /// Source: `assignDefaultStorageClass` of `pkg/controller/volume/persistentvolume/pv_controller.go`, v1.36.
 fn set_default_class(object: &Object, cx: &mut Context<'_>) -> Result<(), ApiError> {
@@ -206,7 +206,7 @@ fn set_default_class(object: &Object, cx: &mut Context<'_>) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Whether somebody makes volumes for the class.
+/// True if a provisioner makes volumes for the class.
 fn provisions(class: &StorageClass) -> bool {
     class.provisioner != "kubernetes.io/no-provisioner"
 }
@@ -228,7 +228,7 @@ fn claims_of(pod: &Pod) -> impl Iterator<Item = Name> + '_ {
     names.map(|name| Name::new(Arc::clone(&meta.namespace), name))
 }
 
-/// The node of the first pod, by name, that is on a node and uses the claim.
+/// The node of the first pod, by name, that uses the claim and is on a node.
 fn first_node<'a>(claim: &Name, cache: &'a Tables) -> Option<&'a Arc<Node>> {
     let mut pods = cache.of::<Pod>().in_namespace(&claim.namespace);
     let uses = |pod: &&Arc<Pod>| {

@@ -1,4 +1,4 @@
-//! The volume of a claim: made, bound, and deleted with its claim.
+//! The volume of a claim: created, bound, and deleted with its claim.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use super::ZONE;
 use crate::controller::Context;
 
-/// Set when claim and volume are bound to each other.
+/// The annotation of a claim and a volume that are bound to each other.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
-/// Who made a volume.
+/// The annotation with the provisioner of a volume.
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 const VOLUME: &str = "PersistentVolume";
 
-/// The volume that a provisioner makes for a claim, in a zone or in reach of every node.
+/// The volume that a provisioner makes for a claim, in a zone or reachable from every node.
 pub(super) fn made(
     claim: &Plain,
     wire: &PersistentVolumeClaim,
@@ -65,7 +65,7 @@ pub(super) fn made(
     }))
 }
 
-/// Lets a claim name its volume, for good. Whether anything was to be changed.
+/// Sets the claim's volume. Returns false if nothing had to be changed.
 pub(super) fn bind(object: &mut Object, volume: &str) -> bool {
     let Object::Plain(plain) = object else {
         return false;
@@ -82,7 +82,7 @@ pub(super) fn bind(object: &mut Object, volume: &str) -> bool {
     true
 }
 
-/// Writes that the claim is bound, with what it has.
+/// Sets the status of a bound claim, with its capacity.
 pub(super) fn set_bound(object: &mut Object) -> bool {
     let Object::Plain(plain) = object else {
         return false;
@@ -102,7 +102,7 @@ pub(super) fn set_bound(object: &mut Object) -> bool {
     true
 }
 
-/// The zone of a volume that is made before any pod needs it: claims of one StatefulSet go to one zone after the other.
+/// The zone of a volume that is made before any pod needs it: claims of one StatefulSet use the zones in turn.
 ///
 /// Source: `ChooseZoneForVolume` of `k8s.io/cloud-provider/volume/helpers`, of which the hash differs.
 pub(super) fn zone_at_once(claim: &str, class: &StorageClass, cache: &Tables) -> Option<String> {
@@ -130,7 +130,7 @@ pub(super) fn zone_at_once(claim: &str, class: &StorageClass, cache: &Tables) ->
         .map(|zone| (*zone).to_owned())
 }
 
-/// A claim is gone: what was made for it goes too, unless its class keeps it.
+/// The claim is deleted: deletes its volume, unless the class retains it.
 pub(super) fn reclaim(claim: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
     let is_its = |plain: &&Arc<Plain>| {
         let KubeObject::PersistentVolume(volume) = &plain.object else {
@@ -158,7 +158,7 @@ pub(super) fn reclaim(claim: &Name, cx: &mut Context<'_>) -> Result<(), ApiError
     Ok(())
 }
 
-/// For tests: the zone that a volume keeps to.
+/// For tests: the zone in a volume's node affinity.
 #[cfg(test)]
 pub(super) fn zone_of(volume: &serde_json::Value) -> Option<&str> {
     volume

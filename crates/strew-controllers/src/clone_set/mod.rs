@@ -1,9 +1,9 @@
-//! CloneSets: equal pods, where deletion costs decide which pods go; updates recreate pods.
+//! CloneSets: equal pods; deletion costs decide which pods are deleted; updates recreate pods.
 //!
-//! `rollout` says how many pods there are to be of which revision, and who goes.
+//! `rollout` computes how many pods of each revision there should be, and which are deleted.
 //!
-//! Left out, since nothing in the simulation asks for it: updates in place (pods are made anew under any update type),
-//! pods that are named for deletion, lifecycle hooks, priorities and scattering of updates, claims.
+//! Left out, since nothing in the simulation needs it: updates in place (pods are recreated under every update type),
+//! pods named for deletion, lifecycle hooks, priorities and scattering of updates, claims.
 //!
 //! Source: `pkg/controller/cloneset` of openkruise/kruise at 07169cfa.
 
@@ -33,7 +33,7 @@ use crate::sets::{
 };
 use crate::workers;
 
-/// How events call it.
+/// The source of its events.
 const SOURCE: &str = "cloneset-controller";
 
 /// The CloneSet controller.
@@ -43,7 +43,7 @@ pub struct CloneSetController {
 }
 
 impl CloneSetController {
-    /// One that has seen nothing.
+    /// A controller that has seen no object.
     pub fn new() -> Self {
         Self::default()
     }
@@ -112,7 +112,7 @@ impl CloneSetController {
         revisions::clean_up(&history.others, is_live, limit, false, cx)
     }
 
-    /// Scales; if there is nothing to scale, updates.
+    /// Scales the set; if that needs nothing, updates it.
     fn act(
         &mut self,
         set: &Arc<CloneSet>,
@@ -249,7 +249,7 @@ impl Controller for CloneSetController {
     }
 }
 
-/// What the status is to say.
+/// The status to write.
 fn status_of(
     set: &CloneSet,
     history: &History,

@@ -1,4 +1,4 @@
-//! How many pods of each revision a CloneSet should have, and which pods go.
+//! Computes how many pods of each revision a CloneSet should have, and which pods are deleted.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::sets::{REVISION_LABEL, available_at};
 /// The active pods of a set.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    /// Of today's template.
+    /// Pods of the present template.
     pub(super) updated: Vec<Arc<Pod>>,
-    /// Of all others.
+    /// Pods of other templates.
     pub(super) old: Vec<Arc<Pod>>,
     pub(super) n_ready: usize,
     pub(super) n_available: usize,
@@ -66,7 +66,7 @@ impl Counted {
         available_at(pod, self.min_ready).is_some_and(|at| at <= self.now)
     }
 
-    /// Candidates with how many of the set's pods are on the node of each.
+    /// Candidates for deletion, with the number of the set's pods on the node of each.
     fn candidates<'a>(&'a self, pods: &'a [Arc<Pod>]) -> Vec<Candidate<'a>> {
         let mut on_node: FxHashMap<&str, usize> = FxHashMap::default();
         for pod in self.updated.iter().chain(&self.old) {
@@ -81,14 +81,14 @@ impl Counted {
     }
 }
 
-/// What a set asks for.
+/// The numbers that a set asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// `spec.replicas`
     pub(super) replicas: usize,
-    /// So many stay of old revisions: `partition`, and all of them while the update is paused.
+    /// The number of pods that keep old revisions: `partition`; while the update is paused, at least all that exist.
     pub(super) old: usize,
-    /// With those that stand in for others while an update goes on.
+    /// All pods, with those that `maxSurge` adds during an update.
     pub(super) total: usize,
     max_unavailable: usize,
 }
@@ -111,7 +111,7 @@ impl Wanted {
         };
         let to_update = counted.old.len().saturating_sub(old);
         let surge = part("maxSurge", "0%", true).min(to_update);
-        // Without either nothing would ever be updated.
+        // If both were 0, no pod could ever be updated.
         let max_unavailable = match part("maxUnavailable", "20%", false) {
             0 if part("maxSurge", "0%", true) == 0 => 1,
             n => n,
@@ -143,8 +143,8 @@ fn scaled(value: &IntOrString, of: usize, rounds_up: bool) -> usize {
     }
 }
 
-/// The pods that are too many: of old revisions those beyond what stays of them, then of the others. Among equals as a
-/// ReplicaSet chooses: not on a node, not running, not ready, cheap.
+/// The surplus pods: first those of old revisions beyond what should stay of them, then the others. Of equal pods, as
+/// in a ReplicaSet: not on a node, not running, not ready, with low deletion cost.
 pub(super) fn to_delete(
     counted: &Counted,
     wanted: &Wanted,
@@ -156,7 +156,7 @@ pub(super) fn to_delete(
     let mut gone = choose(counted, &counted.old, n_old, now, dice);
     let n_updated = (n - gone.len()).min(counted.updated.len());
     gone.extend(choose(counted, &counted.updated, n_updated, now, dice));
-    // More old ones than stay, and no others: the rest of the old ones.
+    // There are more old pods than should stay, and too few others: the rest is taken from the old pods.
     let missing = n - gone.len();
     if missing > 0 {
         gone = choose(counted, &counted.old, n_old + missing, now, dice)
@@ -167,7 +167,7 @@ pub(super) fn to_delete(
     gone
 }
 
-/// Old pods that make room for new ones: those that are not available at once, others while few enough are missing.
+/// Old pods to replace: all that are not available, and others while enough pods are available.
 pub(super) fn to_update(
     counted: &Counted,
     wanted: &Wanted,
@@ -176,7 +176,7 @@ pub(super) fn to_update(
 ) -> Vec<Arc<Pod>> {
     let n = counted.old.len().saturating_sub(wanted.old);
     let needed = wanted.replicas.saturating_sub(wanted.max_unavailable);
-    // Those that stand in for others count: without them nothing that may not be missed would ever be replaced.
+    // Surge pods count as available: otherwise no pod could be replaced if none may be unavailable.
     let mut spare = counted.n_available.saturating_sub(needed);
     let mut gone = Vec::new();
     for pod in choose(counted, &counted.old, n, now, dice) {

@@ -1,11 +1,11 @@
-//! Which scheduled time is due, and which is next.
+//! Computes which scheduled time is due, and which is next.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::schedule::Schedule;
 
-/// More missed times than this are worth a warning.
+/// More missed times than this cause a warning.
 const N_MISSED_MAX: i64 = 100;
 
 /// A schedule in its time zone.
@@ -15,14 +15,14 @@ pub(super) struct Plan {
     pub(super) zone: TimeZone,
 }
 
-/// What a schedule means at a moment.
+/// The scheduled times up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Due {
-    /// The most recent scheduled time that has come.
+    /// The most recent scheduled time that has passed.
     pub(super) time: Option<Timestamp>,
-    /// Whether too many times were missed.
+    /// True if too many times were missed.
     pub(super) too_many: bool,
-    /// Whether more than one time has come.
+    /// True if more than one time has passed.
     is_any_missed: bool,
 }
 
@@ -31,7 +31,7 @@ impl Plan {
         self.schedule.next_after(after, &self.zone)
     }
 
-    /// The most recent scheduled time after `earliest`. `None`: the schedule names no time, or hardly any.
+    /// The most recent scheduled time after `earliest`. `None` if the schedule has no time, or too few to tell.
     pub(super) fn due(&self, earliest: Timestamp, now: Timestamp) -> Option<Due> {
         let mut due = Due {
             time: None,
@@ -51,7 +51,7 @@ impl Plan {
         if interval < 1 {
             return None;
         }
-        // An estimate, as upstream: the interval of the first two times holds for all.
+        // An estimate, as upstream: assumes the interval of the first two times for all.
         let n_missed = now.duration_since(first).as_secs() / interval + 1;
         let ahead = SignedDuration::from_secs((n_missed - 2) * interval);
         let mut time = first.checked_add(ahead).ok()?;
@@ -64,7 +64,7 @@ impl Plan {
         Some(due)
     }
 
-    /// When to look again: at the next scheduled time.
+    /// The next scheduled time.
     pub(super) fn next_look(&self, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let from = match self.due(earliest, now) {
             None => now,
@@ -142,7 +142,7 @@ mod tests {
                 true,
                 "20T11:42:00",
             ),
-            // An interval that is not always the same: the estimate starts early enough.
+            // With intervals that differ, the estimate starts early enough.
             (
                 "30 6-16/4 * * 1-5",
                 "19T15:00:00",

@@ -30,13 +30,13 @@ use crate::queue::Queue;
 
 const NAME: &str = "cronjob-controller";
 
-/// A CronJob is looked at so long after its time.
+/// A CronJob is synced this long after its time.
 const DELAY: Span = Span::from_millis(100);
 
-/// The time that a Job was made for.
+/// The annotation of a Job with the time that it was made for.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// Makes Jobs at scheduled times.
+/// The controller of CronJobs.
 #[derive(Debug)]
 pub struct CronJobController {
     zones: TimeZoneDatabase,
@@ -49,7 +49,7 @@ impl Default for CronJobController {
 }
 
 impl CronJobController {
-    /// A controller; it knows the time zones that are compiled in.
+    /// A controller that uses the compiled-in time zones.
     pub fn new() -> Self {
         Self {
             zones: TimeZoneDatabase::bundled(),
@@ -111,12 +111,12 @@ impl Controller for CronJobController {
     }
 }
 
-/// One look at a CronJob.
+/// One sync of a CronJob.
 struct Look<'l, 'c> {
     zones: &'l TimeZoneDatabase,
     cx: &'l mut Context<'c>,
     cron_job: Arc<CronJob>,
-    /// The status as it is to be.
+    /// The status to write.
     status: CronJobStatus,
 }
 
@@ -141,7 +141,7 @@ impl Look<'_, '_> {
         result
     }
 
-    /// Brings the list of active Jobs up to date.
+    /// Updates the list of active Jobs.
     fn see(&mut self, jobs: &[Arc<Job>]) {
         for job in jobs {
             let name = &job.meta.name.name;
@@ -177,7 +177,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Reads the CronJob past the cache, which may lag behind our own writes. Whether this Job is active there.
+    /// Reads the CronJob from the store, since the cache may lag behind own writes. Returns true if this Job is active
+    /// there.
     fn reread(&mut self, uid: &str) -> bool {
         let key = Object::CronJob(Arc::clone(&self.cron_job)).key();
         if let Some(Object::CronJob(now)) = self.cx.api.get(&key)
@@ -191,7 +192,7 @@ impl Look<'_, '_> {
         false
     }
 
-    /// When the CronJob is to run; `None`: not at all, and the events say why.
+    /// The schedule of the CronJob; `None` if it cannot run, and then an event says why.
     fn plan(&mut self) -> Option<Plan> {
         let spec = Arc::clone(&self.cron_job.spec);
         let mut zone = TimeZone::UTC;
@@ -232,13 +233,13 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Since when times count.
+    /// The time from which scheduled times count.
     fn earliest(&self) -> Timestamp {
         let last = self.status.last_schedule_time.as_ref();
         last.map_or(timestamp(self.cron_job.meta.created), |time| time.0)
     }
 
-    /// Starts a Job, if its time has come.
+    /// Creates a Job, if its time has come.
     fn start_due(&mut self, plan: &Plan, now: Timestamp) -> Result<(), ApiError> {
         let deadline = self.cron_job.spec.starting_deadline_seconds;
         let deadline = deadline.map(jiff::SignedDuration::from_secs);
@@ -312,7 +313,7 @@ impl Look<'_, '_> {
                 stored
             }
             Err(ApiError::AlreadyExists(key)) => {
-                // Ours, if we crashed before the status was written.
+                // The Job is ours if the controller crashed before it wrote the status.
                 let found = self.cx.api.get(&key);
                 let mine = |job: &Object| {
                     let owner = job.meta().controller();
@@ -361,7 +362,7 @@ impl Look<'_, '_> {
         let local = time
             .display_with_offset(plan.zone.to_offset(time))
             .to_string();
-        // Without an offset Go writes Z.
+        // Go writes Z instead of a zero offset.
         let local = match local.strip_suffix("+00:00") {
             Some(utc) => format!("{utc}Z"),
             None => local,

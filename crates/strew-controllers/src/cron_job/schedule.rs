@@ -1,17 +1,17 @@
-//! Cron expressions: five fields, or a word for them.
+//! Cron expressions: five fields, or a descriptor such as `@daily`.
 //!
 //! Source: the dialect of robfig/cron v3 `ParseStandard`, which kube-controller-manager uses: minute, hour, day of the
-//! month, month, day of the week; `*`, `?`, `a-b`, `/n`, lists, names of months and days; `@hourly` and its kin;
-//! `@every 1h30m`.
+//! month, month, day of the week; `*`, `?`, `a-b`, `/n`, lists, names of months and days; `@hourly` and similar
+//! descriptors; `@every 1h30m`.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-/// How many years ahead a match is searched.
+/// The number of years in which a match is searched.
 const YEARS_MAX: i16 = 5;
 
-/// When something is to happen, again and again.
+/// A schedule of recurring times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule(Times);
 
@@ -22,7 +22,7 @@ enum Times {
     Every(i64),
 }
 
-/// Which values of each field match: a bit each.
+/// The matching values of each field, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fields {
     minutes: u64,
@@ -30,40 +30,40 @@ struct Fields {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Both fields of days restrict: then either will do.
+    /// Both fields of days restrict: then one match is enough.
     either_day: bool,
 }
 
-/// Why an expression is none.
+/// Why an expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Not five fields.
+    /// The expression does not have five fields.
     #[error("expected exactly 5 fields, found {found}: [{text}]")]
     FieldCount {
-        /// How many there are.
+        /// The number of fields.
         found: usize,
         /// The expression.
         text: String,
     },
-    /// `@` and a word that means nothing.
+    /// `@` and an unknown word.
     #[error("unrecognized descriptor: {0}")]
     Descriptor(String),
     /// Neither a number nor a name.
     #[error("failed to parse int from {0}")]
     Number(String),
-    /// Outside of what the field may be.
+    /// The value is outside the range of its field.
     #[error("value {value} is not within {min} to {max}: {text}")]
     OutOfRange {
         /// The value.
         value: u32,
-        /// The least that may be.
+        /// The smallest value.
         min: u32,
-        /// The most that may be.
+        /// The largest value.
         max: u32,
         /// The part of the expression.
         text: String,
     },
-    /// A range whose end is before its beginning.
+    /// The end of a range is before its beginning.
     #[error("beginning of range beyond end of range: {0}")]
     Backwards(String),
     /// A step of 0.
@@ -112,7 +112,7 @@ impl Schedule {
     /// Reads an expression.
     ///
     /// # Errors
-    /// It is none.
+    /// The expression is invalid.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let text = text.trim();
         let fields = match text {
@@ -147,9 +147,9 @@ impl Schedule {
         })))
     }
 
-    /// The first time after this one; `None`: there is none within five years.
+    /// The first time after this one; `None` if there is none within five years.
     ///
-    /// A local time that a change of clocks leaves out is passed over, one that comes twice counts twice.
+    /// A local time that a change of clocks skips is left out; one that occurs twice counts twice.
     pub fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match &self.0 {
             Times::Every(seconds) => {
@@ -166,7 +166,7 @@ impl Fields {
         let local = zone.to_datetime(after);
         let last_year = local.year().checked_add(YEARS_MAX)?;
         let mut date = local.date();
-        // The whole first day is tried: a local time may come again after the clocks went back.
+        // The whole first day is tried: a local time may occur again after the clocks went back.
         while date.year() <= last_year {
             if !has(self.months, date.month()) {
                 date = date.last_of_month().tomorrow().ok()?;
@@ -202,7 +202,7 @@ impl Fields {
     }
 }
 
-/// When a local time is: never, once or twice.
+/// The moments of a local time: none, one or two.
 fn moments(local: DateTime, zone: &TimeZone) -> impl Iterator<Item = Timestamp> {
     let ambiguous = zone.to_ambiguous_timestamp(local);
     let offsets = match ambiguous.offset() {
@@ -239,7 +239,7 @@ fn field(text: &str, bounds: &Bounds) -> Result<u64, ScheduleError> {
         .try_fold(0, |bits, more| Ok(bits | more?))
 }
 
-/// `a`, `a-b`, `*`, each with `/step`; `a/step` goes on to the end.
+/// `a`, `a-b`, `*`, each with `/step`; `a/step` continues to the end of the range.
 fn range(text: &str, bounds: &Bounds) -> Result<u64, ScheduleError> {
     let mut halves = text.split('/');
     let (values, step) = (halves.next().unwrap_or_default(), halves.next());

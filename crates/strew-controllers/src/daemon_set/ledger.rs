@@ -1,7 +1,7 @@
 //! The state of a DaemonSet on each node, maintained incrementally: a change of one pod or node updates one entry.
 //!
-//! Eligibility is asked once for each node and template; what is left to do, and the counters of the status, are kept
-//! per node. A sync then looks at what changed, and at all nodes only while a rolling update is on its way.
+//! Eligibility is computed once per node and template; pending work and the counters of the status are kept per node. A
+//! sync then visits only nodes that changed, and all nodes only during a rolling update.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,15 +25,15 @@ const FAILED_WAIT_MAX: Span = Span::from_secs(15 * 60);
 pub(super) struct Ledger {
     uid: Arc<str>,
     spec: Arc<k8s_openapi::api::apps::v1::DaemonSetSpec>,
-    /// What its template asks of nodes.
+    /// The scheduling constraints of its template.
     pub(super) template: DaemonTemplate,
     rules: Option<Rules>,
     nodes: BTreeMap<Arc<str>, Entry>,
     dirty: BTreeSet<Arc<str>>,
-    /// Nodes where something is to be done.
+    /// Nodes with pending work.
     pub(super) needy: BTreeSet<Arc<str>>,
     timers: BTreeSet<(Instant, Arc<str>)>,
-    /// Of all nodes together.
+    /// The sums over all nodes.
     pub(super) counts: Counts,
     #[cfg(test)]
     pub(super) n_fits_asked: usize,
@@ -48,10 +48,10 @@ struct Entry {
     failures: Option<Failures>,
 }
 
-/// How often pods failed on a node.
+/// The failures of pods on a node.
 #[derive(Debug, Clone, Copy)]
 struct Failures {
-    /// Of which generation.
+    /// The generation of the set that they belong to.
     generation: i64,
     wait: Span,
     last: Instant,
@@ -83,19 +83,19 @@ impl Ledger {
         ledger
     }
 
-    /// Whether it is that of this set with this template.
+    /// True if it was made for this set with this template.
     pub(super) fn is_of(&self, set: &DaemonSet) -> bool {
         let is_same = Arc::ptr_eq(&self.spec, &set.spec) || self.spec.template == set.spec.template;
         self.uid == set.meta.uid && is_same
     }
 
-    /// Whether a pod is the set's.
+    /// True if the set controls the pod.
     pub(super) fn owns(&self, pod: &Pod) -> bool {
         let controller = pod.meta.controller();
         controller.is_some_and(|owner| owner.uid == self.uid)
     }
 
-    /// A node is there, or has changed. Whether that changes what belongs on it.
+    /// A node is new or has changed. Returns true if that changes whether a pod belongs on it.
     pub(super) fn set_node(&mut self, node: &Node) -> bool {
         let name = &node.meta.name.name;
         #[cfg(test)]
@@ -110,7 +110,7 @@ impl Ledger {
         self.set_fit(name, true, fit)
     }
 
-    /// A node is gone.
+    /// A node is gone. Returns true if that changes what belongs on it.
     pub(super) fn remove_node(&mut self, name: &Arc<str>) -> bool {
         self.set_fit(name, false, DaemonFit::default())
     }
@@ -126,7 +126,7 @@ impl Ledger {
         is_new
     }
 
-    /// A pod of the set is there, or has changed.
+    /// A pod of the set is new or has changed.
     pub(super) fn add_pod(&mut self, pod: &Arc<Pod>) {
         if let Some(node) = node_of(pod) {
             let entry = self.nodes.entry(Arc::clone(&node)).or_default();
@@ -136,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// A pod of the set is gone, or no longer what it was.
+    /// A pod of the set is gone, or is about to be replaced by its new state.
     pub(super) fn remove_pod(&mut self, pod: &Pod) {
         if let Some(node) = node_of(pod)
             && let Some(entry) = self.nodes.get_mut(&node)
@@ -146,7 +146,7 @@ impl Ledger {
         }
     }
 
-    /// Brings counters and needs up to the moment.
+    /// Updates counters and pending work to `now`.
     pub(super) fn refresh(&mut self, rules: Rules, now: Instant) {
         if self.rules.as_ref() != Some(&rules) {
             self.dirty.extend(self.nodes.keys().cloned());
@@ -188,7 +188,7 @@ impl Ledger {
         }
     }
 
-    /// What is to be done on a node; nothing before [`Ledger::refresh`].
+    /// The pending work on a node. Call [`Ledger::refresh`] before.
     pub(super) fn plan(&self, node: &str, now: Instant) -> Plan {
         let entry = self.nodes.get(node);
         let found = entry.zip(self.rules.as_ref());
@@ -197,7 +197,7 @@ impl Ledger {
         })
     }
 
-    /// The nodes that a rolling update looks at.
+    /// The nodes that take part in a rolling update.
     pub(super) fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
         let entries = self.nodes.iter();
         entries
@@ -215,12 +215,12 @@ impl Ledger {
         entries.flat_map(|entry| entry.on_node.pods.values())
     }
 
-    /// When time alone changes something.
+    /// The next time at which the state changes without an event.
     pub(super) fn next_timer(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Until when failed pods on a node are left; `None`: they go, and the next wait is twice as long.
+    /// Until when failed pods on a node stay; `None`: they are deleted now, and the next wait is twice as long.
     pub(super) fn wait_for_failed(
         &mut self,
         node: &str,
@@ -248,7 +248,7 @@ impl Ledger {
     }
 }
 
-/// The node that a daemon pod is on, or is meant for.
+/// The node that a daemon pod is on, or must go to.
 fn node_of(pod: &Pod) -> Option<Arc<str>> {
     let bound = pod.node.clone();
     bound.or_else(|| daemon_pod_node(&pod.spec).map(Into::into))

@@ -1,7 +1,7 @@
 //! DaemonSets: one pod on each node that should run it.
 //!
-//! `ledger` is what is on the nodes, `on_node` what is to be done on one, `rollout` which are updated next,
-//! `steps` what a sync orders.
+//! `ledger` has the state of all nodes, `on_node` computes the work on one node, `rollout` the next updates, `steps`
+//! runs a sync.
 //!
 //! Source: spec/controllers §4; upstream `pkg/controller/daemon`.
 
@@ -33,10 +33,10 @@ use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, claim_pods, controller_of, min_ready, to_sync, write_status};
 
-/// How events call it.
+/// The source of its events.
 const SOURCE: &str = "daemonset-controller";
 
-/// The annotation with the number of the template, from times before revisions.
+/// The annotation with the number of the template, which is older than revisions.
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
 /// The DaemonSet controller.
@@ -49,7 +49,7 @@ pub struct DaemonSetController {
 }
 
 impl DaemonSetController {
-    /// One that has seen nothing.
+    /// A controller that has seen no object.
     pub fn new() -> Self {
         Self::default()
     }
@@ -116,7 +116,7 @@ impl DaemonSetController {
         done.and(cleaned).and(written)
     }
 
-    /// Whether anything was adopted or released: then the watch brings the set back.
+    /// Returns true if a pod was adopted or released: then the watch triggers the next sync.
     fn claim(
         &mut self,
         set: &Arc<DaemonSet>,
@@ -257,7 +257,7 @@ fn rules_of(set: &DaemonSet, update: &ControllerRevision) -> Rules {
     }
 }
 
-/// What the status is to say. Source: spec/controllers §4.3.
+/// The status to write. Source: spec/controllers §4.3.
 fn status_of(set: &DaemonSet, history: &History, counts: &Counts) -> DaemonSetStatus {
     let unavailable = counts.desired - counts.available;
     DaemonSetStatus {
@@ -274,7 +274,7 @@ fn status_of(set: &DaemonSet, history: &History, counts: &Counts) -> DaemonSetSt
     }
 }
 
-/// The wire leaves out a zero.
+/// `None` for 0, which the wire leaves out.
 fn some(n: i32) -> Option<i32> {
     (n != 0).then_some(n)
 }

@@ -1,4 +1,4 @@
-//! One node of a DaemonSet: what to do there, and how it counts in the status.
+//! One node of a DaemonSet: its pending work, and how it counts in the status.
 //!
 //! Source: spec/controllers §4.2, §4.3; upstream `podsShouldBeOnNode`, `findUpdatedPodsOnNode`.
 
@@ -12,26 +12,26 @@ use strew_model::time::{Instant, Span};
 
 use crate::sets::{REVISION_LABEL, available_at};
 
-/// The label with the number of the template, from times before revisions.
+/// The label with the number of the template, which is older than revisions.
 pub(super) const GENERATION_LABEL: &str = "pod-template-generation";
 
-/// What all nodes are judged by.
+/// The inputs that are the same for all nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// The hash of today's template.
+    /// The hash of the present template.
     pub(super) hash: Arc<str>,
-    /// The annotated number of today's template.
+    /// The annotated number of the present template.
     pub(super) generation: Option<Arc<str>>,
-    /// Whether new pods come beside old ones.
+    /// True if new pods start beside old ones.
     pub(super) surges: bool,
     /// `minReadySeconds`
     pub(super) min_ready: Span,
 }
 
-/// A node, and the pods of the set that are there or meant for it.
+/// A node with the set's pods that are there or must go there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OnNode {
-    /// Whether the node exists.
+    /// True if the node exists.
     pub(super) exists: bool,
     /// Whether a pod belongs there.
     pub(super) fit: DaemonFit,
@@ -39,16 +39,16 @@ pub(super) struct OnNode {
     pub(super) pods: BTreeMap<Arc<str>, Arc<Pod>>,
 }
 
-/// What is to be done on a node.
+/// The pending work on a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Plan {
-    /// A pod is to be made.
+    /// A pod must be created.
     pub(super) creates: bool,
-    /// These go.
+    /// Pods to delete.
     pub(super) deletes: Vec<Arc<Pod>>,
-    /// These failed: they go, but not too often.
+    /// Failed pods, which are deleted with a backoff.
     pub(super) failed: Vec<Arc<Pod>>,
-    /// These succeeded: they go.
+    /// Succeeded pods, which are deleted.
     pub(super) succeeded: Vec<Arc<Pod>>,
 }
 
@@ -58,7 +58,7 @@ impl Plan {
     }
 }
 
-/// How a node counts.
+/// How a node counts in the status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) desired: i32,
@@ -95,30 +95,30 @@ impl SubAssign for Counts {
     }
 }
 
-/// How far a node has come in a rolling update.
+/// The state of a node in a rolling update.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Turnover {
-    /// Several pods of one sort are there: they are to be cleaned up first.
+    /// There are several pods of one sort, which must be cleaned up first.
     pub(super) is_crowded: bool,
-    /// Whether the pod of today's template is available.
+    /// Whether the pod of the present template is available; `None` if there is none.
     pub(super) new: Option<bool>,
     /// The pod of an older template, and whether it is available.
     pub(super) old: Option<(Arc<Pod>, bool)>,
 }
 
 impl OnNode {
-    /// Pods that are there; those that are finished and being deleted are as good as gone.
+    /// The pods that count; finished pods that terminate do not.
     fn present(&self) -> impl Iterator<Item = &Arc<Pod>> {
         let pods = self.pods.values();
         pods.filter(|pod| !(pod.is_finished() && pod.meta.is_terminating()))
     }
 
-    /// Whether there is nothing to remember of it.
+    /// True if there is nothing to remember of it.
     pub(super) fn is_nothing(&self) -> bool {
         !self.exists && self.pods.is_empty()
     }
 
-    /// Whether a rolling update looks at it.
+    /// True if it takes part in a rolling update.
     pub(super) fn takes_part(&self) -> bool {
         self.present().next().is_some() || self.exists && self.fit.should_run
     }
@@ -200,7 +200,7 @@ impl OnNode {
         turnover
     }
 
-    /// When time alone makes one of its pods available.
+    /// When the next pod becomes available.
     pub(super) fn next_available(&self, rules: &Rules, now: Instant) -> Option<Instant> {
         let moments = self.pods.values();
         let moments = moments.filter_map(|pod| available_at(pod, rules.min_ready));
@@ -209,7 +209,7 @@ impl OnNode {
 }
 
 impl Rules {
-    /// Whether a pod is of today's template.
+    /// True if a pod is of the present template.
     pub(super) fn is_updated(&self, pod: &Pod) -> bool {
         let generation = self.generation.as_deref();
         pod.meta.label(REVISION_LABEL) == Some(&*self.hash)
@@ -221,7 +221,7 @@ impl Rules {
     }
 }
 
-/// Assigned ones first, then by creation.
+/// Pods with a node first, then by creation.
 fn sort_oldest_first(pods: &mut [Arc<Pod>]) {
     pods.sort_by(|a, b| {
         let key = |pod: &Pod| (pod.node.is_none(), pod.meta.created);
@@ -231,7 +231,8 @@ fn sort_oldest_first(pods: &mut [Arc<Pod>]) {
     });
 }
 
-/// Beside each other may stay the oldest pod of each template, until the old one is not ready or the new one available.
+/// The surplus pods during a surge. Of each template the oldest pod stays, until the old pod is not ready or the new
+/// one is available.
 fn excess_beside_surge(running: &[Arc<Pod>], rules: &Rules, now: Instant) -> Vec<Arc<Pod>> {
     let (new, old): (Vec<_>, Vec<_>) = running
         .iter()

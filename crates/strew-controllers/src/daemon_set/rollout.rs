@@ -1,4 +1,4 @@
-//! Which pods a rolling update of a DaemonSet replaces now.
+//! Chooses the pods that a rolling update of a DaemonSet replaces now.
 //!
 //! Source: spec/controllers §4.3; upstream `rollingUpdate`.
 
@@ -10,7 +10,7 @@ use strew_apiserver::object::Pod;
 
 use super::on_node::Turnover;
 
-/// How many nodes may be without, or with two, at once.
+/// The number of nodes that may have no available pod, or two pods, at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) unavailable: usize,
@@ -18,7 +18,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Percentages are rounded up; both 0 means 1 unavailable.
+    /// Percentages are rounded up; if both are 0, 1 pod may be unavailable.
     pub(super) fn of(spec: &DaemonSetSpec, desired: usize) -> Self {
         let strategy = spec.update_strategy.as_ref();
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
@@ -35,12 +35,12 @@ impl Limits {
     }
 }
 
-/// Whether a set surges at all, however many nodes there are.
+/// True if the set surges, for any number of nodes.
 pub(super) fn surges(spec: &DaemonSetSpec) -> bool {
     is_rolling(spec) && Limits::of(spec, 1).surge > 0
 }
 
-/// Whether the update strategy is RollingUpdate.
+/// True if the update strategy is RollingUpdate.
 pub(super) fn is_rolling(spec: &DaemonSetSpec) -> bool {
     let strategy = spec.update_strategy.as_ref();
     let kind = strategy.and_then(|strategy| strategy.type_.as_deref());
@@ -65,18 +65,18 @@ pub(super) struct Candidate<'a> {
     pub(super) turnover: &'a Turnover,
 }
 
-/// What a rolling update does now: first all of `…_now`, then `n_more` of the others, whichever.
+/// The next changes of a rolling update: all of `…_now`, then any `n_more` of the others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Step {
     pub(super) deletes_now: Vec<Arc<Pod>>,
     pub(super) deletes: Vec<Arc<Pod>>,
     pub(super) creates_now: Vec<Arc<str>>,
     pub(super) creates: Vec<Arc<str>>,
-    /// How many of `deletes` or `creates`.
+    /// The number of `deletes` or `creates` to do.
     pub(super) n_more: usize,
 }
 
-/// The old pod goes, and the new one comes when it is gone.
+/// Replaces pods without surge: the old pod is deleted, and the new one is created when it is gone.
 pub(super) fn replace<'a>(nodes: impl Iterator<Item = Candidate<'a>>, limits: Limits) -> Step {
     let mut step = Step::default();
     let mut n_unavailable = 0;
@@ -100,7 +100,8 @@ pub(super) fn replace<'a>(nodes: impl Iterator<Item = Candidate<'a>>, limits: Li
     step
 }
 
-/// The new pod comes beside the old one, which goes when the new one is available, or itself is not.
+/// Replaces pods with surge: the new pod starts beside the old one, which is deleted when the new one is available or
+/// the old one is not.
 pub(super) fn surge<'a>(
     nodes: impl Iterator<Item = Candidate<'a>>,
     desired: usize,
@@ -121,7 +122,7 @@ pub(super) fn surge<'a>(
         };
         n_available += usize::from(*is_old_available);
         match turnover.new {
-            // It has no successor.
+            // No new pod will come there.
             None if !candidate.should_run => unwanted.push(Arc::clone(old)),
             None if *is_old_available => step.creates.push(Arc::clone(candidate.node)),
             None => step.creates_now.push(Arc::clone(candidate.node)),
@@ -144,7 +145,7 @@ mod tests {
     use crate::testing::pod_of;
     use serde_json::{Value, json};
 
-    /// A node for each word: the old pod, the new pod; `+` available, `-` not, `.` none, `x` crowded.
+    /// A node for each word: the old pod, the new pod; `+` available, `-` not available, `.` none, `x` crowded.
     fn nodes(picture: &str) -> Vec<(Arc<str>, Turnover)> {
         let words = picture.split_whitespace().enumerate();
         words

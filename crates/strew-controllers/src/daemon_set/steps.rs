@@ -18,7 +18,7 @@ use crate::pod_control::slow_start;
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, is_namespace_terminating, owner_of, pod_of};
 
-/// The most creations, and the most deletions, in a sync. Source: spec/controllers §4.2.
+/// The most creations, and the most deletions, of a sync. Source: spec/controllers §4.2.
 const BURST: usize = 250;
 
 /// A sync of a set.
@@ -29,7 +29,7 @@ pub(super) struct Sync<'a> {
     pub(super) unseen: &'a mut Unseen,
 }
 
-/// What is ordered in a sync.
+/// The creations and deletions of a sync.
 #[derive(Debug, Default)]
 struct Orders {
     creates: Vec<Arc<str>>,
@@ -37,10 +37,10 @@ struct Orders {
 }
 
 impl Sync<'_> {
-    /// Does what is to be done now.
+    /// Does the pending work.
     ///
     /// # Errors
-    /// The first refusal; the other orders were given all the same.
+    /// The first refusal; the other requests are sent nevertheless.
     pub(super) fn run(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let orders = self.manage(cx);
         let is_settled = orders.creates.is_empty() && orders.deletes.is_empty();
@@ -55,7 +55,7 @@ impl Sync<'_> {
     fn manage(&mut self, cx: &mut Context<'_>) -> Orders {
         let mut orders = Orders::default();
         let needy = self.ledger.needy.iter();
-        // What goes beyond the burst is left for the next sync, events of it included.
+        // Work beyond the limit is left to the next sync, with its events.
         let needy: Vec<Arc<str>> = needy.cloned().collect();
         for node in needy {
             if orders.creates.len() >= BURST && orders.deletes.len() >= BURST {
@@ -82,7 +82,7 @@ impl Sync<'_> {
         orders
     }
 
-    /// The pod, if it is to go now.
+    /// Returns the pod if it must be deleted now.
     fn failed(&mut self, pod: Arc<Pod>, node: &Arc<str>, cx: &mut Context<'_>) -> Option<Arc<Pod>> {
         let generation = self.set.status.observed_generation.unwrap_or(0);
         if let Some(until) = self.ledger.wait_for_failed(node, generation, cx.now) {
@@ -186,7 +186,7 @@ impl Sync<'_> {
     }
 }
 
-/// A pod of a set is there, or was refused.
+/// Records the event of a created or refused pod.
 pub(super) fn tell_created(
     set: &Arc<DaemonSet>,
     made: &Result<Object, ApiError>,
@@ -210,7 +210,7 @@ pub(super) fn tell_created(
     }
 }
 
-/// Which of several nodes come first is not determined: the dice say.
+/// Upstream does not determine which nodes come first: the generator decides.
 fn orders_of(step: Step, dice: &mut Prng) -> Orders {
     fn drawn<T>(mut all: Vec<T>, n: usize, dice: &mut Prng) -> Vec<T> {
         if n < all.len() && n > 0 {

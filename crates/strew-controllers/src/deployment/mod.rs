@@ -1,7 +1,6 @@
-//! Deployments: a rollout from one template to the next, a few pods at a time.
+//! Deployments: replace the pods of one template by those of the next, a few at a time.
 //!
-//! Left out: the old rollback by annotation (`deprecated.deployment.rollback.to`), which no client has asked for since
-//! apps/v1.
+//! Left out: the old rollback by annotation (`deprecated.deployment.rollback.to`), which apps/v1 clients do not use.
 //!
 //! Reading order: [`DeploymentController`], [`sizes`], [`status`], [`revision`], [`template`].
 //!
@@ -37,19 +36,19 @@ use crate::workers;
 
 pub(crate) const SOURCE: &str = "deployment-controller";
 
-/// After this many failures in a row a Deployment waits for its next change.
+/// After this many failures in a row, a Deployment is synced only after its next change.
 const N_TRIES: u32 = 15;
 
-/// Rolls Deployments out.
+/// The controller of Deployments.
 #[derive(Default)]
 pub struct DeploymentController {
     /// ReplicaSets without a controller.
     orphans: BTreeSet<Name>,
-    /// Which ReplicaSets have a Deployment's template, by its uid.
+    /// The ReplicaSets with a Deployment's template, by the Deployment's uid.
     compared: FxHashMap<Arc<str>, Compared>,
 }
 
-/// Comparisons of templates, kept as long as both specs are the same in memory.
+/// Results of comparing templates. They are valid while both specs are the same objects in memory.
 struct Compared {
     spec: Arc<DeploymentSpec>,
     /// By uid.
@@ -57,7 +56,7 @@ struct Compared {
 }
 
 impl DeploymentController {
-    /// A controller that has seen nothing yet.
+    /// A controller that has seen no object.
     pub fn new() -> Self {
         Self::default()
     }
@@ -93,7 +92,8 @@ impl DeploymentController {
         }
     }
 
-    /// Its ReplicaSets, oldest first; those that do not match any more are released, free ones that do are adopted.
+    /// The Deployment's ReplicaSets, oldest first. Releases those that no longer match, and adopts matching ones
+    /// without a controller.
     ///
     /// Source: spec/controllers §0 ("Claiming").
     fn claim(
@@ -150,7 +150,7 @@ impl DeploymentController {
             .collect()
     }
 
-    /// The oldest ReplicaSet with the Deployment's template.
+    /// The index of the oldest ReplicaSet with the Deployment's template.
     fn newest(&mut self, deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Option<usize> {
         let uid = Arc::clone(&deployment.meta.uid);
         let compared = self.compared.entry(uid).or_insert_with(|| Compared {
@@ -214,7 +214,7 @@ impl DeploymentController {
     }
 }
 
-/// The Deployment that an owner reference means.
+/// The Deployment that an owner reference names.
 fn owned_by<'a>(owned: &Name, owner: &Owner, cache: &'a Tables) -> Option<&'a Arc<Deployment>> {
     if &*owner.kind != "Deployment" {
         return None;
@@ -235,7 +235,7 @@ fn write_claim(set: ReplicaSet, cx: &mut Context<'_>) -> Result<Option<Arc<Repli
     }
 }
 
-/// Whether the server, too, has the Deployment, and does not delete it.
+/// True if the store has this Deployment too, and it is not being deleted.
 fn lives(deployment: &Deployment, cx: &Context<'_>) -> bool {
     let key = Key {
         kind: Kind::Deployment,
@@ -247,7 +247,7 @@ fn lives(deployment: &Deployment, cx: &Context<'_>) -> bool {
     })
 }
 
-/// An empty selector: nothing is done but to say so.
+/// With an empty selector, the controller only records an event.
 fn refuse(deployment: &Deployment, cx: &mut Context<'_>) -> Result<(), ApiError> {
     let note = "This deployment is selecting all pods. A non-empty selector is required.";
     let object = Object::from(deployment.clone());
@@ -261,7 +261,7 @@ fn refuse(deployment: &Deployment, cx: &mut Context<'_>) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Source: spec/controllers §2.7: on pausing and resuming, unless already timed out.
+/// Records pausing and resuming in the condition, unless it has timed out. Source: spec/controllers §2.7.
 fn tell_pause(rollout: &mut Rollout<'_, '_>) -> Result<(), ApiError> {
     let Deployment { spec, status, .. } = &mut rollout.deployment;
     if status::progress_deadline(spec).is_none() {
@@ -303,7 +303,7 @@ impl Controller for DeploymentController {
                 }
             }
             Some(Object::ReplicaSet(_)) => self.observe_set(&change, cache, queue),
-            // Recreate waits for the last of the old ones.
+            // The strategy Recreate waits until the last old pod is gone.
             Some(Object::Pod(pod)) if change.new.is_none() => {
                 if let Some(deployment) = deployment_of(pod, cache)
                     && is_recreate(&deployment.spec)

@@ -1,23 +1,23 @@
-//! Revision numbers, and the annotations that a new ReplicaSet inherits from its Deployment.
+//! Revision numbers, and the annotations that a new ReplicaSet copies from its Deployment.
 //!
 //! Source: spec/controllers §2.2.
 
 use strew_apiserver::object::{Meta, ReplicaSet};
 
-/// Counts the rollouts.
+/// The number of the rollout.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The numbers that a ReplicaSet had before.
+/// Earlier revision numbers of a ReplicaSet.
 pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// What the Deployment wanted when it last set a ReplicaSet's size.
+/// The Deployment's `spec.replicas` when it last set the size of a ReplicaSet.
 pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// How many pods the Deployment might have then.
+/// The largest number of pods that the Deployment allowed then.
 pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// Asks for an old rollback.
+/// Requests a rollback, in an old API version.
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-/// What `kubectl apply` remembers.
+/// The manifest that `kubectl apply` stored.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Annotations that stay with the object that has them.
+/// Annotations that are not copied.
 pub const NOT_COPIED: [&str; 6] = [
     LAST_APPLIED,
     REVISION,
@@ -27,17 +27,17 @@ pub const NOT_COPIED: [&str; 6] = [
     ROLLBACK_TO,
 ];
 
-/// How many characters of former numbers are kept.
+/// The longest list of earlier numbers, in characters.
 const HISTORY_MAX: usize = 2000;
 
-/// A ReplicaSet's revision; 0: none that can be read.
+/// A ReplicaSet's revision; 0 if it has no valid one.
 pub fn revision(set: &ReplicaSet) -> i64 {
     let text = set.meta.annotation(REVISION);
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Gives a new ReplicaSet the Deployment's annotations, and the revision if it is newer than its own. Whether that
-/// changed anything.
+/// Copies the Deployment's annotations to a new ReplicaSet, and sets the revision if it is newer than its own. Returns
+/// false if nothing changed.
 pub fn annotate(deployment: &Meta, set: &mut Meta, newest: i64) -> bool {
     let before = set.annotations.clone();
     for (key, value) in deployment.annotations.iter() {
@@ -62,7 +62,7 @@ pub fn annotate(deployment: &Meta, set: &mut Meta, newest: i64) -> bool {
     before != set.annotations
 }
 
-/// The history with one number more; the oldest make room. `None`: there is no room.
+/// The history with one more number; the oldest numbers are dropped. `None` if the number alone is too long.
 fn longer_history(history: &str, number: &str) -> Option<String> {
     if history.is_empty() {
         return Some(number.to_owned());

@@ -1,4 +1,4 @@
-//! One sync of a Deployment: its ReplicaSets, and what is written to them.
+//! One sync of a Deployment: its ReplicaSets, and the writes to them.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::api::Event;
 use crate::controller::Context;
 use crate::pod_control;
 
-/// A Deployment under a sync. What is written is kept here as the server answered it.
+/// A Deployment during a sync. Written objects are kept here as the server returned them.
 pub(super) struct Rollout<'s, 'c> {
     pub(super) cx: &'s mut Context<'c>,
-    /// With the status that is going to be written.
+    /// The Deployment with the status to write.
     pub(super) deployment: Deployment,
-    /// As the server has it.
+    /// The Deployment as stored.
     pub(super) stored: Deployment,
     pub(super) limits: Limits,
     /// Its ReplicaSets, oldest first.
     pub(super) sets: Vec<Arc<ReplicaSet>>,
-    /// Which of them has the template.
+    /// The index of the one with the present template.
     pub(super) new: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Rollout<'_, '_> {
         self.new.map(|index| &self.sets[index])
     }
 
-    /// Indexes of all but the new one, oldest first.
+    /// The indexes of all but the new one, oldest first.
     fn old(&self) -> Vec<usize> {
         let all = 0..self.sets.len();
         all.filter(|index| Some(*index) != self.new).collect()
@@ -67,7 +67,7 @@ impl Rollout<'_, '_> {
         self.sets.iter().map(|set| size(set)).sum()
     }
 
-    /// Gives the new ReplicaSet, if there is one, its revision and annotations, and the Deployment its revision.
+    /// Sets revision and annotations of the new ReplicaSet, if it exists, and the revision of the Deployment.
     pub(super) fn sync_revision(&mut self) -> Result<(), ApiError> {
         let Some(index) = self.new else {
             return Ok(());
@@ -81,7 +81,7 @@ impl Rollout<'_, '_> {
             if waits_otherwise {
                 Arc::make_mut(&mut set.spec).min_ready_seconds = min_ready;
             }
-            // Its change brings the Deployment here again.
+            // The change of the ReplicaSet triggers the next sync.
             return self.update_set(index, set);
         }
         let name = Arc::clone(&set.meta.name.name);
@@ -108,7 +108,7 @@ impl Rollout<'_, '_> {
         set_condition(&mut self.deployment.status, condition);
     }
 
-    /// Makes the new ReplicaSet if there is none.
+    /// Creates the new ReplicaSet if it does not exist.
     pub(super) fn ensure_new(&mut self) -> Result<(), ApiError> {
         if self.new.is_some() {
             return Ok(());
@@ -155,7 +155,7 @@ impl Rollout<'_, '_> {
         }
     }
 
-    /// The name is taken: by the set that is meant, or by another that has the same hash.
+    /// The name is taken: by the wanted ReplicaSet, or by another one with the same hash.
     fn collide(&mut self, set: &ReplicaSet, key: Key) -> Result<(), ApiError> {
         let Some(found) = self.cx.cache.get::<ReplicaSet>(&key.name).cloned() else {
             return Err(ApiError::NotFound(key));
@@ -183,7 +183,7 @@ impl Rollout<'_, '_> {
         }
     }
 
-    /// The new ReplicaSet as it is to be created.
+    /// The new ReplicaSet, before its creation.
     fn draft(&self, size: i64) -> ReplicaSet {
         let Deployment {
             meta: own,
@@ -241,7 +241,7 @@ impl Rollout<'_, '_> {
         Ok(())
     }
 
-    /// Gives a ReplicaSet a size, and the annotations that go with it even if it has the size. Whether it changed.
+    /// Sets the size of a ReplicaSet, and the annotations that belong to it. Returns false if nothing changed.
     fn set_size(&mut self, index: usize, new: i64) -> Result<bool, ApiError> {
         let old = size(&self.sets[index]);
         let mut set = ReplicaSet::clone(&self.sets[index]);
@@ -263,7 +263,7 @@ impl Rollout<'_, '_> {
         Ok(old != new)
     }
 
-    /// Gives a ReplicaSet a size if it has another.
+    /// Sets the size of a ReplicaSet, unless it has that size.
     fn resize(&mut self, index: usize, new: i64) -> Result<bool, ApiError> {
         match size(&self.sets[index]) == new {
             true => Ok(false),
@@ -271,7 +271,7 @@ impl Rollout<'_, '_> {
         }
     }
 
-    /// Source: spec/controllers §2.3.
+    /// The strategy RollingUpdate. Source: spec/controllers §2.3.
     pub(super) fn roll(&mut self) -> Result<(), ApiError> {
         self.sync_revision()?;
         self.ensure_new()?;
@@ -295,7 +295,7 @@ impl Rollout<'_, '_> {
         self.write_rollout_status()
     }
 
-    /// Source: spec/controllers §2.4.
+    /// The strategy Recreate. Source: spec/controllers §2.4.
     pub(super) fn recreate(&mut self) -> Result<(), ApiError> {
         self.sync_revision()?;
         let mut has_shrunk = false;
@@ -315,7 +315,7 @@ impl Rollout<'_, '_> {
         self.write_rollout_status()
     }
 
-    /// Whether a pod of an old ReplicaSet is left that has not finished, terminating ones included.
+    /// True if an old ReplicaSet has a pod that has not finished; terminating pods count.
     fn has_old_pods(&self) -> bool {
         self.old().into_iter().any(|index| {
             let set = &self.sets[index];
@@ -325,7 +325,7 @@ impl Rollout<'_, '_> {
         })
     }
 
-    /// Whether the Deployment was scaled since its ReplicaSets were.
+    /// True if the Deployment was scaled after its ReplicaSets were.
     pub(super) fn is_scaled(&self) -> bool {
         let mut active = self.sets.iter().filter(|set| size(set) > 0);
         active.any(|set| {
@@ -334,7 +334,7 @@ impl Rollout<'_, '_> {
         })
     }
 
-    /// Source: spec/controllers §2.5.
+    /// Scales the ReplicaSets proportionally. Source: spec/controllers §2.5.
     pub(super) fn scale(&mut self) -> Result<(), ApiError> {
         let all = 0..self.sets.len();
         let active: Vec<usize> = all.filter(|&index| size(&self.sets[index]) > 0).collect();
@@ -367,7 +367,7 @@ impl Rollout<'_, '_> {
         Ok(())
     }
 
-    /// Whether the new ReplicaSet has all the pods, and all are available.
+    /// True if the new ReplicaSet has all pods and all are available.
     fn is_saturated(&self) -> bool {
         self.new_set().is_some_and(|new| {
             let sized = sized(new);
@@ -377,7 +377,7 @@ impl Rollout<'_, '_> {
         })
     }
 
-    /// Deletes the oldest revisions beyond the limit.
+    /// Deletes the oldest ReplicaSets beyond `revisionHistoryLimit`.
     ///
     /// Source: spec/controllers §2.6.
     pub(super) fn clean_up(&mut self) -> Result<(), ApiError> {
@@ -414,7 +414,7 @@ impl Rollout<'_, '_> {
         Ok(())
     }
 
-    /// Writes the status of a rollout; one that rests is looked at again when its deadline is over.
+    /// Writes the status of a rollout. A rollout without progress is synced again at its deadline.
     fn write_rollout_status(&mut self) -> Result<(), ApiError> {
         let new = self.new_set();
         let next = status::in_rollout(&self.deployment, &self.sets, new, self.cx.now);
@@ -435,7 +435,7 @@ impl Rollout<'_, '_> {
         self.write_deployment()
     }
 
-    /// Writes annotations and status, as far as they have changed.
+    /// Writes annotations and status if they have changed.
     pub(super) fn write_deployment(&mut self) -> Result<(), ApiError> {
         if self.deployment.meta.annotations != self.stored.meta.annotations {
             let answer = self.cx.api.update(self.deployment.clone().into())?;

@@ -7,25 +7,25 @@ use std::cmp::Reverse;
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// What a Deployment may have at most and at least while it changes.
+/// The upper and lower limit of a Deployment's pods during a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many pods are wanted.
+    /// `spec.replicas`
     pub replicas: i64,
-    /// How many more there may be.
+    /// The number of pods above `replicas`.
     pub surge: i64,
-    /// How many may be unavailable.
+    /// The number of pods that may be unavailable.
     pub unavailable: i64,
 }
 
-/// Whether a Deployment stops its old pods before it starts new ones.
+/// True if a Deployment stops its old pods before it starts new ones.
 pub fn is_recreate(spec: &DeploymentSpec) -> bool {
     let strategy = spec.strategy.as_ref();
     strategy.and_then(|s| s.type_.as_deref()) == Some("Recreate")
 }
 
 impl Limits {
-    /// Those of a Deployment; with Recreate there is neither surge nor unavailability.
+    /// The limits of a Deployment; with the strategy Recreate both are 0.
     pub fn of(spec: &DeploymentSpec) -> Self {
         let replicas = i64::from(spec.replicas.unwrap_or(1));
         if is_recreate(spec) {
@@ -47,7 +47,8 @@ impl Limits {
         )
     }
 
-    /// Surge is rounded up, unavailability down; both cannot be 0, or nothing could move.
+    /// Rounds surge up and unavailability down. If both are 0, one pod may be unavailable, so that the rollout can
+    /// proceed.
     fn resolve(surge: &IntOrString, unavailable: &IntOrString, replicas: i64) -> Self {
         let surge = scaled(surge, replicas, 99);
         let unavailable = match (surge, scaled(unavailable, replicas, 0)) {
@@ -61,19 +62,19 @@ impl Limits {
         }
     }
 
-    /// How many must be available.
+    /// The least number of available pods.
     pub fn available_min(self) -> i64 {
         self.replicas - self.unavailable
     }
 
-    /// How many there may be.
+    /// The largest number of pods.
     pub fn total_max(self) -> i64 {
         self.replicas + self.surge
     }
 }
 
-/// A number, or so many percent of `whole`; `slack` 99 rounds up, 0 down. What cannot be read is 0: validation has
-/// refused it.
+/// A number, or a percentage of `whole`; `slack` 99 rounds up, 0 down. An invalid value is 0: validation has refused
+/// it.
 fn scaled(value: &IntOrString, whole: i64, slack: i64) -> i64 {
     match value {
         IntOrString::Int(value) => i64::from(*value),
@@ -84,7 +85,7 @@ fn scaled(value: &IntOrString, whole: i64, slack: i64) -> i64 {
     }
 }
 
-/// A ReplicaSet, as far as its size goes.
+/// The numbers of a ReplicaSet that its size depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sized {
     /// `spec.replicas`
@@ -93,7 +94,7 @@ pub struct Sized {
     pub available: i64,
 }
 
-/// How large the new one is to be, of `total` pods that all sets together are to have.
+/// The size of the new ReplicaSet, if all sets together should have `total` pods.
 pub fn new_size(limits: Limits, total: i64, size: i64) -> i64 {
     if size >= limits.replicas {
         return limits.replicas;
@@ -105,9 +106,9 @@ pub fn new_size(limits: Limits, total: i64, size: i64) -> i64 {
     }
 }
 
-/// How the old ones shrink, one step after the other: which, and to what size. They are in the order of creation.
+/// The shrinking of old ReplicaSets in order of creation: steps of index and new size.
 ///
-/// First what is unavailable goes, then what the new one and the rest can spare.
+/// First unavailable pods are removed, then those that are not needed to stay above the lower limit.
 pub fn shrink(limits: Limits, new: Sized, old: &[Sized]) -> Vec<(usize, i64)> {
     let mut steps = Vec::new();
     let total = new.size + old.iter().map(|set| set.size).sum::<i64>();
@@ -118,7 +119,7 @@ pub fn shrink(limits: Limits, new: Sized, old: &[Sized]) -> Vec<(usize, i64)> {
     let mut sizes: Vec<i64> = old.iter().map(|set| set.size).collect();
     for (index, set) in old.iter().enumerate() {
         if set.available > set.size {
-            // Its status is of a time when it was larger; upstream, too, waits for a newer one.
+            // Its status is older than its last resize; upstream waits for a newer one too.
             return steps;
         }
         let less = spare.min(set.size - set.available);
@@ -140,17 +141,17 @@ pub fn shrink(limits: Limits, new: Sized, old: &[Sized]) -> Vec<(usize, i64)> {
     steps
 }
 
-/// A ReplicaSet with pods, in a Deployment that was scaled while it rolled.
+/// A ReplicaSet with pods, in a Deployment that was scaled during a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// `spec.replicas`, not 0.
     pub size: i64,
-    /// How many pods the Deployment might have when the set got this size: `max-replicas`, if it is known.
+    /// The annotation `max-replicas`: the largest number of pods when the set got its size; `None` if it is missing.
     pub total_max: Option<i64>,
 }
 
-/// The sizes that keep the proportions, in the order of the sets, which is that of creation. `n_present`: the
-/// Deployment's `status.replicas`.
+/// The proportional sizes, in the order of the sets, which is the order of creation. `n_present`: the Deployment's
+/// `status.replicas`.
 pub fn proportional(limits: Limits, sets: &[Share], n_present: i64) -> Vec<i64> {
     let allowed = match limits.replicas > 0 {
         true => limits.total_max(),
@@ -184,7 +185,7 @@ pub fn proportional(limits: Limits, sets: &[Share], n_present: i64) -> Vec<i64> 
     sizes
 }
 
-/// By how much a set grows if it keeps its part of the whole; rounded, halves away from zero.
+/// The growth of a set that keeps its proportion; rounded, halves away from zero.
 fn fraction(limits: Limits, set: Share, n_present: i64) -> i64 {
     if limits.replicas == 0 {
         return -set.size;
@@ -295,12 +296,12 @@ mod tests {
         let table: [Row<'_>; 6] = [
             // After an undo: the bad pods go first.
             (10, (8, 8), &[(5, 0)], &[(0, 0)]),
-            // 13 in all, 8 must be there, 3 new ones are not: 2 to spare.
+            // 13 in all, 8 must be available, 3 new ones are not: 2 can be removed.
             (10, (3, 0), &[(10, 10)], &[(0, 8)]),
             (10, (3, 0), &[(10, 9)], &[(0, 9), (0, 8)]),
             (10, (3, 3), &[(4, 4), (6, 6)], &[(0, 0), (1, 5)]),
             (10, (3, 0), &[(8, 8)], &[]),
-            // The first one's status is still to come.
+            // The first one's status is not written yet.
             (10, (3, 3), &[(4, 6), (6, 6)], &[]),
         ];
         for (replicas, new, old, expected) in table {
@@ -319,12 +320,12 @@ mod tests {
         assert_eq!(grown, [15, 10]);
         let shrunk = proportional(quarter(8), &[share(15, Some(25)), share(10, Some(25))], 25);
         assert_eq!(shrunk, [6, 4]);
-        // The leftover goes to the largest; of equal ones to the newest if there are to be more.
+        // The remainder goes to the largest; of equal ones to the newest when growing.
         let three = [share(5, Some(15)); 3];
         assert_eq!(proportional(quarter(16), &three, 15), [6, 7, 7]);
-        // To nothing at all.
+        // To 0.
         assert_eq!(proportional(quarter(0), &three, 15), [0, 0, 0]);
-        // Without the annotation the pods that are there count, and without these nothing is in proportion.
+        // Without the annotation the present pods count; without these, no proportion is defined.
         assert_eq!(
             proportional(quarter(20), &[share(9, None), share(6, Some(0))], 15),
             [15, 10]

@@ -11,19 +11,19 @@ use strew_model::time::{Instant, Span};
 use super::sizes::Limits;
 use crate::replica_set::status::REPLICA_FAILURE;
 
-/// Whether enough pods are available.
+/// The condition type for enough available pods.
 pub const AVAILABLE: &str = "Available";
-/// Whether the rollout moves.
+/// The condition type for the progress of a rollout.
 pub const PROGRESSING: &str = "Progressing";
 
-/// The rollout is complete.
+/// The reason of a complete rollout.
 pub const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
-/// Nothing moved for too long.
+/// The reason of a rollout without progress for too long.
 pub const TIMED_OUT: &str = "ProgressDeadlineExceeded";
-/// Rollouts are held back.
+/// The reason of a paused Deployment.
 pub const PAUSED: &str = "DeploymentPaused";
 
-/// How long a rollout may rest before it is called stuck; `None`: for ever.
+/// How long a rollout may be without progress; `None`: without limit.
 pub fn progress_deadline(spec: &DeploymentSpec) -> Option<Span> {
     let seconds = spec.progress_deadline_seconds.unwrap_or(600);
     let is_limit = seconds != i32::MAX;
@@ -36,7 +36,7 @@ pub fn condition<'a>(status: &'a DeploymentStatus, kind: &str) -> Option<&'a Dep
     conditions.find(|condition| condition.type_ == kind)
 }
 
-/// A condition that begins now.
+/// A condition with the present time.
 pub fn begin(
     kind: &str,
     status: &str,
@@ -54,7 +54,7 @@ pub fn begin(
     }
 }
 
-/// Sets a condition, unless status and reason are what they were; it goes to the end.
+/// Sets a condition, unless status and reason are unchanged; it moves to the end.
 pub fn set_condition(status: &mut DeploymentStatus, mut new: DeploymentCondition) {
     if let Some(old) = condition(status, &new.type_) {
         if old.status == new.status && old.reason == new.reason {
@@ -69,14 +69,14 @@ pub fn set_condition(status: &mut DeploymentStatus, mut new: DeploymentCondition
     status.conditions.get_or_insert_default().push(new);
 }
 
-/// Takes a condition away.
+/// Removes a condition.
 pub fn remove_condition(status: &mut DeploymentStatus, kind: &str) {
     if let Some(conditions) = &mut status.conditions {
         conditions.retain(|condition| condition.type_ != kind);
     }
 }
 
-/// The counters and the condition Available. `new`: the newest of the sets.
+/// Sets the counters and the condition Available. `new`: the index of the newest set.
 pub fn count(
     deployment: &Deployment,
     sets: &[Arc<ReplicaSet>],
@@ -96,7 +96,7 @@ pub fn count(
         observed_generation: Some(deployment.meta.generation),
         ready_replicas: Some(sum(|set| set.status.ready_replicas.unwrap_or(0))),
         replicas: Some(sum(|set| set.status.replicas)),
-        // A set that has not counted yet leaves the sum unknown.
+        // A set without this counter leaves the sum unknown.
         terminating_replicas: terminating.sum(),
         unavailable_replicas: Some(size.saturating_sub(available).max(0)),
         updated_replicas: Some(new.map_or(0, |new| new.status.replicas)),
@@ -122,7 +122,7 @@ pub fn count(
     status
 }
 
-/// Whether all pods are of the newest template, there and available.
+/// True if all pods are of the newest template, exist and are available.
 pub fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let wanted = Some(deployment.spec.replicas.unwrap_or(1));
     let counts = [
@@ -143,7 +143,7 @@ fn has_moved(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
         || n(new.available_replicas) > n(old.available_replicas)
 }
 
-/// When the rollout will have rested for too long; `None`: it cannot.
+/// When the rollout has been without progress for too long; `None` if it has no deadline.
 fn due(deployment: &Deployment, status: &DeploymentStatus) -> Option<Instant> {
     let deadline = progress_deadline(&deployment.spec)?;
     let updated = condition(status, PROGRESSING)?.last_update_time.as_ref();
@@ -162,7 +162,7 @@ fn is_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Instant
     }
 }
 
-/// The status in a rollout: how it progresses, and why pods cannot be made.
+/// The status during a rollout: its progress, and the error if pods cannot be created.
 pub fn in_rollout(
     deployment: &Deployment,
     sets: &[Arc<ReplicaSet>],
@@ -215,7 +215,7 @@ fn estimate(
                 .last_transition_time
                 .clone_from(&before.last_transition_time);
         }
-        // Also if only its moment is new: the deadline counts from there.
+        // Also if only its time is new: the deadline counts from there.
         remove_condition(status, PROGRESSING);
         set_condition(status, moved);
     } else if is_timed_out(deployment, status, now) {
@@ -237,16 +237,16 @@ fn failure_of(set: &Arc<ReplicaSet>) -> Option<DeploymentCondition> {
     })
 }
 
-/// When a Deployment that rests with this status is to be looked at again; `None`: no deadline is running.
+/// When a Deployment with this status must be synced again; `None` if no deadline is running.
 pub fn next_look(deployment: &Deployment, now: Instant) -> Option<Instant> {
     let status = &deployment.status;
-    // Once complete nothing is estimated until a rollout begins: time alone changes no more.
+    // After completion there is no deadline until the next rollout begins.
     let is_settled = matches!(reason_of(status), Some(TIMED_OUT | NEW_SET_AVAILABLE));
     if is_complete(deployment, status) || is_settled {
         return None;
     }
     let due = due(deployment, status)?;
-    // Upstream looks one second after the deadline, and at once, again and again, in the last second before it.
+    // Upstream syncs one second after the deadline; during the last second before it, again and again.
     match due >= now + Span::from_secs(1) {
         true => Some(due + Span::from_secs(1)),
         false => Some(due.max(now) + Span::from_millis(5)),

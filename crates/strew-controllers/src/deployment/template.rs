@@ -1,4 +1,4 @@
-//! When two templates are equal.
+//! Equality of templates.
 //!
 //! Source: spec/controllers §2.2: "equality is semantic", `pod-template-hash` left out.
 
@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Map, Value};
 use strew_api::quantity::Quantity;
 
-/// Distinguishes the ReplicaSets of a Deployment.
+/// The label that distinguishes the ReplicaSets of a Deployment.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Whether two templates make the same pods, whatever their hash label says.
+/// True if two templates make the same pods, apart from their hash labels.
 pub fn equals(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
     let [a, b] = [a, b].map(|template| without_hash(template.clone()));
     let json = |template| serde_json::to_value(template).unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     template
 }
 
-/// What is absent equals what is empty, and a quantity every other way to write it.
+/// Absent equals empty, and quantities are compared by value.
 fn same(a: &Value, b: &Value, is_quantity: bool) -> bool {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) => {

@@ -10,15 +10,15 @@ use strew_apiserver::selection::Selection;
 /// The pods that a budget selects.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// `None`: nothing is selected.
+    /// `None`: the selector matches no pod.
     selection: Option<Selection>,
-    /// All of them.
+    /// The number of pods.
     pub(super) n_pods: usize,
-    /// Ready, and not being deleted.
+    /// Ready pods that do not terminate.
     pub(super) n_healthy: usize,
-    /// Without a controller.
+    /// Pods without a controller.
     pub(super) n_unmanaged: usize,
-    /// By uid the controllers, and how many of the pods each has.
+    /// The controllers by uid, with the number of pods of each.
     pub(super) controllers: BTreeMap<Arc<str>, (Owner, usize)>,
 }
 
@@ -35,14 +35,14 @@ impl Members {
         members
     }
 
-    /// Whether the budget selects a pod.
+    /// True if the budget selects the pod.
     pub(super) fn selects(&self, pod: &Pod) -> bool {
         let selection = self.selection.as_ref();
         selection.is_some_and(|selection| selection.matches(&pod.meta.labels))
     }
 
-    /// A pod has changed. Whether that concerns the budget: any change does, as upstream, for the size of the pod's
-    /// controller may be another by now, which wakes nobody itself.
+    /// Takes in a change of a pod. Returns true if it concerns the budget. As upstream, every change of a selected pod
+    /// does: a changed size of the pod's controller triggers no sync of its own.
     pub(super) fn change(&mut self, old: Option<&Pod>, new: Option<&Pod>) -> bool {
         if let (Some(old), Some(new)) = (old, new)
             && old.meta.labels == new.meta.labels
@@ -96,14 +96,14 @@ impl Members {
         true
     }
 
-    /// Some pod of a controller, for a message.
+    /// A pod of a controller, for a message.
     pub(super) fn pod_of<'a>(&self, uid: &str, cache: &'a Tables) -> Option<&'a Name> {
         let mut pods = cache.pods_of(uid)?.iter();
         pods.find(|pod| self.selects(pod)).map(|pod| &pod.meta.name)
     }
 }
 
-/// Ready, and not being deleted.
+/// True if the pod is ready and does not terminate.
 pub(super) fn is_healthy(pod: &Pod) -> bool {
     pod.is_ready() && !pod.meta.is_terminating()
 }

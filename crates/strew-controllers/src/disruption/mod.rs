@@ -27,13 +27,13 @@ use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
 
-/// How its events call it.
+/// The source of its events.
 const SOURCE: &str = "controllermanager";
 
-/// How long a pod in `disruptedPods` is believed to be going.
+/// How long a pod in `disruptedPods` is expected to be deleted.
 const DELETION_TIMEOUT: Span = Span::from_secs(120);
 
-/// How long a live pod keeps the condition DisruptionTarget.
+/// How long a running pod keeps the condition DisruptionTarget.
 const STALE_TARGET: Span = Span::from_secs(120);
 
 /// The disruption controller.
@@ -43,7 +43,7 @@ pub struct Disruption {
 }
 
 impl Disruption {
-    /// A controller that knows no budgets.
+    /// A controller that has seen no budget.
     pub fn new() -> Self {
         Self::default()
     }
@@ -176,13 +176,13 @@ impl Disruption {
     }
 }
 
-/// Pods that an eviction has counted as gone, and that are not yet.
+/// Pods that were evicted, and that still exist.
 #[derive(Default)]
 struct Disrupted {
     kept: BTreeMap<String, Time>,
-    /// How many of them still look healthy.
+    /// The number of them that are still healthy.
     n_healthy: usize,
-    /// When to look again.
+    /// When to sync again.
     recheck: Option<Instant>,
 }
 
@@ -199,7 +199,7 @@ fn disrupted(budget: &Budget, members: &Members, cx: &mut Context<'_>) -> Disrup
         }
         let end = moment::of_wire(Some(since)).unwrap_or_default() + DELETION_TIMEOUT;
         if end < cx.now {
-            // The namespace twice: upstream's words.
+            // The message has the namespace twice, as upstream.
             let note = format!(
                 "Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
             );
@@ -210,14 +210,14 @@ fn disrupted(budget: &Budget, members: &Members, cx: &mut Context<'_>) -> Disrup
         }
         found.kept.insert(pod.clone(), since.clone());
         found.n_healthy += usize::from(is_healthy(known) && end > cx.now);
-        // Just past its end, since at its end it is not over.
+        // Right after the end, since at the end itself it is not over.
         let recheck = end + Span::from_millis(1);
         found.recheck = Some(found.recheck.map_or(recheck, |at| at.min(recheck)));
     }
     found
 }
 
-/// A version that is no longer the store's is refused: the evictions in it must not be forgotten.
+/// Writes with the cached version: if the store has a newer one, its evictions must not be overwritten.
 fn write_if_changed(old: &Arc<Budget>, new: Budget, cx: &mut Context<'_>) -> Result<(), ApiError> {
     if new.status == old.status {
         return Ok(());
@@ -239,14 +239,14 @@ fn unmanaged(budget: &Budget) -> String {
     )
 }
 
-/// The condition of a live pod that says that it is about to go.
+/// The condition DisruptionTarget of a running pod.
 fn target(pod: &Pod) -> Option<&Condition> {
     let condition = pod.status.condition(DISRUPTION_TARGET)?;
     let is_live = pod.is_active() && condition.status == Truth::True;
     (is_live && &*condition.reason != "TerminationByKubelet").then_some(condition)
 }
 
-/// The key of a pod, beside those of budgets: no namespace has a slash.
+/// The queue key of a pod, different from all keys of budgets: no namespace contains a slash.
 fn pod_key(pod: &Name) -> Name {
     Name::new(format!("pod/{}", pod.namespace), Arc::clone(&pod.name))
 }
@@ -286,7 +286,7 @@ impl Controller for Disruption {
         workers::DISRUPTION
     }
 
-    /// Pods and budgets only: the size of a pod's controller is read, and a change of it alone wakes nobody.
+    /// Only pods and budgets trigger syncs: the size of a pod's controller is read, but a change of it triggers none.
     fn observe(&mut self, _: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
         if let Some((old, new)) = change.of::<Pod>() {
             return self.observe_pod(old, new, queue);

@@ -13,7 +13,7 @@ use strew_apiserver::object::{
 
 use super::members::Members;
 
-/// What a budget wants.
+/// The numbers that a budget asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// `expectedPods`
@@ -22,10 +22,10 @@ pub(super) struct Wanted {
     pub(super) healthy: i32,
 }
 
-/// What a budget wants for so many pods; `scale` is asked where the controllers' sizes matter.
+/// The numbers that a budget asks for, of `n_pods` pods. `scale` is called only if the controllers' sizes matter.
 ///
 /// # Errors
-/// What `scale` says, and what is no percentage.
+/// The error of `scale`, or an invalid percentage.
 pub(super) fn wanted(
     spec: &PodDisruptionBudgetSpec,
     n_pods: usize,
@@ -75,7 +75,7 @@ fn rounded_up(share: &IntOrString, all: i32) -> Result<i32, String> {
 /// The sum of the sizes of the distinct controllers of a budget's pods.
 ///
 /// # Errors
-/// A controller that is gone, or that has no size.
+/// A controller does not exist, or has no size.
 pub(super) fn scale(
     members: &Members,
     namespace: &Arc<str>,
@@ -97,7 +97,8 @@ pub(super) fn scale(
         .fold(0, |sum: i32, size| sum.saturating_add(*size)))
 }
 
-/// Uid and size of a pod's controller: of the Deployment, where the ReplicaSet has one. `None`: it is gone.
+/// Uid and size of a pod's controller; for a ReplicaSet of a Deployment, those of the Deployment. `None` if it does not
+/// exist.
 fn size_of(
     owner: &Owner,
     namespace: &Arc<str>,
@@ -145,7 +146,7 @@ fn size_of(
     }
 }
 
-/// The resource of a kind, with its group: `jobs.batch`.
+/// The resource name of a kind with its group: `jobs.batch`.
 fn resource(kind: &Kind, api_version: &str) -> String {
     let plural = format!("{}s", kind.name().to_lowercase());
     match api_version.split_once('/') {

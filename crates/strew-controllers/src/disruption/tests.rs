@@ -209,7 +209,7 @@ fn a_live_pod_loses_a_stale_disruption_target() {
     assert_eq!(target(&world), Truth::False);
 }
 
-/// A resize wakes nobody; the next change of a pod does, whatever it is.
+/// A resize triggers no sync; the next change of a pod does.
 #[test]
 fn a_new_size_is_seen_with_the_next_change_of_a_pod() {
     let mut world =

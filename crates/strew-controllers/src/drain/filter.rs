@@ -1,4 +1,4 @@
-//! Which pods of a node a drain evicts, and its messages about them.
+//! Chooses the pods of a node that a drain evicts, with its messages about the others.
 //!
 //! Source: spec/controllers §8.3; upstream `k8s.io/kubectl/pkg/drain/filters.go`, v1.36.
 
@@ -16,10 +16,10 @@ const STORAGE_FATAL: &str = "Pods with local storage (use --delete-emptydir-data
 const ALONE_FATAL: &str = "Pods that declare no controller (use --force to override)";
 const ALONE_WARNING: &str = "deleting Pods that declare no controller";
 
-/// Of a static pod.
+/// The annotation of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What is to become of a pod.
+/// The decision on a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Delete,
@@ -28,18 +28,18 @@ enum Verdict {
     Fatal(String),
 }
 
-/// The pods of a node, sorted out.
+/// The pods of a node by decision.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
-    /// To be evicted, in the order of names.
+    /// Pods to evict, in the order of names.
     pub(super) pods: Vec<Arc<Pod>>,
-    /// Behind `WARNING: `; empty: nothing is to be said.
+    /// The text after `WARNING: `; empty: no warning.
     pub(super) warnings: String,
-    /// Why this node is not touched; empty: it is.
+    /// Why the node cannot be drained; empty: it can.
     pub(super) errors: Vec<String>,
 }
 
-/// Sorts out the pods of a node.
+/// Decides on each pod of a node.
 pub(super) fn sort(node: &str, options: &DrainOptions, tables: &Tables) -> Sorted {
     let mut sorted = Sorted::default();
     let mut warnings: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(super) fn sort(node: &str, options: &DrainOptions, tables: &Tables) -> Sorte
     sorted
 }
 
-/// The filters, one after another: the first that keeps the pod decides, else the last has its say.
+/// Runs the filters in order. The first one that keeps the pod decides; otherwise the last one's warning counts.
 fn verdict(pod: &Pod, options: &DrainOptions, tables: &Tables) -> Verdict {
     let daemon = daemon_verdict(pod, options, tables);
     if !matches!(
@@ -86,7 +86,7 @@ fn verdict(pod: &Pod, options: &DrainOptions, tables: &Tables) -> Verdict {
     if has_local_storage && !options.delete_empty_dir_data {
         return Verdict::Fatal(STORAGE_FATAL.to_owned());
     }
-    // The warning about local storage is lost: upstream's last filter has the last word.
+    // The warning about local storage is lost, as upstream: only the last filter's warning counts.
     match pod.meta.controller() {
         Some(_) => Verdict::Delete,
         None if is_finished => Verdict::Delete,
@@ -98,7 +98,7 @@ fn verdict(pod: &Pod, options: &DrainOptions, tables: &Tables) -> Verdict {
     }
 }
 
-/// Daemon pods come back wherever they are taken from; those whose DaemonSet is gone do not.
+/// A DaemonSet would recreate its pods, so they are not evicted; pods whose DaemonSet is gone are.
 fn daemon_verdict(pod: &Pod, options: &DrainOptions, tables: &Tables) -> Verdict {
     let owner = pod
         .meta

@@ -1,7 +1,7 @@
-//! `kubectl drain` as a machine: its next request, what an answer means, when it wakes, what it prints.
+//! `kubectl drain` as a machine: returns the next request, handles answers, and says when it wakes and what it prints.
 //!
-//! It cordons all nodes, then empties one after the other. Whoever drives it carries out each [`Step`] of
-//! [`Drain::poll`], answers requests with [`Drain::answer`], and polls again at [`Drain::next_wake`].
+//! It cordons all nodes, then empties one after the other. The caller carries out each [`Step`] of [`Drain::poll`],
+//! passes answers to [`Drain::answer`], and polls again at [`Drain::next_wake`].
 //!
 //! Source: spec/controllers §8.3; upstream `k8s.io/kubectl/pkg/drain`, `pkg/cmd/drain`, v1.36.
 
@@ -21,10 +21,10 @@ use strew_model::time::{Instant, Span};
 /// The wait after a 429.
 const RETRY: Span = Span::from_secs(5);
 
-/// The time between two looks at a pod that was asked to go.
+/// The interval of checks whether an evicted pod is gone.
 const POLL: Span = Span::from_secs(1);
 
-/// The flags.
+/// The flags of kubectl drain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DrainOptions {
     /// `--ignore-daemonsets`
@@ -35,28 +35,28 @@ pub struct DrainOptions {
     pub force: bool,
     /// `--disable-eviction`
     pub disable_eviction: bool,
-    /// `--timeout`, for each node; `None`: none.
+    /// `--timeout`, for each node; `None`: no limit.
     pub timeout: Option<Span>,
     /// `--grace-period`; `None`: each pod's own.
     pub grace: Option<Span>,
 }
 
-/// What a drain wants done.
+/// A step that the caller carries out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Set `spec.unschedulable` of this node.
     Cordon(Name),
-    /// Ask for the eviction of this pod, and [`answer`](Drain::answer).
+    /// Request the eviction of this pod, and call [`answer`](Drain::answer).
     Evict(Key, DeleteOptions),
-    /// Delete this pod, and [`answer`](Drain::answer).
+    /// Delete this pod, and call [`answer`](Drain::answer).
     Delete(Key, DeleteOptions),
-    /// A line on standard output.
+    /// Print a line to standard output.
     Print(String),
-    /// A line on standard error.
+    /// Print a line to standard error.
     Complain(String),
 }
 
-/// A drain under way.
+/// A drain in progress.
 #[derive(Debug)]
 pub struct Drain {
     options: DrainOptions,
@@ -64,7 +64,7 @@ pub struct Drain {
     steps: VecDeque<Step>,
     is_begun: bool,
     node: Option<NodeDrain>,
-    /// Nodes that could not be drained, and why.
+    /// Nodes that could not be drained, with the reasons.
     failed: Vec<(Name, String)>,
     is_done: bool,
 }
@@ -73,7 +73,7 @@ pub struct Drain {
 #[derive(Debug)]
 struct NodeDrain {
     node: Name,
-    /// When its time is over.
+    /// When its timeout is over.
     end: Option<Instant>,
     pods: BTreeMap<Name, Leaving>,
     errors: Vec<String>,
@@ -87,11 +87,11 @@ struct Leaving {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// To be asked for at this moment.
+    /// To be requested at this moment.
     Try(Instant),
-    /// Asked for; no answer yet.
+    /// Requested, without an answer yet.
     Asked,
-    /// Granted; to be looked for at this moment.
+    /// Accepted; to be checked at this moment.
     Gone(Instant),
 }
 
@@ -109,8 +109,8 @@ impl Drain {
         }
     }
 
-    /// The next step at this moment; `None`: an answer, time, or nothing at all is to come. The dice say which pods of
-    /// a node are asked for first.
+    /// The next step; `None` if the drain waits for an answer or for time, or is done. `dice` decides which pods of a
+    /// node are evicted first.
     pub fn poll(&mut self, now: Instant, tables: &Tables, dice: &mut Prng) -> Option<Step> {
         if !self.is_begun {
             self.is_begun = true;
@@ -141,7 +141,7 @@ impl Drain {
         }
     }
 
-    /// What an eviction or a deletion was answered.
+    /// The answer to an eviction or deletion.
     pub fn answer(&mut self, now: Instant, pod: &Name, answer: Result<(), ApiError>) {
         let Some(node) = &mut self.node else { return };
         let Some(leaving) = node.pods.get_mut(pod) else {
@@ -158,7 +158,7 @@ impl Drain {
         );
         match answer {
             Ok(()) => leaving.state = State::Gone(now),
-            // Gone already: nothing is said.
+            // The pod is gone already: nothing is printed.
             Err(ApiError::NotFound(_)) => {
                 node.pods.remove(pod);
             }
@@ -174,7 +174,7 @@ impl Drain {
         }
     }
 
-    /// When time alone brings the next step.
+    /// The next time at which it has a step without an answer.
     pub fn next_wake(&self) -> Option<Instant> {
         let pods = self.node.as_ref()?.pods.values();
         pods.filter_map(|pod| match pod.state {
@@ -184,7 +184,7 @@ impl Drain {
         .min()
     }
 
-    /// Whether all is done, and whether kubectl would exit with 0.
+    /// `Some` when it is done: true if kubectl would exit with 0.
     pub fn outcome(&self) -> Option<bool> {
         (self.is_done && self.steps.is_empty()).then_some(self.failed.is_empty())
     }
@@ -259,7 +259,7 @@ impl Drain {
         self.give_up(&node);
     }
 
-    /// This node stays as it is, cordoned; the next is tried.
+    /// The node stays cordoned; the drain continues with the next one.
     fn give_up(&mut self, node: &NodeDrain) {
         let error = text::aggregate(&node.errors);
         let name = &node.node.name;
@@ -289,7 +289,7 @@ impl Drain {
 }
 
 impl NodeDrain {
-    /// Tries again, looks for those that were granted, gives up when the time is over.
+    /// Retries evictions, checks accepted ones, and gives up when the timeout is over.
     fn advance(
         &mut self,
         now: Instant,
@@ -341,7 +341,7 @@ impl NodeDrain {
         }
     }
 
-    /// A pod that was granted: gone, or another one of its name, or still there.
+    /// Checks an accepted pod: it is gone, replaced by another one of its name, or still there.
     fn look_for(
         &mut self,
         name: &Name,

@@ -2,7 +2,7 @@
 
 use strew_model::time::Span;
 
-/// One error as it is, several in brackets.
+/// One error as it is; several in brackets.
 pub(super) fn aggregate(errors: &[String]) -> String {
     match errors {
         [error] => error.clone(),
@@ -10,7 +10,7 @@ pub(super) fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// A length of time in whole seconds: `25s`, `1m30s`, `2h0m0s`.
+/// A duration in whole seconds: `25s`, `1m30s`, `2h0m0s`.
 pub(super) fn duration(span: Span) -> String {
     let seconds = span.0 / 1_000_000_000;
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

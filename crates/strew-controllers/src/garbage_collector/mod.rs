@@ -1,8 +1,8 @@
-//! Deletes dependents whose owners are gone; an owner deleted in the foreground waits for the dependents that block it.
+//! Deletes dependents whose owners are gone. An owner deleted in the foreground waits for the dependents that block it.
 //!
 //! The store does the first half when an object is deleted: it removes it, or sets deletionTimestamp and the finalizer
-//! `foregroundDeletion` or `orphan`. The collector does the rest: it deletes what an absent owner leaves, level by
-//! level, takes references to owners away, and takes the finalizer off when its work is done.
+//! `foregroundDeletion` or `orphan`. The collector does the rest: it deletes the dependents of an absent owner, level
+//! by level, removes references to owners, and removes the finalizer when it is done.
 //!
 //! Source: spec/controllers §9; upstream `pkg/controller/garbagecollector`, v1.36.
 
@@ -22,32 +22,32 @@ use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
 
-/// The finalizer of an object that waits for those that it owns.
+/// The finalizer of an object that waits for its dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// The finalizer of an object whose dependents are to stay.
+/// The finalizer of an object whose dependents should stay.
 pub const ORPHAN: &str = "orphan";
 
 /// The owner garbage collector.
 #[derive(Debug, Default)]
 pub struct GarbageCollector {
-    /// Kinds without a table of which there has been an object. An owner of another one may exist where nobody looks.
+    /// Kinds without a table of which an object was seen. An owner of another such kind may exist outside of the store.
     seen: BTreeSet<Kind>,
 }
 
-/// What has become of an owner.
+/// The state of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is there.
+    /// It exists.
     Solid,
-    /// It is not, or it is another object of the name.
+    /// It does not exist, or another object has its name.
     Dangling,
     /// It is being deleted in the foreground.
     Waiting,
 }
 
 impl GarbageCollector {
-    /// A collector that knows no objects.
+    /// A collector that has seen no object.
     pub fn new() -> Self {
         Self::default()
     }
@@ -86,7 +86,7 @@ impl GarbageCollector {
         }
     }
 
-    /// An object has come, or has another owner.
+    /// Takes in an object that is new, or whose owners changed.
     fn observe_owners(&self, object: &Object, cache: &Tables, queue: &mut Queue) {
         let meta = object.meta();
         let mut fates = meta.owners.iter();
@@ -97,7 +97,7 @@ impl GarbageCollector {
         }
     }
 
-    /// Deletes an object without owners, or lets go of those that are gone.
+    /// Deletes an object whose owners are all gone, or removes the references to those that are.
     fn collect(&self, object: Object, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let meta = object.meta();
         let fate = |owner: &Owner| self.fate(owner, &meta.name.namespace, |key| cx.api.get(key));
@@ -134,7 +134,7 @@ impl GarbageCollector {
         };
         match cx.api.delete(&object.key(), &options) {
             Ok(()) | Err(ApiError::NotFound(_)) => Ok(()),
-            // A conflict too: another object of this name, or a write in between, is looked at anew.
+            // After a conflict too, the object is checked again.
             Err(error) => Err(error),
         }
     }
@@ -144,7 +144,7 @@ fn has_finalizer(meta: &Meta, finalizer: &str) -> bool {
     meta.finalizers.iter().any(|name| name == finalizer)
 }
 
-/// Whether it is being deleted and waits for those that it owns.
+/// True if it is being deleted in the foreground and waits for its dependents.
 fn is_waiting(meta: &Meta) -> bool {
     meta.is_terminating() && has_finalizer(meta, FOREGROUND)
 }
@@ -153,13 +153,13 @@ fn is_orphaning(meta: &Meta) -> bool {
     meta.is_terminating() && has_finalizer(meta, ORPHAN)
 }
 
-/// Whether its owner of this uid waits for it.
+/// True if its owner with this uid waits for it.
 fn blocks(object: &Object, uid: &str) -> bool {
     let mut owners = object.meta().owners.iter();
     owners.any(|owner| &*owner.uid == uid && owner.blocks_deletion)
 }
 
-/// Takes the references to these owners away.
+/// Removes the references to these owners.
 fn release(object: Object, uids: &BTreeSet<Arc<str>>, api: &mut dyn Api) -> Result<(), ApiError> {
     write::change_any(api, object, Part::Spec, |object| {
         let meta = object.meta_mut();
@@ -201,7 +201,7 @@ fn remove_finalizer(object: Object, finalizer: &str, api: &mut dyn Api) -> Resul
     Ok(())
 }
 
-/// Its dependents stay, without it.
+/// Lets the dependents stay, without this owner.
 fn orphan(object: Object, cx: &mut Context<'_>) -> Result<(), ApiError> {
     let uid = Arc::clone(&object.meta().uid);
     let uids = BTreeSet::from([Arc::clone(&uid)]);
@@ -225,7 +225,7 @@ fn decode(name: &Name) -> Option<Key> {
     })
 }
 
-/// Tells the owners that wait for this object to look again.
+/// Queues the owners that wait for this object.
 fn wake_owners(object: &Object, cache: &Tables, queue: &mut Queue) {
     let meta = object.meta();
     for owner in meta.owners.iter().filter(|owner| owner.blocks_deletion) {
@@ -257,7 +257,7 @@ impl Controller for GarbageCollector {
 
     fn observe(&mut self, _: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
         let same = |a: &Object, b: &Object| a.meta().uid == b.meta().uid;
-        // Another object of the name is not the old one.
+        // Another object of this name is not the old one.
         let old = change.old;
         let before = old.filter(|old| change.new.is_some_and(|new| same(old, new)));
         if let (Some(gone), None) = (old, before) {
@@ -297,7 +297,7 @@ impl Controller for GarbageCollector {
         }
         if is_waiting(meta) {
             let uid = Arc::clone(&meta.uid);
-            // Each of those that block wakes it when it goes.
+            // Each dependent that blocks it queues it when it is gone.
             if cx
                 .cache
                 .iter_dependents(&uid)

@@ -102,7 +102,7 @@ fn an_object_goes_only_when_all_owners_are_gone_by_uid() {
         ("two", json!([owner("ReplicaSet", "rs"), other])),
         ("stale", json!([stale])),
         ("mixed", json!([stale, other])),
-        // Nobody has ever seen an App: whether it is there, nobody can say.
+        // No object of kind App was ever seen, so the collector cannot know whether the owner exists.
         ("foreign", json!([foreign])),
     ] {
         world.add_pod(pod, "", json!({"metadata": {"ownerReferences": owners}}));

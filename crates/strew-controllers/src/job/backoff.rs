@@ -15,14 +15,14 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// With pods that finished since.
+    /// Adds pods that have finished since.
     pub(super) fn with(mut self, succeeded: &[&Pod], failed: &[&Pod]) -> Self {
         let success = succeeded.iter().map(|pod| finished_at(pod)).max();
         if success.is_some() {
             self = Self::default();
         }
         for at in failed.iter().map(|pod| finished_at(pod)) {
-            // What failed before the success no longer counts.
+            // A failure before the last success no longer counts.
             if success.is_none_or(|success| at > success) {
                 self.n_failures += 1;
                 self.last = self.last.max(at);
@@ -37,7 +37,7 @@ impl Record {
     }
 }
 
-/// When pods may be created again after so many failures, the last of them then.
+/// When pods may be created again after `n_failures` failures, the last one at `last`.
 pub(super) fn until(n_failures: u32, last: Instant) -> Instant {
     match n_failures {
         0 => Instant::default(),
@@ -45,7 +45,7 @@ pub(super) fn until(n_failures: u32, last: Instant) -> Instant {
     }
 }
 
-/// When a pod finished: its last container's end, else when it ceased to be ready, was deleted or created.
+/// When a pod finished: at its last container's end, else when it became not ready, was deleted or created.
 pub(super) fn finished_at(pod: &Pod) -> Instant {
     let exits = pod.status.exits.iter().filter(|exit| !exit.is_init);
     if pod.status.phase != Phase::Running

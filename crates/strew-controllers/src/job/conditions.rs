@@ -39,7 +39,7 @@ impl End {
         }
     }
 
-    /// The end that an earlier sync has already announced.
+    /// The end that an earlier sync has announced.
     pub(super) fn announced(status: &JobStatus) -> Option<Self> {
         let read = |kind, is_success| {
             let condition = truth(status, kind)?;
@@ -52,7 +52,7 @@ impl End {
         read(SUCCESS_CRITERIA_MET, true).or_else(|| read(FAILURE_TARGET, false))
     }
 
-    /// The condition that announces it.
+    /// The condition that announces the end.
     pub(super) fn announcement(&self) -> &'static str {
         match self.is_success {
             true => SUCCESS_CRITERIA_MET,
@@ -60,7 +60,7 @@ impl End {
         }
     }
 
-    /// The condition that says that it has come.
+    /// The condition of the end itself.
     pub(super) fn terminal(&self) -> &'static str {
         match self.is_success {
             true => COMPLETE,
@@ -69,18 +69,18 @@ impl End {
     }
 }
 
-/// A condition that is True.
+/// A condition with status True.
 pub(crate) fn truth<'a>(status: &'a JobStatus, kind: &str) -> Option<&'a JobCondition> {
     let mut conditions = status.conditions.iter().flatten();
     conditions.find(|c| c.type_ == kind && c.status == "True")
 }
 
-/// The condition that says how a Job has ended.
+/// The condition with the result of a finished Job.
 pub(crate) fn finished(status: &JobStatus) -> Option<&JobCondition> {
     truth(status, COMPLETE).or_else(|| truth(status, FAILED))
 }
 
-/// Sets a condition; one that is False does not appear anew. Whether anything changed.
+/// Sets a condition; one with status False is not added. Returns false if nothing changed.
 pub(super) fn set(
     status: &mut JobStatus,
     kind: &str,

@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) struct Indexes(BTreeSet<u32>);
 
 impl Indexes {
-    /// Reads the text of a status or a policy. Indexes from `completions` on, and what cannot be read, are left out.
+    /// Parses the text of a status or a policy. Leaves out indexes from `completions` on, and invalid parts.
     pub(super) fn parse(text: &str, completions: u32) -> Self {
         let mut all = BTreeSet::new();
         for part in text.split(',') {
@@ -32,7 +32,7 @@ impl Indexes {
         self.0.iter().copied()
     }
 
-    /// How many.
+    /// The number of indexes.
     pub(super) fn total(&self) -> i32 {
         i32::try_from(self.0.len()).unwrap_or(i32::MAX)
     }

@@ -1,7 +1,7 @@
-//! Job: runs pods until enough have succeeded.
+//! Jobs: run pods until enough have succeeded.
 //!
-//! Source: spec/controllers §5.1. With the gate StaleControllerConsistencyJob (on in 1.36) a Job is not looked at
-//! while the cache lags behind the controller's own writes.
+//! Source: spec/controllers §5.1. With the gate StaleControllerConsistencyJob (on in 1.36) a Job is not synced while
+//! the cache lags behind the controller's own writes.
 
 mod backoff;
 pub(crate) mod conditions;
@@ -44,10 +44,10 @@ use crate::queue::Queue;
 
 const NAME: &str = "job-controller";
 
-/// Changes of pods and statuses are looked at together, so long after the first one.
+/// Changes of pods and statuses are handled together, this long after the first one.
 const BATCH: Span = Span::from_secs(1);
 
-/// Begins the namespace of a pod's name in the queue, where Jobs' names are.
+/// The prefix of the namespace of a pod's name in the queue, which also has the names of Jobs.
 const ORPHAN: &str = "pod/";
 
 fn orphan(pod: &Name) -> Name {
@@ -60,14 +60,14 @@ fn orphan(pod: &Name) -> Name {
 pub struct JobController {
     writes: OwnWrites,
     backoffs: FxHashMap<Arc<str>, backoff::Record>,
-    /// Pod specs of templates, by uid of the Job: all its pods share one.
+    /// Pod specs of templates by the Job's uid, so that all its pods share one.
     specs: FxHashMap<Arc<str>, (Arc<JobSpec>, Arc<PodSpec>)>,
-    /// By the name of a Job the uids of those that are gone and may have left pods with our finalizer.
+    /// For the name of a Job, the uids of deleted Jobs whose pods may still have the finalizer.
     gone: BTreeMap<Name, BTreeSet<Arc<str>>>,
 }
 
 impl JobController {
-    /// A controller that has seen nothing yet.
+    /// A controller that has seen no object.
     pub fn new() -> Self {
         Self::default()
     }
@@ -120,7 +120,7 @@ impl JobController {
                     let gone = self.gone.entry(name.clone()).or_default();
                     gone.insert(Arc::clone(&owner.uid));
                 }
-                // The worker that has waited for its pods goes on as soon as it sees them.
+                // The worker that waits for its pods continues as soon as it sees them.
                 match queue.goes_on(&name) {
                     true => queue.add(&name),
                     false => queue.add_at(&name, now + BATCH),
@@ -142,7 +142,7 @@ impl JobController {
         }
     }
 
-    /// Lets go of the pods of Jobs that are gone.
+    /// Removes the finalizer from the pods of deleted Jobs.
     fn release(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let Some(uids) = self.gone.get(name) else {
             return Ok(());
@@ -163,7 +163,7 @@ impl JobController {
         Ok(())
     }
 
-    /// Lets go of a pod that no Job has any more: its Job was deleted, and left its pods behind.
+    /// Removes the finalizer from a pod whose Job was deleted without its pods.
     fn release_orphan(name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let Some(pod) = cx.cache.get::<Pod>(name).map(Arc::clone) else {
             return Ok(());
@@ -174,7 +174,7 @@ impl JobController {
         }
     }
 
-    /// Adopts and lets go of pods by their labels, and lists those that are the Job's then.
+    /// Adopts and releases pods by their labels, and returns the Job's pods.
     fn claim(&mut self, job: &Job, cx: &mut Context<'_>) -> Result<Vec<Arc<Pod>>, ApiError> {
         let cache = cx.cache;
         let selection = selection(job);
@@ -220,7 +220,7 @@ impl JobController {
     }
 }
 
-/// What a Job's selector selects; without one its uid, which the API server would have put there.
+/// The Job's selector; without one, its uid, which the API server would have set.
 fn selection(job: &Job) -> Selection {
     let given = job.spec.selector.as_ref().and_then(Selection::of);
     given.filter(|s| !s.is_empty()).unwrap_or_else(|| {

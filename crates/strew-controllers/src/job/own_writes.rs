@@ -11,7 +11,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
 
-/// After this time nothing is awaited any more: the news may have been lost.
+/// After this time the wait ends: an event may have been lost.
 const EXPIRY: Span = Span::from_secs(300);
 
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ enum Awaited {
     Deletion,
 }
 
-/// What each owner's writes wait for.
+/// For each owner, the writes that its watch has not shown.
 #[derive(Debug, Default)]
 pub(super) struct OwnWrites {
     by_owner: FxHashMap<Arc<str>, Unseen>,
@@ -34,13 +34,13 @@ struct Unseen {
 }
 
 impl OwnWrites {
-    /// An object was written, and this came back.
+    /// Records a write and its answer.
     pub(super) fn wrote(&mut self, owner: &Arc<str>, now: Instant, stored: &Object) {
         let awaited = Awaited::Version(stored.meta().version);
         self.wait(owner, now, stored.key(), awaited);
     }
 
-    /// The deletion of an object was asked for.
+    /// Records the request to delete an object.
     pub(super) fn deleted(&mut self, owner: &Arc<str>, now: Instant, key: Key) {
         self.wait(owner, now, key, Awaited::Deletion);
     }
@@ -59,7 +59,7 @@ impl OwnWrites {
         self.owner_of.insert(key, Arc::clone(owner));
     }
 
-    /// A watch has brought a change.
+    /// Takes in a change from the watch.
     pub(super) fn observe(&mut self, change: Change<'_>) {
         let Some(key) = change.object().map(Object::key) else {
             return;
@@ -83,7 +83,7 @@ impl OwnWrites {
         }
     }
 
-    /// When what is still awaited is given up; `None`: everything was seen.
+    /// Until when the owner waits; `None` if it has seen all its writes.
     pub(super) fn awaited_until(&self, owner: &str, now: Instant) -> Option<Instant> {
         let unseen = self.by_owner.get(owner)?;
         (!unseen.awaited.is_empty() && unseen.until > now).then_some(unseen.until)

@@ -1,4 +1,4 @@
-//! Which pods a Job creates, and which surplus ones it deletes.
+//! Makes a Job's new pods, and chooses the surplus ones to delete.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use strew_apiserver::object::{Job, Meta, Name, Owner, Pod, PodStatus};
 use super::policy::Verdict;
 use super::terms::{INDEX, INDEX_FAILURES, INDEX_IGNORED, TRACKING, Terms, number};
 
-/// The longest part of a generated name that is not generated.
+/// The longest prefix of a generated name.
 const BASE_MAX: usize = 58;
 
 /// A new pod. `replaced`: the failed pod of its index that it replaces, with a limit per index.
@@ -65,7 +65,7 @@ pub(super) fn pod(
     }
 }
 
-/// The reference to a Job that controls.
+/// The owner reference to a controlling Job.
 pub(super) fn owner(job: &Job) -> Owner {
     Owner {
         api_version: "batch/v1".into(),
@@ -87,7 +87,8 @@ fn base_name(job: &str, index: Option<u32>) -> String {
     start + &end
 }
 
-/// The pods that go, at least so many if there are: first those whose index another one has too, or none has.
+/// The pods to delete, at least `at_least` if there are that many. Pods come first whose index another pod has too, or
+/// that have no index.
 pub(super) fn to_remove<'a>(
     terms: &Terms<'_>,
     active: &[&'a Arc<Pod>],
@@ -124,7 +125,7 @@ pub(super) fn to_remove<'a>(
     removed
 }
 
-/// What goes first is least.
+/// The sort key: smaller keys are deleted first.
 fn rank(pod: &Pod) -> impl Ord + use<> {
     (
         pod.node.is_some(),
@@ -136,7 +137,7 @@ fn rank(pod: &Pod) -> impl Ord + use<> {
     )
 }
 
-/// The lowest indexes that have no pod and are not done, at most so many.
+/// The lowest indexes without a pod that are not done, at most as many as requested.
 pub(super) fn pending_indexes(
     n_indexes: u32,
     taken: &BTreeSet<u32>,

@@ -7,20 +7,20 @@ use strew_apiserver::object::Pod;
 
 use super::indexes::Indexes;
 
-/// What a failed pod does to its Job.
+/// The effect of a failed pod on its Job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is not counted.
+    /// The failure is not counted.
     Ignore,
-    /// It counts towards the limit.
+    /// The failure counts towards the limit.
     Count,
-    /// Its index has failed.
+    /// The pod's index fails.
     FailIndex,
-    /// The Job has failed, for this reason.
+    /// The Job fails, for this reason.
     FailJob(String),
 }
 
-/// The first rule that matches; without one, the failure counts.
+/// The action of the first rule that matches; if none matches, the failure counts.
 pub(super) fn verdict(policy: Option<&PodFailurePolicy>, is_per_index: bool, pod: &Pod) -> Verdict {
     for (i, rule) in policy.iter().flat_map(|p| &p.rules).enumerate() {
         if rule.action == "FailIndex" && !is_per_index {
@@ -39,7 +39,7 @@ pub(super) fn verdict(policy: Option<&PodFailurePolicy>, is_per_index: bool, pod
     Verdict::Count
 }
 
-/// What of the pod a rule matches.
+/// The part of the pod that a rule matches, in words.
 fn matching(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
     let name = &pod.meta.name;
     if let Some(codes) = &rule.on_exit_codes {
@@ -75,7 +75,7 @@ fn has_code(codes: &PodFailurePolicyOnExitCodesRequirement, code: i32) -> bool {
     }
 }
 
-/// The first rule that the indexes that succeeded meet, as the condition tells it.
+/// The first rule that the succeeded indexes fulfil, as the message of the condition.
 pub(super) fn success(
     policy: Option<&SuccessPolicy>,
     completions: u32,

@@ -17,19 +17,19 @@ use crate::api::Event;
 use crate::controller::Context;
 use crate::pod_control::slow_start;
 
-/// At most so many pods are created or deleted in one sync.
+/// The most pods created or deleted in one sync.
 const N_PODS_MAX: usize = 500;
 
 pub(super) struct Round<'r, 'c> {
     pub(super) controller: &'r mut JobController,
     pub(super) cx: &'r mut Context<'c>,
-    /// As the cache has it.
+    /// The Job in the cache.
     pub(super) cached: &'r Arc<Job>,
     pub(super) terms: Terms<'r>,
-    /// The status as it is to be.
+    /// The status to write.
     pub(super) status: JobStatus,
     pub(super) pods: &'r [Arc<Pod>],
-    /// The Job as it was stored last.
+    /// The Job as last stored.
     pub(super) stored: Object,
 }
 
@@ -83,7 +83,7 @@ impl Round<'_, '_> {
         outcome
     }
 
-    /// Whether the Job is to end, and why.
+    /// Whether the Job must end, and why.
     fn end(&mut self, tally: &Tally<'_>) -> Option<End> {
         if let Some(end) = End::announced(&self.status) {
             return Some(end);
@@ -127,7 +127,7 @@ impl Round<'_, '_> {
         met.map(|message| End::success("SuccessPolicy", message))
     }
 
-    /// Containers that restart in place count towards the limit too.
+    /// Restarts of containers in place count towards the limit too.
     fn is_past_restarts(&self, tally: &Tally<'_>) -> bool {
         let live = tally.active.iter();
         let restarts: u64 = live.map(|pod| u64::from(pod.status.restarts)).sum();
@@ -214,7 +214,7 @@ impl Round<'_, '_> {
         }
     }
 
-    /// The lowest indexes that need a pod now. Those that wait are looked at again when they may have one.
+    /// The lowest indexes that need a pod now. Indexes with a backoff are queued for its end.
     fn next_indexes(&mut self, tally: &Tally<'_>, n: usize) -> Vec<Option<u32>> {
         let waits = |pod: &&Arc<Pod>| self.terms.replaces_failed_only && pod.is_terminating();
         let holders = self.pods.iter().filter(|pod| pod.is_active() || waits(pod));
@@ -239,7 +239,7 @@ impl Round<'_, '_> {
         next
     }
 
-    /// Creates pods by slow start. How many came to be.
+    /// Creates pods by slow start. Returns the number of created pods.
     fn create(
         &mut self,
         indexes: &[Option<u32>],
@@ -264,7 +264,7 @@ impl Round<'_, '_> {
         (n_created, result)
     }
 
-    /// Deletes pods; which are going. `uncounted`: they are not to count as failed.
+    /// Deletes pods; returns those that are being deleted. `uncounted`: they must not count as failed.
     fn delete<'p>(
         &mut self,
         pods: &[&'p Arc<Pod>],
@@ -304,7 +304,7 @@ impl Round<'_, '_> {
         }
     }
 
-    /// Writes the status, if it has changed.
+    /// Writes the status if it has changed.
     pub(super) fn flush(&mut self) -> Result<(), ApiError> {
         let Object::Job(stored) = &self.stored else {
             return Ok(());
@@ -319,7 +319,7 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Takes the finalizer off a pod.
+    /// Removes the finalizer from a pod.
     pub(super) fn stop_tracking(&mut self, pod: &Arc<Pod>) -> Result<(), ApiError> {
         if let Some(stored) = stop_tracking(self.cx, pod)? {
             self.wrote(&stored);
@@ -343,7 +343,7 @@ impl Round<'_, '_> {
     }
 }
 
-/// Says what became of a pod that was to be created.
+/// Records the event of a created or refused pod.
 pub(super) fn tell_created(cx: &mut Context<'_>, job: &Object, answer: &Result<Object, ApiError>) {
     let event = match answer {
         Ok(pod) => {
@@ -360,13 +360,13 @@ pub(super) fn tell_created(cx: &mut Context<'_>, job: &Object, answer: &Result<O
     cx.api.record(event);
 }
 
-/// Takes the finalizer off a pod as it is now; `None`: it had none, or is gone.
+/// Removes the finalizer from a pod as it is now; `None` if it has none, or is gone.
 pub(super) fn stop_tracking(
     cx: &mut Context<'_>,
     pod: &Arc<Pod>,
 ) -> Result<Option<Object>, ApiError> {
     let key = Pod::into_object(Arc::clone(pod)).key();
-    // A patch, upstream: the version that was seen does not matter.
+    // Upstream patches, so the cached version does not matter.
     let Some(Object::Pod(mut now)) = cx.api.get(&key) else {
         return Ok(None);
     };
@@ -383,7 +383,7 @@ pub(super) fn stop_tracking(
     }
 }
 
-/// Deleted pods are no longer active, but terminate.
+/// Deleted pods are no longer active; they terminate.
 fn subtract(deleted: &[&Arc<Pod>], n_active: &mut i32, counts: &mut (i32, i32)) {
     *n_active -= count(deleted.len());
     counts.0 -= count(deleted.iter().filter(|pod| pod.is_ready()).count());

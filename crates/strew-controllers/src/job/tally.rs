@@ -17,20 +17,20 @@ pub(super) struct Tally<'a> {
     pub(super) active: Vec<&'a Arc<Pod>>,
     pub(super) n_ready: i32,
     pub(super) n_terminating: i32,
-    /// Succeeded, and in no status yet.
+    /// Succeeded pods that no status counts yet.
     pub(super) new_succeeded: Vec<&'a Pod>,
-    /// Failed, and in no status yet; ignored ones too.
+    /// Failed pods that no status counts yet, ignored ones included.
     pub(super) new_failed: Vec<&'a Pod>,
     pub(super) succeeded: i32,
     pub(super) failed: i32,
-    /// Indexes that the status holds.
+    /// Succeeded indexes in the status.
     pub(super) known_indexes: Indexes,
-    /// Those and the ones that have succeeded since.
+    /// Succeeded indexes in the status, and those that succeeded since.
     pub(super) succeeded_indexes: Indexes,
-    /// With a limit per index, the indexes that have failed.
+    /// With a limit per index, the failed indexes.
     pub(super) failed_indexes: Option<Indexes>,
-    /// With a limit per index, the last failed pod of each index that waits for another one: it carries the number of
-    /// failures.
+    /// With a limit per index, the last failed pod of each index that needs another pod; its annotation has the number
+    /// of failures.
     pub(super) waiting: BTreeMap<u32, &'a Pod>,
 }
 
@@ -132,12 +132,12 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// How often an index failed before this pod, ignored failures too.
+/// The number of failures of the index before this pod, ignored ones included.
 pub(super) fn n_failures(pod: &Pod) -> i32 {
     number(pod, INDEX_FAILURES).saturating_add(number(pod, INDEX_IGNORED))
 }
 
-/// A number as statuses have it.
+/// A number for a status.
 pub(super) fn count(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }

@@ -9,15 +9,15 @@ use super::policy::{self, Verdict};
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// The finalizer that keeps a pod until it has been counted.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
-/// How often an index failed before this pod.
+/// The annotation with the failures of an index before this pod.
 pub(super) const INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// How often an index failed before this pod without its being counted.
+/// The annotation with the ignored failures of an index before this pod.
 pub(super) const INDEX_IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// What a Job asks for.
+/// The spec of a Job with its defaults.
 #[derive(Debug, Clone)]
 pub(super) struct Terms<'a> {
-    /// `None`: a work queue.
+    /// `None`: the Job is a work queue.
     pub(super) completions: Option<i32>,
     pub(super) parallelism: i32,
     pub(super) backoff_limit: i32,
@@ -25,7 +25,7 @@ pub(super) struct Terms<'a> {
     pub(super) limit_per_index: Option<i32>,
     pub(super) is_indexed: bool,
     pub(super) is_suspended: bool,
-    /// Whether a pod is replaced only when its phase is Failed.
+    /// True if a pod is replaced only when its phase is Failed.
     pub(super) replaces_failed_only: bool,
     pub(super) restarts_in_place: bool,
     policy: Option<&'a PodFailurePolicy>,
@@ -58,12 +58,12 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// How many indexes there are.
+    /// The number of indexes.
     pub(super) fn n_indexes(&self) -> u32 {
         u32::try_from(self.completions.unwrap_or(0)).unwrap_or(0)
     }
 
-    /// Whether a pod counts as failed. A deleted one might never get there by itself.
+    /// True if a pod counts as failed. A pod being deleted might never reach that phase.
     pub(super) fn has_failed(&self, pod: &Pod) -> bool {
         match pod.status.phase {
             Phase::Failed => true,
@@ -72,29 +72,29 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// What the failure of a pod means.
+    /// The policy's action for a failed pod.
     pub(super) fn verdict(&self, pod: &Pod) -> Verdict {
         policy::verdict(self.policy, self.limit_per_index.is_some(), pod)
     }
 
-    /// A pod's index, if the Job has it.
+    /// A pod's index, if it is in range.
     pub(super) fn index(&self, pod: &Pod) -> Option<u32> {
         let index = pod.meta.annotation(INDEX)?.parse().ok()?;
         (self.is_indexed && index < self.n_indexes()).then_some(index)
     }
 
-    /// Whether a pod is one that may be counted.
+    /// True if a pod may be counted.
     pub(super) fn is_valid(&self, pod: &Pod) -> bool {
         is_tracked(pod) && (!self.is_indexed || self.index(pod).is_some())
     }
 }
 
-/// Whether a pod waits to be counted.
+/// True if a pod is not counted yet.
 pub(super) fn is_tracked(pod: &Pod) -> bool {
     pod.meta.finalizers.iter().any(|f| f == TRACKING)
 }
 
-/// A number that an annotation of a pod holds.
+/// The number in an annotation of a pod.
 pub(super) fn number(pod: &Pod, annotation: &str) -> i32 {
     let text = pod.meta.annotation(annotation);
     text.and_then(|text| text.parse().ok()).unwrap_or(0)

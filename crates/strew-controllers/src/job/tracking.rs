@@ -1,4 +1,4 @@
-//! How finished pods are counted.
+//! Counts finished pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::round::Round;
 use super::tally::{Tally, count};
 use super::terms::is_tracked;
 
-/// At most so many pods wait in a status to be counted.
+/// The most uncounted pods in a status.
 const N_UNCOUNTED_MAX: usize = 500;
 
 impl<'r> Round<'r, '_> {
-    /// Counts finished pods in two steps, so that none is lost or counted twice: its uid into the status, then its
-    /// finalizer away, then the number up.
+    /// Counts finished pods in three steps, so that none is lost or counted twice: writes the uid into the status,
+    /// removes the finalizer, then increases the number.
     pub(super) fn track(&mut self, tally: &Tally<'_>, end: Option<End>) -> Result<(), ApiError> {
         let mut tracked: BTreeSet<&str> = self
             .pods
@@ -65,7 +65,8 @@ impl<'r> Round<'r, '_> {
         result
     }
 
-    /// Writes finished pods' uids or indexes into the status. Which pods may go then, and whether these are all.
+    /// Writes the uids or indexes of finished pods into the status. Returns the pods whose finalizer may be removed,
+    /// and whether these are all.
     fn write_down(&mut self, tally: &Tally<'_>, end: Option<&End>) -> (Vec<&'r Arc<Pod>>, bool) {
         let mut uncounted = self
             .status
@@ -123,7 +124,7 @@ impl<'r> Round<'r, '_> {
         (released, is_all)
     }
 
-    /// Whether nothing of the Job is left that might still change its numbers.
+    /// True if no pod is left that could change the Job's numbers.
     fn is_over(&self) -> bool {
         let uncounted = self.status.uncounted_terminated_pods.as_ref();
         let is_counted = uncounted.is_none_or(|u| u.succeeded.is_none() && u.failed.is_none());
@@ -154,7 +155,7 @@ impl<'r> Round<'r, '_> {
     }
 }
 
-/// Pods whose finalizer is off go from the uids to be counted into the numbers.
+/// Moves pods without finalizer from the uncounted uids to the numbers.
 fn count_released(status: &mut JobStatus, tracked: &BTreeSet<&str>) {
     let Some(uncounted) = &mut status.uncounted_terminated_pods else {
         return;

@@ -9,18 +9,18 @@ use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
 use crate::workers;
 
-/// Deletes finished Jobs when they are due.
+/// The controller that deletes finished Jobs.
 #[derive(Debug, Default)]
 pub struct TtlController(());
 
 impl TtlController {
-    /// A controller that has seen nothing yet.
+    /// A controller that has seen no object.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// When a Job is to go; `None`: it is not.
+/// When a Job must be deleted; `None`: never.
 fn due(job: &Job) -> Option<Instant> {
     let ttl = u64::try_from(job.spec.ttl_seconds_after_finished?).unwrap_or(0);
     let since = finished(&job.status)?.last_transition_time.as_ref();
@@ -51,7 +51,7 @@ impl Controller for TtlController {
             return Ok(());
         };
         let key = Object::Job(job.clone()).key();
-        // Past the cache: somebody may have changed the time.
+        // Reads the store, since a user may have changed the time.
         let Some(Object::Job(job)) = cx.api.get(&key) else {
             return Ok(());
         };

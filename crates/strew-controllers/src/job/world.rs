@@ -1,4 +1,4 @@
-//! A store for the tests of what runs to an end: with finalizers, and figures for autoscalers.
+//! A store for tests of Jobs and autoscalers: with finalizers, and with metrics.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl Api for Store {
     }
 }
 
-/// The store, controllers, and what a test does with them.
+/// The store, the controllers, and the actions of tests.
 pub(crate) struct World {
     pub(crate) store: Store,
     manager: Manager,
@@ -198,7 +198,7 @@ impl World {
         panic!("the controllers do not come to rest");
     }
 
-    /// Time passes, in seconds.
+    /// Lets time pass, in seconds.
     pub(crate) fn pass(&mut self, seconds: u64) {
         let end = self.store.now + Span::from_secs(seconds);
         while let Some(at) = self.manager.next_wake().filter(|at| *at <= end) {
@@ -212,7 +212,7 @@ impl World {
         self.store.tables.of::<Pod>().iter().cloned().collect()
     }
 
-    /// Pods without a node run on one and are ready.
+    /// Binds pods without a node, and makes them running and ready.
     pub(crate) fn run_pods(&mut self) {
         for pod in self
             .pods()
@@ -231,7 +231,7 @@ impl World {
         self.settle();
     }
 
-    /// The pods that are meant end with this code.
+    /// Ends the selected pods with this exit code.
     pub(crate) fn end_pods(&mut self, code: i32, is_meant: impl Fn(&Pod) -> bool) {
         for pod in self
             .pods()
@@ -256,7 +256,7 @@ impl World {
         self.settle();
     }
 
-    /// The events since this was last asked for.
+    /// The events since the last call.
     pub(crate) fn news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.store.events)
     }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use strew_apiserver::object::{Truth, moment};
 use strew_model::time::Instant;
 
-/// What turns Unknown when a kubelet falls silent; NetworkUnavailable is not the kubelet's.
+/// Conditions that become Unknown when a kubelet is silent; NetworkUnavailable is not the kubelet's.
 const OF_KUBELET: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 /// The condition of a type.
@@ -14,17 +14,17 @@ pub(super) fn find<'a>(status: &'a NodeStatus, kind: &str) -> Option<&'a NodeCon
     all.find(|condition| condition.type_ == kind)
 }
 
-/// The status of the condition Ready; `None`: there is none.
+/// The status of the condition Ready; `None` if there is none.
 pub(crate) fn ready(status: &NodeStatus) -> Option<Truth> {
     find(status, "Ready").map(|condition| Truth::of(&condition.status))
 }
 
-/// When the kubelet last wrote that the node is ready or not.
+/// When the kubelet last wrote the condition Ready.
 pub(super) fn heartbeat(status: &NodeStatus) -> Option<&Time> {
     find(status, "Ready")?.last_heartbeat_time.as_ref()
 }
 
-/// The kubelet has been silent for too long. Whether that changes anything. Source: spec/controllers §7.1.
+/// Sets the kubelet's conditions to Unknown. Returns false if nothing changed. Source: spec/controllers §7.1.
 pub(super) fn mark_unknown(status: &mut NodeStatus, created: Instant, now: Instant) -> bool {
     let all = status.conditions.get_or_insert_default();
     let mut is_changed = false;

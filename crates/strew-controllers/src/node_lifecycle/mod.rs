@@ -1,7 +1,7 @@
 //! Node lifecycle: detects nodes whose kubelet is silent, and taints them.
 //!
-//! A pass every 5 s looks at the nodes that are, or may be, not well; those that are ready and renew their Leases cost
-//! nothing. The pass itself is in `pass`, zones and their rates in `zone`, the taints in `taint`.
+//! A pass every 5 s checks the nodes that may be unhealthy; nodes that are ready and renew their Leases cost nothing.
+//! The pass is in `pass`, zones and their rates in `zone`, the taints in `taint`.
 //!
 //! Source: spec/controllers §7.1–7.4; upstream `pkg/controller/nodelifecycle`, v1.36.
 
@@ -32,10 +32,10 @@ use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
 
-/// How its events call it.
+/// The source of its events.
 const SOURCE: &str = "node-controller";
 
-/// How often the zones' queues are looked at.
+/// The interval of checks of the zones' queues.
 const TICK: Span = Span::from_millis(100);
 
 /// The node lifecycle controller.
@@ -44,29 +44,29 @@ pub struct NodeLifecycle {
     settings: Settings,
     /// When the next pass is due.
     next_pass: Instant,
-    /// A moment of the ticks; the others are whole multiples of 100 ms away.
+    /// The time of one tick; all ticks are multiples of 100 ms apart.
     tick: Instant,
     nodes: BTreeMap<Arc<str>, Health>,
-    /// Nodes that no pass has seen yet.
+    /// Nodes that no pass has seen.
     new: BTreeSet<Arc<str>>,
-    /// Nodes that went since the last pass.
+    /// Nodes deleted since the last pass.
     gone: Vec<Arc<Node>>,
-    /// Nodes that a pass must look at: not ready, tainted, or in a queue.
+    /// Nodes that a pass must check: not ready, tainted, or in a queue.
     suspects: BTreeSet<Arc<str>>,
-    /// Nodes whose pods could not all be marked.
+    /// Nodes on which some pods could not be marked.
     retries: BTreeSet<Arc<str>>,
     zones: Zones,
 }
 
-/// What is remembered of a node beside what the cache has.
+/// The state of a node beside the cache.
 #[derive(Debug, Clone, Copy)]
 struct Health {
-    /// When its kubelet was heard of last, apart from its Lease.
+    /// When its kubelet last wrote its status.
     heard: Instant,
 }
 
 impl NodeLifecycle {
-    /// A controller that knows no nodes.
+    /// A controller that has seen no node.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -126,7 +126,7 @@ impl NodeLifecycle {
         }
     }
 
-    /// NoSchedule taints by condition and cordon.
+    /// Sets the NoSchedule taints for conditions and cordon.
     fn taint_by_condition(&self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let Some(node) = cx.cache.get::<Node>(name) else {
             return Ok(());
@@ -142,7 +142,7 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// Every 100 ms each zone's queue hands out nodes, as long as it has a token.
+    /// Every 100 ms, each zone's queue hands out nodes while it has tokens.
     fn hand_out(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         for (_, zone) in self.zones.iter_mut() {
             while let Some(node) = zone.hand_out(cx.now) {
@@ -161,7 +161,7 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// The next tick at which a queue has something to hand out.
+    /// Queues the next tick at which a queue can hand out a node.
     fn wake_tick(&self, now: Instant, queue: &mut Queue) {
         let waiting = self.zones.iter().filter(|(_, zone)| zone.has_queue());
         if let Some(next) = waiting.filter_map(|(_, zone)| zone.bucket.next()).min() {
@@ -173,12 +173,12 @@ impl NodeLifecycle {
     }
 }
 
-/// The key of the pass. No node or pod has an empty name.
+/// The queue key of the pass. No node or pod has an empty name.
 fn pass() -> Name {
     Name::new("pass", "")
 }
 
-/// The key of the tick.
+/// The queue key of the tick.
 fn tick() -> Name {
     Name::new("tick", "")
 }
@@ -250,7 +250,7 @@ fn is_known_not_ready(node: &Arc<str>, cache: &Tables) -> bool {
     ready.is_some_and(|ready| ready != Truth::True)
 }
 
-/// The node is not ready, so its pod is not.
+/// Marks a pod not ready, because its node is not.
 fn mark_not_ready(pod: &Arc<Pod>, api: &mut dyn Api, now: Instant) -> Result<(), ApiError> {
     let written = write::change(api, pod, Part::Status, |pod| {
         let Some(known) = pod.status.condition(READY).cloned() else {
@@ -271,7 +271,7 @@ fn mark_not_ready(pod: &Arc<Pod>, api: &mut dyn Api, now: Instant) -> Result<(),
     Ok(())
 }
 
-/// Puts the NoExecute taint on a node that was handed out, unless it has recovered.
+/// Sets the NoExecute taint on a node from a queue, unless it has recovered.
 fn taint_no_execute(node: &Arc<str>, cx: &mut Context<'_>) -> Result<(), ApiError> {
     let Some(node) = cx.cache.get::<Node>(&Name::new("", Arc::clone(node))) else {
         return Ok(());

@@ -13,16 +13,16 @@ use crate::api::{Api, Event};
 use crate::controller::Context;
 use crate::write::{self, Part};
 
-/// How likely, in quarters, the queues are looked at once more between the moment when nodes are put into them and the
-/// moment when their rates are set, within one pass: "often one node, rarely none" (spec/controllers §7.4, quirk).
+/// The probability, in quarters, that a queue hands out nodes once between two steps of one pass: after nodes were put
+/// into it and before its rate is set. So "often one node, rarely none" slips through (spec/controllers §7.4, quirk).
 const SLIPS_THROUGH: u64 = 3;
 
-/// What a pass gathers.
+/// The findings of a pass.
 #[derive(Default)]
 struct Findings {
     /// Nodes for the queues of their zones.
     lost: Vec<(ZoneKey, Arc<str>)>,
-    /// Nodes that this pass found silent, though the cache has them as ready, by zone.
+    /// Nodes that this pass found silent and that the cache has as ready, by zone.
     n_marked: BTreeMap<ZoneKey, usize>,
 }
 
@@ -47,8 +47,8 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// New nodes, and those that went. A controller that was restarted takes every node for a new one, and NoExecute
-    /// taints off.
+    /// Handles new and deleted nodes. A restarted controller treats every node as new, and removes its NoExecute
+    /// taints.
     fn greet(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         for node in std::mem::take(&mut self.gone) {
             let note = node_event(
@@ -73,7 +73,7 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// Whom the pass looks at. Everybody else is ready, without our taints, and renews the Lease.
+    /// The nodes that the pass checks. All others are ready, without taints of this controller, and renew their Leases.
     pub(super) fn candidates(&self, cx: &Context<'_>) -> BTreeSet<Arc<str>> {
         match cx.api.silent_nodes() {
             Some(silent) => self.suspects.iter().cloned().chain(silent).collect(),
@@ -97,7 +97,7 @@ impl NodeLifecycle {
                 }
                 Ok(_) => {}
                 Err(ApiError::Lost) => return Err(ApiError::Lost),
-                // The next pass tries again; nothing is done to the pods before.
+                // The next pass retries; the pods are left alone until then.
                 Err(_) => return Ok(()),
             }
             if matches!(marked, Ok(true)) {
@@ -111,14 +111,14 @@ impl NodeLifecycle {
         self.mark_pods(node, observed, current, cx)
     }
 
-    /// Whether the grace period has passed since the pass that last heard of its kubelet. Upstream asks for more than
-    /// the period, but its passes take time, so that the tenth after a heartbeat is always a little past 50 s.
+    /// True if the grace period has passed since the pass that last saw a heartbeat. Upstream asks for more than the
+    /// period, but its passes take time, so that the tenth pass after a heartbeat is always a little later than 50 s.
     fn is_silent(&self, node: &Node, cx: &Context<'_>) -> bool {
         let name = &node.meta.name.name;
         let known = self.nodes.get(name);
         let heard = known.map_or(cx.now, |health| health.heard);
         let renewed = cx.api.heartbeat(name);
-        // Without a condition Ready only the Lease and the node's creation count.
+        // Without the condition Ready, only the Lease and the node's creation count.
         let (probe, grace) = match ready(&node.status) {
             None => {
                 let renewed = renewed.map(|at| self.pass_after(at, cx.now));
@@ -135,14 +135,14 @@ impl NodeLifecycle {
         cx.now >= probe + grace
     }
 
-    /// The first pass at or after a moment; this one is at `now`.
+    /// The first pass at or after a moment; the present one is at `now`.
     fn pass_after(&self, moment: Instant, now: Instant) -> Instant {
         let period = self.settings.monitor_period.0.max(1);
         let n_passes = now.since(moment).0 / period;
         Instant(now.0.saturating_sub(n_passes * period))
     }
 
-    /// NoExecute: one that is lost goes to the queue of its zone, one that is ready is let go.
+    /// Puts a lost node into the queue of its zone, and removes the NoExecute taints of a ready one.
     fn taint_or_free(
         &mut self,
         node: &Arc<Node>,
@@ -179,7 +179,7 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// The pods of a node that has just turned not ready are not ready either.
+    /// Marks the pods of a node not ready that has just become not ready.
     fn mark_pods(
         &mut self,
         node: &Arc<Node>,
@@ -212,7 +212,7 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// States of the zones, and at which rates they hand out nodes from now on.
+    /// Computes the states of the zones, and sets the rates of their queues.
     fn judge_zones(
         &mut self,
         n_marked: &BTreeMap<ZoneKey, usize>,
@@ -269,8 +269,8 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// Nobody is heard of: rather we are cut off than they are lost. What this very pass tainted keeps its taint, since
-    /// the cache does not have it yet.
+    /// All nodes are silent: the control plane is more likely cut off than all nodes are lost. Taints from this same
+    /// pass stay, since the cache does not have them yet.
     fn enter_master_disruption(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         for name in &self.suspects {
             if let Some(node) = cx.cache.get::<Node>(&Name::new("", Arc::clone(name))) {
@@ -286,7 +286,7 @@ fn node_event(node: &Node, event: &str) -> String {
     format!("Node {} event: {event}", node.meta.name.name)
 }
 
-/// What was refused is tried again in the next pass; only an answer that did not come ends this one.
+/// A refused write is retried in the next pass; only a lost answer ends this one.
 fn unless_lost<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -295,7 +295,7 @@ fn unless_lost<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     }
 }
 
-/// Takes the NoExecute taints off. Whether none is left.
+/// Removes the NoExecute taints. Returns false if one is left.
 fn clear_execute(node: &Arc<Node>, api: &mut dyn Api) -> Result<bool, ApiError> {
     let clear = |node: &mut Node| {
         taint::has_any_execute(&node.spec) && taint::clear_execute(Arc::make_mut(&mut node.spec))
@@ -303,7 +303,7 @@ fn clear_execute(node: &Arc<Node>, api: &mut dyn Api) -> Result<bool, ApiError> 
     Ok(unless_lost(write::change(api, node, Part::Spec, clear))?.is_some())
 }
 
-/// Its conditions turn Unknown, unless the kubelet has been heard of meanwhile. Whether they are Unknown now.
+/// Sets its conditions to Unknown, unless the kubelet has reported meanwhile. Returns true if they are Unknown now.
 fn mark_unknown(node: &Arc<Node>, api: &mut dyn Api, now: Instant) -> Result<bool, ApiError> {
     let mut is_heard = false;
     write::change(api, node, Part::Status, |fresh| {

@@ -2,7 +2,7 @@
 
 use strew_model::time::Span;
 
-/// How the node lifecycle controller is set.
+/// The flags of the node lifecycle controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// `--node-monitor-period`
@@ -11,13 +11,13 @@ pub struct Settings {
     pub grace: Span,
     /// `--node-startup-grace-period`
     pub startup_grace: Span,
-    /// The time between two nodes of a zone, 1 / `--node-eviction-rate`; `None`: a rate of 0.
+    /// The time between two nodes of a zone, 1 / `--node-eviction-rate`; `None`: the rate is 0.
     pub eviction_interval: Option<Span>,
-    /// The same in a large zone in partial disruption, 1 / `--secondary-node-eviction-rate`.
+    /// As `eviction_interval`, in a large zone in partial disruption: 1 / `--secondary-node-eviction-rate`.
     pub secondary_eviction_interval: Option<Span>,
     /// `--unhealthy-zone-threshold`, in percent.
     pub unhealthy_zone_percent: u32,
-    /// `--large-cluster-size-threshold`: zones of more nodes are large.
+    /// `--large-cluster-size-threshold`: zones with more nodes are large.
     pub large_zone_nodes: usize,
 }
 

@@ -12,7 +12,7 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 pub(super) const NO_EXECUTE: &str = "NoExecute";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// Which condition in which status puts which taint on a node.
+/// The taint for each condition and status.
 const BY_CONDITION: [(&str, &str, &str); 6] = [
     ("Ready", "False", NOT_READY),
     ("Ready", "Unknown", UNREACHABLE),
@@ -30,7 +30,7 @@ const BY_CONDITION: [(&str, &str, &str); 6] = [
     ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
 ];
 
-/// The NoSchedule taints that a node should have, of those that this controller writes.
+/// The NoSchedule taints of this controller that a node should have.
 fn wanted<'a>(
     spec: &NodeSpec,
     status: &'a NodeStatus,
@@ -54,14 +54,14 @@ fn is_ours(taint: &Taint) -> bool {
     taint.effect == NO_SCHEDULE && keys.any(|key| key == taint.key)
 }
 
-/// Whether the NoSchedule taints are what conditions and cordon ask for.
+/// True if the NoSchedule taints match conditions and cordon.
 pub(super) fn schedule_taints_are_right(spec: &NodeSpec, status: &NodeStatus) -> bool {
     let there = || spec.taints.iter().flatten().filter(|taint| is_ours(taint));
     wanted(spec, status).all(|key| there().any(|taint| taint.key == key))
         && there().all(|taint| wanted(spec, status).any(|key| key == taint.key))
 }
 
-/// Makes the NoSchedule taints so.
+/// Sets the NoSchedule taints for conditions and cordon.
 pub(super) fn set_schedule_taints(spec: &mut NodeSpec, status: &NodeStatus, now: Instant) {
     let keys: Vec<_> = wanted(spec, status).collect();
     let taints = spec.taints.get_or_insert_default();
@@ -92,7 +92,7 @@ fn drop_empty(spec: &mut NodeSpec) {
     }
 }
 
-/// The keys of the NoExecute taint of a node that is not ready, and of its opposite.
+/// The keys of the NoExecute taint to set on a node that is not ready, and of the one to remove.
 pub(super) fn execute_keys(ready: Truth) -> (&'static str, &'static str) {
     match ready {
         Truth::False => (NOT_READY, UNREACHABLE),
@@ -100,18 +100,18 @@ pub(super) fn execute_keys(ready: Truth) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether the node has a NoExecute taint of this key.
+/// True if the node has a NoExecute taint with this key.
 pub(super) fn has_execute(spec: &NodeSpec, key: &str) -> bool {
     let mut all = spec.taints.iter().flatten();
     all.any(|taint| taint.key == key && taint.effect == NO_EXECUTE)
 }
 
-/// Whether the node has any NoExecute taint that this controller writes.
+/// True if the node has a NoExecute taint of this controller.
 pub(super) fn has_any_execute(spec: &NodeSpec) -> bool {
     has_execute(spec, NOT_READY) || has_execute(spec, UNREACHABLE)
 }
 
-/// Puts one NoExecute taint in the place of the other. Whether that changes anything.
+/// Replaces one NoExecute taint by another. Returns false if nothing changed.
 pub(super) fn swap_execute(spec: &mut NodeSpec, add: &str, remove: &str, now: Instant) -> bool {
     if has_execute(spec, add) && !has_execute(spec, remove) {
         return false;
@@ -125,7 +125,7 @@ pub(super) fn swap_execute(spec: &mut NodeSpec, add: &str, remove: &str, now: In
     true
 }
 
-/// Takes both NoExecute taints off. Whether there was any.
+/// Removes both NoExecute taints. Returns false if there were none.
 pub(super) fn clear_execute(spec: &mut NodeSpec) -> bool {
     if !has_any_execute(spec) {
         return false;

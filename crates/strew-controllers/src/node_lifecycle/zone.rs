@@ -11,7 +11,7 @@ use strew_model::time::{Instant, Span};
 use super::Settings;
 use super::condition::ready;
 
-/// Region and zone, from a node's labels; empty where there are none.
+/// Region and zone from a node's labels; empty if there are none.
 pub(super) type ZoneKey = (String, String);
 
 /// Which zone a node is in.
@@ -26,7 +26,7 @@ pub(super) fn zone_of(node: &Node) -> ZoneKey {
 /// Nodes with this label do not count.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 
-/// How bad it is.
+/// The disruption of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZoneState {
     Normal,
@@ -34,7 +34,7 @@ pub(super) enum ZoneState {
     FullDisruption,
 }
 
-/// The state of a zone with so many nodes that count.
+/// The state of a zone with `n_nodes` counting nodes.
 pub(super) fn state(settings: &Settings, n_nodes: usize, n_not_ready: usize) -> ZoneState {
     let percent = settings.unhealthy_zone_percent as usize;
     if n_not_ready > 0 && n_not_ready >= n_nodes {
@@ -46,7 +46,7 @@ pub(super) fn state(settings: &Settings, n_nodes: usize, n_not_ready: usize) -> 
     }
 }
 
-/// The time between two nodes that are handed out; `None`: none is.
+/// The time between two nodes that a queue hands out; `None`: it hands out none.
 pub(super) fn interval(settings: &Settings, state: ZoneState, n_nodes: usize) -> Option<Span> {
     match state {
         ZoneState::Normal | ZoneState::FullDisruption => settings.eviction_interval,
@@ -57,7 +57,7 @@ pub(super) fn interval(settings: &Settings, state: ZoneState, n_nodes: usize) ->
     }
 }
 
-/// A token bucket of burst 1.
+/// A token bucket with a burst of 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bucket {
     interval: Option<Span>,
@@ -72,7 +72,7 @@ impl Bucket {
         }
     }
 
-    /// Takes the token, if there is one.
+    /// Takes the token; returns false if there is none.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         match self.interval {
             Some(interval) if now >= self.next => {
@@ -83,12 +83,12 @@ impl Bucket {
         }
     }
 
-    /// When there will be a token.
+    /// When the next token is available; `None`: never.
     pub(super) fn next(&self) -> Option<Instant> {
         self.interval.map(|_| self.next)
     }
 
-    /// Another rate. Who was waiting goes on waiting: a bucket that was empty, or gave nothing, is empty again.
+    /// Sets the rate. A bucket that is empty, or had rate 0, starts empty, so that waiting nodes continue to wait.
     pub(super) fn set_interval(&mut self, interval: Option<Span>, now: Instant) {
         if self.interval == interval {
             return;
@@ -106,44 +106,44 @@ impl Bucket {
     }
 }
 
-/// A zone.
+/// The nodes of a zone.
 #[derive(Debug)]
 pub(super) struct Zone {
     /// Nodes that count.
     pub(super) n_nodes: usize,
-    /// Those of them that are not ready, as the cache has it.
+    /// Nodes that count and are not ready, by the cache.
     pub(super) n_not_ready: usize,
-    /// As the last pass left it; `None`: no pass has seen the zone.
+    /// The state after the last pass; `None` if no pass has seen the zone.
     pub(super) state: Option<ZoneState>,
     pub(super) bucket: Bucket,
     queue: VecDeque<Arc<str>>,
-    /// Those in the queue, and those handed out.
+    /// Nodes in the queue, and those handed out.
     known: BTreeSet<Arc<str>>,
 }
 
 impl Zone {
-    /// Puts a node into the queue, unless it is there, or was handed out and has not been let go since.
+    /// Queues a node, unless it is queued, or was handed out and not released since.
     pub(super) fn add(&mut self, node: &Arc<str>) {
         if self.known.insert(Arc::clone(node)) {
             self.queue.push_back(Arc::clone(node));
         }
     }
 
-    /// Lets a node go that was handed out; one that waits goes on waiting.
+    /// Releases a node that was handed out; a queued one stays queued.
     pub(super) fn let_go(&mut self, node: &str) {
         if !self.queue.iter().any(|queued| **queued == *node) {
             self.known.remove(node);
         }
     }
 
-    /// Takes a node out.
+    /// Removes a node.
     pub(super) fn remove(&mut self, node: &str) {
         if self.known.remove(node) {
             self.queue.retain(|queued| **queued != *node);
         }
     }
 
-    /// Hands out the next node, if a token is there.
+    /// Hands out the next node if a token is available.
     pub(super) fn hand_out(&mut self, now: Instant) -> Option<Arc<str>> {
         if self.queue.is_empty() || !self.bucket.take(now) {
             return None;
@@ -151,12 +151,12 @@ impl Zone {
         self.queue.pop_front()
     }
 
-    /// It could not be tainted: it stays the first.
+    /// Puts a node back to the front, because it could not be tainted.
     pub(super) fn take_back(&mut self, node: Arc<str>) {
         self.queue.push_front(node);
     }
 
-    /// Whether anybody waits.
+    /// True if a node is queued.
     pub(super) fn has_queue(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -167,7 +167,7 @@ impl Zone {
 pub(super) struct Zones(BTreeMap<ZoneKey, Zone>);
 
 impl Zones {
-    /// A zone; a new one begins with a full bucket.
+    /// A zone; a new one has a full bucket.
     pub(super) fn of(&mut self, key: ZoneKey, settings: &Settings) -> &mut Zone {
         self.0.entry(key).or_insert_with(|| Zone {
             n_nodes: 0,
@@ -187,7 +187,7 @@ impl Zones {
         self.0.iter_mut()
     }
 
-    /// A node is another one than it was: the counts move.
+    /// Updates the counts after a change of a node.
     pub(super) fn recount(&mut self, settings: &Settings, old: Option<&Node>, new: Option<&Node>) {
         let is_not_ready = |node: &Node| usize::from(ready(&node.status) != Some(Truth::True));
         if let Some(node) = old.filter(|node| counts(node)) {
@@ -203,7 +203,7 @@ impl Zones {
     }
 }
 
-/// Whether a node counts.
+/// True if a node counts.
 pub(super) fn counts(node: &Node) -> bool {
     node.meta.label(EXCLUDED).is_none()
 }

@@ -18,15 +18,15 @@ use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
 
-/// The taint of a node that somebody has declared dead.
+/// The taint of a node that an administrator has declared dead.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// How the pod garbage collector is set.
+/// The settings of the pod garbage collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// The time between two passes.
     pub period: Span,
-    /// How long a node must have been missing.
+    /// How long a node must be missing before its pods are deleted.
     pub quarantine: Span,
     /// `--terminated-pod-gc-threshold`; `None`: finished pods stay.
     pub n_terminated_max: Option<usize>,
@@ -49,14 +49,14 @@ pub struct PodGc {
     finished: BTreeSet<Name>,
     /// Pods with a deletionTimestamp.
     terminating: BTreeSet<Name>,
-    /// Names of nodes that pods name and that were missing when that was seen.
+    /// Missing nodes that pods name.
     missing: BTreeSet<Arc<str>>,
-    /// Since which pass a node has been known to be missing.
+    /// The pass since which a node is known to be missing.
     quarantine: BTreeMap<Arc<str>, Instant>,
 }
 
 impl PodGc {
-    /// A collector that knows no pods.
+    /// A collector that has seen no pod.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -79,7 +79,7 @@ impl PodGc {
         Ok(())
     }
 
-    /// Finished pods beyond the threshold: those that a kubelet evicted first, then the oldest.
+    /// Deletes finished pods beyond the threshold: first evicted ones, then the oldest.
     fn collect_finished(&self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let Some(n_max) = self.settings.n_terminated_max else {
             return Ok(());
@@ -105,7 +105,7 @@ impl PodGc {
         Ok(())
     }
 
-    /// Pods that are to go, but whose node is out of service, or that never had one.
+    /// Deletes terminating pods whose node is out of service, or that never had one.
     fn collect_terminating(&self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         for pod in self
             .terminating
@@ -126,7 +126,7 @@ impl PodGc {
         Ok(())
     }
 
-    /// Pods of nodes that are still missing after the quarantine.
+    /// Deletes pods of nodes that are still missing after the quarantine.
     fn collect_orphans(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let is_there = |node: &Arc<str>| {
             cx.cache
@@ -140,7 +140,7 @@ impl PodGc {
         for node in self.missing.clone() {
             let since = *self.quarantine.entry(Arc::clone(&node)).or_insert(cx.now);
             let end = since + self.settings.quarantine;
-            // The pass at the very end may just miss it (spec/controllers §7.7).
+            // A pass at the very end may just miss it (spec/controllers §7.7).
             if cx.now < end || (cx.now == end && cx.dice.chance(1, 4)) {
                 continue;
             }
@@ -169,7 +169,7 @@ fn is_out_of_service(node: &Node) -> bool {
     ready(&node.status) != Some(Truth::True) && taints.any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
-/// A pod that has not finished has failed now; then it goes without grace. What is refused waits for the next pass.
+/// Sets an unfinished pod to Failed, then deletes it without grace period. A refused write is retried in the next pass.
 fn fail_and_delete(
     pod: &Arc<Pod>,
     message: Option<&str>,

@@ -1,7 +1,8 @@
-//! ResourceQuotas: recounts a namespace's usage after deletions.
+//! ResourceQuotas: recounts the usage of a namespace after deletions.
 //!
-//! Usage rises in the requests themselves; here it falls. Only pods are counted: of other limits the usage stays what
-//! it was, nothing at first. A recount walks the pods of the namespace; those due in one instant are one.
+//! The server increases the usage in each request; this controller decreases it. Only pods are counted: the usage of
+//! other resources keeps its value, at first none. A recount visits all pods of the namespace; changes of one instant
+//! cause one.
 //!
 //! Source: spec/controllers §10; upstream `pkg/controller/resourcequota`, v1.36.
 
@@ -30,7 +31,7 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// A controller that knows no quotas.
+    /// A controller that has seen no quota.
     pub fn new() -> Self {
         Self::default()
     }
@@ -50,7 +51,7 @@ fn as_quota(object: Option<&Object>) -> Option<(&Arc<Plain>, &ResourceQuota)> {
     }
 }
 
-/// Whether a pod has given something back: it is gone, or finished. One whose deletion is overdue waits for the resync.
+/// True if a pod has freed something: it is gone or finished. A pod whose deletion is overdue counts until the resync.
 fn gives_back(old: Option<&Pod>, new: Option<&Pod>) -> bool {
     match (old, new) {
         (Some(_), None) => true,
@@ -131,7 +132,7 @@ impl Controller for Quotas {
         }
         let mut plain = Plain::clone(plain);
         plain.object = counted.into();
-        // In the version that the cache has: what the server has charged since must not be forgotten.
+        // Writes with the cached version, so that later charges of the server are not overwritten.
         match cx.api.update_status(Object::Plain(Arc::new(plain))) {
             Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -139,7 +140,7 @@ impl Controller for Quotas {
     }
 }
 
-/// The quota with what the pods use, and with the limits of its spec.
+/// The quota with the recounted usage and the limits of its spec.
 fn recounted(
     quota: &ResourceQuota,
     pods: &[k8s_openapi::api::core::v1::Pod],

@@ -9,33 +9,33 @@ use strew_apiserver::selection::Selection;
 use strew_model::time::Span;
 
 use crate::workers;
-/// A kind that keeps so many pods of a template.
+/// A kind with a number of pods of a template.
 pub trait Replicating: Stored + Into<Object> {
-    /// How its controller is called in events.
+    /// The source of its controller's events.
     const SOURCE: &'static str;
 
-    /// How many objects its controller looks at at the same time.
+    /// The number of objects that its controller syncs concurrently.
     const N_WORKERS: usize;
 
-    /// How many pods there are to be.
+    /// `spec.replicas`
     fn size(&self) -> usize;
 
-    /// Which pods are its own; `None`: an unknown operator.
+    /// Its selector; `None` if it has an unknown operator.
     fn selection(&self) -> Option<Selection>;
 
-    /// What the pods are made from.
+    /// Its pod template.
     fn template(&self) -> Option<&PodTemplateSpec>;
 
-    /// How long a pod must be ready to be available.
+    /// `minReadySeconds`
     fn min_ready(&self) -> Span;
 
-    /// Whether another version of it has the very same spec, without looking into it.
+    /// True if both versions share one spec in memory.
     fn shares_spec(&self, other: &Self) -> bool;
 
-    /// What is.
+    /// Its status.
     fn status(&self) -> ReplicaSetStatus;
 
-    /// The same with another status, as far as the kind has its fields.
+    /// Sets the fields of the status that the kind has.
     fn set_status(&mut self, status: ReplicaSetStatus);
 }
 
@@ -88,7 +88,7 @@ impl Replicating for ReplicationController {
         size(self.spec.replicas)
     }
 
-    /// An empty selector is the template's labels, as the API server fills it in.
+    /// An empty selector means the template's labels, which the API server sets by default.
     fn selection(&self) -> Option<Selection> {
         let own = self.spec.selector.as_ref().filter(|own| !own.is_empty());
         let template = || self.template()?.metadata.as_ref()?.labels.as_ref();

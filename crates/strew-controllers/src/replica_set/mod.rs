@@ -1,10 +1,10 @@
 //! ReplicaSets and ReplicationControllers: a number of pods of a template.
 //!
-//! A sync after one pod's change does not look at the others: what it needs to know of them is kept up to date as
-//! changes come in. Pods are walked over only to choose which of them go.
+//! A sync after one pod's change does not visit the other pods: their counts are maintained with each change. Only a
+//! deletion visits them, to choose the pods.
 //!
-//! Where this differs from upstream: a sync that adopts or releases pods ends there, and goes on when the watch has
-//! shown them.
+//! Difference from upstream: a sync that adopts or releases pods ends there, and the next one follows when the watch
+//! has shown the change.
 //!
 //! Reading order: [`ReplicaSetController`], [`kind`], [`ranking`], [`status`].
 //!
@@ -36,10 +36,10 @@ use crate::pod_control::{
 };
 use crate::queue::Queue;
 
-/// At most so many pods are made or deleted in a sync.
+/// The most pods created or deleted in a sync.
 const BURST: usize = 500;
 
-/// Keeps as many pods as each ReplicaSet, or each ReplicationController, wants.
+/// The controller of ReplicaSets or ReplicationControllers.
 pub struct ReplicaSetController<R = ReplicaSet> {
     watched: FxHashMap<Arc<str>, Watched<R>>,
     expectations: Expectations,
@@ -66,7 +66,7 @@ impl ReplicaSetController<ReplicationController> {
     }
 }
 
-/// What became of the attempt to have as many pods as wanted.
+/// The result of creating or deleting pods.
 type Managed = Result<(), (&'static str, ApiError)>;
 
 impl<R: Replicating> ReplicaSetController<R> {
@@ -141,7 +141,7 @@ impl<R: Replicating> ReplicaSetController<R> {
         }
     }
 
-    /// Releases pods that are not selected any more and adopts those that nobody has. Whether any was written.
+    /// Releases pods that no longer match and adopts matching pods without a controller. Returns true if it wrote any.
     ///
     /// Source: spec/controllers §0 ("Claiming").
     fn claim(&mut self, set: &Arc<R>, cx: &mut Context<'_>) -> Result<bool, ApiError> {
@@ -192,7 +192,7 @@ impl<R: Replicating> ReplicaSetController<R> {
                     has_written = true;
                 }
                 Err(ApiError::Lost) => return Err(ApiError::Lost),
-                // Gone, or not to be written at all: nothing that another try would better.
+                // The pod is gone or cannot be written: a retry would not help.
                 Err(ApiError::NotFound(_) | ApiError::Invalid(_)) => (),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -235,7 +235,7 @@ impl<R: Replicating> ReplicaSetController<R> {
                     names.push(Arc::clone(&pod.meta().name.name));
                     Ok(())
                 }
-                // Nothing can be made there any more, and that is nobody's failure.
+                // The namespace terminates, so a refused creation is no failure.
                 Err(ApiError::Forbidden(_)) if is_ending => Ok(()),
                 Err(error) => Err(error),
             }
@@ -271,7 +271,7 @@ impl<R: Replicating> ReplicaSetController<R> {
             match delete_pod(cx, R::SOURCE, &owner, pod) {
                 Ok(()) => uids.push(Arc::clone(&pod.meta.uid)),
                 Err(ApiError::Lost) => return Err(ApiError::Lost),
-                // The watch is going to tell.
+                // The watch will show that the pod is gone.
                 Err(ApiError::NotFound(_)) => (),
                 Err(error) => outcome = outcome.and(Err(unable_to_delete(&error))),
             }
@@ -282,7 +282,7 @@ impl<R: Replicating> ReplicaSetController<R> {
         outcome
     }
 
-    /// The active pods, with how many related pods are on the node of each.
+    /// The active pods, with the number of related pods on the node of each.
     ///
     /// Source: spec/controllers §1.3, rule 5: related are the active pods that the selector of any ReplicaSet with the
     /// same controller matches; without a controller there are none.
@@ -338,7 +338,7 @@ impl<R: Replicating> ReplicaSetController<R> {
         }
         let mut answer = cx.api.update_status(changed.into());
         if let Err(ApiError::Conflict(_)) = answer {
-            // Somebody wrote in between: once more, on what is there now.
+            // Another client wrote in between: retries on the present object.
             let current = cx.api.get(&key_of(set));
             let current = current.as_ref().and_then(R::of_object);
             if let Some(current) = current.filter(|c| c.meta().uid == set.meta().uid) {
@@ -353,7 +353,7 @@ impl<R: Replicating> ReplicaSetController<R> {
 }
 
 impl<R: Replicating> Watched<R> {
-    /// Whether the selector matches the pod.
+    /// True if the selector matches the pod.
     fn selects(&self, pod: &Pod) -> bool {
         let is_own = pod
             .meta
@@ -366,7 +366,7 @@ impl<R: Replicating> Watched<R> {
     }
 }
 
-/// Whether the server, too, has the set, and does not delete it.
+/// True if the store has this set too, and it is not being deleted.
 fn lives<R: Replicating>(set: &Arc<R>, cx: &Context<'_>) -> bool {
     let current = cx.api.get(&key_of(set));
     current.is_some_and(|current| {
@@ -414,7 +414,7 @@ impl<R: Replicating> Controller for ReplicaSetController<R> {
         };
         let uid = &set.meta().uid;
         if !self.own_writes.are_seen(uid, cx.cache) || self.claim(set, cx)? {
-            // What is still to be seen brings the set here again.
+            // The changes that the set waits for will queue it again.
             return Ok(());
         }
         let Some(watched) = self.watched.get_mut(uid) else {

@@ -1,4 +1,4 @@
-//! Which pods a scale-down deletes.
+//! Chooses the pods that a scale-down deletes.
 //!
 //! Source: spec/controllers §1.3.
 
@@ -9,25 +9,25 @@ use strew_apiserver::object::{Phase, Pod};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
-/// Its value says how dear a pod is; cheaper ones go first.
+/// The annotation with a pod's deletion cost; pods with lower costs are deleted first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// A pod that may go, with what the rules ask of it.
+/// A pod that may be deleted, with the inputs of the rules.
 #[derive(Debug, Clone)]
 pub struct Candidate<'a> {
     /// The pod.
     pub pod: &'a Arc<Pod>,
-    /// How many related pods are on its node.
+    /// The number of related pods on its node.
     pub rank: usize,
     cost: i32,
     ready_since: Option<Instant>,
 }
 
-/// Rules 1 to 5, and the bucket of rule 6: smaller goes first.
+/// Rules 1 to 5, and the bucket of rule 6: smaller keys are deleted first.
 type Foremost = (bool, Phase, bool, i32, Reverse<usize>, i32);
 
 impl<'a> Candidate<'a> {
-    /// A pod, and how many related pods are on its node.
+    /// `rank`: the number of related pods on its node.
     pub fn new(pod: &'a Arc<Pod>, rank: usize) -> Self {
         Self {
             pod,
@@ -48,8 +48,8 @@ impl<'a> Candidate<'a> {
         )
     }
 
-    /// Rules 6 (its uid) to 8. Where some times are equal and others are not this is no order: of three pods each may
-    /// go before the next.
+    /// Rules 6 (by uid) to 8. This is no total order if some times are equal and others are not: of three pods, each
+    /// may come before the next, in a circle.
     fn compare_hindmost(&self, other: &Self, now: Instant) -> Ordering {
         let (a, b) = (self.pod, other.pod);
         if self.ready_since != other.ready_since {
@@ -69,7 +69,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The value of the annotation; whatever is not an int32 as Go writes it is 0.
+/// The value of the annotation; 0 if it is no int32 in Go's format.
 fn deletion_cost(value: Option<&str>) -> i32 {
     let value = value.unwrap_or_default();
     let is_plain = value == "0" || value.starts_with(|c| matches!(c, '-' | '1'..='9'));
@@ -79,19 +79,19 @@ fn deletion_cost(value: Option<&str>) -> i32 {
     }
 }
 
-/// floor(log2(age in nanoseconds)); without an age -1.
+/// floor(log2(age in nanoseconds)); -1 without an age.
 fn bucket(since: Instant, now: Instant) -> i32 {
     let age = now.since(since).0.checked_ilog2();
     age.and_then(|log| i32::try_from(log).ok()).unwrap_or(-1)
 }
 
-/// Which of two pods goes first, by rules 1 to 8. `Equal`: rule 9.
+/// Which of two pods is deleted first, by rules 1 to 8. `Equal`: rule 9 decides.
 pub fn compare(a: &Candidate<'_>, b: &Candidate<'_>, now: Instant) -> Ordering {
     let foremost = a.foremost(now).cmp(&b.foremost(now));
     foremost.then_with(|| a.compare_hindmost(b, now))
 }
 
-/// The `n` pods that go first. Where the rules leave it open the dice decide.
+/// The `n` pods to delete. Where the rules leave a choice, `dice` decides.
 ///
 /// Cost: linear in the number of pods on average.
 pub fn first_to_go<'a>(
@@ -103,7 +103,7 @@ pub fn first_to_go<'a>(
     let keys: Vec<Foremost> = candidates.iter().map(|c| c.foremost(now)).collect();
     let mut chosen: Vec<&'a Arc<Pod>> = Vec::with_capacity(n.min(keys.len()));
     let border = (n < keys.len()).then(|| {
-        // A true order, so the standard library's selection may be used for it.
+        // These keys have a total order, as the standard library's selection demands.
         *keys.clone().select_nth_unstable(n).1
     });
     let mut tied = Vec::new();
@@ -119,7 +119,7 @@ pub fn first_to_go<'a>(
     chosen
 }
 
-/// Rules 6 to 9 by parting around a pivot: what is no order makes no trouble here.
+/// Rules 6 to 9, by partitioning around a pivot, which needs no total order.
 fn settle_ties<'a>(
     mut open: Vec<Candidate<'a>>,
     mut n: usize,
@@ -162,7 +162,7 @@ mod tests {
 
     const NOW: Instant = Instant::from_secs(1_000_000);
 
-    /// A ready pod, created and ready for so many seconds.
+    /// A ready pod, created and ready for this many seconds.
     fn pod(uid: &str, edit: impl FnOnce(&mut Pod)) -> Arc<Pod> {
         let mut pod = pod_of("owner", uid);
         pod.meta.uid = uid.into();
@@ -244,7 +244,7 @@ mod tests {
             ),
         ];
         for (rule, first, second) in table {
-            // The uids speak for the second, and must not be heard.
+            // By uid the second would come first, but the uid must not count here.
             let (a, b) = (pod("z", first), pod("a", second));
             let (a, b) = (Candidate::new(&a, 0), Candidate::new(&b, 0));
             assert_eq!(compare(&a, &b, NOW), Ordering::Less, "{rule}");
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_selection_is_the_head_of_the_order_for_every_number() {
-        // All different in uid order, in mixed order of names.
+        // All ages differ; the order of names does not match.
         let age = |i: u64| 70 + (i * 37) % 60;
         let uid = |i: u64| format!("{:02}", (i * 29) % 60);
         let pods: Vec<_> = (0..60)
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn rules_that_are_no_order_still_give_as_many_as_asked() {
-        // 6 by uid: a < b and b < c, but 7 says c < a, since these two became ready together.
+        // Rule 6 by uid: a < b and b < c; but rule 7 says c < a, since these two became ready at the same time.
         let circle = [
             pod("a", |_| ()),
             pod("b", |p| ready(p, 101)),

@@ -7,27 +7,27 @@ use strew_apiserver::ApiError;
 use strew_apiserver::object::moment;
 use strew_model::time::Instant;
 
-/// The condition of a ReplicaSet that cannot make or delete its pods.
+/// The condition of a ReplicaSet that cannot create or delete its pods.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// How many of its pods there are of which sort.
+/// The numbers of its pods by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Neither finished nor being deleted.
+    /// Pods that have not finished and do not terminate.
     pub n_active: usize,
     /// Active and ready.
     pub n_ready: usize,
-    /// Active and ready for long enough.
+    /// Active and ready for `minReadySeconds`.
     pub n_available: usize,
     /// Active and with all labels of the template.
     pub n_fully_labelled: usize,
-    /// Being deleted and not finished.
+    /// Terminating pods that have not finished.
     pub n_terminating: usize,
 }
 
-/// The status after a sync that ended so.
+/// The status after a sync with this result.
 ///
-/// The text of a failure stays that of the first, until a sync goes well.
+/// The message of a failure is that of the first one, until a sync succeeds.
 pub fn next_status(
     old: &ReplicaSetStatus,
     counts: Counts,

@@ -363,7 +363,7 @@ fn a_controller_that_dies_in_the_middle_is_followed_by_one_that_finishes() {
     );
 }
 
-/// Pods of the web on nodes: so many on each.
+/// Pods of `web`: this many on each node.
 fn placed(world: &mut World, on: &[usize]) {
     let mut pods = world.pods(|pod| pod.node.is_none()).into_iter();
     for (node, n) in on.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Counts of a ReplicaSet's pods, maintained with every change so that a sync does not walk over them.
+//! Counts of a ReplicaSet's pods, maintained with every change so that a sync does not visit them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use super::kind::Replicating;
 use super::status::Counts;
 use crate::pod_control;
 
-/// A ReplicaSet as its spec was last seen, and those of its pods that are not as they should be: few, mostly.
+/// A ReplicaSet as last seen, and the few of its pods that need attention.
 #[derive(Debug, Clone)]
 pub(super) struct Watched<R> {
-    /// The newest that has this spec, or the one that had it first.
+    /// The newest version with this spec, or the first one.
     pub(super) set: Arc<R>,
-    /// Which pods are its own.
+    /// Its selector.
     pub(super) selection: Selection,
-    /// What its pods are copies of; `None`: it has no template.
+    /// The pod that its pods are cloned from; `None` if it has no template.
     pub(super) prototype: Option<Pod>,
     /// Pods that it controls and does not select.
     pub(super) strangers: BTreeSet<Name>,
-    /// Pods that nobody controls and that it may select.
+    /// Pods without a controller that it may select.
     pub(super) candidates: BTreeSet<Name>,
     /// Pods that it controls and that lack a label of the template.
     poorly_labelled: BTreeSet<Name>,
-    /// Active and ready pods that are not available yet, by the moment when they will be.
+    /// Active and ready pods that are not available yet, by the time when they will be.
     settling: BTreeSet<(Instant, Name)>,
 }
 
 impl<R: Replicating> Watched<R> {
-    /// Looks at all pods. `known`: what was known of it before.
+    /// Visits all pods. `known`: the previous state.
     pub(super) fn new(set: &Arc<R>, known: Option<&Self>, cache: &Tables) -> Self {
         let kept = known.filter(|known| known.set.template() == set.template());
         let prototype = match kept {
-            // Pods of a resized set go on sharing one spec.
+            // Pods of a resized set continue to share one spec.
             Some(known) => known.prototype.clone(),
             None => {
                 let owner = Object::clone(&R::into_object(Arc::clone(set)));
@@ -71,7 +71,7 @@ impl<R: Replicating> Watched<R> {
         watched
     }
 
-    /// Another version of the set was seen. Whether what is known still holds; else it is to be made anew.
+    /// A new version of the set. Returns false if the state must be built anew.
     pub(super) fn keeps(&mut self, set: &Arc<R>) -> bool {
         let is_same = self.set.shares_spec(set)
             || (self.set.template() == set.template()
@@ -83,7 +83,7 @@ impl<R: Replicating> Watched<R> {
         is_same
     }
 
-    /// A pod that it controls, or did.
+    /// Takes in a change of a pod that it controls, or did.
     pub(super) fn change(&mut self, old: Option<&Pod>, new: Option<&Pod>) {
         let Some(name) = new.or(old).map(|pod| &pod.meta.name) else {
             return;
@@ -108,14 +108,14 @@ impl<R: Replicating> Watched<R> {
         put(&mut self.poorly_labelled, name, is_poor);
     }
 
-    /// A pod without a controller was seen. Whether that concerns the set.
+    /// Takes in a pod without a controller. Returns true if that concerns the set.
     pub(super) fn orphan(&mut self, pod: &Pod) -> bool {
         let matches = self.selection.matches(&pod.meta.labels);
         put(&mut self.candidates, &pod.meta.name, matches);
         matches
     }
 
-    /// When an active and ready pod is available; `None`: never as it is, or no waiting is asked for.
+    /// When an active and ready pod becomes available; `None` if it never does, or there is no wait.
     fn available_at(&self, pod: &Pod) -> Option<Instant> {
         let min_ready = self.set.min_ready();
         let is_asked = min_ready.0 > 0 && pod.is_active();
@@ -134,7 +134,7 @@ impl<R: Replicating> Watched<R> {
                 .all(|(key, value)| labels.get(key) == Some(value))
     }
 
-    /// Those whose time has come are available. The next moment when one will be.
+    /// Marks pods as available whose time has come. Returns the next such time.
     pub(super) fn settle(&mut self, now: Instant) -> Option<Instant> {
         while let Some((due, _)) = self.settling.first() {
             if *due > now {
@@ -145,7 +145,7 @@ impl<R: Replicating> Watched<R> {
         None
     }
 
-    /// How many pods of its own there are; [`Watched::settle`] comes first.
+    /// The numbers of its pods. Call [`Watched::settle`] before.
     pub(super) fn counts(&self, cache: &Tables) -> Counts {
         let Some(owned) = cache.pods_of(&self.set.meta().uid) else {
             return Counts::default();

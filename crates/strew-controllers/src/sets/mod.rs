@@ -20,10 +20,10 @@ use crate::api::Api;
 use crate::controller::{Change, Context};
 use crate::queue::Queue;
 
-/// `controller-revision-hash`: which revision a pod is of.
+/// `controller-revision-hash`: the revision of a pod.
 pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// The label of a revision that holds its hash.
+/// The label of a revision with its hash.
 pub(crate) const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
 /// The set of a kind that controls an object.
@@ -33,7 +33,7 @@ pub(crate) fn controller_of<T: Stored>(meta: &Meta) -> Option<Name> {
     is_of_kind.then(|| Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)))
 }
 
-/// Queues the sets that a change of a pod concerns: its controllers, and of an orphan those that select it.
+/// Queues the sets that a change of a pod concerns: its controllers; for an orphan, the sets that select it.
 pub(crate) fn observe_pod<T: Stored>(
     change: &Change<'_>,
     selection: impl Fn(&T) -> Option<Selection>,
@@ -58,7 +58,7 @@ pub(crate) fn observe_pod<T: Stored>(
     }
 }
 
-/// The set to sync now; `None`: it is gone, or a write of its controller has not been seen yet.
+/// The set to sync; `None` if it is gone, or the watch has not shown an own write yet.
 pub(crate) fn to_sync<T: Stored>(
     name: &Name,
     unseen: &mut Unseen,
@@ -71,10 +71,10 @@ pub(crate) fn to_sync<T: Stored>(
     (!must_wait(unseen, name, cx)).then_some(set)
 }
 
-/// Writes the status of a set, if it is another.
+/// Writes the status of a set if it has changed.
 ///
 /// # Errors
-/// What the API server refused.
+/// The API server's refusal.
 pub(crate) fn write_status<S, T>(
     set: &Resource<S, T>,
     status: T,
@@ -104,7 +104,7 @@ pub(crate) fn current_of(history: &History, named: Option<&str>) -> Arc<Controll
     Arc::clone(found.unwrap_or(&history.update))
 }
 
-/// The reference that makes an object its controller's.
+/// The owner reference to a controller.
 pub(crate) fn owner_of<T: Stored>(controller: &T) -> Owner {
     let meta = controller.meta();
     Owner {
@@ -117,7 +117,7 @@ pub(crate) fn owner_of<T: Stored>(controller: &T) -> Owner {
     }
 }
 
-/// A pod of a template, not stored yet; the name is left to the caller.
+/// A pod of a template, not stored yet; the caller sets the name.
 pub(crate) fn pod_of(
     template: &PodTemplateSpec,
     spec: PodSpec,
@@ -142,7 +142,7 @@ pub(crate) fn pod_of(
     }
 }
 
-/// When a pod becomes, or became, available; `None`: it is not ready.
+/// When a pod becomes, or became, available; `None` if it is not ready.
 pub(crate) fn available_at(pod: &Pod, min_ready: Span) -> Option<Instant> {
     pod.ready_since().map(|since| since + min_ready)
 }
@@ -152,11 +152,11 @@ pub(crate) fn min_ready(seconds: Option<i32>) -> Span {
     Span::from_secs(u64::try_from(seconds.unwrap_or(0)).unwrap_or(0))
 }
 
-/// Releases what is the owner's but no longer its to have, and adopts the orphans that are.
+/// Releases the owner's pods that it no longer selects, and adopts orphans that it selects.
 /// Source: spec/controllers §0, "Claiming".
 ///
 /// # Errors
-/// What the API server refused; a pod or owner that has changed or gone meanwhile is passed over.
+/// The API server's refusal. A pod or owner that has changed or gone meanwhile is skipped.
 pub(crate) fn claim_pods<T: Stored>(
     owner: &T,
     selection: &Selection,
@@ -192,14 +192,14 @@ pub(crate) fn claim_pods<T: Stored>(
     Ok(changed)
 }
 
-/// Asked past the cache: whether the owner is the same object still, and stays.
+/// Reads the store: true if the owner still exists with its uid, and is not being deleted.
 pub(crate) fn still_wants<T: Stored>(owner: &T, api: &dyn Api) -> bool {
     let key = T::into_object(Arc::new(owner.clone())).key();
     let fresh = api.get(&key);
     fresh.is_some_and(|f| f.meta().uid == owner.meta().uid && !f.meta().is_terminating())
 }
 
-/// An object that has gone or changed needs no answer now: its watch will tell.
+/// Ignores that an object is gone or has changed: the watch will show it.
 pub(crate) fn tolerate_gone(answer: Result<Object, ApiError>) -> Result<Option<Object>, ApiError> {
     match answer {
         Ok(object) => Ok(Some(object)),
@@ -208,7 +208,7 @@ pub(crate) fn tolerate_gone(answer: Result<Object, ApiError>) -> Result<Option<O
     }
 }
 
-/// Whether a terminating namespace refused it; that makes no event.
+/// True if the refusal comes from a terminating namespace, which causes no event.
 pub(crate) fn is_namespace_terminating(error: &ApiError) -> bool {
     matches!(error, ApiError::Forbidden(text) if text.contains("because it is being terminated"))
 }

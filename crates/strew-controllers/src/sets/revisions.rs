@@ -18,7 +18,7 @@ use crate::controller::Context;
 /// A set's revisions.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
-    /// Of today's template.
+    /// The revision of the present template.
     pub(crate) update: Arc<ControllerRevision>,
     /// All others, oldest first.
     pub(crate) others: Vec<Arc<ControllerRevision>>,
@@ -26,7 +26,7 @@ pub(crate) struct History {
     pub(crate) collisions: Option<i32>,
 }
 
-/// Whose revisions, and of what.
+/// The owner of revisions, with its template.
 pub(crate) struct RevisionOwner<'a, T> {
     /// The set.
     pub(crate) set: &'a T,
@@ -36,16 +36,16 @@ pub(crate) struct RevisionOwner<'a, T> {
     pub(crate) template: &'a PodTemplateSpec,
     /// Its `status.collisionCount`.
     pub(crate) collisions: Option<i32>,
-    /// The label of a revision that holds its hash.
+    /// The label of a revision with its hash.
     pub(crate) hash_label: &'static str,
 }
 
 impl<T: Stored> RevisionOwner<'_, T> {
-    /// Adopts, and finds or makes the revision of today's template; one of an old template that returns gets a new
-    /// number.
+    /// Adopts revisions, and finds or creates that of the present template. If an old template returns, its revision
+    /// gets a new number.
     ///
     /// # Errors
-    /// What a write was refused for.
+    /// A write was refused.
     pub(crate) fn history(
         &self,
         unseen: &mut Unseen,
@@ -80,7 +80,7 @@ impl<T: Stored> RevisionOwner<'_, T> {
         })
     }
 
-    /// Not by the index of dependents: that has all the pods as well.
+    /// Does not use the index of dependents, which has all the pods as well.
     fn owned(&self, cx: &Context<'_>) -> Vec<Arc<ControllerRevision>> {
         let meta = self.set.meta();
         let table = cx.cache.of::<ControllerRevision>();
@@ -141,7 +141,7 @@ impl<T: Stored> RevisionOwner<'_, T> {
             let present = cx.api.get(&key);
             let present = present.as_ref().and_then(ControllerRevision::of_object);
             match present {
-                // A write whose answer was lost, or that the cache does not show yet.
+                // An own write whose answer was lost, or that the cache does not show yet.
                 Some(present) if present.spec.data == data => return Ok(Arc::clone(present)),
                 _ => *collisions = Some(collisions.unwrap_or(0).saturating_add(1)),
             }
@@ -175,11 +175,11 @@ impl<T: Stored> RevisionOwner<'_, T> {
     }
 }
 
-/// Deletes the oldest of `others` that no pod is of, beyond `limit`. `counts_live`: those that are in use take up the
-/// limit as well.
+/// Deletes the oldest of `others` beyond `limit` that no pod has. `counts_live`: revisions in use count towards the
+/// limit.
 ///
 /// # Errors
-/// What a deletion was refused for.
+/// A deletion was refused.
 pub(crate) fn clean_up(
     others: &[Arc<ControllerRevision>],
     is_live: impl Fn(&ControllerRevision) -> bool,
@@ -208,7 +208,7 @@ pub(crate) fn clean_up(
     Ok(())
 }
 
-/// The hash of a template; one that collided is told apart by how often.
+/// The hash of a template; the number of collisions makes it differ.
 fn hash_of(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
     let hash = template_hash(template);
     match collisions {
@@ -217,21 +217,21 @@ fn hash_of(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
     }
 }
 
-/// A template as the patch that brings it back. Source: upstream `getPatch`.
+/// The patch that restores a template. Source: upstream `getPatch`.
 fn data_of(template: &PodTemplateSpec) -> Value {
     let mut template = serde_json::to_value(template).unwrap_or_default();
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
 }
 
-/// The template that a revision holds.
+/// The template in a revision.
 pub fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.spec.data.pointer("/spec/template")?.clone();
     template.as_object_mut()?.remove("$patch");
     serde_json::from_value(template).ok()
 }
 
-/// Whether a set has own writes to wait for; it is looked at again when that has taken too long.
+/// True if a set waits for own writes; then it is queued for the end of the wait.
 pub(crate) fn must_wait(unseen: &mut Unseen, name: &Name, cx: &mut Context<'_>) -> bool {
     match unseen.wait_until(name, cx.now) {
         Some(until) => {

@@ -1,4 +1,4 @@
-//! Writes of a controller that its watches have not shown yet; until then it does not act on that object.
+//! Writes of a controller that its watches have not shown yet; until then it does not sync that object.
 //!
 //! Source: spec/controllers §0, "Expectations" and "Own writes first".
 
@@ -10,10 +10,10 @@ use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
 
-/// After this long the wait ends. Source: spec/controllers §12, "expectations expire".
+/// The wait ends after this long. Source: spec/controllers §12, "expectations expire".
 const WAIT_MAX: Span = Span::from_secs(300);
 
-/// What was written for each object and not seen since.
+/// The unseen writes of each object.
 #[derive(Debug, Default)]
 pub(crate) struct Unseen {
     writes: FxHashMap<Key, Write>,
@@ -28,27 +28,27 @@ struct Write {
 
 #[derive(Debug)]
 enum Awaited {
-    /// That version or a later one.
+    /// The object has this version or a later one.
     Version(u64),
-    /// That the object with this uid begins to terminate, or is gone.
+    /// The object with this uid terminates, or is gone.
     Deletion(Arc<str>),
 }
 
 #[derive(Debug)]
 struct Waiting {
     n_writes: usize,
-    /// The last write's moment.
+    /// The time of the last write.
     since: Instant,
 }
 
 impl Unseen {
-    /// An object was written for `owner`, and this is what is stored now.
+    /// Records a write for `owner` with its result.
     pub(crate) fn wrote(&mut self, owner: &Name, stored: &Object, now: Instant) {
         let awaited = Awaited::Version(stored.meta().version);
         self.await_write(owner, stored.key(), awaited, now);
     }
 
-    /// The deletion of an object was ordered for `owner`.
+    /// Records the request to delete an object for `owner`.
     pub(crate) fn deleted(&mut self, owner: &Name, key: Key, uid: &Arc<str>, now: Instant) {
         self.await_write(owner, key, Awaited::Deletion(Arc::clone(uid)), now);
     }
@@ -65,7 +65,7 @@ impl Unseen {
         self.writes.insert(key, Write { owner, awaited });
     }
 
-    /// A watch has shown a change.
+    /// Takes in a change from the watch.
     pub(crate) fn observe(&mut self, change: &Change<'_>) {
         let Some(object) = change.object() else {
             return;
@@ -98,7 +98,7 @@ impl Unseen {
         }
     }
 
-    /// Until when an object's writes are waited for; `None`: all were seen, or it has taken too long.
+    /// Until when an object waits for its writes; `None` if all were seen, or the wait is over.
     pub(crate) fn wait_until(&mut self, owner: &Name, now: Instant) -> Option<Instant> {
         let until = self.waiting.get(owner)?.since + WAIT_MAX;
         if now >= until {

@@ -51,7 +51,7 @@ pub(super) fn new_claim(set: &StatefulSet, template: &PersistentVolumeClaim, pod
     }))
 }
 
-/// What the retention policy makes a claim's owners.
+/// The owners of a claim by the retention policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Holders {
     set: bool,
@@ -70,18 +70,18 @@ fn holders(spec: &StatefulSetSpec, is_condemned: bool) -> Holders {
     }
 }
 
-/// Whether claims of this set can ever be a pod's.
+/// True if pods can own claims of this set.
 pub(super) fn follows_pods(spec: &StatefulSetSpec) -> bool {
     holders(spec, true).pod
 }
 
-/// Whether a claim still belongs to a pod of this name that is gone: it is going too, and is to be waited for.
+/// True if the claim belongs to a deleted pod of this name: then it is being deleted, and the set must wait.
 pub(super) fn is_stale(claim: &Object, pod: &Pod) -> bool {
     let mut owners = claim.meta().owners.iter();
     owners.any(|o| &*o.kind == "Pod" && o.name == pod.meta.name.name && o.uid != pod.meta.uid)
 }
 
-/// The claim with the owners that it should have; `None`: it has them, or somebody else controls it.
+/// The claim with the owners that it should have; `None` if it has them, or another controller owns it.
 pub(super) fn with_owners(
     claim: &Object,
     set: &StatefulSet,

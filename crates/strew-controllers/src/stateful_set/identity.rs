@@ -12,13 +12,13 @@ use strew_apiserver::workloads::set_stateful_identity;
 
 use crate::sets::{REVISION_LABEL, owner_of, pod_of};
 
-/// The label that holds the pod's name.
+/// The label with the pod's name.
 pub(super) const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
 
-/// The label that holds the pod's ordinal.
+/// The label with the pod's ordinal.
 pub(super) const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 
-/// The ordinal in a pod's name, `SET-ORDINAL`; `None`: it is no pod of this set.
+/// The ordinal in a pod's name, `SET-ORDINAL`; `None` if the pod does not belong to this set.
 pub(super) fn ordinal_of(set: &str, pod: &str) -> Option<u32> {
     let digits = pod.strip_prefix(set)?.strip_prefix('-')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -28,7 +28,7 @@ pub(super) fn ordinal_of(set: &str, pod: &str) -> Option<u32> {
         .and_then(|ordinal| u32::try_from(ordinal).ok())
 }
 
-/// The ordinals that a set wants.
+/// The ordinals that a set should have.
 pub(super) fn wanted(spec: &StatefulSetSpec) -> Range<u32> {
     let start = spec.ordinals.as_ref().and_then(|o| o.start).unwrap_or(0);
     let start = u32::try_from(start).unwrap_or(0);
@@ -36,9 +36,10 @@ pub(super) fn wanted(spec: &StatefulSetSpec) -> Range<u32> {
     start..start.saturating_add(replicas)
 }
 
-/// Whether a missing pod is made from the current revision, not from the update revision.
+/// True if a missing pod is made from the current revision, not from the update revision.
 ///
-/// Without the block `rollingUpdate` the test is how many pods are of the current revision: it looks wrong, and is so.
+/// Without the block `rollingUpdate`, the number of pods of the current revision is compared with the index. This looks
+/// wrong, but is upstream's behaviour.
 pub(super) fn is_made_from_current(spec: &StatefulSetSpec, n_current: i32, index: u32) -> bool {
     let strategy = spec.update_strategy.as_ref();
     let kind = strategy.and_then(|s| s.type_.as_deref());
@@ -72,7 +73,7 @@ pub(super) fn new_pod(
     pod_of(template, spec, owner_of(set), full, &labels)
 }
 
-/// The pod with the labels that its name asks for; `None`: it has them.
+/// The pod with the labels for its name; `None` if it has them.
 pub(super) fn with_identity(pod: &Pod, ordinal: u32) -> Option<Pod> {
     let name = &*pod.meta.name.name;
     if pod.meta.label(POD_NAME_LABEL) == Some(name) {

@@ -1,6 +1,6 @@
-//! StatefulSets: pods with stable names, one after the other.
+//! StatefulSets: pods with stable names, by default one after the other.
 //!
-//! `state` is what is there, `identity` which pod is which, `claims` their volumes, `steps` what a sync does.
+//! `state` has the pods by ordinal, `identity` their names, `claims` their volumes, `steps` runs a sync.
 //!
 //! Source: spec/controllers §3; upstream `pkg/controller/statefulset`.
 
@@ -32,10 +32,10 @@ use crate::sets::{
     write_status,
 };
 
-/// How events call it.
+/// The source of its events.
 const SOURCE: &str = "statefulset-controller";
 
-/// What may be chosen about [`StatefulSetController`].
+/// The settings of [`StatefulSetController`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatefulSetSettings {
     /// Gate MaxUnavailableStatefulSet (beta, off in 1.36).
@@ -50,7 +50,7 @@ pub struct StatefulSetController {
 }
 
 impl StatefulSetController {
-    /// One that has seen nothing.
+    /// A controller that has seen no object.
     pub fn new(settings: StatefulSetSettings) -> Self {
         Self {
             settings,
@@ -69,7 +69,7 @@ impl StatefulSetController {
             for pod in &claimed {
                 self.unseen.wrote(name, pod, cx.now);
             }
-            // They come back through the watch, and the set with them.
+            // The watch shows the pods again, which queues the set.
             must_wait(&mut self.unseen, name, cx);
             return Ok(());
         }
@@ -129,8 +129,9 @@ impl Controller for StatefulSetController {
                 let selection = |set: &StatefulSet| Selection::of(&set.spec.selector);
                 observe_pod(&change, selection, cache, queue);
             }
-            // Upstream does not look at these; here a set waits for those that it wrote. One that goes wakes nobody: of
-            // a set that is deleted in the foreground the collector takes it, and the set would make it anew, for ever.
+            // Upstream does not watch revisions; here a set waits for its own writes of them. A deleted revision does
+            // not queue the set: if the set is deleted in the foreground, the collector deletes its revisions, and the
+            // set would recreate them for ever.
             Some(Object::ControllerRevision(revision)) if change.new.is_some() => {
                 if let Some(name) = controller_of::<StatefulSet>(&revision.meta) {
                     queue.add(&name);
@@ -155,7 +156,7 @@ impl Controller for StatefulSetController {
     }
 }
 
-/// What the status is to say. Source: spec/controllers §3.1, §3.2.
+/// The status to write. Source: spec/controllers §3.1, §3.2.
 fn status_of(
     set: &StatefulSet,
     history: &History,
@@ -181,7 +182,7 @@ fn status_of(
     status
 }
 
-/// Whether the update strategy is RollingUpdate.
+/// True if the update strategy is RollingUpdate.
 fn is_rolling(spec: &StatefulSetSpec) -> bool {
     let strategy = spec.update_strategy.as_ref();
     let kind = strategy.and_then(|strategy| strategy.type_.as_deref());

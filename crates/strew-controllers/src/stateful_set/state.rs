@@ -1,4 +1,4 @@
-//! A StatefulSet's pods by ordinal, its status, and which pods are updated next.
+//! A StatefulSet's pods by ordinal, its status, and the pods to update next.
 //!
 //! Source: spec/controllers §3.2, §3.3.
 
@@ -12,21 +12,21 @@ use strew_model::time::{Instant, Span};
 use super::identity::{ordinal_of, wanted};
 use crate::sets::{REVISION_LABEL, available_at};
 
-/// A place for a pod.
+/// An ordinal with its pod.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// The ordinal.
     pub(super) ordinal: u32,
-    /// Who has it.
+    /// The pod with this ordinal, if it exists.
     pub(super) pod: Option<Arc<Pod>>,
 }
 
 /// The pods in their places.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// One for each wanted ordinal, ascending.
+    /// One place for each wanted ordinal, ascending.
     pub(super) replicas: Vec<Place>,
-    /// Those of other ordinals, descending.
+    /// Pods with other ordinals, descending.
     pub(super) condemned: Vec<(u32, Arc<Pod>)>,
     min_ready: Span,
     now: Instant,
@@ -69,18 +69,18 @@ impl Places {
         here.chain(self.condemned.iter().map(|(_, pod)| pod))
     }
 
-    /// Running, ready, and long enough so.
+    /// True if the pod is running and has been ready for `minReadySeconds`.
     pub(super) fn is_available(&self, pod: &Pod) -> bool {
         is_running_and_ready(pod)
             && available_at(pod, self.min_ready).is_some_and(|at| at <= self.now)
     }
 
-    /// Missing, not available, or terminating.
+    /// True if the pod is missing, not available, or terminating.
     pub(super) fn is_unavailable(&self, pod: Option<&Arc<Pod>>) -> bool {
         pod.is_none_or(|pod| !self.is_available(pod) || pod.meta.is_terminating())
     }
 
-    /// The lowest ordinal that is unavailable; one that is wanted comes before all condemned.
+    /// The lowest unavailable ordinal; wanted ordinals come before condemned ones.
     pub(super) fn first_unavailable(&self) -> Option<u32> {
         let mut replicas = self.replicas.iter();
         let wanted = replicas.find(|place| self.is_unavailable(place.pod.as_ref()));
@@ -91,14 +91,14 @@ impl Places {
         })
     }
 
-    /// When the next pod becomes available by time alone.
+    /// When the next pod becomes available.
     pub(super) fn next_available(&self) -> Option<Instant> {
         let running = self.pods().filter(|pod| is_running_and_ready(pod));
         let moments = running.filter_map(|pod| available_at(pod, self.min_ready));
         moments.filter(|&at| at > self.now).min()
     }
 
-    /// Writes the counters of a status.
+    /// Sets the counters of a status.
     pub(super) fn count(&self, current: &str, update: &str, status: &mut StatefulSetStatus) {
         let mut counts = [0; 5];
         for pod in self.pods() {
@@ -124,8 +124,8 @@ impl Places {
         status.updated_replicas = Some(of_update);
     }
 
-    /// The pods that a rolling update deletes now, from the top; `max_unavailable`: with the gate
-    /// MaxUnavailableStatefulSet, how many may be unavailable.
+    /// The pods that a rolling update deletes now, from the highest ordinal down. `max_unavailable`: the limit with the
+    /// gate MaxUnavailableStatefulSet.
     pub(super) fn update_victims(
         &self,
         update: &str,
@@ -161,12 +161,12 @@ impl Places {
     }
 }
 
-/// Phase Running and condition Ready True.
+/// True if the phase is Running and the condition Ready is True.
 pub(super) fn is_running_and_ready(pod: &Pod) -> bool {
     pod.status.phase == Phase::Running && pod.is_ready()
 }
 
-/// How many pods may be unavailable at once, with the gate: at least one.
+/// The number of pods that may be unavailable at once, with the gate: at least 1.
 pub(super) fn max_unavailable(given: Option<&IntOrString>, replicas: usize) -> usize {
     let allowed = match given {
         None => 1,
@@ -193,7 +193,7 @@ mod tests {
         serde_json::from_value(spec).unwrap()
     }
 
-    /// A pod for each word: ordinal, revision, and what it is: `+` available, `-` pending, `!` terminating.
+    /// A pod for each word: ordinal, revision and state: `+` available, `-` pending, `!` terminating.
     fn places(fields: &Value, picture: &str) -> Places {
         let pods = picture.split_whitespace().map(|word| {
             let (ordinal, rest) = word.split_at(word.len() - 2);

@@ -17,10 +17,10 @@ use crate::sets::revisions::template_of;
 use crate::sets::unseen::Unseen;
 use crate::sets::{is_namespace_terminating, tolerate_gone};
 
-/// The largest batch of Parallel. Source: spec/controllers §12.
+/// The largest batch of the policy Parallel. Source: spec/controllers §12.
 const BATCH_MAX: usize = 500;
 
-/// Whether a sync goes on after a step.
+/// Whether a sync continues after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Goes,
@@ -40,10 +40,10 @@ pub(super) struct Sync<'a> {
 }
 
 impl Sync<'_> {
-    /// Does what is to be done now.
+    /// Does the pending work.
     ///
     /// # Errors
-    /// What a write was refused for.
+    /// A write was refused.
     pub(super) fn run(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         if self.replicas(cx)? == Stops || self.condemned(cx)? == Stops {
             return Ok(());
@@ -70,7 +70,7 @@ impl Sync<'_> {
             }
             return Ok(Goes);
         }
-        // Slow start: 1, 2, 4, …; the first batch with an error is finished and is the last.
+        // Slow start: 1, 2, 4, …; a batch with an error is finished and is the last one.
         let (mut done, mut batch) = (0, 1);
         while done < n {
             let end = (done + batch).min(n);
@@ -100,7 +100,7 @@ impl Sync<'_> {
         };
         if pod.is_finished() {
             self.replace_finished(&pod, cx)?;
-            // Parallel goes on, and must not delete it once more.
+            // With the policy Parallel the sync continues, and must not delete the pod again.
             self.places.replicas[index].pod = None;
             return Ok(Stops);
         }
@@ -143,7 +143,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Whether it was made; a claim of a pod that is gone must go first.
+    /// Returns true if the pod was created. A claim of a deleted pod must be gone first.
     fn create(
         &mut self,
         index: usize,
@@ -180,14 +180,14 @@ impl Sync<'_> {
                 self.wrote(stored, cx.now);
                 self.tell("create", &name, Ok(()), cx);
             }
-            // Its watch will show it.
+            // The watch will show the pod.
             Err(ApiError::AlreadyExists(_) | ApiError::Lost | ApiError::Later) => {}
             Err(error) => self.tell("create", &name, Err(error), cx),
         }
         made.map(|_| Goes)
     }
 
-    /// Makes the claims of a pod that are missing.
+    /// Creates the missing claims of a pod.
     fn create_claims(&mut self, pod: &Pod, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let set = self.set;
         for template in claims::templates(&set.spec) {
@@ -239,7 +239,7 @@ impl Sync<'_> {
         made.map(|_| ())
     }
 
-    /// Makes a pod's claims the set's, the pod's or nobody's, by the retention policy.
+    /// Sets the owners of a pod's claims by the retention policy: the set, the pod, or none.
     fn hold_claims(
         &mut self,
         pod: &Pod,

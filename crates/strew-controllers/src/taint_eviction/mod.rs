@@ -21,7 +21,7 @@ use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
 
-/// How its events call it.
+/// The source of its events.
 const SOURCE: &str = "taint-eviction-controller";
 
 /// The taint eviction controller.
@@ -34,14 +34,14 @@ pub struct TaintEviction {
 
 #[derive(Debug, Clone)]
 struct Timer {
-    /// Of which pod of the name.
+    /// The uid of the pod.
     uid: Arc<str>,
-    /// When the pod goes; `None`: its deletion has been asked for.
+    /// When the pod is deleted; `None` if its deletion was requested.
     at: Option<Instant>,
 }
 
 impl TaintEviction {
-    /// A controller that knows no taints.
+    /// A controller that has seen no taint.
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,7 +51,7 @@ impl TaintEviction {
         if let Some(node) = new.or(old) {
             let name = &node.meta.name;
             let before = self.tainted.get(&name.name).map_or(&[][..], Vec::as_slice);
-            // When a taint was added does not matter.
+            // The time of a taint does not matter.
             let same = |a: &Taint, b: &Taint| a.key == b.key && a.value == b.value;
             let is_same =
                 before.len() == taints.len() && before.iter().zip(&taints).all(|(a, b)| same(a, b));
@@ -63,14 +63,14 @@ impl TaintEviction {
             } else {
                 self.tainted.insert(Arc::clone(&name.name), taints);
             }
-            // Of a node that is gone the timers run on.
+            // The timers of a deleted node continue.
             if new.is_some() {
                 queue.add(name);
             }
         }
     }
 
-    /// Decides about a pod. Whether it is to be deleted now.
+    /// Decides about a pod. Returns true if it must be deleted now.
     fn is_due(&mut self, pod: &Arc<Pod>, cx: &mut Context<'_>) -> bool {
         let name = &pod.meta.name;
         if let Some(timer) = self.timers.get(name) {
@@ -92,7 +92,7 @@ impl TaintEviction {
                 false
             }
             Stay::For(time) => {
-                // Another finite time changes nothing: the first timer stands (spec/controllers §7.5, quirk).
+                // A different finite time changes nothing: the first timer stays (spec/controllers §7.5, quirk).
                 if !self.timers.contains_key(name) {
                     let at = cx.now + time;
                     let uid = Arc::clone(&pod.meta.uid);
@@ -115,7 +115,7 @@ impl TaintEviction {
         }
     }
 
-    /// Deletes a pod if it is due, without asking budgets. A terminating pod stays unchanged.
+    /// Deletes a pod if it is due, regardless of budgets. A terminating pod stays unchanged.
     fn look_at(&mut self, pod: &Arc<Pod>, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let is_done = |timer: &Timer| timer.at.is_none() && timer.uid == pod.meta.uid;
         let name = &pod.meta.name;
@@ -218,7 +218,7 @@ impl Controller for TaintEviction {
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
         if name.namespace.is_empty() {
-            // One that cannot be deleted now is looked at by itself later; the others do not wait for it.
+            // A pod that cannot be deleted now is retried by itself; the others do not wait for it.
             for pod in cx.cache.pods_on(&name.name) {
                 match self.look_at(pod, cx) {
                     Ok(()) => {}
@@ -312,7 +312,7 @@ mod tests {
         let mut world = world();
         taint(&mut world, &["x"]);
         world.run_until(100);
-        // Another taint with the same finite time: the first timer stands.
+        // Another taint with the same finite time: the first timer stays.
         taint(&mut world, &["x", "y"]);
         world.run_until(200);
         taint(&mut world, &[]);
@@ -347,7 +347,7 @@ mod tests {
         world.run_until(61);
         assert!(world.get::<Pod>("late").unwrap().is_terminating());
         assert_eq!(world.events_of("Cancelling").len(), 1);
-        // Another pod of the name has its own time.
+        // Another pod of this name has its own time.
         world.add_pod(
             "later",
             "n",

@@ -1,4 +1,4 @@
-//! For how long a pod tolerates the NoExecute taints of its node.
+//! Computes how long a pod tolerates the NoExecute taints of its node.
 
 use k8s_openapi::api::core::v1::{PodSpec, Taint};
 use strew_api::facts;
@@ -8,17 +8,17 @@ use strew_model::time::Span;
 /// How long a pod may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stay {
-    /// Some taint is not tolerated, or no longer than until now.
+    /// A taint is not tolerated, or no longer.
     Not,
-    /// So long.
+    /// For this long.
     For(Span),
-    /// Every taint is tolerated without a time.
+    /// Every taint is tolerated without a time limit.
     Forever,
 }
 
-/// How long a pod may stay under these taints: the smallest `tolerationSeconds` among the tolerations that are used.
+/// How long a pod may stay under these taints: the smallest `tolerationSeconds` of the tolerations used.
 ///
-/// For each taint the first toleration that matches is used. Source: spec/controllers §7.5.
+/// For each taint the first matching toleration is used. Source: spec/controllers §7.5.
 pub(super) fn stay(spec: &PodSpec, taints: &[Taint]) -> Stay {
     let mut names = Interner::new();
     let mut shortest: Option<i64> = None;
@@ -82,7 +82,7 @@ mod tests {
                 json!([{"operator": "Exists"}]),
                 Stay::Forever,
             ),
-            // The toleration of another taint, however short, is not used.
+            // The toleration of another taint is not used, however short.
             (
                 json!([unreachable]),
                 json!([for_key("gpu", json!(1)), for_key("unreachable", json!(300))]),
