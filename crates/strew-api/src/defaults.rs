@@ -16,7 +16,7 @@ use crate::quantity::Quantity;
 
 type Resources = BTreeMap<String, WireQuantity>;
 
-/// Fills in what a pod leaves out. Source: `SetDefaults_Pod`.
+/// Sets the defaults of a pod. Source: `SetDefaults_Pod`.
 pub fn default_pod(pod: &mut Pod) {
     set_namespace(&mut pod.metadata);
     let Some(spec) = &mut pod.spec else { return };
@@ -40,12 +40,12 @@ pub fn default_pod(pod: &mut Pod) {
     default_pod_spec(spec);
 }
 
-/// Fills in the namespace `default`.
+/// Sets the namespace `default` if none is given.
 pub fn set_namespace(metadata: &mut ObjectMeta) {
     set_if_empty(&mut metadata.namespace, "default");
 }
 
-/// Fills in an empty field. Returns whether it was empty.
+/// Sets a field if it is empty. Returns whether it was.
 pub fn set_if_empty(field: &mut Option<String>, value: &str) -> bool {
     let empty = field.as_deref().unwrap_or_default().is_empty();
     if empty {
@@ -54,7 +54,7 @@ pub fn set_if_empty(field: &mut Option<String>, value: &str) -> bool {
     empty
 }
 
-/// Fills in what a template of pods leaves out.
+/// Sets the defaults of a pod template.
 pub fn default_template(template: &mut PodTemplateSpec) {
     if let Some(spec) = &mut template.spec {
         default_pod_spec(spec);
@@ -88,7 +88,7 @@ fn requests_from_limits(resources: &mut ResourceRequirements) {
     };
     let requests = resources.requests.get_or_insert_default();
     for (name, limit) in limits {
-        // What cannot be read is not said twice.
+        // Invalid quantities have been reported already.
         if Quantity::try_from(limit).is_ok() {
             requests
                 .entry(name.clone())
@@ -97,8 +97,8 @@ fn requests_from_limits(resources: &mut ResourceRequirements) {
     }
 }
 
-/// With pod-level limits, a missing pod-level request is what the containers request together,
-/// else the limit. Source: `defaultPodRequests` (gate PodLevelResources, on).
+/// With pod-level limits, a missing pod-level request is the sum of the containers' requests, else the limit. Source:
+/// `defaultPodRequests` (gate PodLevelResources, on).
 fn default_pod_level_requests(spec: &mut PodSpec) {
     let total: Resources = ["cpu", "memory"]
         .iter()
@@ -126,8 +126,8 @@ fn default_pod_level_requests(spec: &mut PodSpec) {
     }
 }
 
-/// What the containers request together (spec/scheduler.md §3.8, "Pod request"); none if none
-/// requests it. Amounts that cannot be read or added are left to validation.
+/// The sum of the containers' requests (spec/scheduler.md §3.8, "Pod request"); `None` if no container requests the
+/// resource. Validation reports invalid amounts and overflows.
 fn containers_request(spec: &PodSpec, resource: &str) -> Option<Quantity> {
     let request = |container: &Container| -> Option<Quantity> {
         let requests = container.resources.as_ref()?.requests.as_ref()?;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// The label of strew's own definitions; definitions without it belong to other projects and stay unchanged.
 const OWN_LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "strew");
 
-/// Whether the object with these labels is one that `strew install` made.
+/// True if the labels say that `strew install` made the object.
 pub fn is_own(labels: Option<&BTreeMap<String, String>>) -> bool {
     let (key, value) = OWN_LABEL;
     labels
@@ -19,13 +19,13 @@ pub fn is_own(labels: Option<&BTreeMap<String, String>>) -> bool {
         .is_some_and(|found| found == value)
 }
 
-/// What a definition says beside its versions.
+/// The facts of a definition beside its versions.
 pub(crate) struct Facts {
     /// `Namespaced` or `Cluster`.
     pub(crate) scope: &'static str,
-    /// What people may write for the plural name.
+    /// Short names for kubectl.
     pub(crate) short_names: &'static [&'static str],
-    /// How one version is made of another, if there are several.
+    /// How versions are converted, if there are several.
     pub(crate) conversion: Option<Value>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn definition<T: Resource>(facts: Facts, versions: Vec<Value>) -> Val
     })
 }
 
-/// A version that is served, with its status as a resource of its own.
+/// A served version with the subresource `status`.
 pub(crate) fn version<T: Resource>(is_stored: bool, schema: Value, columns: &[Column]) -> Value {
     let mut version = json!({
         "name": T::VERSION,
@@ -82,7 +82,7 @@ pub(crate) struct Column {
     pub(crate) description: &'static str,
 }
 
-/// Since when an object is there.
+/// The column with the age of an object.
 pub(crate) const AGE: Column = Column {
     name: "Age",
     kind: "date",
@@ -101,12 +101,12 @@ impl Column {
     }
 }
 
-/// The structural schema of a type: nothing is referred to, and what only JSON schema says is left out.
+/// The structural schema of a type: without references, and without keywords that only JSON schema has.
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let root = SchemaGenerator::default().into_root_schema_for::<T>();
     let root = root.as_value();
     let mut schema = structural(root, &root["$defs"], None);
-    // The API server knows these itself.
+    // The API server defines these itself.
     schema["properties"]["metadata"] = json!({"type": "object"});
     for known in ["apiVersion", "kind"] {
         schema["properties"][known] = json!({"type": "string"});
@@ -117,11 +117,11 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Puts rules over fields of a schema, each as the words of a schema for a field by its path: `spec.taints[].key`, where
+/// Adds rules to fields of a schema. Each rule is a set of schema keywords for a field path: `spec.taints[].key`, where
 /// `[]` means the elements of a list and `{}` the values of a map; the empty path is the object itself.
 ///
 /// # Panics
-/// If there is no such field: the rules are about types of ours.
+/// The field does not exist: paths and types are both part of strew.
 pub(crate) fn constrain(schema: &mut Value, rules: &[(&str, Value)]) {
     for (path, words) in rules {
         let field = field_mut(schema, path);
@@ -150,7 +150,7 @@ fn field_mut<'a>(schema: &'a mut Value, path: &str) -> Option<&'a mut Value> {
 
 const REFERENCE_PREFIX: &str = "#/$defs/";
 
-/// Words of JSON schema that a structural schema has, too.
+/// Keywords of JSON schema that structural schemas have too.
 const KEPT: [&str; 13] = [
     "description",
     "type",
@@ -167,7 +167,7 @@ const KEPT: [&str; 13] = [
     "x-kubernetes-map-type",
 ];
 
-/// `name` is that of the definition that the schema is.
+/// `name` is that of the definition that the schema comes from.
 fn structural(schema: &Value, definitions: &Value, name: Option<&str>) -> Value {
     if let Some((definition, description)) = referred(schema) {
         let mut found = structural(&definitions[definition], definitions, Some(definition));
@@ -177,7 +177,7 @@ fn structural(schema: &Value, definitions: &Value, name: Option<&str>) -> Value 
         return found;
     }
     let Some(given) = schema.as_object() else {
-        // `true`: anything.
+        // The schema `true` accepts anything.
         return json!({});
     };
     let mut made = Map::new();
@@ -186,7 +186,7 @@ fn structural(schema: &Value, definitions: &Value, name: Option<&str>) -> Value 
             continue;
         };
         let value = match key {
-            // The second type is null: absence, of which structural schemas do not speak.
+            // The second type is null: absence, which structural schemas do not express.
             "type" => value.get(0).unwrap_or(value).clone(),
             "properties" => {
                 let fields = value.as_object().into_iter().flatten();
@@ -209,8 +209,8 @@ fn structural(schema: &Value, definitions: &Value, name: Option<&str>) -> Value 
     Value::Object(made)
 }
 
-/// The definition that a schema refers to, directly, as the only member of `allOf`, or beside null; and what is said
-/// about the field itself.
+/// The definition that a schema refers to, directly, as the only member of `allOf`, or beside null; and the description
+/// of the field itself.
 fn referred(schema: &Value) -> Option<(&str, Option<&Value>)> {
     let ways = [
         &schema["$ref"],
@@ -224,7 +224,7 @@ fn referred(schema: &Value) -> Option<(&str, Option<&Value>)> {
     ))
 }
 
-/// What the types of Kubernetes say in comments for its own generator: `+structType=atomic`, `+listType=atomic`.
+/// Reads the markers of Kubernetes' generator in descriptions: `+structType=atomic`, `+listType=atomic`.
 fn atomic(definition: Option<&str>, schema: &mut Map<String, Value>) {
     let Some((_, kind)) = definition.and_then(|name| name.rsplit_once('.')) else {
         return;
@@ -245,12 +245,12 @@ fn atomic(definition: Option<&str>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// What tests of definitions share.
+/// Helpers for tests of definitions.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
 
-    /// Every object of a value, with its path.
+    /// Visits every object of a value, with its path.
     fn walk(path: &str, value: &Value, see: &mut dyn FnMut(&str, &Map<String, Value>)) {
         match value {
             Value::Object(map) => {
@@ -264,7 +264,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// Fails where a schema of the definition is not structural; how many lists are atomic.
+    /// Fails if a schema of the definition is not structural; returns the number of atomic lists.
     pub(crate) fn expect_structural(definition: &Value) -> usize {
         let mut n_atomic = 0;
         for version in definition["spec"]["versions"].as_array().unwrap() {
@@ -285,9 +285,9 @@ pub(crate) mod testing {
         for word in ["$ref", "$defs", "$schema", "allOf", "oneOf", "title"] {
             assert!(is_fields || !map.contains_key(word), "{path}: {word}");
         }
-        // A number or a text is the one choice that may be told.
+        // A number or a string is the only choice that a structural schema can express.
         assert!(is_fields || is_free || !map.contains_key("anyOf"), "{path}");
-        // A list that is a map needs its key in every element.
+        // A list with map semantics needs its key in every element.
         if map.get("x-kubernetes-list-type") == Some(&json!("map")) {
             let key = &map["x-kubernetes-list-map-keys"][0];
             let required = map["items"]["required"].as_array().unwrap();

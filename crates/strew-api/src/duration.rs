@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// A length of time in nanoseconds, which may be negative until it is validated.
+/// A duration in nanoseconds; it may be negative until it is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GoDuration(i64);
 
@@ -21,7 +21,7 @@ const UNITS: [(&str, i64); 8] = [
 ];
 
 impl GoDuration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     /// A duration in seconds, saturated at 64 bits.
@@ -29,7 +29,7 @@ impl GoDuration {
         Self(seconds.saturating_mul(SECOND))
     }
 
-    /// Reads it; `None` if Go would not.
+    /// Parses Go's format; `None` if Go would refuse the text.
     pub fn parse(text: &str) -> Option<Self> {
         let (sign, mut rest) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
@@ -61,18 +61,18 @@ impl GoDuration {
         Self(i64::try_from(nanos).unwrap_or(i64::MAX))
     }
 
-    /// The nanoseconds; negative ones are none.
+    /// The nanoseconds; 0 if the duration is negative.
     pub fn nanos(self) -> u64 {
         u64::try_from(self.0).unwrap_or(0)
     }
 
-    /// The same for the standard library; negative ones are none.
+    /// As the standard library's type; zero if the duration is negative.
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.nanos())
     }
 }
 
-/// `number` times `unit`, what is less than a nanosecond cut off.
+/// `number` times `unit`, without fractions of a nanosecond.
 fn amount(number: &str, unit: i64) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where a value stands inside an object: `spec.topologySpreadConstraints[0].minDomains`.
+/// The path of a value inside an object: `spec.topologySpreadConstraints[0].minDomains`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Step>);
 
@@ -54,7 +54,7 @@ impl FieldPath {
         self.with(Step::Key(key.into()))
     }
 
-    /// The path of what holds this value; the root's is the root.
+    /// The path of the parent; the root's parent is the root.
     #[must_use]
     pub fn parent(&self) -> Self {
         let n_steps = self.0.len().saturating_sub(1);
@@ -99,7 +99,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is wrong with a value, with the API server's prefix.
+/// The kind of an error, with the API server's prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldErrorKind {
     /// `Required value`
@@ -121,25 +121,25 @@ pub enum FieldErrorKind {
     },
     /// `Forbidden`
     Forbidden,
-    /// `Internal error`: it cannot be told whether the value is right.
+    /// `Internal error`: whether the value is valid cannot be decided.
     Internal,
     /// `Too long`
     TooLong,
     /// `Too many: COUNT`
     TooMany {
-        /// How many there are.
+        /// The number of elements.
         count: usize,
     },
 }
 
-/// One error of one field; `Display` is the API server's text to the letter.
+/// An error of one field; `Display` is the API server's text to the letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// Where.
+    /// The field.
     pub path: FieldPath,
-    /// What kind of error.
+    /// The kind of the error.
     pub kind: FieldErrorKind,
-    /// The rule that was broken; may be empty.
+    /// The violated rule; may be empty.
     pub detail: String,
     /// strew's own advice, not part of the API server's text.
     pub help: Option<String>,
@@ -177,7 +177,7 @@ impl FieldError {
         )
     }
 
-    /// The value stands there twice.
+    /// The value occurs twice.
     pub fn duplicate(path: FieldPath, value: &str) -> Self {
         let value = format!("{value:?}");
         Self::new(path, FieldErrorKind::Duplicate { value }, "")
@@ -198,7 +198,7 @@ impl FieldError {
         }
     }
 
-    /// The same error with strew's advice.
+    /// The error with advice from strew.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

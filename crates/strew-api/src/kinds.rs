@@ -18,36 +18,36 @@ pub struct KindRow {
     pub api_version: &'static str,
     /// `apps`; empty for the core.
     pub group: &'static str,
-    /// `v1`: the version that strew stores.
+    /// The version that strew stores: `v1`.
     pub version: &'static str,
     /// `deployments`
     pub plural: &'static str,
-    /// Whether its objects live in namespaces.
+    /// True if its objects live in namespaces.
     pub is_namespaced: bool,
-    /// `deploy`; the singular where kubectl has no short name. `None`: commands and scenarios do not take the kind by
+    /// `deploy`; the singular if kubectl has no short name. `None`: commands and scenarios do not accept the kind by
     /// name.
     pub short: Option<&'static str>,
-    /// What a strategic merge patch goes by; `None`: the API server does not merge the kind strategically.
+    /// The schema of strategic merge patches; `None` if the API server does not merge the kind strategically.
     pub patch: Option<Schema>,
-    /// What its objects have to do with pods.
+    /// The relation of its objects to pods.
     pub pods: Pods,
-    /// Whether it has the subresource `scale`.
+    /// True if it has the subresource `scale`.
     pub scales: bool,
 }
 
-/// What the objects of a kind have to do with pods.
+/// The relation of a kind's objects to pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pods {
     /// Nothing.
     No,
     /// They are pods.
     Are,
-    /// They have a template, of which a controller makes pods.
+    /// They have a template, from which a controller makes pods.
     Make,
 }
 
 impl KindRow {
-    /// The row of a type: what it says itself, and nothing else.
+    /// The row of a type with the values that the type itself has.
     pub(crate) const fn of<T>() -> Self
     where
         T: Resource,
@@ -81,7 +81,7 @@ impl Scope for NamespaceResourceScope {
     const IS_NAMESPACED: bool = true;
 }
 
-/// The kinds that commands and scenarios take by name and for which this holds.
+/// The kinds with a short name for which `holds` is true.
 pub fn names(holds: impl Fn(&KindRow) -> bool) -> Vec<&'static str> {
     named()
         .filter(|row| holds(row))
@@ -93,7 +93,7 @@ fn named() -> impl Iterator<Item = &'static KindRow> {
     KINDS.iter().filter(|row| row.short.is_some())
 }
 
-/// The type of this name, in any letter case.
+/// The kind of this name, in any letter case.
 pub fn find(text: &str) -> Option<&'static KindRow> {
     let text = text.to_lowercase();
     let (name, group) = match text.split_once('.') {
@@ -111,12 +111,12 @@ pub fn find(text: &str) -> Option<&'static KindRow> {
     named().find(|row| is_named(row) && is_of_group(row))
 }
 
-/// The row of this kind, of those that commands and scenarios take by name.
+/// The row of this kind, if it has a short name.
 pub fn of_kind(kind: &str) -> Option<&'static KindRow> {
     named().find(|row| row.kind == kind)
 }
 
-/// The singular name nearest to one that is none.
+/// The singular name most similar to an unknown one.
 pub fn meant(text: &str) -> Option<String> {
     let singular: Vec<String> = named().map(|row| row.kind.to_lowercase()).collect();
     nearest(text, singular.iter().map(String::as_str)).map(str::to_owned)

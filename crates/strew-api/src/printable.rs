@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-/// The text with `\u{1b}` and the like in place of characters that change how text is shown: control characters other
-/// than line ends and tabs, and marks of direction.
+/// Replaces characters that change how text is displayed by `\u{1b}` and the like: control characters other than line
+/// ends and tabs, and direction marks.
 ///
 /// ```
 /// use strew_api::printable::printable;
@@ -20,7 +20,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     replaced(text, changes_the_view)
 }
 
-/// The same for a text that stands in one line: line ends and tabs are replaced too.
+/// As [`printable`], for a single line: line ends and tabs are replaced too.
 ///
 /// ```
 /// use strew_api::printable::printable_line;
@@ -30,7 +30,7 @@ pub fn printable_line(text: &str) -> Cow<'_, str> {
     replaced(text, |c| c.is_control() || changes_the_view(c))
 }
 
-/// Makes every string in a value printable; keys are left as they are.
+/// Makes every string in a value printable; keys stay.
 pub fn make_printable(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -61,7 +61,7 @@ fn replaced(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Controls of C0 and C1, separators of lines, and marks that turn the direction of writing (Unicode TR 36, §3.2).
+/// Control characters (C0, C1), line separators, and marks that change the direction of writing (Unicode TR 36, §3.2).
 fn changes_the_view(c: char) -> bool {
     match c {
         '\n' | '\r' | '\t' => false,

@@ -3,8 +3,8 @@
 //! Source: `k8s.io/apimachinery/pkg/api/resource`, v1.36: the same strings are accepted with the
 //! same meaning and refused with the same sentences.
 //!
-//! strew differs on purpose where upstream quietly changes a number: a binary quantity over
-//! `2^63-1` is capped there and a larger decimal one wraps when it is read; here both are
+//! A deliberate difference: upstream caps a binary quantity over `2^63-1`, and a larger decimal one wraps when it is
+//! read. Here both are [errors](QuantityError::Overflow).
 //! [errors](QuantityError::Overflow).
 
 use std::cmp::Ordering;
@@ -39,18 +39,18 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// Why a text is no quantity that strew can use.
+/// Why a text is no usable quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// Characters that belong to no quantity, or in the wrong order.
+    /// Characters that do not occur in a quantity, or in the wrong order.
     #[error(
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
-    /// The number before the suffix is none.
+    /// The number before the suffix is invalid.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// The suffix is none of the known ones.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
     /// The amount is too large to calculate with.
@@ -89,19 +89,18 @@ enum Base {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self {
         nano: 0,
         format: Format::DecimalSi,
     };
 
-    /// Reads a quantity; what is smaller than a nano unit is rounded away from zero.
+    /// Parses a quantity; fractions of a nano unit are rounded away from zero.
     ///
     /// Like upstream, `.5` and `1.` are numbers, and so are a lone sign and a lone point (zero).
     ///
     /// # Errors
-    /// The three sentences of upstream, or [`QuantityError::Overflow`] when the amount is beyond
-    /// `2^63-1` units.
+    /// The three messages of upstream, or [`QuantityError::Overflow`] if the amount is beyond `2^63-1` units.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let parts = Parts::split(text)?;
         let (base, exponent, format) = parts.suffix()?;
@@ -138,7 +137,7 @@ impl Quantity {
 
     /// Units, rounded away from zero: upstream's `Value()`.
     pub fn value(self) -> i64 {
-        // A quantity is read only up to 2^63-1 units, and sums saturate: this always fits.
+        // A quantity is parsed only up to 2^63-1 units, and sums saturate: this always fits.
         saturate(divide_away_from_zero(self.nano, NANO))
     }
 
@@ -151,7 +150,7 @@ impl Quantity {
     /// Units, rounded away from zero.
     ///
     /// # Errors
-    /// [`QuantityError::Overflow`] when the number does not fit in 64 bits.
+    /// [`QuantityError::Overflow`] if the number does not fit in 64 bits.
     pub fn checked_value(self) -> Result<i64, QuantityError> {
         checked(divide_away_from_zero(self.nano, NANO))
     }
@@ -159,7 +158,7 @@ impl Quantity {
     /// Thousandths of a unit, rounded away from zero.
     ///
     /// # Errors
-    /// [`QuantityError::Overflow`] when the number does not fit in 64 bits, from some 9.2e15 units.
+    /// [`QuantityError::Overflow`] if the number does not fit in 64 bits, from some 9.2e15 units.
     pub fn checked_milli_value(self) -> Result<i64, QuantityError> {
         checked(divide_away_from_zero(self.nano, MICRO))
     }
@@ -187,12 +186,12 @@ impl Quantity {
         }
     }
 
-    /// Whether the amount is a whole number of units.
+    /// True if the amount is a whole number of units.
     pub fn is_whole(self) -> bool {
         self.nano % NANO == 0
     }
 
-    /// Whether the amount is a whole number of thousandths.
+    /// True if the amount is a whole number of thousandths.
     pub fn is_whole_milli(self) -> bool {
         self.nano % MICRO == 0
     }
@@ -277,7 +276,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// A quantity's text, taken apart.
+/// The parts of a quantity's text.
 struct Parts<'a> {
     negative: bool,
     whole: &'a str,
@@ -286,7 +285,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Source: `parseQuantityString`; which error a text gets depends on its order of looking.
+    /// Source: `parseQuantityString`. The order of its checks determines the error.
     fn split(text: &'a str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::Format);
@@ -340,7 +339,7 @@ fn split_while(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !wanted(c)).unwrap_or(text.len()))
 }
 
-/// On decimal digits, so that any length of fraction stays exact.
+/// Works on decimal digits, so that fractions of any length stay exact.
 fn multiply_by_1024(digits: &mut Vec<u8>) {
     let mut carry = 0u32;
     for digit in digits.iter_mut().rev() {
@@ -365,7 +364,7 @@ fn shift_rounding_up(digits: &[u8], power: i64) -> Result<i128, QuantityError> {
         amount = append_digit(amount, digit)?;
     }
     if amount > 0 {
-        // Ends after at most 39 steps, with an overflow, however large the power is.
+        // Ends with an overflow after at most 39 steps, however large the power is.
         for _ in 0..power.max(0) {
             amount = append_digit(amount, 0)?;
         }
@@ -408,7 +407,7 @@ fn remove_factors(mut number: i128, factor: i128) -> (i128, i64) {
 }
 
 fn suffix_of(base: Base, exponent: i64) -> &'static str {
-    // Amounts are bounded by 2^63-1 units, so an exponent has always a suffix.
+    // Amounts are bounded by 2^63-1 units, so every exponent has a suffix.
     SUFFIXES
         .iter()
         .find(|s| s.1 == base && s.2 == exponent || exponent == 0 && s.0.is_empty())

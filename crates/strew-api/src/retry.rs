@@ -1,4 +1,4 @@
-//! When a request is repeated: a policy without clock, randomness or sleep.
+//! Decides when a request is retried: a policy without clock, randomness or sleep.
 //!
 //! The numbers are client-go's: a status patch of a pod is sent up to four times, with pauses of 10, 50 and 250 ms
 //! (`retry.DefaultBackoff`), after a conflict, 500, 503 or a failed connection. A request waits as long as a busy
@@ -10,32 +10,32 @@ use strew_model::time::{Instant, Span};
 
 use crate::request::{Answer, Request, Verb};
 
-/// How often a request is sent in all, beside the times that a server asked for patience. Source: client-go,
+/// The most attempts, beside those after which a busy server asked to wait. Source: client-go,
 /// `retry.DefaultBackoff.Steps`.
 const TRIES_MAX: u32 = 4;
 
-/// How often a busy server may ask for patience. Source: client-go, `rest.maxRetries`.
+/// How often a busy server may ask to wait. Source: client-go, `rest.maxRetries`.
 const BUSY_MAX: u32 = 10;
 
 /// The first wait. Source: client-go, `retry.DefaultBackoff.Duration`.
 const FIRST_WAIT: Span = Span::from_millis(10);
 
-/// By how much each wait is longer than the one before. Source: client-go, `retry.DefaultBackoff.Factor`.
+/// The factor between two waits. Source: client-go, `retry.DefaultBackoff.Factor`.
 const FACTOR: u64 = 5;
 
 /// A wait is up to a tenth longer. Source: client-go, `retry.DefaultBackoff.Jitter`.
 const JITTER_PART: u64 = 10;
 
-/// What to do after an answer.
+/// The decision after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// Send it again after this long.
+    /// Send it again after this wait.
     After(Span),
-    /// The answer is the last one.
+    /// The answer is final.
     GiveUp,
 }
 
-/// What is known of a request that was sent once or more.
+/// The attempts of a request so far.
 #[derive(Debug, Clone)]
 pub struct Retrying {
     tries: u32,
@@ -45,7 +45,7 @@ pub struct Retrying {
 }
 
 impl Retrying {
-    /// Of a request that is about to be sent for the first time; nothing is sent again past the deadline.
+    /// A request before its first attempt; no attempt starts after the deadline.
     pub fn new(deadline: Instant) -> Self {
         Self {
             tries: 0,
@@ -55,15 +55,15 @@ impl Retrying {
         }
     }
 
-    /// Whether an attempt before the last one may have been carried out: what
-    /// [`outcome_of`](crate::request::outcome_of) asks for.
+    /// True if an attempt before the last one may have been carried out, as [`outcome_of`](crate::request::outcome_of)
+    /// needs to know.
     pub fn repeated(&self) -> bool {
         self.repeated
     }
 
-    /// What to do after an answer that came at `now`; `dice` is any number, drawn anew each time.
+    /// The decision after an answer that arrived at `now`; `dice` is a new random number each time.
     ///
-    /// After [`Retry::GiveUp`] the answer stands: [`outcome_of`](crate::request::outcome_of) tells what it means.
+    /// After [`Retry::GiveUp`] the answer is final: [`outcome_of`](crate::request::outcome_of) gives its meaning.
     pub fn next(&mut self, request: &Request, answer: &Answer, now: Instant, dice: u64) -> Retry {
         match is_worth_it(request, answer) {
             true => self.after(answer, now, dice),
@@ -71,7 +71,7 @@ impl Retrying {
         }
     }
 
-    /// The same, of a request that reads.
+    /// As [`next`](Self::next), for a request that reads.
     pub fn next_read(&mut self, answer: &Answer, now: Instant, dice: u64) -> Retry {
         match may_change(answer) {
             true => self.after(answer, now, dice),
@@ -103,7 +103,7 @@ impl Retrying {
 
 fn is_worth_it(request: &Request, answer: &Answer) -> bool {
     match answer {
-        // Nothing has begun with it.
+        // The request was not sent.
         Answer::Refused(_) => true,
         _ if answer.code() == Some(429) => true,
         // Another client wrote between the server's own read and write; a patch still applies.
@@ -114,7 +114,7 @@ fn is_worth_it(request: &Request, answer: &Answer) -> bool {
     }
 }
 
-/// Whether the server may answer something else in a moment.
+/// True if the server may give another answer shortly.
 fn may_change(answer: &Answer) -> bool {
     match answer.code() {
         Some(code) => matches!(code, 429 | 500 | 502..=504),
@@ -122,7 +122,7 @@ fn may_change(answer: &Answer) -> bool {
     }
 }
 
-/// Whether the request may have been carried out, though the answer does not say so.
+/// True if the request may have been carried out, although the answer is no success.
 fn may_be_done(answer: &Answer) -> bool {
     matches!(answer, Answer::Lost(_)) || matches!(answer.code(), Some(500..=599))
 }

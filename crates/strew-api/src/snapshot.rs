@@ -1,14 +1,14 @@
-//! Removes everything from a cluster's objects that decisions do not need, above all secrets.
+//! Removes from a cluster's objects what decisions do not need, above all secrets.
 //!
-//! Pods and templates keep a fixed list of fields that decide where pods go or how workloads act, so that a field which
-//! Kubernetes adds later does not leak. Removed parts are replaced by a number (`STREW_SNAPSHOT`), because two
-//! templates that differ only there are two revisions.
+//! Pods and templates keep a fixed list of fields that decide where pods go or how workloads act, so that fields which
+//! Kubernetes adds later do not leak. Removed parts are replaced by a number (`STREW_SNAPSHOT`), because two templates
+//! that differ only in them are two revisions.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// What stays of a pod's spec.
+/// The fields of a pod's spec that stay.
 const SPEC: &[&str] = &[
     "activeDeadlineSeconds",
     "affinity",
@@ -34,7 +34,7 @@ const SPEC: &[&str] = &[
     "volumes",
 ];
 
-/// What stays of a container.
+/// The fields of a container that stay.
 const CONTAINER: &[&str] = &["image", "name", "ports", "resources", "restartPolicy"];
 
 /// Volumes that decide where a pod goes; others become empty directories.
@@ -51,7 +51,7 @@ const VOLUME: &[&str] = &[
     "rbd",
 ];
 
-/// What stays of a pod's status.
+/// The fields of a pod's status that stay.
 const POD_STATUS: &[&str] = &[
     "conditions",
     "containerStatuses",
@@ -64,7 +64,7 @@ const POD_STATUS: &[&str] = &[
     "startTime",
 ];
 
-/// What stays of a container's status; the fields that must be there are there, empty.
+/// The fields of a container's status that stay; required ones are kept empty.
 const CONTAINER_STATUS: &[&str] = &[
     "allocatedResources",
     "name",
@@ -73,7 +73,7 @@ const CONTAINER_STATUS: &[&str] = &[
     "restartCount",
 ];
 
-/// What stays of a node's status.
+/// The fields of a node's status that stay.
 const NODE_STATUS: &[&str] = &[
     "allocatable",
     "capacity",
@@ -82,7 +82,7 @@ const NODE_STATUS: &[&str] = &[
     "images",
 ];
 
-/// Prefixes of annotations that decide.
+/// Prefixes of annotations that stay.
 const ANNOTATIONS: &[&str] = &[
     "apps.kruise.io/",
     "batch.kubernetes.io/",
@@ -100,15 +100,15 @@ const ANNOTATIONS: &[&str] = &[
 /// The name of the variable that distinguishes templates.
 const DIGEST: &str = "STREW_SNAPSHOT";
 
-/// Takes away from objects what does not decide. One for all objects of a cluster: what is equal gets equal numbers.
+/// Removes fields from objects. Use one for all objects of a cluster: equal removed parts get equal numbers.
 #[derive(Debug, Default)]
 pub struct Scrubber {
-    /// What was taken away, by its text.
+    /// The removed parts, by their text.
     taken: BTreeMap<String, usize>,
 }
 
 impl Scrubber {
-    /// One object, with its `kind`.
+    /// Scrubs an object, which must have its `kind`.
     pub fn scrub(&mut self, object: &mut Value) {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         match (kind.as_str(), object.get_mut("status")) {
@@ -197,7 +197,7 @@ fn pod_status(status: &mut Map<String, Value>) {
     }
 }
 
-/// A volume with what decides of it; what was taken away.
+/// Reduces a volume to what decides; returns the removed part.
 fn volume(volume: &mut Map<String, Value>) -> Map<String, Value> {
     let mut kept: Vec<&str> = VOLUME.to_vec();
     kept.push("name");
@@ -219,7 +219,7 @@ fn keep(map: &mut Map<String, Value>, names: &[&str]) {
     map.retain(|key, _| names.contains(&key.as_str()));
 }
 
-/// Leaves only these fields, and returns the others.
+/// Keeps only these fields, and returns the others.
 fn take(map: &mut Map<String, Value>, names: &[&str]) -> Map<String, Value> {
     let (kept, taken) = std::mem::take(map)
         .into_iter()

@@ -20,7 +20,7 @@ pub struct AdmissionOptions {
 }
 
 impl AdmissionOptions {
-    /// A kube-apiserver 1.36 without flags.
+    /// The settings of a kube-apiserver 1.36 without flags.
     pub const KUBERNETES_1_36: Self = Self {
         not_ready_toleration_seconds: 300,
         unreachable_toleration_seconds: 300,
@@ -30,7 +30,7 @@ impl AdmissionOptions {
         spread_node_inclusion_policy: true,
     };
 
-    /// Whether the API server merges `matchLabelKeys` of spread constraints: the one gate is nothing without the other.
+    /// True if the API server merges `matchLabelKeys` of spread constraints, which needs both gates.
     pub fn merges_spread_match_label_keys(&self) -> bool {
         self.merge_spread_match_label_keys && self.spread_match_label_keys
     }

@@ -1,4 +1,4 @@
-//! The arguments of plugins: `pluginConfig`, checked and put into the profile.
+//! The arguments of plugins: checks `pluginConfig` and applies it to the profile.
 //!
 //! Source: spec/scheduler §5.3, §1.12; `pkg/scheduler/apis/config/{v1,validation}`, v1.36. Two differences: the
 //! arguments of NodeResourcesFit are checked here, while kube-scheduler checks them when it starts the plugin; and
@@ -24,7 +24,7 @@ use crate::field::{FieldError, FieldPath};
 use crate::read::{Diagnostic, nearest};
 use crate::validation;
 
-/// Checks the arguments of all plugins of a profile and puts them into it.
+/// Checks the arguments of all plugins of a profile, and applies them.
 pub(super) fn apply(
     configs: &[PluginConfigWire],
     version: Version,
@@ -79,7 +79,7 @@ const WITH_ARGUMENTS: [&str; 8] = [
     "VolumeBinding",
 ];
 
-/// The arguments without their type, which may be left out and must be right.
+/// The arguments without apiVersion and kind, which may be missing but must be right if present.
 fn arguments_of(
     name: &str,
     config: &PluginConfigWire,
@@ -219,7 +219,7 @@ struct NodeAffinityWire {
     added_affinity: Option<core::NodeAffinity>,
 }
 
-/// The affinity must hold to the rules of a pod's.
+/// The affinity must obey the rules of a pod's affinity.
 fn node_affinity(
     args: Value,
     path: &FieldPath,
@@ -255,7 +255,7 @@ struct VolumeBindingWire {
     shape: Option<Vec<super::resource_arguments::ShapePointWire>>,
 }
 
-/// Checked, and of no effect: strew provisions no volumes.
+/// Checked, but without effect: strew provisions no volumes.
 fn volume_binding(args: Value, path: &FieldPath, problems: &mut Problems<'_>) {
     let wire: VolumeBindingWire = problems.decode(args, path);
     let timeout = wire.bind_timeout_seconds.unwrap_or(600);
@@ -279,7 +279,7 @@ struct DynamicResourcesWire {
     binding_timeout: Option<String>,
 }
 
-/// Checked, and of no effect: strew allocates no devices.
+/// Checked, but without effect: strew allocates no devices.
 fn dynamic_resources(args: Value, path: &FieldPath, problems: &mut Problems<'_>) {
     let wire: DynamicResourcesWire = problems.decode(args, path);
     let filter = duration(
@@ -306,7 +306,7 @@ fn dynamic_resources(args: Value, path: &FieldPath, problems: &mut Problems<'_>)
     }
 }
 
-/// A duration, if one is given that can be read.
+/// A duration; `None` if it is missing or invalid.
 pub(super) fn duration(
     text: Option<&str>,
     path: FieldPath,

@@ -1,4 +1,4 @@
-//! Feature gates: what `--feature-gates` and a scenario's `featureGates` switch.
+//! Feature gates: the values of `--feature-gates` and of a scenario's `featureGates`.
 //!
 //! Source: spec/scheduler §1.3; `k8s.io/component-base/featuregate`, v1.36. Gates that 1.36 no longer has still work,
 //! with a note, because KEP-1258 and KEP-3022 describe what they switch.
@@ -10,7 +10,7 @@ use strew_scheduler::SchedulerGates;
 use super::AdmissionOptions;
 use crate::read::nearest;
 
-/// The gates that strew obeys.
+/// The gates that strew can switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureGates {
     /// `DefaultPodTopologySpread`: default constraints instead of the plugin SelectorSpread.
@@ -21,10 +21,10 @@ pub struct FeatureGates {
     pub node_inclusion_policy: bool,
     /// `MatchLabelKeysInPodTopologySpread`: the field `matchLabelKeys`.
     pub match_label_keys: bool,
-    /// `MatchLabelKeysInPodTopologySpreadSelectorMerge`: the API server merges `matchLabelKeys` into the selector;
-    /// without the gate before it this one is without effect.
+    /// `MatchLabelKeysInPodTopologySpreadSelectorMerge`: the API server merges `matchLabelKeys` into the selector.
+    /// Without the previous gate it has no effect.
     pub match_label_keys_merge: bool,
-    /// What is worth saying about the gates that were given.
+    /// Notes for the user about the given gates.
     pub notes: Vec<String>,
 }
 
@@ -39,10 +39,10 @@ impl FeatureGates {
         notes: Vec::new(),
     };
 
-    /// Reads the value of `--feature-gates`: `A=true,B=false`. Of a gate that is given twice the last counts.
+    /// Parses the value of `--feature-gates`: `A=true,B=false`. If a gate is given twice, the last value counts.
     ///
     /// # Errors
-    /// Everything wrong with it.
+    /// All errors in the text.
     pub fn parse(text: &str) -> Result<Self, Vec<GateError>> {
         let (given, mut errors) = Self::pairs(text);
         match Self::of(given.into_iter()) {
@@ -55,7 +55,7 @@ impl FeatureGates {
         }
     }
 
-    /// The gates that such a text gives, known or not, and what is no pair.
+    /// The gates in such a text, known or not, and the errors of parts that are no pairs.
     pub fn pairs(text: &str) -> (BTreeMap<&str, bool>, Vec<GateError>) {
         let mut given = BTreeMap::new();
         let mut errors = Vec::new();
@@ -70,10 +70,10 @@ impl FeatureGates {
         (given, errors)
     }
 
-    /// Sets the gates that are given and leaves the others at their defaults.
+    /// Sets the given gates; the others keep their defaults.
     ///
     /// # Errors
-    /// Each gate that is not known, and each that strew cannot switch.
+    /// Each unknown gate, and each gate that strew cannot switch.
     pub fn of<'a>(given: impl Iterator<Item = (&'a str, bool)>) -> Result<Self, Vec<GateError>> {
         let mut gates = Self::KUBERNETES_1_36;
         let mut errors = Vec::new();
@@ -91,10 +91,10 @@ impl FeatureGates {
         }
     }
 
-    /// Sets one gate and leaves the others as they are.
+    /// Sets one gate.
     ///
     /// # Errors
-    /// The gate is not known, or strew cannot switch it.
+    /// The gate is unknown, or strew cannot switch it.
     pub fn set(&mut self, name: &str, value: bool) -> Result<(), GateError> {
         let gate = match name {
             DEFAULT_SPREAD => &mut self.default_pod_topology_spread,
@@ -113,7 +113,7 @@ impl FeatureGates {
         Ok(())
     }
 
-    /// A gate that strew does not switch may be named at its default.
+    /// Accepts a gate that strew does not switch if its value is the default.
     fn set_other(&mut self, name: &str, value: bool) -> Result<(), GateError> {
         let Some((known, default)) = OTHERS.iter().find(|(known, _)| *known == name) else {
             let all = OBEYED.iter().copied();
@@ -138,7 +138,7 @@ impl FeatureGates {
         Ok(())
     }
 
-    /// The gates that a scheduling decision looks at.
+    /// The gates that scheduling decisions depend on.
     pub fn scheduler(&self) -> SchedulerGates {
         SchedulerGates {
             min_domains: self.min_domains,
@@ -147,7 +147,7 @@ impl FeatureGates {
         }
     }
 
-    /// The same API server with these gates.
+    /// The options with these gates.
     pub fn admission(&self, options: AdmissionOptions) -> AdmissionOptions {
         AdmissionOptions {
             merge_spread_match_label_keys: self.match_label_keys && self.match_label_keys_merge,
@@ -165,41 +165,41 @@ impl Default for FeatureGates {
     }
 }
 
-/// What is wrong with a gate.
+/// An invalid gate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
-    /// There is no such gate.
+    /// The gate is unknown.
     #[error("unrecognized feature gate: {name}{hint}")]
     Unknown {
-        /// As given.
+        /// The name, as given.
         name: String,
-        /// The nearest name, or all.
+        /// The most similar name, or all names.
         hint: String,
     },
     /// The gate has no value.
     #[error("missing bool value for {name}")]
     NoValue {
-        /// As given.
+        /// The name, as given.
         name: String,
     },
-    /// The value is no boolean.
+    /// The value is not a boolean.
     #[error("invalid value of {name}={value}: expected true or false")]
     BadValue {
         /// The gate.
         name: String,
-        /// As given.
+        /// The value, as given.
         value: String,
     },
-    /// A gate of 1.36 away from its default, which strew cannot do.
+    /// strew implements only the default of this gate of 1.36.
     #[error(
         "strew does not implement {name}={value}: the gate can only stay at its default, {default}"
     )]
     NotImplemented {
         /// The gate.
         name: &'static str,
-        /// What was asked for.
+        /// The given value.
         value: bool,
-        /// What is possible.
+        /// The default.
         default: bool,
     },
 }
@@ -235,15 +235,15 @@ const OBEYED: [&str; 5] = [
     MERGE,
 ];
 
-/// Gates of the past, with the release that locked them on.
+/// Retired gates, with the release that locked them on.
 const RETIRED: [(&str, &str); 3] = [
     (DEFAULT_SPREAD, "1.24"),
     (MIN_DOMAINS, "1.30"),
     (INCLUSION_POLICY, "1.33"),
 ];
 
-/// Gates of 1.36 that a scheduler looks at and strew does not switch, with their defaults.
-/// Source: spec/scheduler, its gate marks.
+/// Gates of 1.36 that a scheduler reads and strew does not switch, with their defaults. Source: spec/scheduler, its
+/// gate marks.
 const OTHERS: [(&str, bool); 16] = [
     ("AllAlpha", false),
     ("AllBeta", false),

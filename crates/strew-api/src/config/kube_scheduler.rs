@@ -108,7 +108,7 @@ fn client_connection(wire: ClientConnectionWire, problems: &mut Problems<'_>) ->
 fn leader_election(wire: LeaderElectionWire, problems: &mut Problems<'_>) -> LeaderElection {
     let path = FieldPath::root().child("leaderElection");
     let mut time = |text: Option<String>, name, default| {
-        // Go's zero duration means that there is none.
+        // Go's zero duration means that no value is set.
         let read = duration(text.as_deref(), path.child(name), problems);
         let read = read.filter(|duration| *duration != GoDuration::ZERO);
         read.unwrap_or(GoDuration::from_secs(default))
@@ -141,7 +141,7 @@ fn leader_election(wire: LeaderElectionWire, problems: &mut Problems<'_>) -> Lea
         }
     }
     if lease <= renew {
-        // The value printed is that of renewDeadline, upstream too.
+        // The error shows the value of renewDeadline, as upstream.
         let detail = "must be greater than `RenewDeadline`";
         problems.field(FieldError::invalid_raw(
             path.child("leaseDuration"),
@@ -184,7 +184,7 @@ fn all_profiles(
             problems.field(FieldError::required(at.child("schedulerName"), ""));
         }
         built.push(profiles::build(profile, common, &at, problems, names));
-        // The last of the earlier ones, as a map that each profile overwrites.
+        // The last of the earlier ones, as in a map that each profile overwrites.
         let same = |other: &super::wire::ProfileWire| {
             other.scheduler_name.as_deref().unwrap_or_default() == name
         };
@@ -198,7 +198,7 @@ fn all_profiles(
     built
 }
 
-/// Checked as kube-scheduler does, and refused: a decision without them would not be the cluster's.
+/// Checked as kube-scheduler does, then refused: decisions without them would differ from the cluster's.
 fn extenders(given: &[ExtenderWire], problems: &mut Problems<'_>) {
     let root = FieldPath::root().child("extenders");
     let text_of = |text: &Option<String>| text.clone().unwrap_or_default();

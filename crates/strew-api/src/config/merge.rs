@@ -15,7 +15,7 @@ use crate::read::{Diagnostic, nearest};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Expanded {
     points: BTreeMap<Point, Vec<&'static str>>,
-    /// Of each score plugin.
+    /// The weight of each score plugin.
     weights: BTreeMap<&'static str, i32>,
 }
 
@@ -28,22 +28,22 @@ impl Expanded {
         self.at(point).contains(&name)
     }
 
-    /// 1 if it has none.
+    /// The weight of a plugin; 1 if it has none.
     pub(super) fn weight(&self, name: &str) -> i32 {
         self.weights.get(name).copied().unwrap_or(1)
     }
 }
 
-/// A plugin that is enabled, and where that stands.
+/// An enabled plugin, with its place in the document.
 #[derive(Debug, Clone)]
 struct Entry {
     name: String,
     weight: i32,
-    /// Nowhere for a default.
+    /// `None` for a default plugin.
     path: Option<FieldPath>,
 }
 
-/// Enabled and disabled plugins of a point after the merge.
+/// The enabled and disabled plugins of a point after the merge.
 #[derive(Debug, Default)]
 struct Set {
     enabled: Vec<Entry>,
@@ -56,7 +56,7 @@ impl Set {
     }
 }
 
-/// The plugins of a profile. `path` is `profiles[i].plugins`.
+/// The plugins of a profile; `path` is `profiles[i].plugins`.
 pub(super) fn expand(
     given: &PluginsWire,
     defaults: &[&'static Plugin],
@@ -97,14 +97,14 @@ pub(super) fn expand(
                 0 => 1,
                 weight => weight,
             };
-            // The weight at the point goes before that of multiPoint.
+            // The weight at the point overrides that of multiPoint.
             expanded.weights.entry(plugin.name).or_insert(weight);
         }
     }
     expanded
 }
 
-/// What is disabled that does not exist: kube-scheduler takes it without a word.
+/// Notes about disabled plugins that do not exist, which kube-scheduler accepts silently.
 pub(super) fn disabled_unknown(given: &PluginsWire, path: &FieldPath, notes: &mut Vec<String>) {
     let points = Point::ALL
         .iter()
@@ -159,7 +159,8 @@ fn merge(defaults: Vec<Entry>, given: Option<&PluginSetWire>, path: &FieldPath) 
         if is_disabled(&default.name) {
             continue;
         }
-        // Of a plugin that is listed twice the last replaces the default; the first stays, and is found out later.
+        // If a plugin is listed twice, the last entry replaces the default. The first entry stays, and a later check
+        // reports it.
         let replaces =
             |entry: &&mut Option<Entry>| entry.as_ref().is_some_and(|e| e.name == default.name);
         let replaced = custom.iter_mut().rev().find(replaces);
@@ -176,7 +177,7 @@ struct Expander<'a, 'b> {
 }
 
 impl Expander<'_, '_> {
-    /// The plugins that are enabled at the point itself.
+    /// The plugins enabled at the point itself.
     fn own(&mut self, point: Point, set: &Set) -> Vec<&'static str> {
         let mut own = Vec::new();
         for entry in &set.enabled {
@@ -202,7 +203,7 @@ impl Expander<'_, '_> {
         own
     }
 
-    /// First what the point and `multiPoint` both name, then what only `multiPoint` names, then the rest.
+    /// The order: plugins named by both the point and `multiPoint`, then those of `multiPoint` only, then the rest.
     fn expand(
         &mut self,
         point: Point,
@@ -235,11 +236,11 @@ impl Expander<'_, '_> {
         [first, expanded, last].concat()
     }
 
-    /// The plugin; one that does not exist, or that strew does not have, is reported.
+    /// Finds the plugin; reports one that does not exist or that strew does not have.
     fn known(&mut self, point: Point, entry: &Entry) -> Option<&'static Plugin> {
         let name = entry.name.as_str();
         let Some(plugin) = plugins::find(name) else {
-            // Said by the validation, in other words.
+            // Validation reports it in other words.
             if !(is_removed(name)
                 && entry
                     .path
@@ -295,7 +296,7 @@ pub(super) fn is_removed(name: &str) -> bool {
     .contains(&name)
 }
 
-/// What became of plugins of the past, or the nearest name.
+/// What replaced a removed plugin, or the most similar name.
 pub(super) fn unknown_help(name: &str) -> Option<String> {
     let fit = |strategy| {
         format!(

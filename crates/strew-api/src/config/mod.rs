@@ -1,9 +1,9 @@
 //! The scheduler's configuration file and feature gates.
 //!
 //! [`configure`] reads a `KubeSchedulerConfiguration` (v1, and v1beta1 to v1beta3 by the rules of the KEPs) or a legacy
-//! `Policy` into a [`Configuration`]: the profiles of [`strew_scheduler`] and what the process needs. Reading is strict
-//! and reports all errors at once, in kube-scheduler's words where kube-scheduler checks the same. A setting that strew
-//! cannot obey is refused, never ignored; notes say what became of old fields.
+//! `Policy` into a [`Configuration`]: the profiles of [`strew_scheduler`], and the settings of the process. Reading is
+//! strict and reports all errors at once, in kube-scheduler's words where kube-scheduler makes the same check. A
+//! setting that strew cannot obey is an error and never ignored; notes explain the effect of old fields.
 //!
 //! ```
 //! use strew_api::config::{FeatureGates, Given, configure};
@@ -23,9 +23,9 @@
 //! assert_eq!(configuration.profiles[0].weight(PluginId::PodTopologySpread), 7);
 //! ```
 //!
-//! Differences from kube-scheduler: weights must not be negative and their sum is at most 21474836; a plugin that filters
-//! or scores needs its PreFilter or PreScore; extenders and arguments of plugins that do not exist are refused; without
-//! `percentageOfNodesToScore` all nodes are scored.
+//! Differences from kube-scheduler: weights must not be negative and their sum is at most 21474836; a plugin that
+//! filters or scores needs its PreFilter or PreScore; extenders and arguments of plugins that do not exist are refused;
+//! without `percentageOfNodesToScore` all nodes are scored.
 
 mod admission;
 mod arguments;
@@ -55,19 +55,19 @@ pub use gates::{FeatureGates, GateError};
 use problems::Problems;
 use versions::Version;
 
-/// How a scheduler decides and works.
+/// The configuration of a scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
     /// At least one; their names differ.
     pub profiles: Vec<Profile>,
     /// The first wait of a pod that could not be placed, in seconds.
     pub pod_initial_backoff_s: u64,
-    /// The longest such wait; no less.
+    /// The longest wait of such a pod; not below the first one.
     pub pod_max_backoff_s: u64,
-    /// `parallelism`, at least 1: how many workers filter nodes at the same time in kube-scheduler, which a simulation
-    /// draws; strew's own scheduler looks at one node after the other.
+    /// `parallelism`, at least 1: the number of workers that filter nodes concurrently in kube-scheduler. A simulation
+    /// draws their effect; strew's own scheduler checks one node after the other.
     pub parallelism: u32,
-    /// Look at so many percent of the nodes; none: at all. The profiles have it already.
+    /// The percentage of nodes to look at; `None`: all. The profiles contain it already.
     pub percentage_of_nodes_to_score: Option<u8>,
     /// `leaderElection`
     pub leader_election: LeaderElection,
@@ -79,20 +79,20 @@ pub struct Configuration {
     pub enable_contention_profiling: bool,
     /// `delayCacheUntilActive`
     pub delay_cache_until_active: bool,
-    /// What the user should know: what became of old fields, what is without effect.
+    /// Notes for the user: the effect of old fields, and settings without effect.
     pub notes: Vec<String>,
 }
 
 /// `leaderElection`, with its defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Whether one of several schedulers leads.
+    /// True if several schedulers elect a leader.
     pub leader_elect: bool,
-    /// How long a lease holds that is not renewed.
+    /// How long a lease holds without a renewal.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew; less than a lease holds.
+    /// How long the leader tries to renew; less than `lease_duration`.
     pub renew_deadline: Duration,
-    /// The wait between two tries.
+    /// The wait between two attempts.
     pub retry_period: Duration,
     /// `leases`, if there is an election.
     pub resource_lock: String,
@@ -105,15 +105,15 @@ pub struct LeaderElection {
 /// `clientConnection`, with its defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientConnection {
-    /// The path of a kubeconfig file; empty if none is given.
+    /// The path of a kubeconfig file; empty if there is none.
     pub kubeconfig: String,
     /// `acceptContentTypes`
     pub accept_content_types: String,
     /// `contentType`
     pub content_type: String,
-    /// Requests a second.
+    /// Requests per second.
     pub qps: f32,
-    /// Requests at once.
+    /// Requests in a burst.
     pub burst: u32,
 }
 
@@ -144,7 +144,7 @@ impl Default for ClientConnection {
 }
 
 impl Configuration {
-    /// A scheduler without a configuration file.
+    /// The configuration of a scheduler without a file.
     pub fn of_gates(gates: &FeatureGates) -> Self {
         Self {
             profiles: vec![profiles::default_profile(gates)],
@@ -161,7 +161,7 @@ impl Configuration {
         }
     }
 
-    /// The settings of a scheduler's machine: those of production, with the waits that are configured.
+    /// The settings of a scheduler's machine: production's, with the configured waits.
     pub fn limits(&self) -> Limits {
         let mut limits = Limits::production();
         limits.queue.backoff.initial = Span::from_secs(self.pod_initial_backoff_s);
@@ -169,8 +169,8 @@ impl Configuration {
         limits
     }
 
-    /// Whose choices all profiles make, and which of several best nodes they take: no file says so. Notes what has no
-    /// effect by that choice.
+    /// Sets for all profiles which choices they follow, and how they break ties; no file has these settings. Adds notes
+    /// about settings that lose their effect.
     pub fn set_choices(&mut self, compat: Compat, ties: TieRule) {
         for (i, profile) in self.profiles.iter_mut().enumerate() {
             if compat == Compat::V1_36 && has_match_label_keys(&profile.default_constraints) {
@@ -184,7 +184,7 @@ impl Configuration {
         }
     }
 
-    /// The profile that decides for pods of this `schedulerName`.
+    /// The profile for pods with this `schedulerName`.
     pub fn profile(&self, scheduler_name: &str) -> Option<&Profile> {
         let mut profiles = self.profiles.iter();
         profiles.find(|profile| profile.scheduler_name == scheduler_name)
@@ -198,18 +198,18 @@ fn has_match_label_keys(defaults: &DefaultConstraints) -> bool {
     }
 }
 
-/// Where the configuration is.
+/// The source of the configuration.
 #[derive(Debug, Clone, Copy)]
 pub enum Given<'a> {
-    /// Nowhere: the defaults hold.
+    /// None: the defaults apply.
     Nothing,
     /// The only document of these files.
     Files(&'a Sources),
-    /// A document among others, which [`read`](crate::read::read) met and [`is_configuration`] recognised.
+    /// A document among others, which [`read`](crate::read::read) found and [`is_configuration`] recognised.
     Document(&'a Sources, &'a Origin),
 }
 
-/// Whether an object is a configuration that [`configure`] reads, in any version; it may still refuse the version.
+/// True if an object is a configuration for [`configure`], in any version; `configure` may still refuse the version.
 pub fn is_configuration(api_version: &str, kind: &str) -> bool {
     let (group, _) = api_version.split_once('/').unwrap_or(("", api_version));
     (group == Version::GROUP && kind == CONFIGURATION) || (api_version == "v1" && kind == POLICY)
@@ -218,10 +218,10 @@ pub fn is_configuration(api_version: &str, kind: &str) -> bool {
 const CONFIGURATION: &str = "KubeSchedulerConfiguration";
 const POLICY: &str = "Policy";
 
-/// Reads a configuration and puts the gates into its profiles.
+/// Reads a configuration and applies the gates to its profiles.
 ///
 /// # Errors
-/// Everything wrong with it, each with its place.
+/// All errors, each with its place.
 pub fn configure(
     given: Given<'_>,
     gates: &FeatureGates,

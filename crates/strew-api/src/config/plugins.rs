@@ -13,19 +13,19 @@ pub(super) enum Point {
     PreEnqueue,
     /// The order of the queue.
     QueueSort,
-    /// Once a pod, before the nodes.
+    /// Once per pod, before the nodes.
     PreFilter,
-    /// Whether a node will do.
+    /// Whether a node can take the pod.
     Filter,
-    /// When no node will do.
+    /// When no node can take the pod.
     PostFilter,
-    /// Once a pod, before the scores.
+    /// Once per pod, before the scores.
     PreScore,
-    /// How good a node is.
+    /// The score of a node.
     Score,
-    /// A node was chosen.
+    /// After a node was chosen.
     Reserve,
-    /// Wait before binding.
+    /// A wait before binding.
     Permit,
     /// Before binding.
     PreBind,
@@ -33,15 +33,15 @@ pub(super) enum Point {
     Bind,
     /// After binding.
     PostBind,
-    /// Placements of a pod group.
+    /// Generates placements of a pod group.
     PlacementGenerate,
-    /// How good a placement is.
+    /// The score of a placement.
     PlacementScore,
 }
 
 impl Point {
-    /// All, in the order in which kube-scheduler expands `multiPoint`: the first mistake of a plugin is met at the
-    /// first point.
+    /// All points, in the order in which kube-scheduler expands `multiPoint`: the first error of a plugin is reported
+    /// at the first point.
     pub(super) const ALL: [Self; 14] = [
         Self::PreFilter,
         Self::Filter,
@@ -79,7 +79,7 @@ impl Point {
         }
     }
 
-    /// The name of its Go interface, which messages carry.
+    /// The name of its Go interface, which messages use.
     pub(super) fn interface(self) -> String {
         let key = self.key();
         let first = key[..1].to_uppercase();
@@ -107,15 +107,15 @@ impl Point {
     }
 }
 
-/// A plugin that exists.
+/// A known plugin.
 #[derive(Debug)]
 pub(super) struct Plugin {
     pub(super) name: &'static str,
     /// Its default weight, 0 if it does not score.
     pub(super) weight: i32,
-    /// Where it takes part.
+    /// Its extension points.
     pub(super) points: &'static [Point],
-    /// Its name in decisions; none if they do not look at it.
+    /// Its id in decisions; `None` if decisions do not use it.
     pub(super) id: Option<PluginId>,
     pub(super) kind: PluginKind,
 }
@@ -124,9 +124,9 @@ pub(super) struct Plugin {
 pub(super) enum PluginKind {
     /// In the default `multiPoint`.
     Default,
-    /// Known, but only on if it is enabled, or a gate is off.
+    /// Used only if it is enabled, or if a gate is off.
     Legacy,
-    /// Known to kube-scheduler behind a gate that is off, and not to strew.
+    /// In kube-scheduler behind a gate that is off; strew does not have it.
     Missing,
 }
 

@@ -1,9 +1,9 @@
 //! The legacy `kind: Policy` file, which Kubernetes had until 1.22.
 //!
-//! Its predicates and priorities replaced the default ones. Each is mapped to what does its work in 1.36, with a note,
-//! or named as gone. With KEP-1258 `SelectorSpreadPriority` means PodTopologySpread with its default constraints, and
-//! `EvenPodsSpreadPriority` alone means the plugin without default constraints. If both are given the weights add up:
-//! the plugin's score counts once for each. With the gate DefaultPodTopologySpread off, `SelectorSpreadPriority` is
+//! Its predicates and priorities replace the default ones. Each is mapped to its successor in 1.36, with a note, or
+//! reported as removed. With KEP-1258, `SelectorSpreadPriority` means PodTopologySpread with its default constraints,
+//! and `EvenPodsSpreadPriority` alone means the plugin without default constraints. If both are given, the weights add
+//! up: the plugin's score counts once for each. With the gate DefaultPodTopologySpread off, `SelectorSpreadPriority` is
 //! the plugin SelectorSpread again.
 //!
 //! Source: `pkg/scheduler/framework/plugins/legacy_registry.go`, v1.21; KEP-1258.
@@ -50,18 +50,18 @@ struct PriorityWire {
     argument: Option<Value>,
 }
 
-/// What does the work of a predicate or a priority in 1.36.
+/// The successor of a predicate or a priority in 1.36.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Successor {
-    /// These plugins; a priority has one.
+    /// These plugins; for a priority, one.
     Plugins(&'static [PluginId]),
-    /// SelectorSpread, or the default constraints of PodTopologySpread: a gate says so.
+    /// SelectorSpread, or the default constraints of PodTopologySpread, depending on a gate.
     SelectorSpread,
     /// NodeResourcesFit with this strategy.
     Fit(Strategy),
-    /// Nothing: it has no effect on any cluster of today, for this reason.
+    /// It has no effect on today's clusters, for this reason.
     NoEffect(&'static str),
-    /// Nothing, and it did something: what became of it.
+    /// It had an effect and was removed; the text says what replaces it.
     Gone(&'static str),
 }
 
@@ -77,7 +77,7 @@ const NO_LABEL_PLUGIN: &str =
 const NO_SERVICE_PLUGIN: &str =
     "it was the plugin ServiceAffinity, which no Kubernetes since 1.25 has: use pod affinity";
 
-/// All predicates of 1.21, and the name `PodFitsPorts` of before.
+/// All predicates of 1.21, and the older name `PodFitsPorts`.
 const PREDICATES: [(&str, Successor); 20] = {
     use PluginId::*;
     use Successor::{Gone, Plugins};
@@ -108,7 +108,7 @@ const PREDICATES: [(&str, Successor); 20] = {
     ]
 };
 
-/// Filters that a Policy never switched off (`mandatoryPredicates`), and those that came after it.
+/// Filters that a Policy cannot switch off (`mandatoryPredicates`), and filters that are newer than it.
 const ALWAYS: [PluginId; 4] = [
     PluginId::NodeUnschedulable,
     PluginId::TaintToleration,
@@ -150,7 +150,7 @@ const PRIORITIES: [(&str, Successor); 14] = {
 const SELECTOR_SPREADING: &str = "SelectorSpreadingPriority";
 const EVEN_PODS_SPREAD: &str = "EvenPodsSpreadPriority";
 
-/// Arguments that make a predicate or a priority of any name, and what became of it.
+/// Arguments that define a predicate or priority of any name, with its successor.
 const BY_ARGUMENT: [(&str, Successor); 5] = [
     ("labelsPresence", Successor::Gone(NO_LABEL_PLUGIN)),
     ("labelPreference", Successor::Gone(NO_LABEL_PLUGIN)),
@@ -340,7 +340,7 @@ fn set_priorities(
     profile.scores = scores;
 }
 
-/// Sets the strategy of NodeResourcesFit; returns it in words.
+/// Sets the strategy of NodeResourcesFit; returns its description.
 fn fit(
     strategy: Strategy,
     argument: Option<&Value>,
@@ -375,7 +375,7 @@ fn fit(
     }
 }
 
-/// What does the work of the one of this name, or of one of any name with this argument.
+/// The successor by name, or by argument for a predicate or priority of any name.
 fn successor(
     known: &[(&str, Successor)],
     name: &str,

@@ -1,4 +1,4 @@
-//! The problems of one configuration document, with their places.
+//! The errors of one configuration document, with their places.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -7,20 +7,20 @@ use serde_json::Value;
 use crate::field::{FieldError, FieldPath};
 use crate::read::{Diagnostic, Locator, Origin, RawSchema, Sources};
 
-/// Problems shown of one document: each place costs a look at its text. What is beyond is counted.
+/// The most errors shown of one document, since each place costs a search in its text. Further ones are counted.
 const DIAGNOSTICS_MAX: usize = 1000;
 
 /// The problems of a document so far.
 pub(super) struct Problems<'a> {
     locator: Locator<'a>,
     origin: &'a Origin,
-    /// What the document is, for people: `KubeSchedulerConfiguration`.
+    /// The type of the document in messages: `KubeSchedulerConfiguration`.
     label: &'static str,
     found: Vec<Diagnostic>,
     n_left_out: usize,
-    /// Fields whose value could not be read; they get no further errors.
+    /// Fields whose value is invalid; further errors in them are dropped.
     unread: Vec<FieldPath>,
-    /// What the user should know of how it was read.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// A broken rule of kube-scheduler's, in its words.
+    /// Adds a violation of a rule of kube-scheduler, in its words.
     pub(super) fn field(&mut self, error: FieldError) {
         if self.is_unread(&error.path) || self.is_full() {
             return;
@@ -55,7 +55,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// Any other mistake, at the value of `path`.
+    /// Adds any other error, at the value of `path`.
     pub(super) fn at(&mut self, path: FieldPath, diagnostic: Diagnostic) {
         if self.is_unread(&path) || self.is_full() {
             return;
@@ -65,7 +65,7 @@ impl<'a> Problems<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Whether one more problem can only be counted, which is done.
+    /// Counts an error instead if the limit is reached; returns true then.
     fn is_full(&mut self) -> bool {
         let is_full = self.found.len() >= DIAGNOSTICS_MAX;
         self.n_left_out += usize::from(is_full);
@@ -77,14 +77,14 @@ impl<'a> Problems<'a> {
         unread.any(|unread| path.steps().starts_with(unread.steps()))
     }
 
-    /// Decodes the value at `path` of the document. What can't be read is reported and left out.
+    /// Decodes the value at `path`. Reports invalid fields and leaves them out.
     pub(super) fn decode<T: JsonSchema + DeserializeOwned + Default>(
         &mut self,
         mut value: Value,
         path: &FieldPath,
     ) -> T {
         let schema = RawSchema::of::<T>();
-        // Leaving out can't end in a fault anew, but a loop has a bound.
+        // After leaving fields out there should be no new fault, but the loop must have a bound.
         for _ in 0..2 {
             let faults = schema.check(&mut value);
             if faults.is_empty() {
@@ -112,14 +112,14 @@ impl<'a> Problems<'a> {
             }
         }
         serde_json::from_value(value).unwrap_or_else(|error| {
-            // The check let through what the decoder refuses: ours to mend, but never to hide.
+            // The check accepted what the decoder refuses. This is a defect of strew, and is reported.
             let message = format!("can't be read: {error}");
             self.at(path.clone(), Diagnostic::error("undecodable", message));
             T::default()
         })
     }
 
-    /// All problems in the order of their places, or none.
+    /// Returns the notes, or all errors by place.
     pub(super) fn finish(mut self) -> Result<Vec<String>, Vec<Diagnostic>> {
         if self.found.is_empty() {
             return Ok(self.notes);
@@ -133,7 +133,7 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// Advice on fields of the past.
+/// Advice on removed fields.
 fn field_help(path: &FieldPath) -> Option<&'static str> {
     let name = path.to_string();
     name.ends_with(".disableDefaultConstraints").then_some(
@@ -141,7 +141,7 @@ fn field_help(path: &FieldPath) -> Option<&'static str> {
     )
 }
 
-/// Takes the value at `path` away; an element of a list becomes nothing, so that the others keep their places.
+/// Removes the value at `path`; an element of a list becomes null, so that the others keep their indexes.
 fn leave_out(value: &mut Value, path: &FieldPath) {
     use crate::field::Step;
     let Some((last, way)) = path.steps().split_last() else {

@@ -18,10 +18,10 @@ use crate::read::Diagnostic;
 /// The default scheduler name of pods.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// strew keeps total scores in 31 bits: 100 times the sum of the weights must fit (kube-scheduler: 63 bits).
+/// The largest sum of weights: strew keeps total scores in 31 bits, kube-scheduler in 63.
 pub(super) const WEIGHT_SUM_MAX: i64 = (i32::MAX / 100) as i64;
 
-/// What holds for all profiles.
+/// The inputs that are the same for all profiles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Common<'a> {
     pub(super) gates: &'a FeatureGates,
@@ -50,7 +50,7 @@ pub(super) fn default_profile(gates: &FeatureGates) -> Profile {
     profile
 }
 
-/// Builds the profile at `path` (`profiles[i]`), and says everything wrong with it.
+/// Builds the profile at `path` (`profiles[i]`), and reports all its errors.
 pub(super) fn build(
     wire: &ProfileWire,
     common: Common<'_>,
@@ -76,7 +76,7 @@ pub(super) fn build(
     profile
 }
 
-/// A percentage of nodes, in the document itself or in a profile.
+/// A percentage of nodes, of the document or of a profile.
 pub(super) fn percentage(given: Option<i32>, path: &FieldPath, problems: &mut Problems<'_>) {
     let path = path.child("percentageOfNodesToScore");
     if let Some(percent) = given.filter(|percent| !(0..=100).contains(percent)) {
@@ -85,7 +85,7 @@ pub(super) fn percentage(given: Option<i32>, path: &FieldPath, problems: &mut Pr
     }
 }
 
-/// Plugins of the past that are enabled at a point; kube-scheduler does not look into multiPoint here.
+/// Reports removed plugins that are enabled at a point; kube-scheduler does not check multiPoint here.
 fn removed(given: &PluginsWire, version: Version, path: &FieldPath, problems: &mut Problems<'_>) {
     for point in Point::ALL {
         let enabled = point.of(given).map_or(&[][..], PluginSetWire::enabled);
@@ -99,7 +99,7 @@ fn removed(given: &PluginsWire, version: Version, path: &FieldPath, problems: &m
     }
 }
 
-/// What kube-scheduler insists on, and what strew cannot leave out.
+/// Checks what kube-scheduler requires, and what strew cannot leave out.
 fn check_support(
     expanded: &Expanded,
     scheduler_name: &str,
@@ -129,7 +129,7 @@ fn check_support(
             Diagnostic::error("not-implemented", message),
         );
     }
-    // Filter and Score read what these prepare; kube-scheduler fails each pod without it.
+    // Filter and Score read what these prepare; without them, kube-scheduler fails each pod.
     for (before, point) in [
         (Point::PreFilter, Point::Filter),
         (Point::PreScore, Point::Score),
@@ -174,7 +174,7 @@ fn set_plugins(
     }
 }
 
-/// The weights, one by one and together.
+/// Checks each weight, and their sum.
 pub(super) fn check_weights(
     scores: &[(PluginId, i64)],
     path: &FieldPath,
@@ -194,7 +194,7 @@ pub(super) fn check_weights(
     }
 }
 
-/// The queue is one for all profiles. Source: `validateCommonQueueSort`, v1.36.
+/// All profiles share one queue. Source: `validateCommonQueueSort`, v1.36.
 pub(super) fn common_queue_sort(profiles: &[ProfileWire], problems: &mut Problems<'_>) {
     let root = FieldPath::root().child("profiles");
     let empty = PluginSetWire::default();

@@ -164,7 +164,7 @@ fn strategy(
     profile.fit.resources = resources.collect();
 }
 
-/// cpu and memory if there are none, weight 1 where there is none.
+/// cpu and memory if the list is missing, weight 1 if a weight is missing.
 fn with_defaults(given: Option<Vec<ResourceWire>>) -> Vec<(String, i64)> {
     let given = given.unwrap_or_default();
     if given.is_empty() {

@@ -47,7 +47,7 @@ pub(super) fn spread(
         _ => converted(problems.decode(args, path), version, path, problems),
     };
     let constraints = wire.default_constraints.unwrap_or_default();
-    // With DefaultPodTopologySpread off there are no constraints of the system.
+    // With DefaultPodTopologySpread off there are no system default constraints.
     let absent = match profile.default_constraints {
         DefaultConstraints::System => SYSTEM,
         DefaultConstraints::List(_) => LIST,
@@ -61,7 +61,7 @@ pub(super) fn spread(
         SYSTEM => DefaultConstraints::System,
         _ => {
             let constraints = constraints.into_iter().map(|mut constraint| {
-                // Deduced for each pod; what is given for it is refused (spec/scheduler §1.5).
+                // The selector is deduced for each pod; a given one is an error (spec/scheduler §1.5).
                 constraint.label_selector = None;
                 spread_constraint(&constraint, names)
             });
@@ -70,7 +70,7 @@ pub(super) fn spread(
     };
 }
 
-/// KEP-1258's rules: a list means that list, an empty list or `disableDefaultConstraints` means none.
+/// KEP-1258's rules: a list means that list; an empty list, or `disableDefaultConstraints`, means no constraints.
 fn converted(
     beta: BetaSpreadWire,
     version: Version,
@@ -170,7 +170,7 @@ fn validate_one(
         let detail = "constraint must not define a selector, as they deduced for each pod";
         errors.push(FieldError::forbidden(path.child("labelSelector"), detail));
     }
-    // kube-scheduler drops the keys, so it never looks at them (spec/scheduler §1.5); `--compat strew` merges them.
+    // kube-scheduler drops the keys and never reads them (spec/scheduler §1.5); `--compat strew` merges them.
     let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
     for (i, key) in keys.iter().enumerate() {
         metadata::label_name(key, &path.child("matchLabelKeys").index(i), errors);

@@ -1,4 +1,4 @@
-//! The versions of the configuration, and how the old ones are read as v1.
+//! The versions of the configuration; converts the old ones to v1.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Version {
         format!("{}/{self}", Self::GROUP)
     }
 
-    /// What is said of a plugin that is no more.
+    /// The message about a removed plugin.
     pub(super) fn was_invalid(self) -> String {
         format!(
             "was invalid in version {:?} (KubeSchedulerConfiguration is version {:?})",
@@ -56,7 +56,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Takes out of an old document what v1 does not have and strew does not need.
+/// Removes fields from an old document that v1 does not have and strew does not need.
 pub(super) fn take_old_fields(value: &mut Value, version: Version, problems: &mut Problems<'_>) {
     if version == Version::V1 {
         return;
@@ -78,11 +78,11 @@ pub(super) fn take_old_fields(value: &mut Value, version: Version, problems: &mu
     }
 }
 
-/// Plugins of v1beta1 and v1beta2 that score resources: since v1 strategies of NodeResourcesFit.
+/// Plugins of v1beta1 and v1beta2 that score resources; in v1 they are strategies of NodeResourcesFit.
 const LEAST_ALLOCATED: &str = "NodeResourcesLeastAllocated";
 const FIT: &str = "NodeResourcesFit";
 
-/// Renames the plugins of old versions where that changes nothing of what they do.
+/// Renames plugins of old versions if only their names have changed.
 pub(super) fn rename_plugins(
     wire: &mut ConfigurationWire,
     version: Version,

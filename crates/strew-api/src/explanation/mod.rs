@@ -1,6 +1,6 @@
 //! The wire form of an explanation: the output of `strew explain -o json`, from which the text is rendered.
 //!
-//! It has names instead of indexes, and numbers beside every sentence. Fields may be added within `v1alpha1`; none
+//! It has names instead of indexes, and numbers beside every sentence. Fields may be added within `v1alpha1`; no field
 //! changes its meaning.
 //!
 //! Reading order: [`PodExplanation`], [`constraint`], [`node`], `summary`, [`choice`], [`change`], `words`.

@@ -224,7 +224,7 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
             let mut hard = explanation.hard.iter();
             let place = hard
                 .find(|h| h.common.index == *constraint)
-                // The node is the domain: its name is said already.
+                // The node is the domain, and its name is in the text already.
                 .filter(|h| h.common.constraint.key != well_known::HOSTNAME)
                 .and_then(|h| h.domains.iter().find(|d| d.domain == *domain))
                 .map(|d| format!(" in {:?}", key(d.value)))
@@ -293,7 +293,7 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
     }
 }
 
-/// The long and the short text of what a volume has against a node.
+/// The long and the short text of a volume's reason against a node.
 fn volume(cause: &VolumeCause, cluster: &Cluster) -> (String, String) {
     let name = |symbol| cluster.names.text(symbol);
     match cause {
@@ -373,7 +373,7 @@ fn term(term: &NodeSelectorTerm, cluster: &Cluster) -> String {
     parts.join(" and ")
 }
 
-/// ` (app=db)`: the pods that a term of the pod looks for.
+/// ` (app=db)`: the pods that a term of the pod selects.
 fn term_selector(term: usize, anti: bool, explanation: &Explanation, cluster: &Cluster) -> String {
     let affinity = &cluster.spec_of(explanation.pod).affinity;
     let terms = if anti {
@@ -436,7 +436,7 @@ fn gap_text(gap: &Gap, explanation: &Explanation, cluster: &Cluster) -> String {
     parts.join("; ")
 }
 
-/// What a term asks of the node's name.
+/// The requirement of a term for the node's name.
 fn name_test(term: &NodeSelectorTerm, cluster: &Cluster) -> Option<String> {
     let NodeSelectorTerm::AllOf { fields, .. } = term else {
         return None;

@@ -1,4 +1,4 @@
-//! The reason why no node takes a pod, in one sentence with numbers; and the shortages, summed over nodes.
+//! Summarizes why no node takes a pod, in one sentence with numbers; and sums shortages over nodes.
 
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, NodeIdx};
@@ -28,11 +28,11 @@ pub struct ShortResource {
     pub free: String,
 }
 
-/// Reasons that the sentence names beside the first.
+/// The most reasons in the sentence beside the first.
 const REASONS_MAX: usize = 3;
 
 /// Why no node takes the pod: `404 of 1523 nodes have the labels it wants (gpu=T4); none of them has 1000 gpu-milli
-/// free (best 140)`. `None` where some node takes it, or none was looked at.
+/// free (best 140)`. `None` if a node takes it, or no node was checked.
 pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<String> {
     let nodes = &explanation.refused;
     if nodes.is_empty() || explanation.feasible > 0 || explanation.refused_outright.is_some() {
@@ -113,7 +113,7 @@ fn are(n: usize) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }
 
-/// ` (gpu=T4, zone in (a, b))`, if it can be said in one term.
+/// ` (gpu=T4, zone in (a, b))`; empty if one term cannot express it.
 fn wanted(explanation: &Explanation, cluster: &Cluster) -> String {
     let names = &cluster.names;
     let affinity = &cluster.spec_of(explanation.pod).node_affinity;
@@ -142,7 +142,7 @@ fn wanted(explanation: &Explanation, cluster: &Cluster) -> String {
     }
 }
 
-/// What keeps the pod off these nodes, by the first plugin that refuses each: what concerns most nodes first.
+/// Why these nodes refuse the pod, by the first plugin that refuses each; the reason of most nodes comes first.
 fn reasons(
     nodes: &[&RefusedNode],
     of: &str,
@@ -150,7 +150,7 @@ fn reasons(
     explanation: &Explanation,
     cluster: &Cluster,
 ) -> String {
-    // A node without the label of a constraint is another reason than a skew.
+    // A missing label of a constraint's key is another reason than a skew.
     let reason = |node: &RefusedNode| {
         let plugin = node.first.plugin;
         let is_skew = |cause: &Cause| matches!(cause, Cause::Skew { .. });
@@ -195,7 +195,7 @@ fn reasons(
     }
 }
 
-/// All nodes are refused by one plugin.
+/// The sentence if one plugin refuses all nodes.
 fn whole(
     plugin: PluginId,
     nodes: &[&RefusedNode],
@@ -227,7 +227,7 @@ fn whole(
         (1, _) => "the only node".to_owned(),
         (_, all) => format!("each of {all}"),
     };
-    // The verb of one.
+    // The verb for a single node.
     let part = part(plugin, &nodes[..1], explanation, cluster);
     match plugin {
         PluginId::NodeResourcesFit => {
@@ -238,7 +238,7 @@ fn whole(
     }
 }
 
-/// `have too little cpu (2 wanted, best 500m)`, of nodes whose number stands before.
+/// `have too little cpu (2 wanted, best 500m)`, to follow the number of nodes.
 fn part(
     plugin: PluginId,
     nodes: &[&RefusedNode],
@@ -291,8 +291,8 @@ fn part(
     )
 }
 
-/// The resources of which nodes have too little, the one that most nodes lack first; amounts are exact, or `short` for
-/// reading.
+/// The resources that nodes lack, the one that most nodes lack first; amounts are exact, or rounded for reading with
+/// `short`.
 pub(super) fn shortages<'e>(
     nodes: impl IntoIterator<Item = &'e RefusedNode>,
     cluster: &Cluster,

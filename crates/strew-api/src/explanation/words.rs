@@ -1,4 +1,4 @@
-//! Names and amounts as a user would write them.
+//! Names and amounts in the form that a user would write.
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{Interner, NodeExpression, NodeOperator, Taint, well_known};
@@ -25,7 +25,7 @@ pub(crate) fn taint(taint: &Taint, names: &Interner) -> String {
     }
 }
 
-/// An expression of node affinity.
+/// A requirement of node affinity.
 pub(crate) fn node_expression(expression: &NodeExpression, names: &Interner) -> String {
     let key = names.text(expression.key);
     match &expression.operator {
@@ -46,7 +46,7 @@ pub(crate) fn resource(resource: Lacking, names: &Interner) -> &str {
     }
 }
 
-/// An exact amount, as a manifest would have it.
+/// An exact amount, in the form of a manifest.
 pub(crate) fn amount(resource: Lacking, amount: i64) -> String {
     match resource {
         Lacking::Cpu => Quantity::from_milli(amount).to_string(),
@@ -67,7 +67,7 @@ fn bytes(amount: i64) -> String {
     format!("{number}{}", UNITS[unit])
 }
 
-/// An amount for reading: bytes to a tenth of the largest unit that leaves a whole number before the point.
+/// An amount rounded for reading: bytes with one decimal, in the largest unit in which they are at least 1.
 pub(crate) fn about(resource: Lacking, amount: i64) -> String {
     match resource {
         Lacking::Memory | Lacking::EphemeralStorage => {
@@ -83,7 +83,7 @@ pub(crate) fn about(resource: Lacking, amount: i64) -> String {
     }
 }
 
-/// An exact amount of the wire, for reading: bytes rounded to a unit with one decimal.
+/// An exact amount of the wire, rounded for reading.
 pub fn reading(amount: &str) -> String {
     let is_bytes = amount.ends_with('i');
     match Quantity::parse(amount) {
@@ -92,10 +92,10 @@ pub fn reading(amount: &str) -> String {
     }
 }
 
-/// Bytes in one mebibyte: finer than this nobody writes memory.
+/// Bytes in one mebibyte; amounts of memory are not written more finely.
 const MIB: i64 = 1 << 20;
 
-/// An amount that is at most (or, rounded up, at least) this one, short enough to be written into a manifest.
+/// An amount that is at most (with `up`, at least) this one, short enough for a manifest.
 pub(crate) fn round(resource: Lacking, amount: i64, up: bool) -> String {
     let coarse = match resource {
         Lacking::Memory | Lacking::EphemeralStorage if amount >= MIB => {
@@ -108,7 +108,7 @@ pub(crate) fn round(resource: Lacking, amount: i64, up: bool) -> String {
     self::amount(resource, coarse)
 }
 
-/// A number to six decimals: what is shown of it reads the same everywhere.
+/// A number rounded to six decimals, so that its text is the same on all platforms.
 pub(crate) fn decimals(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }

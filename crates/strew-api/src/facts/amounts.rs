@@ -11,7 +11,7 @@ use strew_model::{Interner, Resources};
 use crate::field::{FieldError, FieldPath};
 use crate::quantity::Quantity;
 
-/// What a container without a request counts with in scores.
+/// The CPU that a container without a request counts with in scores.
 const DEFAULT_CPU_MILLI: i64 = 100;
 const DEFAULT_MEMORY: i64 = 200 << 20;
 
@@ -72,7 +72,7 @@ fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
 }
 
-/// What a pod asks for, in the forms that decisions need.
+/// The requests of a pod, in the forms that decisions need.
 pub(super) struct PodAmounts {
     pub(super) requests: Resources,
     pub(super) scored: (i64, i64),
@@ -80,21 +80,21 @@ pub(super) struct PodAmounts {
     pub(super) used_scored: (i64, i64),
 }
 
-/// How one sum over a pod is made.
+/// How a sum over a pod is made.
 #[derive(Clone, Copy)]
 struct Rule {
     /// A container without a request counts with the defaults.
     with_defaults: bool,
     /// `spec.resources` replaces the sum for the resources that it names.
     pod_level: bool,
-    /// A pod on a node counts with what it has been given while a resize is under way.
+    /// During a resize, a pod on a node counts with what it has been allocated.
     with_status: bool,
 }
 
-/// Sums up a pod.
+/// Sums up the requests of a pod.
 ///
 /// # Errors
-/// Each quantity that no decision could be made from.
+/// Each quantity that cannot be used.
 pub(super) fn pod_amounts(
     spec: &core::PodSpec,
     status: Option<&core::PodStatus>,
@@ -107,7 +107,7 @@ pub(super) fn pod_amounts(
     };
     let mut sum = |rule| sum(spec, status, rule, names);
     let requests = sum(rule)?;
-    // The embedded scorer of v1.36.3 does not see pod-level resources (spec/scheduler §3.8, quirk).
+    // The embedded scorer of v1.36.3 ignores pod-level resources (spec/scheduler §3.8, quirk).
     let scored = sum(Rule {
         with_defaults: true,
         pod_level: false,
@@ -225,8 +225,8 @@ pub(super) fn is_sidecar(container: &core::Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-/// In-place resize: the most of what is asked for, allocated and in force; only of the latter two while the resize
-/// cannot be done. Quantities that do not parse are left to the spec's check.
+/// In-place resize: the largest of requested, allocated and actual resources; if the resize is infeasible, only of the
+/// latter two. Invalid quantities are left to the check of the spec.
 fn raise_to_status(
     status: &core::PodStatus,
     container: &core::Container,

@@ -7,7 +7,7 @@ use strew_scheduler::preemption::{Budget, Budgets};
 
 use super::{namespaced, selector};
 
-/// A budget as it is now; `None` if its selector does not parse: then preemption does not look at it.
+/// A budget as a fact; `None` if its selector is invalid, and then preemption ignores it.
 pub fn budget(budget: &PodDisruptionBudget, names: &mut Interner) -> Option<Budget> {
     let wire = budget.spec.as_ref().and_then(|s| s.selector.as_ref());
     let status = budget.status.as_ref();

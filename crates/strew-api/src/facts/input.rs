@@ -42,7 +42,7 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// The kind of an object; `None`: no decision looks at it.
+    /// The kind of an object; `None` if decisions do not read it.
     pub fn of(object: &KubeObject) -> Option<Self> {
         Some(match object {
             KubeObject::Namespace(_) => Self::Namespace,
@@ -63,7 +63,7 @@ impl Watched {
 
     /// The input of a scheduler for a deleted object of this kind.
     pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
-        // By symbols where symbols are asked for: each pod has a new name, which nothing would hold.
+        // Names are interned only if the input needs symbols: every pod has a new name, and no fact would keep it.
         let mut symbol = |text: &str| names.intern(text);
         let name = &*object.name;
         let namespace = match &*object.namespace {
@@ -122,7 +122,7 @@ impl Watched {
 /// The input of a scheduler for the current state of an object; `None` if decisions do not read its kind.
 ///
 /// # Errors
-/// Everything in the object that no decision could be made from.
+/// Everything in the object that cannot be converted.
 pub fn input(object: &KubeObject, names: &mut Interner) -> Result<Option<Input>, Vec<FieldError>> {
     Ok(Some(match object {
         KubeObject::Node(wire) => Input::NodeSet(node(wire, names)?),
@@ -183,14 +183,14 @@ pub fn input(object: &KubeObject, names: &mut Interner) -> Result<Option<Input>,
     }))
 }
 
-/// An object, as a list and a watch name it.
+/// An object's identity, as lists and watches contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its namespace; empty if its kind has none.
+    /// Its namespace; empty for cluster-scoped kinds.
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
-    /// Its uid; empty if it is not known.
+    /// Its uid; empty if unknown.
     pub uid: Box<str>,
 }
 

@@ -2,7 +2,7 @@
 //! [`PodView`], so that a store may keep them in another form.
 //!
 //! Conversion does not validate (see [`crate::read`] and the validation). It refuses an object only if no decision can
-//! be made from it, for example because a quantity exceeds 63 bits; the caller then ignores the object.
+//! be based on it, for example because a quantity exceeds 63 bits; the caller then ignores the object.
 
 mod amounts;
 mod budget;
@@ -37,7 +37,7 @@ pub use volumes::{attach_limits, claim, storage_class, volume};
 /// Applies an object to the cluster. Kinds that decisions do not read change nothing.
 ///
 /// # Errors
-/// Everything in the object that no decision could be made from.
+/// Everything in the object that cannot be converted.
 pub fn apply(object: &KubeObject, cluster: &mut Cluster) -> Result<(), Vec<FieldError>> {
     match object {
         KubeObject::Node(n) => {
@@ -86,7 +86,7 @@ pub fn apply(object: &KubeObject, cluster: &mut Cluster) -> Result<(), Vec<Field
     Ok(())
 }
 
-/// Everything in an object that no decision could be made from. Budgets are judged where they are taken in.
+/// Everything in an object that cannot be converted. Budgets are checked when they are applied.
 pub fn errors(object: &KubeObject) -> Vec<FieldError> {
     let mut names = Interner::new();
     let errors = match object {
@@ -98,7 +98,7 @@ pub fn errors(object: &KubeObject) -> Vec<FieldError> {
     errors.unwrap_or_default()
 }
 
-/// A Service: its namespace, name and selector.
+/// The namespace, name and selector of a Service.
 pub(crate) fn service(
     wire: &core::Service,
     names: &mut Interner,
@@ -109,8 +109,7 @@ pub(crate) fn service(
     (namespace, name, selector)
 }
 
-/// A controller whose selector is looked at: its namespace, which one it is, and the selector; `None` if the object is
-/// another kind.
+/// A controller with a selector: its namespace, its identity, and the selector; `None` for other kinds.
 pub(crate) fn controller(
     object: &KubeObject,
     names: &mut Interner,
@@ -137,7 +136,7 @@ pub(crate) fn controller(
         _ => return None,
     };
     let (namespace, name) = namespaced(metadata, names);
-    // A selector that does not parse adds nothing to what is deduced (spec/scheduler §1.5).
+    // An invalid selector adds nothing to the deduced one (spec/scheduler §1.5).
     Some((namespace, OwnerRef { kind, name }, found.ok()))
 }
 
@@ -156,7 +155,7 @@ fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
     }
 }
 
-/// The name and the labels of an object that is in no namespace.
+/// The name and the labels of a cluster-scoped object.
 pub(crate) fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
     let name = named(metadata, names);
     (name, labels(metadata.labels.as_ref(), names))

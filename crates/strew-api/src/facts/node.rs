@@ -8,10 +8,10 @@ use super::amounts::{quantity, resources};
 use super::labels;
 use crate::field::{FieldError, FieldPath};
 
-/// A node as it is now.
+/// A node as a fact.
 ///
 /// # Errors
-/// Each allocatable quantity that no decision could be made from.
+/// Each allocatable quantity that cannot be used.
 pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<FieldError>> {
     let spec = node.spec.as_ref();
     let status = node.status.as_ref();
@@ -44,12 +44,12 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
     })
 }
 
-/// A node's taints; those with an unknown effect do nothing and are left out.
+/// A node's taints. Taints with an unknown effect have no effect and are left out.
 pub fn taints(wire: &[core::Taint], names: &mut Interner) -> Box<[Taint]> {
     wire.iter().filter_map(|t| taint(t, names)).collect()
 }
 
-/// A taint; `None` if its effect is unknown: it does nothing.
+/// A taint; `None` if its effect is unknown.
 pub fn taint(wire: &core::Taint, names: &mut Interner) -> Option<Taint> {
     Some(Taint {
         key: names.intern(&wire.key),
@@ -58,7 +58,7 @@ pub fn taint(wire: &core::Taint, names: &mut Interner) -> Option<Taint> {
     })
 }
 
-/// The effect of a name; an unknown one does nothing.
+/// The effect with this name; `None` if it is unknown.
 pub(super) fn effect(name: &str) -> Option<Effect> {
     match name {
         "NoSchedule" => Some(Effect::NoSchedule),

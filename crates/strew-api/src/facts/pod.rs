@@ -15,18 +15,18 @@ use super::node::effect;
 use super::selectors::{node_selector_term, selector, spread_constraint};
 use crate::field::FieldError;
 
-/// A pod of the wire as it is now; `None` if it has finished (see [`PodFacts::fact`]).
+/// A pod as a fact; `None` if it has finished (see [`PodFacts::fact`]).
 ///
 /// # Errors
-/// Each quantity that no decision could be made from.
+/// Each quantity that cannot be used.
 pub fn pod(pod: &core::Pod, names: &mut Interner) -> Result<Option<PodFact>, Vec<FieldError>> {
     PodFacts::default().fact(pod, names)
 }
 
-/// What the pods of a template ask for: all that a [`PodFact`] says of them before anything has become of them.
+/// The spec of a template's pods: the part of a [`PodFact`] that does not depend on a pod's status.
 ///
 /// # Errors
-/// Each quantity that no decision could be made from.
+/// Each quantity that cannot be used.
 pub fn template_spec(
     spec: &core::PodSpec,
     names: &mut Interner,
@@ -34,7 +34,7 @@ pub fn template_spec(
     pod_spec(Some(spec), None, names)
 }
 
-/// The kind of a controller, as far as deducing a selector distinguishes them.
+/// The kind of a controller, as far as the deduction of selectors distinguishes it.
 pub fn owner_kind(api_version: &str, kind: &str) -> OwnerKind {
     match (api_version, kind) {
         ("v1", "ReplicationController") => OwnerKind::ReplicationController,
@@ -129,7 +129,7 @@ pub(super) fn pod_spec(
     })
 }
 
-/// The volumes that stand for a claim.
+/// The volumes of the pod that use a claim.
 fn claims(spec: &core::PodSpec, names: &mut Interner) -> Box<[PodClaim]> {
     let claim = |volume: &core::Volume| {
         let source = volume.persistent_volume_claim.as_ref();
@@ -142,7 +142,7 @@ fn claims(spec: &core::PodSpec, names: &mut Interner) -> Box<[PodClaim]> {
     spec.volumes.iter().flatten().filter_map(claim).collect()
 }
 
-/// An image's name with `:latest` where it has no tag.
+/// An image's name, with `:latest` if it has no tag.
 fn normalized(image: &str) -> String {
     match (image.rfind(':'), image.rfind('/')) {
         (Some(colon), slash) if slash.is_none_or(|slash| colon > slash) => image.to_owned(),
@@ -150,7 +150,7 @@ fn normalized(image: &str) -> String {
     }
 }
 
-/// Required node affinity, as it is written.
+/// Required node affinity, as written.
 pub(crate) fn required_terms(spec: &core::PodSpec) -> Option<&core::NodeSelector> {
     let affinity = spec.affinity.as_ref()?.node_affinity.as_ref()?;
     affinity
@@ -179,7 +179,7 @@ pub fn tolerations(spec: &core::PodSpec, names: &mut Interner) -> Box<[Toleratio
     wire.map(|t| toleration(t, names)).collect()
 }
 
-/// A toleration, without its time.
+/// A toleration, without `tolerationSeconds`.
 pub fn toleration(wire: &core::Toleration, names: &mut Interner) -> Toleration {
     let given =
         |text: &Option<String>| text.as_deref().filter(|t| !t.is_empty()).map(str::to_owned);

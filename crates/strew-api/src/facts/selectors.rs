@@ -8,14 +8,14 @@ use strew_model::{
     Selector, Symbol,
 };
 
-/// A selector that does not parse: an unknown operator, or values where none or some must be.
+/// An invalid selector: an unknown operator, or values missing or present where they must not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadSelector;
 
 /// A label selector; a missing one matches nothing.
 ///
 /// # Errors
-/// If an operator is unknown, or has values where it must not, or none where it must.
+/// An operator is unknown, or its values are missing or superfluous.
 pub fn selector(
     wire: Option<&LabelSelector>,
     names: &mut Interner,
@@ -68,7 +68,7 @@ fn label_operator(operator: &str, values: &[String], names: &mut Interner) -> Op
     }
 }
 
-/// A term of node affinity; one that does not parse matches no node.
+/// A term of node affinity; an invalid one matches no node.
 pub(crate) fn node_selector_term(
     term: &core::NodeSelectorTerm,
     names: &mut Interner,
@@ -128,7 +128,7 @@ fn field_match(wire: &core::NodeSelectorRequirement, names: &mut Interner) -> Op
 /// A topology spread constraint, of a pod or of the defaults.
 ///
 /// # Errors
-/// If its selector does not parse.
+/// Its selector is invalid.
 pub fn spread_constraint(
     wire: &core::TopologySpreadConstraint,
     names: &mut Interner,

@@ -1,4 +1,4 @@
-//! A trait over the forms in which pods are kept: Kubernetes' type, or a store whose pods share the spec of their
+//! A trait over the forms in which pods are stored: Kubernetes' type, or a store whose pods share the spec of their
 //! template.
 
 use std::fmt;
@@ -20,42 +20,42 @@ pub type Pairs = std::collections::BTreeMap<String, String>;
 
 /// A pod in any stored form: the fields that decisions read, as on the wire.
 pub trait PodView: fmt::Debug + Send + Sync {
-    /// `metadata.namespace`; empty: none.
+    /// `metadata.namespace`; empty if there is none.
     fn namespace(&self) -> &str;
     /// `metadata.name`
     fn name(&self) -> &str;
-    /// `metadata.uid`; empty: none.
+    /// `metadata.uid`; empty if there is none.
     fn uid(&self) -> &str;
     /// `metadata.generation`
     fn generation(&self) -> Option<i64>;
     /// `metadata.labels`
     fn labels(&self) -> Option<&Pairs>;
-    /// The owner that is its controller.
+    /// The owner with `controller: true`.
     fn controller(&self) -> Option<OwnerView<'_>>;
-    /// Whether it is being deleted.
+    /// True if it has a deletionTimestamp.
     fn is_terminating(&self) -> bool;
-    /// Whether it has succeeded or failed.
+    /// True if its phase is Succeeded or Failed.
     fn is_finished(&self) -> bool;
-    /// `spec.nodeName`; never empty.
+    /// `spec.nodeName`; `None` if it is empty.
     fn node(&self) -> Option<&str>;
-    /// `status.nominatedNodeName`; never empty.
+    /// `status.nominatedNodeName`; `None` if it is empty.
     fn nominated(&self) -> Option<&str>;
     /// `status.startTime`, in seconds.
     fn started_s(&self) -> Option<i64>;
     /// The condition of a type.
     fn condition(&self, kind: &str) -> Option<ConditionView<'_>>;
-    /// `spec`, but for what has a method of its own here.
+    /// `spec`, apart from the fields that have methods here.
     fn spec(&self) -> Option<&core::PodSpec>;
-    /// `status`, where containers may have been given other amounts than their spec asks for.
+    /// `status`, if containers may have other resources than their spec requests.
     fn status(&self) -> Option<&core::PodStatus> {
         None
     }
-    /// Spec and labels, where pods of a template share them: such facts are remembered, and [`status`](Self::status) is
-    /// not asked.
+    /// Spec and labels, if pods of a template share them. Their facts are cached, and [`status`](Self::status) is not
+    /// called.
     fn shared(&self) -> Option<(&Arc<core::PodSpec>, &Arc<Pairs>)> {
         None
     }
-    /// The pod as the wire has it.
+    /// The pod as Kubernetes' type.
     fn to_wire(&self) -> core::Pod;
 }
 
@@ -75,9 +75,9 @@ pub struct OwnerView<'a> {
 pub struct ConditionView<'a> {
     /// `status`
     pub status: &'a str,
-    /// `reason`; empty: none.
+    /// `reason`; empty if there is none.
     pub reason: &'a str,
-    /// `message`; empty: none.
+    /// `message`; empty if there is none.
     pub message: &'a str,
     /// `lastTransitionTime`, in whole seconds.
     pub since: Option<Instant>,
@@ -165,24 +165,24 @@ impl PodView for core::Pod {
     }
 }
 
-/// Beyond this number of templates the cache is cleared.
+/// The number of templates at which the cache is cleared.
 const KNOWN_MAX: usize = 10_000;
 
-/// What was converted before, with the symbols of one interner. The originals are held, so that their addresses stay
-/// theirs.
+/// Facts converted before, with the symbols of one interner. The originals are kept alive, so that their addresses are
+/// not reused.
 #[derive(Debug, Default)]
 pub struct PodFacts {
-    /// How often the interner had been swept: symbols of before are no longer good.
+    /// The interner's number of sweeps: older symbols are invalid.
     sweeps: u64,
     specs: FxHashMap<usize, (Arc<core::PodSpec>, PodSpec)>,
     labels: FxHashMap<usize, (Arc<Pairs>, Labels)>,
 }
 
 impl PodFacts {
-    /// A pod as it is now; `None` if it has finished, for then it is gone as far as decisions go (spec/scheduler §0).
+    /// A pod as a fact; `None` if it has finished, since finished pods do not count (spec/scheduler §0).
     ///
     /// # Errors
-    /// Each quantity that no decision could be made from.
+    /// Each quantity that cannot be used.
     pub fn fact(
         &mut self,
         pod: &dyn PodView,
@@ -207,8 +207,8 @@ impl PodFacts {
         Ok(Some(made(pod, spec, labels, names)))
     }
 
-    /// What a scheduler hears when a pod on no node is there that [`fact`](Self::fact) refuses for these errors: what can
-    /// be read of it, and why it is not tried.
+    /// The scheduler's input for a pod without a node that [`fact`](Self::fact) refuses with these errors: the readable
+    /// fields, and the reason why it is not tried.
     pub fn unreadable(pod: &dyn PodView, errors: &[FieldError], names: &mut Interner) -> Input {
         let scheduler = pod.spec().and_then(|spec| spec.scheduler_name.as_deref());
         let spec = PodSpec {
@@ -224,10 +224,10 @@ impl PodFacts {
         }
     }
 
-    /// What a scheduler hears when a pod is there, and like this.
+    /// The scheduler's input for the current state of a pod.
     ///
     /// # Errors
-    /// Each quantity that no decision could be made from.
+    /// Each quantity that cannot be used.
     pub fn input(
         &mut self,
         pod: &dyn PodView,
@@ -309,7 +309,7 @@ fn history(pod: &dyn PodView, names: &mut Interner) -> PodHistory {
     }
 }
 
-/// The condition `PodScheduled`, if it is one that a scheduler writes.
+/// The condition `PodScheduled`, if a scheduler wrote it.
 fn scheduled_condition(pod: &dyn PodView) -> Option<Condition> {
     let found = pod.condition("PodScheduled")?;
     Some(Condition {

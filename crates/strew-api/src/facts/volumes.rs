@@ -10,17 +10,16 @@ use strew_scheduler::plugins::volume_zone;
 
 use super::{labels, node_selector_term};
 
-/// Set by the volume controller when claim and volume are bound to each other.
+/// The annotation of the volume controller on a claim and a volume that are bound to each other.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
-/// Names the storage class of a claim, before there was a field for it; it still goes first.
+/// The older annotation with a claim's storage class; it overrides the field.
 const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// A claim as it is now.
+/// A claim as a fact.
 ///
-/// It is bound once the volume controller says so, by an annotation or by the phase. A claim without any phase has never
-/// been in an API server, nor in reach of that controller: there, in files, it is bound if it names its volume, and
-/// unattended.
+/// A claim is bound if the volume controller says so, by an annotation or the phase. A claim without a phase was never
+/// in an API server, and no volume controller has seen it: then, as in files, it is bound if it names its volume.
 pub fn claim(wire: &PersistentVolumeClaim, names: &mut Interner) -> ClaimFact {
     let (metadata, spec) = (&wire.metadata, wire.spec.as_ref());
     let phase = wire.status.as_ref().and_then(|s| s.phase.as_deref());
@@ -50,7 +49,7 @@ pub fn claim(wire: &PersistentVolumeClaim, names: &mut Interner) -> ClaimFact {
     }
 }
 
-/// A volume as it is now.
+/// A volume as a fact.
 pub fn volume(wire: &PersistentVolume, names: &mut Interner) -> VolumeFact {
     let spec = wire.spec.as_ref();
     let required = spec.and_then(|s| s.node_affinity.as_ref()?.required.as_ref());
@@ -66,7 +65,7 @@ pub fn volume(wire: &PersistentVolume, names: &mut Interner) -> VolumeFact {
     }
 }
 
-/// Zone and region labels; several values are separated by `__`. An empty value is ignored.
+/// Zone and region labels; several values are separated by `__`. Empty values are ignored.
 fn zones(labels: &Labels, names: &mut Interner) -> Box<[(Symbol, Box<[Symbol]>)]> {
     let mut of_key = |key: Symbol| {
         let text = names.text(labels.get(key)?).to_owned();
@@ -83,7 +82,7 @@ fn zones(labels: &Labels, names: &mut Interner) -> Box<[(Symbol, Box<[Symbol]>)]
         .collect()
 }
 
-/// In-tree kinds that CSI drivers have taken over: provisioner, driver.
+/// In-tree volume plugins replaced by CSI drivers: provisioner, driver.
 const MIGRATED: [(&str, &str); 5] = [
     ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
     ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
@@ -95,7 +94,7 @@ const MIGRATED: [(&str, &str); 5] = [
 /// In-tree provisioners whose volumes are not counted, although a CSI driver replaced them.
 const UNCOUNTED: [&str; 2] = ["kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"];
 
-/// The driver that attaches a volume, and its handle there.
+/// The driver that attaches a volume, and the volume's handle.
 fn attached(wire: &PersistentVolume) -> Option<(&str, &str)> {
     let spec = wire.spec.as_ref()?;
     if let Some(csi) = &spec.csi {
@@ -119,7 +118,7 @@ fn attached(wire: &PersistentVolume) -> Option<(&str, &str)> {
     kinds.find_map(|(driver, handle)| Some((driver, handle?.as_str())))
 }
 
-/// A storage class as it is now; without a binding mode its claims are bound at once.
+/// A storage class as a fact; without a binding mode, claims are bound immediately.
 pub fn storage_class(wire: &StorageClass, names: &mut Interner) -> StorageClassFact {
     let provisioner = wire.provisioner.as_str();
     let migrated = MIGRATED.iter().find(|(in_tree, _)| *in_tree == provisioner);
@@ -133,7 +132,7 @@ pub fn storage_class(wire: &StorageClass, names: &mut Interner) -> StorageClassF
     }
 }
 
-/// How many volumes the drivers of a node attach; drivers that name no number have no limit.
+/// The numbers of volumes that the drivers of a node attach; a driver without a number has no limit.
 pub fn attach_limits(wire: &CSINode, names: &mut Interner) -> AttachLimits {
     let drivers = wire.spec.drivers.iter();
     let limit = |driver: &k8s_openapi::api::storage::v1::CSINodeDriver| {

@@ -33,17 +33,17 @@ pub struct Settings {
     pub name: String,
     /// The candidate's identity, unique and new after each restart (`<hostname>_<uuid>`).
     pub identity: String,
-    /// How long a lease holds that is not renewed; whole seconds, at least one.
+    /// How long a lease holds without a renewal; whole seconds, at least 1.
     pub lease_duration: Span,
-    /// How long a leader goes on without a renewal; less than a lease holds.
+    /// How long a leader continues without a renewal; less than `lease_duration`.
     pub renew_deadline: Span,
-    /// The wait between two tries. To be safe against a clock that jumps by a little, a lease should hold more than
-    /// twice this longer than the renew deadline.
+    /// The wait between two attempts. For safety against small jumps of the clock, the lease duration should exceed the
+    /// renew deadline by more than twice this.
     pub retry_period: Span,
 }
 
 impl Settings {
-    /// As a validated configuration says.
+    /// The settings of a validated configuration.
     pub fn of(election: &LeaderElection, identity: String) -> Self {
         let span = |d: std::time::Duration| Span(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
         Self {
@@ -56,16 +56,16 @@ impl Settings {
         }
     }
 
-    /// How long an answer is waited for. Source: client-go, `resourcelock.NewFromKubeconfig`.
+    /// The time limit of a request. Source: client-go, `resourcelock.NewFromKubeconfig`.
     fn patience(&self) -> Span {
         Span(self.renew_deadline.0 / 2).max(Span::from_secs(1))
     }
 }
 
-/// The moment of an input.
+/// The time of an input.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// By this host's clock, which only grows; nothing else is judged by.
+    /// This host's monotonic clock, on which all decisions are based.
     pub now: Instant,
     /// The wall clock, for readers of the lease.
     pub wall: Instant,
@@ -73,22 +73,22 @@ pub struct Moment {
     pub dice: u64,
 }
 
-/// Names a request. Numbers only grow.
+/// The id of a request; ids only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
 /// An input of an election.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// The result of a request. A result that is no longer expected is ignored.
+    /// The answer to a request. An answer that is no longer expected is ignored.
     Answered(Ticket, Answer),
-    /// Nothing but time.
+    /// Only time has passed.
     Tick,
-    /// This replica ends: the lease is given back, so that another one need not wait.
+    /// This replica ends: it releases the lease, so that another one need not wait.
     Shutdown,
 }
 
-/// A request that an election asks for; it is sent once.
+/// A request to send once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// The id of the answer.
@@ -97,11 +97,11 @@ pub struct Ask {
     pub request: Request,
 }
 
-/// A lease as it was last seen.
+/// A lease as last seen.
 #[derive(Debug, Clone)]
 struct Seen {
     record: Record,
-    /// For how long it has not changed, by waits that count.
+    /// How long it has not changed, counting only waits that were observed.
     unchanged: Span,
 }
 
@@ -124,23 +124,23 @@ enum Kind {
 pub struct Election {
     settings: Settings,
     seen: Option<Seen>,
-    /// Whether there was no lease at the last look; `seen` is what there was before.
+    /// True if the last read found no lease; `seen` is the one before.
     absent: bool,
-    /// Whether `seen` is what the API server holds, as far as we know; else it is read before it is written.
+    /// True if `seen` is what the API server holds, as far as known; otherwise the lease is read before it is written.
     fresh: bool,
-    /// When what we lead by ends; `None`: we do not lead.
+    /// When this replica's leadership ends; `None` if it does not lead.
     leads_until: Option<Instant>,
     flight: Option<Flight>,
     asks: Option<Ask>,
     last_ticket: u64,
     next_try: Instant,
-    /// The last moment of an input.
+    /// The time of the last input.
     now: Instant,
     ended: bool,
 }
 
 impl Election {
-    /// A candidate that has seen nothing; its first try is due at once.
+    /// A candidate that has read nothing; its first attempt is due at once.
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self {
             settings,
@@ -157,12 +157,12 @@ impl Election {
         }
     }
 
-    /// Whether this replica may act at this moment. To be asked before each act, not remembered.
+    /// True if this replica may act now. Call it before each action; do not keep the result.
     pub fn leads(&self, now: Instant) -> bool {
         self.leads_until.is_some_and(|until| now < until)
     }
 
-    /// Until when this replica may act, unless it renews; `None`: it does not lead.
+    /// Until when this replica may act without a renewal; `None` if it does not lead.
     pub fn leads_until(&self) -> Option<Instant> {
         self.leads_until
     }
@@ -172,7 +172,7 @@ impl Election {
         self.seen.as_ref()?.record.holder()
     }
 
-    /// Takes in what happened. Time that runs backwards is taken as standing still.
+    /// Handles an input. Time that runs backwards counts as standing still.
     pub fn handle(&mut self, at: Moment, input: Input) {
         let at = Moment {
             now: self.now.max(at.now),
@@ -198,7 +198,7 @@ impl Election {
         self.asks.take()
     }
 
-    /// When to be woken, if nothing happens before; `None`: never, it is over.
+    /// The next time without an input; `None` after the shutdown.
     pub fn next_wake(&self) -> Option<Instant> {
         if self.ended && self.flight.is_none() {
             return None;
@@ -207,7 +207,7 @@ impl Election {
             Some(flight) => flight.sent + self.settings.patience(),
             None => self.next_try,
         };
-        // Waiting counts only in spans that were asked for.
+        // A wait counts only up to a wake-up that was requested.
         let due = due.min(self.now + self.settings.retry_period);
         Some(self.leads_until.map_or(due, |until| due.min(until)))
     }
@@ -228,7 +228,7 @@ impl Election {
         }
         let patience = self.settings.patience();
         if self.flight.take_if(|f| now >= f.sent + patience).is_some() {
-            // Whether it was carried out, only a look can tell.
+            // Only a read can show whether it was carried out.
             self.fresh = false;
             self.asks = None;
             self.next_try = now;
@@ -241,7 +241,7 @@ impl Election {
             (Kind::Release, ..) => {}
             (Kind::Write, Some(lease), _) => {
                 self.see(Record::of(lease.clone()));
-                // What answers with another lease than we wrote is no API server.
+                // An answer with a different lease than was written does not come from an API server.
                 if self.is_ours() && self.ended {
                     self.release(at);
                 } else if self.is_ours() {
@@ -271,7 +271,7 @@ impl Election {
         }
     }
 
-    /// Stores what was read; any change restarts the wait.
+    /// Stores a read lease; any change restarts the wait.
     fn see(&mut self, record: Record) {
         if !self.seen.as_ref().is_some_and(|s| s.record == record) {
             let unchanged = Span::default();
@@ -288,8 +288,8 @@ impl Election {
         self.holder() == Some(&self.settings.identity)
     }
 
-    /// After a look at the lease: write, or wait. A lease that somebody deleted is waited for like one that stands:
-    /// who holds it need not know yet. (client-go does not wait.)
+    /// After a read: writes or waits. A deleted lease is waited for like an existing one, because its holder may not
+    /// know of the deletion yet. (client-go does not wait.)
     fn looked(&mut self, at: Moment) {
         let ours = self.settings.lease_duration;
         let is_free = self.seen.as_ref().is_none_or(|seen| {
@@ -298,12 +298,12 @@ impl Election {
         });
         match is_free || self.is_ours() {
             true => self.write(at),
-            // Not past the moment when it has been waited for long enough.
+            // Not later than the end of the wait for the lease.
             false => self.next_try = at.now + self.pause(at.dice).min(self.left(ours)),
         }
     }
 
-    /// How long the lease must stay as it is before it counts as free.
+    /// How long the lease must stay unchanged before it counts as free.
     fn left(&self, ours: Span) -> Span {
         self.seen.as_ref().map_or(Span::default(), |seen| {
             let duration = seen.record.duration().unwrap_or(ours);
@@ -329,7 +329,7 @@ impl Election {
         self.ask(at, Kind::Release, request);
     }
 
-    /// The lease that there is, as far as we know.
+    /// The existing lease, as far as known.
     fn standing(&self) -> Option<&Record> {
         let seen = self.seen.as_ref().filter(|_| !self.absent);
         seen.map(|seen| &seen.record)
@@ -340,16 +340,16 @@ impl Election {
             return;
         }
         self.ended = true;
-        // It stops acting before another replica may begin.
+        // This replica stops acting before another one may begin.
         let led = self.leads_until.take().is_some();
         if self.asks.take().is_some() {
-            // It was never sent.
+            // The request was never sent.
             self.flight = None;
         }
         if self.flight.is_none() && led && self.fresh && self.is_ours() && !self.absent {
             self.release(at);
         }
-        // A write in flight is waited for: it would take the lease again after it was given back.
+        // A write in flight is waited for: otherwise it could take the lease again after its release.
         self.flight.take_if(|f| f.kind == Kind::Read);
     }
 
@@ -361,15 +361,16 @@ impl Election {
         self.asks = Some(Ask { ticket, request });
     }
 
-    /// The wait until the next try: a leader's is even, a candidate's drawn, so that not all try at once. A candidate
-    /// looks more often than a leader renews: what it sees late, it takes over late. (client-go waits 1 to 2.2 periods,
-    /// and with the default periods takes over up to nine seconds after the lease's end.)
+    /// The wait until the next attempt: fixed for a leader, drawn for a candidate, so that candidates do not try at
+    /// once. A candidate reads more often than a leader renews, since it takes over late if it sees a change late.
+    /// (client-go waits 1 to 2.2 periods, and with the default periods takes over up to nine seconds after the lease's
+    /// end.)
     fn pause(&self, dice: u64) -> Span {
         let period = self.settings.retry_period;
         if self.leads_until.is_some() {
             return period;
         }
-        // Between two quarters of a period and three: a request's time and a busy machine come on top of it.
+        // Between a half and three quarters of a period; the time of the request, on a busy machine, comes on top.
         let more = period.0 / 4;
         Span(period.0 / 2 + dice % more.saturating_add(1))
     }

@@ -6,13 +6,13 @@ use strew_model::time::{Instant, Span};
 use super::Settings;
 use crate::request::{Precondition, Request, Resource, Verb, micro_time};
 
-/// A Lease as the API server gave it; equal ones are the same version.
+/// A Lease as the API server returned it; two are equal if their versions are.
 #[derive(Debug, Clone)]
 pub(super) struct Record(Value);
 
 impl PartialEq for Record {
     fn eq(&self, other: &Self) -> bool {
-        // A lease that was deleted and made again has another version as well.
+        // A lease that was deleted and created again has another version too.
         self.version() == other.version()
     }
 }
@@ -34,7 +34,7 @@ impl Record {
         holder.filter(|holder| !holder.is_empty())
     }
 
-    /// How long it holds, if its holder says so.
+    /// Its duration, if its holder set one.
     pub(super) fn duration(&self) -> Option<Span> {
         let secs = self.0["spec"]["leaseDurationSeconds"].as_u64();
         secs.map(Span::from_secs)
@@ -47,12 +47,12 @@ impl Record {
     }
 }
 
-/// What a write is for.
+/// The purpose of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
-    /// To hold the lease, for the first time or on.
+    /// To hold the lease, for the first time or further on.
     Hold,
-    /// To give it back.
+    /// To release it.
     Release,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn read(settings: &Settings) -> Request {
     request(settings, Verb::Get, Value::Null, Precondition::default())
 }
 
-/// Creates the lease, or replaces the version that was seen; all else that stands in it stays.
+/// Creates the lease, or replaces the version that was read; other fields stay.
 pub(super) fn write(
     settings: &Settings,
     seen: Option<&Record>,
@@ -109,7 +109,7 @@ pub(super) fn write(
     request(settings, Verb::Update, body, precondition)
 }
 
-/// Whole seconds, rounded up: a lease must not end before its holder thinks.
+/// Whole seconds, rounded up: a lease must not expire before its holder expects it.
 fn seconds(span: Span) -> u64 {
     span.0.div_ceil(Span::from_secs(1).0).max(1)
 }

@@ -124,7 +124,7 @@ fn a_leader_that_cannot_renew_stops_at_its_deadline() {
     }
     assert!(woken.contains(&10), "{woken:?}");
     assert!(!a.leads(after(12)));
-    // Nobody else came: it takes its own lease up again.
+    // No other replica took the lease: it acquires its own lease again.
     run(&mut a, &mut store, after(20));
     assert!(a.leads(after(20)));
     assert_eq!(*store.spec("leaseTransitions"), 0);

@@ -1,5 +1,5 @@
-//! `kubectl apply`, client-side: removes what the user removed from the file, sets what the file says, and keeps what
-//! others set.
+//! `kubectl apply`, client-side: removes what the user removed from the file, sets what the file contains, and keeps
+//! fields that other clients set.
 //!
 //! The result equals that of the patch which kubectl would send: `CreateThreeWayMergePatch` of
 //! `k8s.io/apimachinery/pkg/util/strategicpatch`, v1.36, for Kubernetes' own kinds, and `jsonmergepatch` for others
@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::lists::{identity, normalize};
 use super::schema::{Field, ListRule, Schema};
 
-/// The annotation in which an object carries what was last applied.
+/// The annotation with the last applied object.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What was last applied to an object, if its annotation can be read.
+/// The last applied object; `None` if the annotation is missing or invalid.
 pub fn last_applied(live: &Value) -> Option<Value> {
     let text = live
         .get("metadata")?
@@ -22,7 +22,7 @@ pub fn last_applied(live: &Value) -> Option<Value> {
     serde_json::from_str(text.as_str()?).ok()
 }
 
-/// The new object with itself in its annotation, as kubectl sends it.
+/// The new object with the annotation that contains it, as kubectl sends it.
 #[must_use]
 pub fn annotated(new: &Value) -> Value {
     let mut bare = new.clone();
@@ -37,11 +37,11 @@ pub fn annotated(new: &Value) -> Value {
     )
 }
 
-/// The live object with the new one applied.
+/// Applies the new object to the live one.
 ///
-/// Fields that the last applied object has and the new one has not are deleted; fields of the new one are set; the rest
-/// stays. Without a last applied object nothing is deleted. Lists are merged as the schema says; elements of such lists
-/// that lack their key are left out.
+/// Deletes fields that the last applied object has and the new one does not have, sets the fields of the new one, and
+/// keeps the rest. Without a last applied object nothing is deleted. Lists are merged as the schema says; elements of
+/// such lists without their key are left out.
 #[must_use]
 pub fn apply(schema: Schema, last: Option<&Value>, live: &Value, new: &Value) -> Value {
     let field = Field {
@@ -74,7 +74,7 @@ fn object(
 ) -> Map<String, Value> {
     let mut applied = live.clone();
     for (name, value_before) in last.into_iter().flatten() {
-        // What was null was not there.
+        // A null counts as absent.
         if !new.contains_key(name) && !value_before.is_null() {
             applied.shift_remove(name);
         }

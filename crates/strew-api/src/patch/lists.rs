@@ -18,8 +18,8 @@ fn position(list: &[Value], element: &Value, key: Option<&str>) -> Option<usize>
         .position(|other| identity(other, key) == Some(wanted))
 }
 
-/// Sorts a merged list: what the patch names stands in its order, the rest in that of the server, and between the two the
-/// server's order counts where it knows both; else the patch's elements come first.
+/// Sorts a merged list. Elements of the patch keep the patch's order, others the server's order. Between the two groups
+/// the server's order counts if the server has both; otherwise the patch's elements come first.
 pub(super) fn normalize(
     merged: Vec<Value>,
     patch_order: &[Value],
@@ -29,7 +29,7 @@ pub(super) fn normalize(
     let is_named = |element: &Value| position(patch_order, element, key).is_some();
     let (mut named, mut rest): (Vec<Value>, Vec<Value>) = merged.into_iter().partition(is_named);
     named.sort_by_key(|element| position(patch_order, element, key));
-    // One that the server lacks stands behind those that it has.
+    // An element that the server lacks comes after those that it has.
     rest.sort_by_key(|element| position(server_order, element, key).unwrap_or(usize::MAX));
     let mut rest = rest.into_iter().peekable();
     let mut sorted = Vec::with_capacity(named.len() + rest.len());

@@ -21,31 +21,31 @@ use serde_json::Value;
 use crate::field::FieldPath;
 pub use schema::Schema;
 
-/// Why a patch cannot be carried out.
+/// Why a patch cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// It is no list of JSON patch operations.
+    /// The patch is no list of JSON patch operations.
     #[error("not a list of JSON patch operations: {reason}")]
     NotOperations {
-        /// What the reader says.
+        /// The decoder's error.
         reason: String,
     },
-    /// One operation of a JSON patch fails, so none is done.
+    /// An operation of a JSON patch fails, so none is applied.
     #[error("operation {index} at {pointer:?}: {failure}")]
     Operation {
-        /// Which, from 0.
+        /// Its index, from 0.
         index: usize,
         /// Its path, a JSON pointer.
         pointer: String,
-        /// Why.
+        /// The reason.
         failure: OperationFailure,
     },
-    /// A strategic merge patch that says what cannot be.
+    /// A strategic merge patch is invalid.
     #[error("{}: {problem}", if path.steps().is_empty() { "the patch".to_owned() } else { path.to_string() })]
     Strategic {
-        /// Where in the patch.
+        /// The path in the patch.
         path: FieldPath,
-        /// What.
+        /// The fault.
         problem: Problem,
     },
 }
@@ -53,13 +53,13 @@ pub enum PatchError {
 /// Why an operation of a JSON patch fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OperationFailure {
-    /// A `test` did not find its value.
+    /// A `test` found another value.
     #[error("the value is another than the one tested for")]
     TestFailed,
-    /// Nothing is at `from`.
+    /// There is no value at `from`.
     #[error("there is nothing at `from`")]
     NoSource,
-    /// Nothing is at `path`, or what should hold it is no object or list.
+    /// There is no value at `path`, or its parent is no object or list.
     #[error("there is nothing at `path`")]
     NoTarget,
     /// A value would be moved into itself.
@@ -67,7 +67,7 @@ pub enum OperationFailure {
     IntoItself,
 }
 
-/// What is wrong with a strategic merge patch, in the words of its library.
+/// An error of a strategic merge patch, in the words of Kubernetes' library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// Patch and object must be maps.
@@ -76,19 +76,19 @@ pub enum Problem {
     /// A list is expected.
     #[error("expected a list")]
     NotAList,
-    /// An element of a list that is merged has no value for its key.
+    /// An element of a merged list has no value for its key.
     #[error("does not contain declared merge key: {key}")]
     NoMergeKey {
         /// The key.
         key: &'static str,
     },
-    /// `$patch` says something unknown, or `merge`.
+    /// `$patch` has an unknown value, or `merge`.
     #[error("unknown patch type: {directive}")]
     UnknownDirective {
-        /// What it says, as JSON.
+        /// The value, as JSON.
         directive: String,
     },
-    /// `$retainKeys` is no list of names, or leaves out a field of the patch.
+    /// `$retainKeys` is no list of names, or lacks a field of the patch.
     #[error("invalid patch format of retainKeys")]
     RetainKeys,
     /// `$deleteFromPrimitiveList` is no list.
@@ -100,12 +100,12 @@ pub enum Problem {
     /// A list of the patch has elements that `$setElementOrder` lacks, or has in another order.
     #[error("the order in patch list doesn't match $setElementOrder list")]
     ElementOrder,
-    /// A list has elements of several kinds.
+    /// A list has elements of different types.
     #[error("expected elements of one type")]
     MixedList,
 }
 
-/// Carries out a JSON patch, all of it or nothing.
+/// Applies a JSON patch, all of it or nothing.
 ///
 /// # Errors
 /// [`PatchError::NotOperations`], or the first operation that fails.
@@ -127,13 +127,13 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     Ok(patched)
 }
 
-/// The JSON patch that makes `after` of `before`: what an admission webhook answers.
+/// The JSON patch that turns `before` into `after`, for the answer of an admission webhook.
 pub fn json_diff(before: &Value, after: &Value) -> Value {
     // A list of operations is plain data: it always has a JSON form.
     serde_json::to_value(::json_patch::diff(before, after)).unwrap_or_default()
 }
 
-/// Carries out a JSON merge patch: objects are merged, `null` deletes, all else replaces.
+/// Applies a JSON merge patch: objects are merged, `null` deletes, other values replace.
 #[must_use]
 pub fn merge_patch(document: &Value, patch: &Value) -> Value {
     let mut patched = document.clone();

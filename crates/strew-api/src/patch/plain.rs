@@ -1,5 +1,6 @@
-//! A second, plain statement of what a strategic merge patch does: lists with a key are objects of their elements by
-//! key, sets are objects of their values, and then it is a JSON merge patch (RFC 7386). Orders are stated apart.
+//! A second, simple statement of strategic merge patches, for tests: lists with a key become objects of their elements
+//! by key, sets become objects of their values, and then a JSON merge patch (RFC 7386) applies. Orders are stated
+//! separately.
 
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -10,7 +11,7 @@ use super::{Schema, merge_patch, strategic};
 
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
-/// A document, or a patch, as objects only.
+/// A document or patch with all lists as objects.
 fn view(schema: Schema, value: &Value) -> Value {
     let Value::Object(map) = value else {
         return value.clone();
@@ -52,7 +53,7 @@ fn merge_into(seen: &mut Map<String, Value>, name: &str, more: Map<String, Value
     }
 }
 
-/// Without empty objects: a list that never was and an empty one are the same here.
+/// Removes empty objects: a missing list and an empty one are equal here.
 fn filled(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -79,7 +80,7 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An element of a patch: its name, and what is done with it.
+/// An element of a patch: makes the change for a name.
 fn change() -> impl Strategy<Value = fn(&str) -> Value> {
     prop_oneof![
         Just((|name| json!({"name": name, "$patch": "delete"})) as fn(&str) -> Value),
@@ -111,7 +112,7 @@ fn patch() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         Just(json!({}))
     ];
-    // What is added is not deleted by the same patch.
+    // A patch does not delete what it adds.
     let finalizers = prop_oneof![
         Just(json!({"finalizers": ["d", "e"]})),
         Just(json!({"$deleteFromPrimitiveList/finalizers": ["a", "b"]})),
@@ -164,7 +165,7 @@ proptest! {
 
     #[test]
     fn retained_keys_are_all_that_is_left(document in document(), kept in names()) {
-        // Labels stand for any object whose fields exclude each other.
+        // Labels stand for any object with exclusive fields.
         let keys: Vec<&str> = kept.clone();
         let patch = json!({"metadata": {"labels": {"$retainKeys": keys}}});
         let patched = strategic::patch(Schema::Pod, &document, &patch).unwrap();

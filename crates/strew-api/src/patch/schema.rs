@@ -5,7 +5,7 @@
 
 use crate::kinds::KINDS;
 
-/// The type of a value, as far as patches care.
+/// The type of a value, as far as patches distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
     /// A pod.
@@ -16,7 +16,7 @@ pub enum Schema {
     PodSpec,
     /// A container of any kind.
     Container,
-    /// An object that makes pods of `spec.template`: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job and others.
+    /// An object with `spec.template`: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job and others.
     Workload,
     /// The spec of one.
     WorkloadSpec,
@@ -46,40 +46,41 @@ pub enum Schema {
     NodeStatus,
     /// Another object's status.
     Status,
-    /// All else: maps are merged, lists are replaced.
+    /// Any other value: maps are merged, lists are replaced.
     Plain,
 }
 
-/// What is done with a list.
+/// How a list is patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListRule {
     /// The new list replaces the old one.
     Replace,
-    /// Objects are merged that agree in the key.
+    /// Objects with equal keys are merged.
     ByKey(&'static str),
-    /// Values are added that are not there.
+    /// Missing values are added.
     Set,
 }
 
-/// What is known of a field.
+/// The patch rules of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Of its value, or of the elements of its list.
+    /// The schema of its value, or of the elements of its list.
     pub schema: Schema,
-    /// If it is a list.
+    /// The rule, if it is a list.
     pub list: ListRule,
-    /// Whether `kubectl apply` drops what the new object does not name, if it changes anything there: the fields of such
-    /// an object exclude each other.
+    /// True if `kubectl apply` removes fields that the new object does not have, when it changes anything in the value:
+    /// the fields of such an object exclude each other.
     pub retain_keys: bool,
 }
 
 impl Schema {
-    /// The schema of a kind of Kubernetes' own; `None` for others, which the API server does not merge strategically.
+    /// The schema of one of Kubernetes' own kinds; `None` for others, which the API server does not merge
+    /// strategically.
     pub fn of_kind(kind: &str) -> Option<Self> {
         KINDS.iter().find(|row| row.kind == kind)?.patch
     }
 
-    /// What is known of a field of an object with this schema.
+    /// The patch rules of a field of an object with this schema.
     pub fn field(self, name: &str) -> Field {
         let plain = |schema| Field {
             schema,

@@ -11,11 +11,11 @@
 //! | `$setElementOrder/LIST: […]` | beside LIST | the order of the outcome |
 //! | `$deleteFromPrimitiveList/LIST: […]` | beside LIST | deletes values |
 //!
-//! `$patch: merge` is refused, as upstream does: merging is what happens anyway. New elements come *before* those that
-//! are there, unless `$setElementOrder` says otherwise.
+//! `$patch: merge` is refused, as upstream does, since merging is the default. New elements come *before* the existing
+//! ones, unless `$setElementOrder` says otherwise.
 //!
-//! Source: `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, v1.36 (`StrategicMergeMapPatch`). Where strew differs
-//! on purpose: nulls and directives inside added list elements are dropped like everywhere else.
+//! Source: `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, v1.36 (`StrategicMergeMapPatch`). A deliberate
+//! difference: nulls and directives inside added list elements are dropped like everywhere else.
 
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
-/// Carries out a strategic merge patch on an object.
+/// Applies a strategic merge patch to an object.
 ///
 /// # Errors
 /// [`PatchError::Strategic`] with the place in the patch.
@@ -104,7 +104,7 @@ fn is_directive(name: &str) -> bool {
         || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Deletes the fields of the object that `$retainKeys` does not name; it must name those of the patch.
+/// Deletes the fields that `$retainKeys` does not name; it must name the fields of the patch.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &Map<String, Value>,
@@ -152,7 +152,7 @@ fn merge_field(
     Ok(())
 }
 
-/// A value as it stands alone: without nulls, and with its directives carried out on nothing.
+/// A value without nulls, with its directives applied to nothing.
 fn bare(value: &Value, path: &FieldPath) -> Result<Value, PatchError> {
     Ok(match value {
         Value::Object(map) => match map
@@ -177,7 +177,7 @@ fn bare(value: &Value, path: &FieldPath) -> Result<Value, PatchError> {
         Value::Array(list) => {
             let mut kept = Vec::new();
             for (i, element) in list.iter().enumerate() {
-                // An element with a directive is about the list, which is not there.
+                // An element with a directive refers to the list, which does not exist.
                 if element.get(PATCH).is_none() {
                     kept.push(bare(element, &path.index(i))?);
                 }
@@ -279,7 +279,7 @@ fn key_of<'a>(
     value.ok_or_else(|| problem(path, Problem::NoMergeKey { key }))
 }
 
-/// A list beside its `$setElementOrder`: merged, then put in that order.
+/// Merges a list with `$setElementOrder`, and puts it in that order.
 fn ordered_list(
     schema: Schema,
     original: &mut Map<String, Value>,
@@ -332,7 +332,7 @@ fn ordered_list(
     Ok(())
 }
 
-/// The elements of the patch must stand in the order list, in the same order.
+/// The elements of the patch must occur in the order list, in the same order.
 fn check_order(
     given: &[Value],
     order: &[Value],

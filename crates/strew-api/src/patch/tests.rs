@@ -321,7 +321,7 @@ fn apply_sets_what_is_new_deletes_what_went_and_leaves_the_rest() {
         "template": {"spec": {"containers": [{"name": "a", "image": "2", "pull": "Always"}, {"name": "b"}, {"name": "injected"}]}}}});
     let applied = apply(Schema::Deployment, Some(&last), &live, &new);
     assert_eq!(applied, expected);
-    // Without the last one, `replicas` is somebody else's.
+    // Without a last applied object, `replicas` belongs to another client.
     let applied = apply(Schema::Deployment, None, &live, &new);
     assert_eq!(applied["spec"]["replicas"], 7);
     assert_eq!(

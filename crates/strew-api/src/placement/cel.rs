@@ -16,21 +16,21 @@ use strew_placement::facts::placement::{CelId, CelSelector};
 use super::wire::{AddOnPlacementScoreItem, ManagedCluster};
 use crate::fnv::Fnv;
 
-/// How many selectors are compiled before unused ones are removed; each takes some kilobytes.
+/// The number of compiled selectors at which unused ones are removed; each takes some kilobytes.
 const SWEEP_MIN: usize = 64;
 
-/// All CEL selectors that Placements use, compiled, and all clusters.
+/// All CEL selectors of Placements, compiled, and all clusters.
 #[derive(Debug, Default)]
 pub struct CelSelectors {
-    /// Which they are, and the names of scores that they read: as texts, for strings come and go.
+    /// The ids by expressions, with the names of the scores that they read. Texts, because symbols are swept.
     by_text: BTreeMap<Vec<String>, (CelId, Option<Vec<String>>)>,
-    /// By [`CelId`]; empty where the id is free.
+    /// By [`CelId`]; empty if the id is free.
     programs: Vec<Vec<Program>>,
     free: Vec<CelId>,
-    /// How many selectors there may be before those that nothing uses are looked for.
+    /// The number of selectors at which the next sweep is due.
     sweep_at: usize,
     clusters: BTreeMap<Symbol, Cluster>,
-    /// Scores of clusters by name of the object, as lists of name and value.
+    /// Scores of clusters by the object's name, as lists of name and value.
     scores: BTreeMap<Symbol, BTreeMap<String, Json>>,
 }
 
@@ -39,7 +39,7 @@ fn selector_of(id: CelId, scores: Option<&[String]>, names: &mut Interner) -> Ce
     CelSelector { id, scores }
 }
 
-/// A cluster as expressions see it.
+/// A cluster for expressions.
 #[derive(Debug)]
 struct Cluster {
     json: Box<str>,
@@ -48,7 +48,7 @@ struct Cluster {
     answers: RefCell<Vec<Option<bool>>>,
 }
 
-/// An expression that is none.
+/// An expression that does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadExpression {
     /// Its index in the list.
@@ -58,12 +58,12 @@ pub struct BadExpression {
 }
 
 impl CelSelectors {
-    /// Without any.
+    /// Without any selector.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A selector of expressions, compiled unless it is known; `None` where there are none.
+    /// Returns the selector of these expressions, compiled if it is new; `None` if there are no expressions.
     ///
     /// # Errors
     /// Each expression that does not compile.
@@ -96,23 +96,22 @@ impl CelSelectors {
         Ok(Some(selector))
     }
 
-    /// How many selectors are compiled.
+    /// The number of compiled selectors.
     pub fn len(&self) -> usize {
         self.by_text.len()
     }
 
-    /// Whether none is.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.by_text.is_empty()
     }
 
-    /// Whether as many are new as were left by the last sweep.
+    /// True if the number of selectors has doubled since the last sweep.
     pub fn is_sweep_due(&self) -> bool {
         self.len() >= self.sweep_at.max(SWEEP_MIN)
     }
 
-    /// Frees the selectors that are not `used`, with all answers of them. Their ids are given to others: no fact may hold
-    /// them.
+    /// Frees the selectors that are not `used`, with their answers. Their ids are reused, so no fact may hold them.
     pub fn sweep(&mut self, used: &BTreeSet<CelId>) {
         let Self {
             by_text,
@@ -144,7 +143,7 @@ impl CelSelectors {
         self.sweep_at = 2 * self.len();
     }
 
-    /// A cluster is there, and like this. Returns what stands for the whole object: another one, another number.
+    /// Sets the current state of a cluster. Returns a number that changes whenever the object changes.
     pub fn set_cluster(&mut self, name: Symbol, cluster: &ManagedCluster) -> u64 {
         let json = seen(cluster).to_string();
         let mut hash = Fnv::default();
@@ -160,12 +159,12 @@ impl CelSelectors {
         hash.value()
     }
 
-    /// A cluster is gone.
+    /// Removes a cluster.
     pub fn remove_cluster(&mut self, name: Symbol) {
         self.clusters.remove(&name);
     }
 
-    /// The scores `object` of a cluster are there, and like this.
+    /// Sets the scores `object` of a cluster.
     pub fn set_scores(&mut self, cluster: Symbol, object: &str, items: &[AddOnPlacementScoreItem]) {
         let items = items
             .iter()
@@ -178,7 +177,7 @@ impl CelSelectors {
         }
     }
 
-    /// Scores of a cluster are gone.
+    /// Removes scores of a cluster.
     pub fn remove_scores(&mut self, cluster: Symbol, object: &str) {
         let Some(of_cluster) = self.scores.get_mut(&cluster) else {
             return;
@@ -192,7 +191,7 @@ impl CelSelectors {
         }
     }
 
-    /// What was known of a cluster is out of date.
+    /// Drops the cached answers about a cluster.
     fn forget(&mut self, cluster: Symbol) {
         if let Some(cluster) = self.clusters.get_mut(&cluster) {
             cluster.variables = OnceCell::new();
@@ -215,7 +214,7 @@ impl CelSelectors {
             .variables
             .get_or_init(|| self.variables(name, cluster));
         let mut budget = Budget::new(Environment::COST_MAX_PER_SELECTOR);
-        // What goes wrong is no match, silently, as in OCM.
+        // An error in an expression counts as no match, silently, as in OCM.
         let mut all = programs.iter();
         all.all(|program| program.holds_within(variables, &mut budget) == Ok(true))
     }
@@ -227,7 +226,7 @@ impl ClusterPredicate for CelSelectors {
             return false;
         };
         let place = selector.0 as usize;
-        // A free id: its next selector must not find an answer.
+        // The id is free: the next selector with this id must not find an answer.
         if self.programs.get(place).is_none_or(Vec::is_empty) {
             return false;
         }
@@ -263,11 +262,11 @@ pub(super) fn compile(expressions: &[String]) -> Result<Vec<Program>, Vec<BadExp
     }
 }
 
-/// The object as OCM hands it to an expression: with what Go writes of empty values.
+/// The object as OCM passes it to an expression, with the empty values that Go writes.
 fn seen(cluster: &ManagedCluster) -> Json {
     let mut seen = serde_json::to_value(cluster).unwrap_or_default();
     if let Some(metadata) = seen["metadata"].as_object_mut() {
-        // Who wrote what, and how often: no reason to ask again.
+        // Expressions should not be evaluated again because a field manager changed.
         metadata.shift_remove("managedFields");
         metadata.shift_remove("resourceVersion");
     }

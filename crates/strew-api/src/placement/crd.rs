@@ -21,7 +21,7 @@ use crate::definition::{AGE, Column, Facts, constrain, definition, schema_of, ve
 /// A rule over a field, by its path.
 type Rule = (&'static str, Value);
 
-/// All of them.
+/// All definitions.
 pub fn all() -> Vec<Value> {
     vec![
         of::<Placement>("Namespaced", &[], &placement(), PLACEMENT_COLUMNS),
@@ -200,7 +200,7 @@ fn groups() -> Vec<Rule> {
     ]
 }
 
-/// At most 100 entries is the controller's rule, and no word of OCM's schema.
+/// The limit of 100 entries is the controller's rule, and not in OCM's schema.
 fn decision() -> Vec<Rule> {
     vec![
         ("status", required(&["decisions"])),
@@ -248,7 +248,7 @@ const SET_COLUMNS: &[Column] = &[
     AGE,
 ];
 
-/// An amount may be written as a number, too. Source: `k8s.io/apimachinery/pkg/api/resource`.
+/// An amount may be written as a number too. Source: `k8s.io/apimachinery/pkg/api/resource`.
 const AMOUNT: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 fn cluster() -> Vec<Rule> {
@@ -272,7 +272,7 @@ fn cluster() -> Vec<Rule> {
         ),
         ("spec.taints[].value", json!({"maxLength": VALUE_MAX})),
         ("spec.taints[].effect", json!({"enum": EFFECTS})),
-        // OCM's clients write `null` where they know no time.
+        // OCM's clients write `null` for an unknown time.
         ("spec.taints[].timeAdded", json!({"nullable": true})),
         (
             "status.clusterClaims[].name",
@@ -331,12 +331,12 @@ fn required(fields: &[&str]) -> Value {
     json!({ "required": fields })
 }
 
-/// One of these, and which where nothing is written.
+/// An enumeration with its default.
 fn chosen(default: &str, choices: &[&str]) -> Value {
     json!({"default": default, "enum": choices})
 }
 
-/// A list in which this field tells one element from another.
+/// A list with map semantics: this field is the key.
 fn map_of(key: &str) -> Value {
     json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
 }

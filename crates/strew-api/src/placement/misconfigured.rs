@@ -26,14 +26,14 @@ fn at(path: &'static str) -> FieldPath {
     FieldPath::root().child(path)
 }
 
-/// `numberOfClusters`.
+/// Checks `numberOfClusters`.
 pub(super) fn number(spec: &PlacementSpec) -> Vec<FieldError> {
     let negative = spec.number_of_clusters.filter(|&n| n < 0);
     let error = |n| FieldError::invalid_raw(at("spec.numberOfClusters"), n, "must not be negative");
     negative.map(error).into_iter().collect()
 }
 
-/// `tolerations`.
+/// Checks `tolerations`.
 pub(super) fn tolerations(spec: &PlacementSpec) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (i, toleration) in spec.tolerations.iter().flatten().enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn tolerations(spec: &PlacementSpec) -> Vec<FieldError> {
     errors
 }
 
-/// `prioritizerPolicy`.
+/// Checks `prioritizerPolicy`.
 pub(super) fn prioritizers(spec: &PlacementSpec) -> Vec<FieldError> {
     let Some(policy) = &spec.prioritizer_policy else {
         return Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn prioritizers(spec: &PlacementSpec) -> Vec<FieldError> {
         let Some(coordinate) = &configuration.score_coordinate else {
             continue;
         };
-        // Of entries that say the same, the last counts; and with the weight 0 it does not matter what it names.
+        // Of equal entries the last counts. If its weight is 0, the name does not matter.
         let same = |c: &&super::wire::PrioritizerConfig| {
             let other = c.score_coordinate.as_ref();
             other.is_some_and(|other| subject(other) == subject(coordinate))
@@ -92,7 +92,7 @@ pub(super) fn prioritizers(spec: &PlacementSpec) -> Vec<FieldError> {
     errors
 }
 
-/// What two wrong coordinates have in common that are one.
+/// The identity of a score coordinate, to find repeated ones.
 fn subject(coordinate: &ScoreCoordinate) -> (bool, Option<&str>) {
     let is_add_on = coordinate.type_.as_deref() == Some("AddOn");
     let name = match is_add_on {
@@ -118,7 +118,7 @@ fn score(coordinate: &ScoreCoordinate, path: &FieldPath) -> Option<FieldError> {
     Some(error.with_help(help))
 }
 
-/// `spreadPolicy`, and the weights of topologies, which count for its terms alone.
+/// Checks `spreadPolicy` and the weights of topologies, which count only for its terms.
 pub(super) fn spread(wire: &Placement, spec: &PlacementSpec) -> Vec<FieldError> {
     let terms = terms(spec);
     if terms.is_empty() {
@@ -168,7 +168,7 @@ fn annotated_weights(
     };
     let mut errors = Vec::new();
     for (key, values) in &read {
-        // A term's own field wins, and who has no term is not asked.
+        // A term's own field overrides the annotation, and keys without a term are not checked.
         let counts = |term: &SpreadConstraintsTerm| {
             term.topology_key == *key && term.topology_weights.is_none()
         };
@@ -189,7 +189,7 @@ fn out_of_range(key: &str, value: &str, weight: i64) -> Option<String> {
     (!is_good).then(|| format!("topology weight of {key}={value} is {weight}, not 0..{WEIGHT_MAX}"))
 }
 
-/// `clustersPerDecisionGroup`.
+/// Checks `clustersPerDecisionGroup`.
 pub(super) fn group_size(spec: &PlacementSpec) -> Vec<FieldError> {
     let size = strategy(spec).and_then(|s| s.clusters_per_decision_group.as_ref());
     match size.map(read_size) {

@@ -20,38 +20,38 @@ pub const CONTROLLER: &str = "placement-controller";
 
 const API_VERSION: &str = "cluster.open-cluster-management.io/v1beta1";
 
-/// What a request says beside its effect.
+/// The inputs of a request beside its effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The names of the hub that the effect speaks of.
+    /// The interner of the hub.
     pub names: &'a Interner,
-    /// The time by the wall's clock.
+    /// The wall clock's time.
     pub now: Instant,
-    /// The name of this host, or of this instance: part of `reportingInstance`.
+    /// The name of this host or instance, part of `reportingInstance`.
     pub hostname: &'a str,
 }
 
-/// An effect on its way.
+/// An effect in progress.
 #[derive(Debug, Clone)]
 pub struct Carrying {
     effect: Effect,
-    /// What is still to be patched, in this order.
+    /// The remaining patches, in order.
     left: Vec<Patch>,
 }
 
-/// A part of a PlacementDecision that has a request of its own.
+/// A part of a PlacementDecision that needs a request of its own.
 #[derive(Debug, Clone)]
 enum Patch {
     Decisions(Box<[Decision]>),
     Labels(GroupLabels),
 }
 
-/// What comes after an answer.
+/// The step after an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// This is sent.
+    /// Send this request.
     Send(Box<Request>),
-    /// All done; the machine gets the outcome if it waits for it.
+    /// Done; the outcome goes to the machine if it waits for one.
     Done(Option<(EffectId, Outcome)>),
 }
 
@@ -81,7 +81,7 @@ impl Carrying {
         (Self { effect, left }, request)
     }
 
-    /// What comes after the answer to the last request.
+    /// The step after the answer to the last request.
     pub fn answered(&mut self, answer: &Answer, cx: &Context<'_>) -> Next {
         let id = match &self.effect {
             Effect::Event(_) => return Next::Done(None),
@@ -127,7 +127,7 @@ fn first(
     match write.kind {
         WriteKind::Delete => delete(placement, write, revision, cx),
         WriteKind::Create => {
-            // One without clusters has no status.
+            // A PlacementDecision without clusters has no status.
             let filled = decisions.filter(|decisions| !decisions.is_empty());
             left.extend(filled.map(Patch::Decisions));
             create(placement, write, cx)
@@ -146,7 +146,7 @@ fn first(
     }
 }
 
-/// What names an object as it is now.
+/// The identity of the current object.
 fn identity(metadata: &Value) -> Value {
     let field = |key| {
         (
@@ -157,7 +157,7 @@ fn identity(metadata: &Value) -> Value {
     named([field("uid"), field("resourceVersion")])
 }
 
-/// What is known: a `null` would take the field away.
+/// Only the known fields: a `null` would delete the field.
 fn named<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let known = fields.into_iter();
     let known = known.filter_map(|(key, value)| Some((key.to_owned(), value?)));

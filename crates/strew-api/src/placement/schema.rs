@@ -1,9 +1,9 @@
 //! Patterns and limits in the schemas of OCM's CRDs.
 
-/// A pattern: its text and its meaning.
+/// A pattern: its text, and a function with the same meaning.
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern {
-    /// As the schema has it.
+    /// The text in the schema.
     pub regex: &'static str,
     /// Whether a text matches.
     pub matches: fn(&str) -> bool,
@@ -14,7 +14,7 @@ pub const LABEL_KEY: Pattern = Pattern {
     regex: r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
     matches: is_label_key,
 };
-/// A topology key: the same, written otherwise.
+/// A topology key: the same set of texts, written differently.
 pub const TOPOLOGY_KEY: Pattern = Pattern {
     regex: r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$",
     matches: is_label_key,
@@ -29,7 +29,7 @@ pub const GROUP_SIZE: Pattern = Pattern {
     regex: r"^((100|[1-9][0-9]{0,1})%|[1-9][0-9]*)$",
     matches: is_group_size,
 };
-/// A short span of time.
+/// A short duration.
 pub const RATE_LIMIT: Pattern = Pattern {
     regex: "^[0-9]+[hms]$",
     matches: is_rate_limit,
@@ -39,9 +39,9 @@ pub const RATE_LIMIT: Pattern = Pattern {
 pub const KEY_MAX: usize = 316;
 /// The effects of taints.
 pub const EFFECTS: [&str; 3] = ["NoSelect", "PreferNoSelect", "NoSelectIfNew"];
-/// How a set's clusters are found.
+/// How a set selects its clusters.
 pub const SELECTOR_TYPES: [&str; 2] = ["ExclusiveClusterSetLabel", "LabelSelector"];
-/// Spread constraints in a Placement.
+/// The most spread constraints of a Placement.
 pub const TERMS_MAX: usize = 8;
 /// The longest name of a claim.
 pub const CLAIM_NAME_MAX: usize = 253;

@@ -3,7 +3,7 @@
 use super::reading::Located;
 use crate::field::{FieldError, FieldErrorKind, FieldPath, Step};
 
-/// An object with errors: its unreadable fields are empty. It is there to be judged, never to be used.
+/// An object with errors; its unreadable fields are empty. It may be checked further, but not used.
 #[derive(Debug, Clone)]
 pub struct Broken {
     /// The object and its place.
@@ -11,20 +11,20 @@ pub struct Broken {
     pub(super) faults: Faults,
 }
 
-/// What was reported of an object already.
+/// The errors reported of an object so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Faults {
-    /// Fields whose values are not known, or were meant by an unknown one.
+    /// Fields whose values are unknown, or that an unknown field probably meant.
     unsure: Vec<FieldPath>,
-    /// Unknown fields that could have been meant for any other.
+    /// Unknown fields without a probable meaning.
     lost: Vec<FieldPath>,
 }
 
 impl Broken {
-    /// Whether an error of the API server may come from nothing but what was reported already: a field that is
-    /// missing because it was misspelt needs no second sentence.
+    /// True if an error of the API server may only follow from a reported one: a field that is missing because it was
+    /// misspelt needs no second error.
     pub fn follows(&self, error: &FieldError) -> bool {
-        // The rule that a selector matches the template's labels looks at both.
+        // The rule that a selector matches the template's labels depends on both.
         let compares_selector = error.detail.contains("`selector` does not match template");
         let in_selector = |other: &&FieldPath| {
             let steps = other.steps();
@@ -44,18 +44,18 @@ impl Broken {
 }
 
 impl Faults {
-    /// Whether the field, something in it, or what it stands in, is not known.
+    /// True if the field, a field in it, or one of its ancestors is unknown.
     pub(super) fn is_unsure(&self, path: &FieldPath) -> bool {
         let mut unsure = self.unsure.iter();
         unsure.any(|other| overlap(path.steps(), other.steps()))
     }
 
-    /// Notes a field whose value is not known.
+    /// Records a field whose value is unknown.
     pub(super) fn unsure(&mut self, path: FieldPath) {
         self.unsure.push(path);
     }
 
-    /// Notes a field that its object does not have, and the one that was probably meant.
+    /// Records a field that its object does not have, and the one that was probably meant.
     pub(super) fn unknown(&mut self, path: &FieldPath, meant: Option<&str>) {
         match (meant, path.steps().split_last()) {
             (Some(meant), Some((_, parent))) => {
@@ -66,7 +66,7 @@ impl Faults {
         }
     }
 
-    /// So many that nothing is sure: the empty path leads everywhere.
+    /// Too many errors: the empty path makes every field unknown.
     pub(super) fn too_many() -> Self {
         Self {
             unsure: vec![FieldPath::root()],
@@ -75,12 +75,12 @@ impl Faults {
     }
 }
 
-/// Whether one leads to the other.
+/// True if one path is a prefix of the other.
 fn overlap(a: &[Step], b: &[Step]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 
-/// Whether a missing field stands beside the lost one, or has its name.
+/// True if a missing field is beside the lost one, or has its name.
 fn is_kin(missing: &FieldPath, lost: &FieldPath) -> bool {
     match (missing.steps().split_last(), lost.steps().split_last()) {
         (Some((name, parent)), Some((lost_name, lost_parent))) => {

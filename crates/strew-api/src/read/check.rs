@@ -10,7 +10,7 @@ use super::nearest::nearest;
 use super::schema::{Fields, Schema, Shape, ShapeId};
 use crate::field::FieldPath;
 
-/// A field that can't be read as its kind wants it.
+/// A field that cannot be read as its kind defines it.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) path: FieldPath,
@@ -19,7 +19,7 @@ pub(super) struct Fault {
 
 #[derive(Debug)]
 pub(super) enum FaultKind {
-    /// No such field in an object of this shape.
+    /// An object of this shape has no such field.
     Unknown { name: String, parent: ShapeId },
     /// A value of another type.
     Mistyped {
@@ -34,16 +34,16 @@ pub(super) enum FaultKind {
 /// The code of a field that its kind does not have.
 pub(super) const UNKNOWN_FIELD: &str = "unknown-field";
 
-/// Faults found in one object. A dump may well hold hundreds of unknown fields, which are no errors:
-/// the walk must see all of it, or the decoder would meet what was not checked.
+/// The most faults of one object. A dump may have hundreds of unknown fields, which are only warnings, and the check
+/// must visit all of it, or the decoder would meet unchecked fields.
 const FAULTS_MAX: usize = 100_000;
 
-/// Go's time before any was set.
+/// Go's zero time.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// Checks `value`, and puts the zero value where a list or a map holds `null`, or a required time is
-/// missing, as Kubernetes' decoder does. What is of another type is taken out, so that the typed decode
-/// succeeds after faults, too, and the rest can be judged.
+/// Checks `value`. Replaces `null` in a list or map, and a missing required time, by the zero value, as Kubernetes'
+/// decoder does. Removes values of another type, so that decoding succeeds after faults too and the rest can be
+/// checked.
 pub(super) fn check(schema: &Schema, value: &mut Value) -> Vec<Fault> {
     let mut checker = Checker {
         schema,
@@ -56,7 +56,7 @@ pub(super) fn check(schema: &Schema, value: &mut Value) -> Vec<Fault> {
 
 struct Checker<'a> {
     schema: &'a Schema,
-    /// The way to the value in hand; keys are copied only on the way to a fault.
+    /// The path of the current value; keys are copied only for a fault.
     path: Vec<PathStep<'a>>,
     faults: Vec<Fault>,
 }
@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
         }
         let schema = self.schema;
         let is_readable = match (schema.shape(id), &mut *value) {
-            // `null` is absence wherever a field stands.
+            // `null` means absence wherever a field may be.
             (Shape::Any, _) | (_, Value::Null) => true,
             (Shape::Object(fields), Value::Object(object)) => {
                 self.object(id, fields, object);
@@ -107,7 +107,7 @@ impl<'a> Checker<'a> {
         };
         if !is_readable {
             *value = match schema.shape(id) {
-                // Not every field of a time may be absent.
+                // Some fields of a time are required.
                 Shape::Timestamp => ZERO_TIME.into(),
                 _ => Value::Null,
             };
@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
             self.path.pop();
         }
         if !self.path.is_empty() && fields.is_resource() {
-            // Kubernetes reads no more than their types here; k8s-openapi insists on the values.
+            // Kubernetes checks only their types here; k8s-openapi requires the values.
             object.shift_remove("apiVersion");
             object.shift_remove("kind");
         }
@@ -146,7 +146,7 @@ impl<'a> Checker<'a> {
                 (Shape::String | Shape::Quantity, Value::String(_))
             );
             if is_plain {
-                // Labels and requests, nearly always: no path needed.
+                // Nearly always labels or requests, which need no path.
                 continue;
             }
             self.path.push(PathStep::Key(key.clone()));
@@ -173,13 +173,13 @@ impl<'a> Checker<'a> {
         }
         self.value(id, value);
         if value.is_null() {
-            // It was taken out.
+            // The value was removed.
             *value = zero(self.schema.shape(id));
             self.value(id, value);
         }
     }
 
-    /// Whether the number can be read; if not, that is noted.
+    /// Returns true if the number fits its type; otherwise reports it.
     fn integer(&mut self, fits: bool, number: &serde_json::Number, bits: u32) -> bool {
         if fits {
             return true;
@@ -228,7 +228,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// 2^63: a whole number from here on is too large, whatever way it was written.
+/// 2^63: from here on a whole number is too large, however it was written.
 const HUGE: f64 = 9_223_372_036_854_775_808.0;
 
 fn zero(shape: &Shape) -> Value {
@@ -260,7 +260,7 @@ fn expectation(shape: &Shape) -> &'static str {
     }
 }
 
-/// Characters of a value that a message repeats; the source line shows the rest.
+/// The most characters of a value in a message; the source line shows the rest.
 const SHOWN_MAX: usize = 40;
 
 /// `the string "3"`, `an object`.
@@ -275,7 +275,7 @@ pub fn describe(value: &Value) -> String {
     }
 }
 
-/// The text in quotes, cut where it gets long.
+/// The text in quotes, shortened if it is long.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
@@ -284,7 +284,7 @@ pub fn shortened(text: &str) -> String {
 }
 
 impl FaultKind {
-    /// The field that was probably meant by one that is not there.
+    /// The field that an unknown one probably means.
     pub(super) fn meant<'s>(&self, schema: &'s Schema) -> Option<&'s str> {
         match self {
             Self::Unknown { name, parent } => match schema.shape(*parent) {
@@ -295,8 +295,8 @@ impl FaultKind {
         }
     }
 
-    /// The diagnostic, with what was probably meant: looked up here, since in a dump the same
-    /// unknown field may stand ten thousand times and be reported once.
+    /// The diagnostic, with what was probably meant. This is looked up here, since in a dump the same unknown field may
+    /// occur ten thousand times and is reported once.
     pub(super) fn diagnostic(&self, schema: &Schema) -> Diagnostic {
         match self {
             Self::Unknown { name, .. } => {

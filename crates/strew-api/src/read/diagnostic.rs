@@ -5,31 +5,31 @@ use serde_json::{Value, json};
 use super::source::{Place, Sources};
 use crate::field::{FieldError, FieldPath};
 
-/// A problem a person should see.
+/// A problem of the input, for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether the question can still be answered.
+    /// Whether the command can continue.
     pub severity: Severity,
     /// A stable name of the problem, for tools: `unknown-field`.
     pub code: &'static str,
-    /// Where it stands, if it stands anywhere.
+    /// Its place, if it has one.
     pub place: Option<Place>,
-    /// Kind, namespace and name of the object it is about: `Deployment shop/web`.
+    /// Kind, namespace and name of its object: `Deployment shop/web`.
     pub object: Option<String>,
     /// The field inside the object.
     pub path: Option<FieldPath>,
-    /// What is wrong; one sentence, lower case, no full stop.
+    /// The message: one sentence, lower case, no full stop.
     pub message: String,
-    /// Other places that belong to it.
+    /// Further places.
     pub related: Vec<Related>,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
 }
 
-/// How bad a [`Diagnostic`] is.
+/// The severity of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The input is wrong; its object was not read.
+    /// The input is wrong; its object is not used.
     Error,
     /// Something was ignored.
     Warning,
@@ -38,9 +38,9 @@ pub enum Severity {
 /// A second place of a [`Diagnostic`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What is there: `first defined here`.
+    /// What is at the place: `first defined here`.
     pub label: String,
 }
 
@@ -55,7 +55,7 @@ impl Severity {
 }
 
 impl Diagnostic {
-    /// An error with nothing but its message yet.
+    /// An error with a message only.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -69,7 +69,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning with nothing but its message yet.
+    /// A warning with a message only.
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -77,7 +77,7 @@ impl Diagnostic {
         }
     }
 
-    /// A broken rule of the API server, in its own words; the advice comes along.
+    /// A violated rule of the API server, in its words, with strew's advice.
     pub fn from_field_error(error: &FieldError, object: impl Into<String>, place: Place) -> Self {
         Self {
             path: Some(error.path.clone()),
@@ -88,35 +88,35 @@ impl Diagnostic {
         .at(place)
     }
 
-    /// The same, at a place.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// The same, about an object.
+    /// Sets the object.
     #[must_use]
     pub fn about(mut self, object: impl Into<String>) -> Self {
         self.object = Some(object.into());
         self
     }
 
-    /// The same, about a field.
+    /// Sets the field.
     #[must_use]
     pub fn in_field(mut self, path: FieldPath) -> Self {
         self.path = Some(path);
         self
     }
 
-    /// The same, with advice.
+    /// Sets the advice.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same, with a second place.
+    /// Adds a further place.
     #[must_use]
     pub fn with_related(mut self, place: Place, label: impl Into<String>) -> Self {
         let label = label.into();

@@ -9,7 +9,7 @@ pub struct Origin {
     pub file: FileId,
     /// The document that holds the object.
     pub document: Document,
-    /// The way to the object through `items` of (nested) lists; empty for a document of its own.
+    /// The indexes through `items` of (nested) lists; empty for a document that is no list.
     pub items: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ pub struct Document {
     pub span: Span,
 }
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// JSON.
@@ -52,9 +52,8 @@ impl Origin {
 
 /// The parts of a file between lines that begin with `---` or `...`, without these markers.
 ///
-/// YAML forbids such lines inside a document, block scalars included, and JSON can't have them, so
-/// this split is exact; a document that is broken then can't hide those after it.
-/// A JSON part may hold several documents one after another.
+/// YAML forbids such lines inside a document, also in block scalars, and JSON cannot contain them. So this split is
+/// exact, and a broken document does not hide the following ones. A JSON part may contain several documents.
 pub(super) fn parts(text: &str) -> Vec<Document> {
     let bytes = text.as_bytes();
     let mut start = match text.chars().next() {
@@ -89,7 +88,7 @@ fn is_marker(rest: &[u8]) -> bool {
     (rest.starts_with(b"---") || rest.starts_with(b"...")) && is_separated
 }
 
-/// Nothing but comments and directives.
+/// True if the part has only comments and directives.
 fn is_blank(part: &str) -> bool {
     part.split(['\n', '\r']).all(|line| {
         let content = line.trim();
@@ -97,7 +96,7 @@ fn is_blank(part: &str) -> bool {
     })
 }
 
-/// JSON if the first characters can be nothing else: an unquoted key makes it YAML's flow style.
+/// JSON if the first characters allow nothing else: an unquoted key makes it YAML's flow style.
 fn format_of(part: &str) -> Format {
     let content = part.trim_start();
     let inner = match content.as_bytes().first() {

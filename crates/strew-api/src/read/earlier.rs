@@ -8,7 +8,7 @@ use k8s_openapi::api::autoscaling::v2::{
 
 use crate::workloadspread::workloads::{AdvancedStatefulSet, AdvancedStatefulSetV1alpha1};
 
-/// What is looked at is the same in both versions.
+/// The fields that strew reads are the same in both versions.
 pub(super) fn stateful_set(old: AdvancedStatefulSetV1alpha1) -> AdvancedStatefulSet {
     AdvancedStatefulSet {
         metadata: old.metadata,
@@ -17,8 +17,8 @@ pub(super) fn stateful_set(old: AdvancedStatefulSetV1alpha1) -> AdvancedStateful
     }
 }
 
-/// `targetCPUUtilizationPercentage` becomes a metric. The annotations in which v1 hides other metrics stay annotations,
-/// and the status is left out: it is about another moment.
+/// `targetCPUUtilizationPercentage` becomes a metric. The annotations in which v1 stores other metrics stay
+/// annotations, and the status is left out, since it is of another time.
 ///
 /// Source: `pkg/apis/autoscaling/v1/conversion.go`, v1.36.
 pub(super) fn autoscaler(old: v1::HorizontalPodAutoscaler) -> HorizontalPodAutoscaler {

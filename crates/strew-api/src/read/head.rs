@@ -14,24 +14,24 @@ pub(super) struct Head {
     /// Empty if there is none.
     pub(super) name: String,
     pub(super) has_generated_name: bool,
-    /// It has a uid, which only an API server gives.
+    /// True if it has a uid, which only an API server sets.
     pub(super) from_dump: bool,
 }
 
-/// The `apiVersion` and `kind` that a list lends to its items.
+/// The `apiVersion` and `kind` that a list implies for its items.
 pub(super) type Lent<'a> = Option<(&'a str, &'a str)>;
 
-/// What is wrong with the field of this name, `apiVersion` or `kind`.
+/// What is wrong with the field `apiVersion` or `kind`.
 pub(super) enum TypeFault {
     Missing(&'static str),
     Mistyped(&'static str, String),
 }
 
 impl Head {
-    /// Reads it.
+    /// Reads the head of an object.
     ///
     /// # Errors
-    /// What is wrong with `apiVersion` and `kind`.
+    /// The errors of `apiVersion` and `kind`.
     pub(super) fn of(fields: &Map<String, Value>, lent: Lent<'_>) -> Result<Self, Vec<TypeFault>> {
         let api_version = type_field(fields, "apiVersion", lent.map(|lent| lent.0));
         let kind = type_field(fields, "kind", lent.map(|lent| lent.1));
@@ -56,7 +56,7 @@ impl Head {
         })
     }
 
-    /// The namespace that an object of this kind is in.
+    /// The namespace of an object of this kind.
     pub(super) fn namespace_of(&self, kind: Kind) -> Option<String> {
         let named = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         kind.is_namespaced().then(|| named.to_owned())
@@ -80,7 +80,7 @@ fn type_field(
     }
 }
 
-/// Whether a document came out of an API server: it, or the first item of a list, has a uid.
+/// True if a document comes from an API server: it, or the first item of a list, has a uid.
 pub(super) fn is_dump(value: &Value) -> bool {
     let has_uid = |value: &Value| value["metadata"]["uid"].is_string();
     has_uid(value) || has_uid(&value["items"][0])
@@ -88,13 +88,13 @@ pub(super) fn is_dump(value: &Value) -> bool {
 
 const LIST: &str = "List";
 
-/// A list of objects: `List` itself, or a kind so named that has items.
+/// True for a list of objects: `List` itself, or a kind named `…List` with items.
 pub(super) fn is_list(kind: &str, fields: &Map<String, Value>) -> bool {
     let has_items = matches!(fields.get("items"), Some(Value::Array(_) | Value::Null));
     kind == LIST || (kind.ends_with(LIST) && has_items)
 }
 
-/// The kind that a list lends to its items: `Deployment` of `DeploymentList`, none of `List`.
+/// The kind of a list's items: `Deployment` for `DeploymentList`, `None` for `List`.
 pub(super) fn item_kind(list_kind: &str) -> Option<&str> {
     let kind = list_kind.strip_suffix(LIST)?;
     (!kind.is_empty()).then_some(kind)

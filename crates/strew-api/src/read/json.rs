@@ -1,4 +1,4 @@
-//! JSON documents: values with their repeated keys, and places found by scanning.
+//! JSON documents: values with their repeated keys; places are found by scanning.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use crate::field::{FieldPath, Step};
 pub(super) struct JsonDocument {
     pub(super) span: Span,
     pub(super) value: Value,
-    /// Keys that their object has already; the value is that of the last.
+    /// Keys that occur again in their object; the last value counts.
     pub(super) repeated: Vec<FieldPath>,
 }
 
-/// Why a document, and all after it in the part, could not be read.
+/// Why a document, and everything after it in the part, cannot be read.
 pub(super) struct JsonFault {
     pub(super) code: &'static str,
     pub(super) at: usize,
     pub(super) message: String,
 }
 
-/// The documents of `part`, which stand one after another; the last item may be a fault.
+/// The documents of `part`, one after another; the last item may be a fault.
 pub(super) fn documents(
     text: &str,
     part: Span,
@@ -106,9 +106,8 @@ fn path_of_reversed(steps: Vec<Step>) -> FieldPath {
     })
 }
 
-/// Builds a value and notes repeated keys, which serde_json would drop without a word.
-/// A path is put together from its end while the recursion unwinds, so that it costs nothing where
-/// no key is repeated.
+/// Builds a value and records repeated keys, which serde_json would drop silently. A path is assembled from its end
+/// while the recursion unwinds, so it costs nothing if no key is repeated.
 struct ValueSeed<'a> {
     repeated: &'a mut Vec<Vec<Step>>,
 }
@@ -199,9 +198,9 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 }
 
-/// Follows `steps` from the value at `from`, in text that was read as JSON before.
+/// Follows `steps` from the value at `from`, in text that is valid JSON.
 ///
-/// Cost: one pass over the values on the way, nothing allocated.
+/// Cost: one pass over the values on the way, without allocation.
 pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -> Found {
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
@@ -228,7 +227,7 @@ pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -
     let start = scanner.at;
     let is_collection = matches!(scanner.peek(), Some(b'{' | b'['));
     if is_collection {
-        // The bracket is enough to point at.
+        // The opening bracket is enough for the place.
         scanner.at += 1;
     } else {
         scanner.skip_value();
@@ -241,7 +240,7 @@ pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -
     }
 }
 
-/// Where the elements of the list at `steps` begin.
+/// The positions of the elements of the list at `steps`.
 pub(super) fn elements(text: &str, from: usize, steps: &[Step]) -> Vec<usize> {
     let found = find(text, from, steps, Occurrence::Last);
     let mut scanner = Scanner {
@@ -280,7 +279,7 @@ impl Scanner<'_> {
         enters
     }
 
-    /// Moves to the next element or key, past a comma; false at `close`.
+    /// Moves to the next element or key, past a comma; returns false at `close`.
     fn next_member(&mut self, close: u8) -> bool {
         self.skip_space();
         if self.peek() == Some(b',') {

@@ -18,26 +18,26 @@ use crate::patch::Schema as Merge;
 use crate::placement::wire as ocm;
 use crate::workloadspread::{GROUP as KRUISE, conversion, v1alpha1, v1beta1, workloads as kruise};
 
-/// Declares the modelled kinds once: their objects, what must be known to read them, and their rows in the table. Those of an earlier version that
-/// the API server still takes are read as objects of the present one.
+/// Declares the modelled kinds once: their objects, the data needed to read them, and their rows in the table. Objects
+/// of earlier versions that the API server still accepts are read as objects of the current one.
 macro_rules! kinds {
     (
         $($kind:ident: $type:ty { $($column:ident: $value:expr),* },)*;
         $($earlier:ident: $old:ty => $now:ident by $convert:path,)*;
         $($unread:ty { $($unread_column:ident: $unread_value:expr),* },)*
     ) => {
-        /// Every kind that strew knows, at the version that it stores.
+        /// Every kind that strew knows, in the version that it stores.
         pub const KINDS: &[KindRow] = &[
             $(KindRow { $($column: $value,)* ..KindRow::of::<$type>() },)*
             $(KindRow { $($unread_column: $unread_value,)* ..KindRow::of::<$unread>() },)*
         ];
 
-        /// An object as its file gives it.
+        /// An object as its file contains it.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
         pub enum KubeObject {
             $($kind(Box<$type>),)*
-            /// A kind that strew does not know; nothing of it was checked.
+            /// A kind that strew does not know; nothing in it was checked.
             Other(Box<OtherObject>),
         }
 
@@ -73,7 +73,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// What its objects may hold; made when first asked for.
+            /// The schema of its objects; built on first use.
             pub(super) fn schema(self) -> &'static Schema {
                 match self {
                     $(Self::$kind => {
@@ -108,7 +108,7 @@ macro_rules! kinds {
         }
 
         impl KubeObject {
-            /// The object as JSON, with `apiVersion` and `kind`; of a kind that strew does not know only its name.
+            /// The object as JSON, with `apiVersion` and `kind`; for an unknown kind, only its name.
             pub fn to_json(&self) -> Value {
                 match self {
                     $(Self::$kind(object) => serde_json::to_value(object).unwrap_or_default(),)*
@@ -122,10 +122,10 @@ macro_rules! kinds {
         }
 
         impl KubeObject {
-            /// An object of JSON that was read before: fields that its kind has not are passed over.
+            /// An object from JSON that was read before; unknown fields are ignored.
             ///
             /// # Errors
-            /// A kind that strew does not know, or a field of another type than the kind's.
+            /// The kind is unknown, or a field has another type.
             pub fn of_json(value: Value) -> Result<Self, serde_json::Error> {
                 use serde::de::Error;
                 let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
@@ -146,7 +146,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    // Before Pod: what is nearly both is a node.
+    // Before Pod: a name that is similar to both means a node.
     Node: core::v1::Node { short: Some("no"), patch: Some(Merge::Node) },
     Pod: core::v1::Pod { short: Some("po"), patch: Some(Merge::Pod), pods: Pods::Are },
     Deployment: apps::v1::Deployment { short: Some("deploy"), patch: Some(Merge::Deployment), pods: Pods::Make, scales: true },
@@ -192,7 +192,7 @@ kinds! {
 }
 
 impl Kind {
-    /// The project that defines it, at the version that strew knows.
+    /// The project that defines it, and the version that strew knows.
     pub(super) fn whose(self) -> &'static str {
         match group_of(self.api_version()) {
             ocm::GROUP => "Open Cluster Management",
@@ -201,7 +201,7 @@ impl Kind {
     }
 }
 
-/// Whether objects of a kind live in namespaces; `None`: strew does not know the kind at this version.
+/// Whether objects of a kind live in namespaces; `None` if strew does not know the kind in this version.
 pub fn is_namespaced(api_version: &str, kind: &str) -> Option<bool> {
     let is_it = |known: &&Kind| known.name() == kind && known.api_version() == api_version;
     Kind::ALL
@@ -217,9 +217,9 @@ pub struct OtherObject {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Its namespace, if it names one: whether the kind has any is not known.
+    /// Its namespace, if given; whether the kind is namespaced is not known.
     pub namespace: Option<String>,
-    /// Its name; configuration files have none.
+    /// Its name; empty for configuration files.
     pub name: String,
 }
 
@@ -229,11 +229,11 @@ impl Kind {
     }
 }
 
-/// The namespace of an object that names none.
+/// The namespace of an object without one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
 impl KubeObject {
-    /// Group and version, as in the file: `apps/v1`.
+    /// Group and version, as written: `apps/v1`.
     pub fn api_version(&self) -> &str {
         match self.known() {
             Ok((kind, _)) => kind.api_version(),
@@ -249,7 +249,7 @@ impl KubeObject {
         }
     }
 
-    /// The namespace: `default` where the file is silent, `None` for kinds that have none.
+    /// The namespace: `default` if none is given, `None` for cluster-scoped kinds.
     pub fn namespace(&self) -> Option<&str> {
         match self.known() {
             Ok((kind, metadata)) => {
@@ -264,7 +264,7 @@ impl KubeObject {
         }
     }
 
-    /// The name; empty for a pod that has only a `generateName`, and for nameless other objects.
+    /// The name; empty for a pod with only a `generateName`, and for other objects without a name.
     pub fn name(&self) -> &str {
         match self.known() {
             Ok((_, metadata)) => metadata.name.as_deref().unwrap_or_default(),
@@ -272,12 +272,12 @@ impl KubeObject {
         }
     }
 
-    /// The metadata, where the kind is known.
+    /// The metadata, if the kind is known.
     pub fn metadata(&self) -> Option<&ObjectMeta> {
         self.known().ok().map(|(_, metadata)| metadata)
     }
 
-    /// What diagnostics call it: `Deployment shop/web`.
+    /// Its name in diagnostics: `Deployment shop/web`.
     pub fn label(&self) -> String {
         label(self.kind(), self.namespace(), self.name())
     }
@@ -293,27 +293,28 @@ pub(super) fn label(kind: &str, namespace: Option<&str>, name: &str) -> String {
     }
 }
 
-/// Bytes of a name in Kubernetes; a file may hold megabytes, which no message should repeat.
+/// The longest name of an object in Kubernetes, in bytes. A name in a file may have megabytes, which no message should
+/// repeat.
 const NAME_LENGTH_MAX: usize = 253;
 
 fn clipped(name: &str) -> &str {
     &name[..floor_char_boundary(name, NAME_LENGTH_MAX)]
 }
 
-/// What `apiVersion` and `kind` say together.
+/// The meaning of `apiVersion` and `kind`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// A kind that strew knows.
     Known(Kind),
-    /// A kind that strew knows, in a version that it does not.
+    /// A kind that strew knows, in an unknown version.
     WrongVersion(Kind),
-    /// No kind of that version, but nearly one.
+    /// No kind of that version, but similar to one.
     Misspelt(Kind),
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// Groups of Kubernetes itself from which kinds have moved away.
+/// Groups of Kubernetes that kinds have moved away from.
 const FORMER_GROUPS: [&str; 1] = ["extensions"];
 
 /// Determines which kind is meant.
@@ -333,7 +334,7 @@ pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
     let mut builtin = Kind::ALL.iter().filter(|known| !known.is_kruise());
     let known = builtin.find(|known| known.name() == kind);
     if let Some(known) = known {
-        // `Service` of `serving.knative.dev` is another thing; `Deployment` of `v1` is a mistake.
+        // `Service` of `serving.knative.dev` is another kind; `Deployment` of `v1` is a mistake.
         let is_same_group = group_of(known.api_version()) == group;
         let is_builtin = is_same_group
             || FORMER_GROUPS.contains(&group)
@@ -349,7 +350,8 @@ pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
         };
     }
     if let Some(known) = Kind::ALL.iter().find(|known| known.name() == kind) {
-        // Of Kruise alone: `WorkloadSpread` of `apps/v1` is a mistake, of another's group another thing.
+        // Only for kinds of Kruise: `WorkloadSpread` of `apps/v1` is a mistake, but in another project's group another
+        // kind.
         let is_builtin = Kind::ALL
             .iter()
             .any(|other| group_of(other.api_version()) == group);
@@ -366,7 +368,7 @@ pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
     }
 }
 
-/// Of Kruise's group a few kinds are known, and many are not: `DaemonSet` is one of them.
+/// strew knows few kinds of Kruise's group. One of the others is called `DaemonSet`.
 fn meaning_of_kruise(kind: &str) -> Meaning {
     let of_group = || Kind::ALL.iter().filter(|known| known.is_kruise());
     if let Some(known) = of_group().find(|known| known.name() == kind) {
@@ -383,7 +385,7 @@ fn meaning_of_kruise(kind: &str) -> Meaning {
 /// Real kinds of the groups above that look like a misspelt one.
 const KINDS_PASSED_OVER: [&str; 1] = ["PodTemplate"];
 
-/// `apps` of `apps/v1`, nothing of `v1`.
+/// `apps` for `apps/v1`, an empty text for `v1`.
 pub(super) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }

@@ -10,19 +10,19 @@ use super::tree::{Found, Occurrence};
 use super::yaml;
 use crate::field::{FieldPath, Step};
 
-/// Finds the places of fields; remembers the last document, since questions come in rows.
+/// Finds the places of fields; caches the last document, since questions about one document follow each other.
 pub struct Locator<'a> {
     sources: &'a Sources,
     last: Option<(FileId, Document, Outline)>,
-    /// The last position whose line is known, from which to count on.
+    /// The last position with a known line, from which counting continues.
     cursor: Option<(FileId, Cursor)>,
 }
 
-/// What is remembered of a document.
+/// What is cached of a document.
 enum Outline {
-    /// Where the elements of the top-level `items` begin; the rest is scanned.
+    /// The positions of the elements of the top-level `items`; the rest is scanned.
     Json { items: Vec<usize> },
-    /// The whole tree; none if the text can't be read.
+    /// The whole tree; `None` if the text is invalid.
     Yaml(Option<Rc<Node>>),
 }
 
@@ -36,21 +36,20 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// Keeps the tree of a document that was just read.
+    /// Caches the tree of a document that was just read.
     pub(super) fn remember(&mut self, file: FileId, document: Document, root: Rc<Node>) {
         self.last = Some((file, document, Outline::Yaml(Some(root))));
     }
 
     /// The place of a field's value, or of its nearest existing ancestor.
     ///
-    /// Cost: the document is parsed again, unless the previous question was about it too; then the
-    /// object is scanned.
+    /// Cost: parses the document again, unless the previous question was about it too; then scans the object.
     pub fn place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
         let span = self.find(origin, path.steps(), Occurrence::Last).shown();
         self.place_of_span(origin.file, span)
     }
 
-    /// The place of a field's key, where the field itself is the trouble.
+    /// The place of a field's key, if the field itself is the mistake.
     pub fn key_place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
         let span = self
             .find(origin, path.steps(), Occurrence::Last)
@@ -66,7 +65,7 @@ impl<'a> Locator<'a> {
         self.place_of_span(origin.file, span)
     }
 
-    /// The place of bytes of a file; quick if places are asked for in order.
+    /// The place of bytes in a file; fast if places are requested in order.
     pub(super) fn place_of_span(&mut self, file: FileId, span: Span) -> Place {
         let known = self.cursor.filter(|(known_file, _)| *known_file == file);
         let known = known.map(|(_, cursor)| cursor);
@@ -130,8 +129,7 @@ impl Outline {
     }
 }
 
-/// The place of a field's value, or of its nearest existing ancestor; for more than one question
-/// a [`Locator`] saves work.
+/// The place of a field's value, or of its nearest existing ancestor. For several places, use a [`Locator`].
 pub fn locate(sources: &Sources, origin: &Origin, path: &FieldPath) -> Place {
     Locator::new(sources).place(origin, path)
 }

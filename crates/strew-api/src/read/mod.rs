@@ -1,15 +1,14 @@
-//! User files into typed Kubernetes objects, with every problem at once.
+//! Reads user files into typed Kubernetes objects, and reports all problems at once.
 //!
-//! [`read`] takes files that the shell handed in as [`Sources`] (this crate does no I/O): streams of
-//! YAML, JSON, and lists in either. What comes back is a [`Reading`]: the objects without errors, those
-//! that are [`Broken`], so that what else is wrong in them can be said in the same run, and a [`Diagnostic`]
-//! for each problem. [`render`] shows them as rustc would; [`locate`] tells
-//! where in its file a field of an object stands, for problems found later.
+//! [`read`] takes files as [`Sources`] (this crate does no I/O): streams of YAML, JSON, and lists in either. It returns
+//! a [`Reading`]: the objects without errors, the [`Broken`] ones, so that further errors in them can be reported in
+//! the same run, and a [`Diagnostic`] for each problem. [`render`] formats diagnostics as rustc does; [`locate`] finds
+//! the place of a field in its file, for problems found later.
 //!
-//! A text becomes an object in four steps: documents, values, a check of the value against the
-//! schema of its kind (which finds all problems, where a decoder stops at the first), and the typed
-//! decode. Places are not kept: when a diagnostic needs one, its document is looked at again, so
-//! that a good dump of any size is read at the speed of plain decoding.
+//! A text becomes an object in four steps: documents, values, a check of the value against the schema of its kind
+//! (which finds all problems, while a decoder stops at the first), and the typed decode. Places are not kept: a
+//! diagnostic that needs one parses its document again, so that a valid dump of any size is read at the speed of plain
+//! decoding.
 //!
 //! ```
 //! use strew_api::read::{Sources, read, render};

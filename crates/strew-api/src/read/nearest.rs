@@ -3,8 +3,8 @@
 /// Longer names are not compared, because the cost is quadratic.
 const NAME_LENGTH_MAX: usize = 64;
 
-/// The candidate nearest to `name` by edit distance, if one is near enough to be worth a hint:
-/// one edit in three characters at most, with letter case free. The first of equals wins.
+/// The candidate most similar to `name`, if its edit distance is at most one edit in three characters; letter case does
+/// not count. Of equals, the first.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > NAME_LENGTH_MAX {
         return None;
@@ -18,7 +18,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
         let other: Vec<char> = candidate.to_lowercase().chars().collect();
         let distance = edit_distance(&lower, &other);
-        // A name of one or two letters is one edit from everything of its length.
+        // A name of one or two letters is one edit from all names of its length.
         let is_near = distance == 0 || (distance <= distance_max && lower.len() > 2);
         if is_near && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
@@ -27,7 +27,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut before_last = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -12,9 +12,9 @@ use crate::field::Step;
 pub(super) struct Node {
     pub(super) span: Span,
     pub(super) content: Content,
-    /// Values in it, aliases followed.
+    /// The number of values in it, with aliases followed.
     pub(super) size: usize,
-    /// Levels below it, aliases followed.
+    /// The number of levels below it, with aliases followed.
     pub(super) height: usize,
 }
 
@@ -73,7 +73,7 @@ impl Node {
         elements.iter().map(|element| &**element).chain(values)
     }
 
-    /// The JSON value, aliases expanded; depth and size were bounded by [`compose`](super::yaml::compose).
+    /// The JSON value with aliases expanded; [`compose`](super::yaml::compose) has bounded depth and size.
     pub(super) fn to_value(&self) -> Value {
         match &self.content {
             Content::Scalar(value) => value.clone(),
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// The same, with `y` and `n` as the texts that they are in YAML 1.2, as values and as keys.
+    /// As [`to_value`](Self::to_value), with `y` and `n` as texts, as in YAML 1.2; also as keys.
     pub(super) fn to_value_with_letters(&self, text: &str) -> Value {
         let letter = |span: Span| {
             let letter = text.get(span.start..span.end)?;
@@ -174,7 +174,7 @@ fn entry<'a>(
     Some((Some(entry.key_span), &entry.value))
 }
 
-/// Whether a key that YAML 1.1 reads as `false` or `true` was meant as this letter.
+/// True if a key that YAML 1.1 reads as `false` or `true` was written as this letter.
 fn is_letter(name: &str, key: &str) -> bool {
     matches!((name, key), ("n" | "N", "false") | ("y" | "Y", "true"))
 }

@@ -25,13 +25,13 @@ pub struct RawDocument {
     pub origin: Origin,
 }
 
-/// The document, or the item of a list, at `origin`; what is wrong with its text was said when it was first read.
+/// The document, or the item of a list, at `origin`; errors of its text were reported when it was first read.
 pub fn document_at(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
     document(sources, origin, |root, _| root.to_value())
 }
 
-/// The same for documents that Kubernetes never reads: `y` and `n` are texts in them, as in YAML 1.2, so that a thing
-/// may be called `n`.
+/// As [`document_at`], for documents that Kubernetes never reads: `y` and `n` are texts in them, as in YAML 1.2, so
+/// that `n` can be a name.
 pub fn document_with_letters(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
     document(sources, origin, Node::to_value_with_letters)
 }
@@ -55,30 +55,30 @@ fn document(
     Some(RawDocument { value, origin })
 }
 
-/// What a document of type `T` may hold.
+/// The schema of a document of type `T`.
 #[derive(Debug)]
 pub struct RawSchema(Schema);
 
-/// A field that can't be read.
+/// A field that cannot be read.
 #[derive(Debug)]
 pub struct RawFault {
     /// The field, from the top of the value that was checked.
     pub path: FieldPath,
-    /// No such field; else a value of another type.
+    /// True: there is no such field; false: its value has another type.
     pub is_unknown: bool,
     /// The field that was probably meant.
     pub meant: Option<FieldPath>,
-    /// What to say of it, without its place.
+    /// The diagnostic, without a place.
     pub diagnostic: Diagnostic,
 }
 
 impl RawSchema {
-    /// Of the fields that serde and schemars see in `T`; costs a few milliseconds.
+    /// Builds the schema from the fields that serde and schemars see in `T`; takes a few milliseconds.
     pub fn of<T: JsonSchema>() -> Self {
         Self(Schema::of::<T>())
     }
 
-    /// Finds all faults of `value`; without faults it can be decoded.
+    /// Finds all faults of `value`; a value without faults can be decoded.
     pub fn check(&self, value: &mut Value) -> Vec<RawFault> {
         faults_of(&self.0, value)
     }
@@ -99,11 +99,11 @@ fn faults_of(schema: &Schema, value: &mut Value) -> Vec<RawFault> {
         .collect()
 }
 
-/// An object that stands inside another document, such as one that a scenario applies later: checked by the schema of
-/// its kind and decoded. Kinds that strew does not know are taken as they are.
+/// An object inside another document, such as one that a scenario applies later: checks it by the schema of its kind
+/// and decodes it. Objects of unknown kinds are accepted as they are.
 ///
 /// # Errors
-/// Everything wrong with it; paths begin at `value`.
+/// All faults; their paths begin at `value`.
 pub fn embedded(mut value: Value) -> Result<KubeObject, Vec<RawFault>> {
     let Some(fields) = value.as_object() else {
         let message = format!("expected a Kubernetes object, found {}", describe(&value));
@@ -159,8 +159,7 @@ pub fn embedded(mut value: Value) -> Result<KubeObject, Vec<RawFault>> {
     })
 }
 
-/// What is wrong with a part of an object, to which the rest is missing: nothing is said of kinds that strew does not
-/// know. Without an `apiVersion` the kind alone counts.
+/// The faults of a partial object; none for unknown kinds. Without an `apiVersion` the kind alone decides.
 pub fn check_partial(value: &Value) -> Vec<RawFault> {
     let text = |name: &str| value[name].as_str().unwrap_or_default();
     let known = Kind::ALL.iter().find(|known| {

@@ -22,13 +22,13 @@ use crate::printable::make_printable;
 
 /// Reads all files.
 ///
-/// An object with an error is set apart: who looks for what else is wrong in it asks [`Broken::follows`], since what
-/// would be said of a field that was only misspelt would mislead.
+/// Objects with an error are returned separately. Callers that check them further must use [`Broken::follows`]: errors
+/// that only follow from a misspelt field would mislead.
 pub fn read(sources: &Sources) -> Reading {
     read_all(sources, None)
 }
 
-/// Reads one of the files alone.
+/// Reads only one of the files.
 pub fn read_file(sources: &Sources, file: FileId) -> Reading {
     let mut reader = Reader::new(sources, None);
     reader.file(file, sources.file(file));
@@ -36,13 +36,13 @@ pub fn read_file(sources: &Sources, file: FileId) -> Reading {
     reader.finish()
 }
 
-/// The same, with each object changed by `edit` before it is checked: numbers put in, patches applied. Items of lists
-/// come one by one. What `edit` adds has no place in the files: problems are shown at the nearest field that does.
+/// As [`read`], after `edit` has changed each object (parameters, patches). Items of lists are passed one by one.
+/// Values that `edit` adds have no place in the files: problems in them are shown at the nearest field that has one.
 pub fn read_edited(sources: &Sources, edit: &dyn Fn(&mut Value)) -> Reading {
     read_all(sources, Some(edit))
 }
 
-/// How objects are changed before they are checked.
+/// A change of objects before their check.
 type Edit<'a> = Option<&'a dyn Fn(&mut Value)>;
 
 fn read_all(sources: &Sources, edit: Edit<'_>) -> Reading {
@@ -55,7 +55,7 @@ fn read_all(sources: &Sources, edit: Edit<'_>) -> Reading {
     reader.finish()
 }
 
-/// Reads all files and leaves the documents as they are; and what is wrong with the text itself.
+/// Reads all files without decoding objects; returns the documents, and the errors of their texts.
 pub fn documents(sources: &Sources) -> (Vec<RawDocument>, Vec<Diagnostic>) {
     let mut reader = Reader::new(sources, Some(Vec::new()));
     for (id, file) in sources.iter() {
@@ -64,19 +64,19 @@ pub fn documents(sources: &Sources) -> (Vec<RawDocument>, Vec<Diagnostic>) {
     (reader.raw.unwrap_or_default(), reader.report.finish())
 }
 
-/// Lists inside lists: `kubectl get` makes one level, tools that join dumps two.
+/// The most nested lists: `kubectl get` makes one level, tools that join dumps make two.
 const LIST_DEPTH_MAX: usize = 4;
 
-/// Errors shown of one object: each place costs a pass over it.
+/// The most errors shown of one object, since each place costs a pass over it.
 const OBJECT_ERRORS_MAX: usize = 100;
 
 struct Reader<'a> {
     objects: Vec<Located>,
     broken: Vec<Broken>,
     report: Report<'a>,
-    /// Documents of the file in hand that say nothing of what they are, with their errors.
+    /// Documents of the current file without apiVersion and kind, with their errors.
     typeless: Vec<(Origin, Diagnostic)>,
-    /// Documents of the current file that are objects, or of unknown content.
+    /// The number of documents of the current file that are objects, or may be.
     n_meant: usize,
     known: HashMap<Identity, Origin>,
     /// Collects documents that are no objects.
@@ -84,7 +84,7 @@ struct Reader<'a> {
     edit: Edit<'a>,
 }
 
-/// What can be there once only: group, kind, namespace, name.
+/// The identity of an object: group, kind, namespace, name.
 #[derive(PartialEq, Eq, Hash)]
 struct Identity(String, String, Option<String>, String);
 
@@ -132,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A folder may contain other data: a file without any object is ignored.
+    /// A folder may contain other data, so a file without any object is ignored.
     fn typeless(&mut self, file: &SourceFile) {
         let typeless = std::mem::take(&mut self.typeless);
         let n_meant = std::mem::take(&mut self.n_meant);
@@ -260,7 +260,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The fields as the caller wants them.
+    /// The fields after the caller's edit.
     fn edited(&self, fields: Map<String, Value>) -> Map<String, Value> {
         let Some(edit) = self.edit else {
             return fields;
@@ -355,7 +355,7 @@ impl Reader<'_> {
         head: Head,
     ) {
         let mut value = Value::Object(fields);
-        // The decoder wants a string where a list lent the type of a `null`.
+        // The decoder requires a string, but a list may imply the type of an item with `null`.
         value["apiVersion"] = kind.api_version().into();
         value["kind"] = kind.name().into();
         let namespace = head.namespace_of(kind);
@@ -370,9 +370,9 @@ impl Reader<'_> {
         let is_good = found.is_none() && has_name && is_only;
         let object = match kind.decode(value) {
             Ok(object) => object,
-            // The rest of it was said; a hundred thousand faults are more than are taken out.
+            // The rest was reported; beyond a hundred thousand faults, not all are removed.
             Err(_) if !is_good => return,
-            // The check let through what the decoder refuses: ours to mend, but never to hide.
+            // The check accepted what the decoder refuses. This is a defect of strew, and is reported.
             Err(error) => {
                 let message = format!("can't be read as a {}: {error}", kind.name());
                 let error = Diagnostic::error("undecodable", message).about(label);
@@ -394,7 +394,7 @@ impl Reader<'_> {
         self.broken.push(Broken { located, faults });
     }
 
-    /// Reports the faults; `None` if there is none that matters.
+    /// Reports the faults; `None` if one of them is an error.
     fn admit_fields(
         &mut self,
         kind: Kind,
@@ -509,7 +509,7 @@ impl Reader<'_> {
         let namespace = head.namespace_of(kind);
         let label = kind::label(name, namespace.as_deref(), &head.name);
         let path = FieldPath::root().child("apiVersion");
-        // A budget says what may be evicted, nothing of where pods go: old charts need not be refused for theirs.
+        // A budget says which pods may be evicted, not where pods go: old charts need not be refused for theirs.
         if head.from_dump || kind == Kind::PodDisruptionBudget {
             let message = format!("{message}: it was passed over");
             let key = format!("{name} {api_version}");
@@ -544,12 +544,12 @@ fn not_text(file: &SourceFile) -> Option<(usize, String)> {
     if let Some(at) = file.invalid_at() {
         return Some((at, format!("byte {at} is not UTF-8: this is no text file")));
     }
-    // The YAML parser takes it for the end of the text.
+    // The YAML parser takes it as the end of the text.
     let at = file.text().find('\0')?;
     Some((at, format!("byte {at} is NUL: this is no text file")))
 }
 
-/// How bad a mistake of little harm is: a dump is as it is.
+/// The severity of a minor mistake: a dump cannot be changed, so there it is a warning.
 fn severity_in(value: &Value) -> Severity {
     match head::is_dump(value) {
         true => Severity::Warning,
@@ -565,7 +565,7 @@ fn repeated_key(path: &FieldPath) -> Diagnostic {
     Diagnostic::error("duplicate-key", yaml::repeated_key(key))
 }
 
-/// The path with its indexes left open: `spec.containers[].imagee`.
+/// The path with its indexes left out: `spec.containers[].imagee`.
 fn schema_path(path: &FieldPath) -> String {
     let mut text = String::new();
     for step in path.steps() {

@@ -7,7 +7,7 @@ use super::kind::KubeObject;
 use super::locator::Locator;
 use crate::field::FieldError;
 
-/// What the files hold, and everything wrong with them.
+/// The objects of the files, and all problems.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// The objects without errors, in the order of the files; lists are taken apart.
@@ -25,12 +25,12 @@ pub struct Located {
     pub object: KubeObject,
     /// Its place, for [`locate`](super::locate).
     pub origin: Origin,
-    /// An API server made it: it has a `metadata.uid`.
+    /// True if an API server made it: it has a `metadata.uid`.
     pub from_dump: bool,
 }
 
 impl Reading {
-    /// Whether something must be put right before the question can be answered.
+    /// True if at least one problem is an error.
     pub fn has_errors(&self) -> bool {
         let mut diagnostics = self.diagnostics.iter();
         diagnostics.any(|diagnostic| diagnostic.severity == Severity::Error)
@@ -38,7 +38,7 @@ impl Reading {
 }
 
 impl Located {
-    /// A broken rule of the API server, at its place.
+    /// The diagnostic of a violated rule of the API server, at its place.
     pub fn diagnose(&self, error: &FieldError, locator: &mut Locator<'_>) -> Diagnostic {
         let place = locator.place(&self.origin, &error.path);
         Diagnostic::from_field_error(error, self.object.label(), place)

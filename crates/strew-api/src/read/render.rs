@@ -7,7 +7,7 @@ use annotate_snippets::{
 use super::diagnostic::{Diagnostic, Severity};
 use super::source::{Place, Sources, floor_char_boundary};
 
-/// All diagnostics, each with its source line, an empty line between them.
+/// Formats all diagnostics, each with its source line, separated by empty lines.
 pub fn render(diagnostics: &[Diagnostic], sources: &Sources, color: bool) -> String {
     let renderer = match color {
         true => Renderer::styled(),
@@ -48,7 +48,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     group
 }
 
-/// The object and the field, as far as the message does not say them itself.
+/// The object and the field, unless the message names them.
 fn subject(diagnostic: &Diagnostic) -> Option<String> {
     let path = diagnostic.path.as_ref().map(ToString::to_string);
     let path = path.filter(|path| !path.is_empty() && !diagnostic.message.starts_with(path));
@@ -59,10 +59,10 @@ fn subject(diagnostic: &Diagnostic) -> Option<String> {
     })
 }
 
-/// Bytes of an object and a path: enough for the longest names that Kubernetes allows.
+/// The most bytes of an object and a path: enough for the longest names that Kubernetes allows.
 const SUBJECT_MAX: usize = 1000;
 
-/// Bytes of a line shown before and after the place; a line of a dump may have megabytes.
+/// The most bytes of a line shown before the place; a line of a dump may have megabytes.
 const BEFORE_MAX: usize = 60;
 const AFTER_MAX: usize = 100;
 

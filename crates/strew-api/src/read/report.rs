@@ -11,7 +11,7 @@ use super::node::Node;
 use super::source::{FileId, Sources, Span};
 use crate::field::FieldPath;
 
-/// Problems shown of one question; what is beyond is counted.
+/// The most problems shown; further ones are counted.
 const DIAGNOSTICS_MAX: usize = 1000;
 
 /// The problems so far.
@@ -19,12 +19,12 @@ pub(super) struct Report<'a> {
     locator: Locator<'a>,
     diagnostics: Vec<Diagnostic>,
     n_left_out: usize,
-    /// The worst of what was left out.
+    /// The highest severity of those left out.
     left_out: Severity,
     passed_over: BTreeMap<String, PassedOver>,
 }
 
-/// Something in dumps that was not read, said once.
+/// Unread parts of dumps, reported once.
 struct PassedOver {
     /// The first, without its place.
     first: Diagnostic,
@@ -43,12 +43,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Keeps the tree of the document in hand, whose places may be asked for.
+    /// Caches the tree of the current document, since places in it may be needed.
     pub(super) fn remember(&mut self, file: FileId, document: Document, root: Rc<Node>) {
         self.locator.remember(file, document, root);
     }
 
-    /// Adds a problem; it is made, and its places are looked up, only if it will be shown.
+    /// Adds a problem. It is built, and its places are looked up, only if it will be shown.
     pub(super) fn add(
         &mut self,
         severity: Severity,
@@ -82,7 +82,7 @@ impl<'a> Report<'a> {
         });
     }
 
-    /// Adds a field that should not be there.
+    /// Adds a problem of a field that should not exist.
     pub(super) fn add_key(&mut self, origin: &Origin, path: FieldPath, diagnostic: Diagnostic) {
         self.add(diagnostic.severity, |locator| {
             let place = locator.key_place(origin, &path);
@@ -90,7 +90,7 @@ impl<'a> Report<'a> {
         });
     }
 
-    /// Counts what dumps hold and we don't read; only the first becomes a diagnostic.
+    /// Counts parts of dumps that strew does not read; only the first becomes a diagnostic.
     pub(super) fn pass_over(
         &mut self,
         key: String,

@@ -1,14 +1,13 @@
 //! The meaning of a plain YAML scalar, as kubectl takes it.
 //!
-//! kubectl reads YAML 1.1, where `yes` is a boolean and `0644` is octal, and sends JSON. A manifest
-//! must mean here what it means there, so we read it the same way, and say so where it surprises.
+//! kubectl reads YAML 1.1, where `yes` is a boolean and `0644` is octal, and sends JSON. A manifest must mean the same
+//! here, so strew reads it the same way, and warns where the result is surprising.
 //!
 //! Source: sigs.k8s.io/yaml v1.6 (`YAMLToJSON`), go-yaml v2 (`resolve.go`).
 
 use serde_json::{Number, Value};
 
-/// Reads a scalar that stands without quotes and without a tag; `None` if JSON has no such value
-/// (`.nan`, `.inf`).
+/// Reads a scalar without quotes and tag; `None` if JSON has no such value (`.nan`, `.inf`).
 pub(super) fn resolve(text: &str) -> Option<Value> {
     let value = match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -53,7 +52,7 @@ fn integer(plain: &str) -> Option<Number> {
         [b'0', _, ..] => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    // `from_str_radix` would take a second sign.
+    // `from_str_radix` would accept a second sign.
     if !digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return None;
     }
@@ -64,7 +63,7 @@ fn integer(plain: &str) -> Option<Number> {
     0i64.checked_sub_unsigned(magnitude).map(Number::from)
 }
 
-/// A decimal fraction or exponent; whole ones become integers, as Go writes them to JSON.
+/// A decimal fraction or exponent; whole numbers become integers, as Go writes them to JSON.
 fn float(plain: &str) -> Option<Number> {
     let mantissa_end = plain.find(['e', 'E']).unwrap_or(plain.len());
     let (mantissa, exponent) = plain.split_at(mantissa_end);
@@ -86,11 +85,11 @@ fn float(plain: &str) -> Option<Number> {
     if value.fract() == 0.0 && value.abs() < WHOLE_MAX {
         return Some(Number::from(value as i64));
     }
-    // Too large for a float, as in `1e999`: Go keeps the text, and so the string.
+    // Too large for a float, as `1e999`: Go keeps the text, and so the value is a string.
     Number::from_f64(value)
 }
 
-/// 2^63: beyond it a whole float is no 64-bit integer.
+/// 2^63: from here on a whole float is no 64-bit integer.
 const WHOLE_MAX: f64 = 9_223_372_036_854_775_808.0;
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// The shapes of a kind, each named once, so that recursive types are finite.
+/// The shapes of a kind, each stored once, so that recursive types are finite.
 #[derive(Debug)]
 pub(super) struct Schema {
     shapes: Vec<Shape>,
     root: ShapeId,
-    /// Whether a list may not hold `null` in the place of an object: custom resources are checked before they are decoded.
+    /// True if a list may not contain `null` instead of an object: custom resources are checked before they are
+    /// decoded.
     refuses_null: bool,
 }
 
@@ -18,10 +19,10 @@ pub(super) struct Schema {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShapeId(usize);
 
-/// What a value may be.
+/// The form of a value.
 #[derive(Debug)]
 pub(super) enum Shape {
-    /// Anything: opaque to us.
+    /// Any value.
     Any,
     Boolean,
     String,
@@ -43,13 +44,13 @@ pub(super) enum Shape {
 pub(super) struct Fields {
     /// In the order of their names.
     by_name: Vec<(String, ShapeId)>,
-    /// Times that must be there: of all types only time has no zero value in k8s-openapi.
+    /// Required times: k8s-openapi has no zero value for times.
     required_times: Vec<String>,
     is_resource: bool,
 }
 
 impl Fields {
-    /// The field, with the schema's own copy of its name.
+    /// The field, with the schema's copy of its name.
     pub(super) fn get(&self, name: &str) -> Option<(&str, ShapeId)> {
         let at = self
             .by_name
@@ -58,7 +59,7 @@ impl Fields {
         Some((known, *id))
     }
 
-    /// A whole Kubernetes object, as in `volumeClaimTemplates`.
+    /// True for a whole Kubernetes object, as in `volumeClaimTemplates`.
     pub(super) fn is_resource(&self) -> bool {
         self.is_resource
     }
@@ -75,7 +76,7 @@ impl Fields {
 impl Schema {
     /// The schema of `T`.
     ///
-    /// Cost: the schema as JSON is made and read once, a few milliseconds for a pod.
+    /// Cost: builds and parses the JSON schema once, a few milliseconds for a pod.
     pub(super) fn of<T: JsonSchema>() -> Self {
         let json = SchemaGenerator::default().into_root_schema_for::<T>();
         let json = json.as_value();
@@ -92,7 +93,7 @@ impl Schema {
         }
     }
 
-    /// The same of a kind in an API group: of a custom resource's, `null` in a list is no object.
+    /// Adapts the schema to an API group: in lists of custom resources, `null` is no object.
     pub(super) fn in_group(self, group: &str) -> Self {
         Self {
             refuses_null: group == crate::placement::wire::GROUP,
@@ -112,9 +113,8 @@ impl Schema {
         &self.shapes[id.0]
     }
 
-    /// The one nearest object below the root that has a field `name`, as a path to that field:
-    /// where a misplaced field belongs. `None` if no object has it, or several equally near.
-    /// A status is not written by hand, so it is ignored.
+    /// The path of a field `name` in the nearest object below the root that has one: where a misplaced field belongs.
+    /// `None` if no object has it, or several equally near ones. A status is not written by hand, so it is ignored.
     pub(super) fn home_of(&self, name: &str) -> Option<String> {
         let mut seen = vec![false; self.shapes.len()];
         let mut level = vec![(self.root, String::new())];
@@ -142,7 +142,7 @@ impl Schema {
                 1 => return homes.pop(),
                 _ => return None,
             }
-            // Only now: a shape that stands twice on one level makes the answer ambiguous.
+            // Only now: a shape that occurs twice on one level makes the answer ambiguous.
             for (id, _) in &level {
                 seen[id.0] = true;
             }
@@ -241,7 +241,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The type of a value; of two the first, for the second is `null`: `null` is absence wherever a field stands.
+/// The type of a value. If there are two, the second is `null`, which means absence.
 fn type_of(json: &Value) -> Option<&str> {
     let only = json["type"].as_str();
     only.or_else(|| json["type"][0].as_str())

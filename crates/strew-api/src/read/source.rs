@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The files of one question, in the order given.
+/// The input files of a command, in the order given.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(Vec<SourceFile>);
 
@@ -14,13 +14,13 @@ pub struct FileId(u32);
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     name: String,
-    /// With U+FFFD where the bytes are no UTF-8: good enough to show, never to decide on.
+    /// With U+FFFD for bytes that are not UTF-8: for display only.
     text: String,
-    /// The first byte that is no UTF-8.
+    /// The position of the first byte that is not UTF-8.
     invalid_at: Option<usize>,
-    /// The file begins with the byte order mark of UTF-16.
+    /// True if the file begins with the byte order mark of UTF-16.
     is_utf16: bool,
-    /// It was found in a folder; nobody named it.
+    /// True if it was found in a folder, not named by the user.
     is_found: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// Where something stands: what a person, and an editor, can jump to.
+/// The place of a value, for users and editors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The file.
@@ -42,23 +42,23 @@ pub struct Place {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// The bytes meant; they never reach past the end of the line, and may be none.
+    /// The bytes; they never extend past the end of the line, and may be empty.
     pub span: Span,
 }
 
 impl Sources {
-    /// No files yet.
+    /// Without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a file in. Any bytes will do: [`read`](super::read) reports what is no text.
+    /// Adds a file. Any bytes are accepted: [`read`](super::read) reports what is no text.
     pub fn add(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> FileId {
         self.push(SourceFile::new(name.into(), bytes.into()))
     }
 
-    /// Takes a file in that was found in a folder: it may be there for something else, so that data without any
-    /// object of Kubernetes is passed over with a warning.
+    /// Adds a file found in a folder. It may serve another purpose, so a file without any Kubernetes object is skipped
+    /// with a warning.
     pub fn add_found(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> FileId {
         self.push(SourceFile {
             is_found: true,
@@ -75,7 +75,7 @@ impl Sources {
     /// The file with this id.
     ///
     /// # Panics
-    /// When the id came from another `Sources`.
+    /// The id comes from another `Sources`.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.0[id.0 as usize]
     }
@@ -92,7 +92,7 @@ impl Sources {
         self.place_after(Cursor::default(), file, span).0
     }
 
-    /// The same, counting from a position that is known; and the position found.
+    /// As [`place`](Self::place), counting from a known position; returns the new position too.
     pub(super) fn place_after(&self, known: Cursor, file: FileId, span: Span) -> (Place, Cursor) {
         let text = self.file(file).text();
         let start = floor_char_boundary(text, span.start);
@@ -109,7 +109,7 @@ impl Sources {
     }
 }
 
-/// A position in a file, and what is before it.
+/// A position in a file, with the lines and characters before it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cursor {
     pub(super) at: usize,
@@ -120,7 +120,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Moves on to `at`, which must be no less.
+    /// Moves to `at`, which must not be smaller.
     fn advanced(self, text: &str, at: usize) -> Self {
         let between = &text[self.at..at];
         let between = match between.strip_prefix(BYTE_ORDER_MARK) {
@@ -140,7 +140,7 @@ impl Cursor {
     }
 }
 
-/// U+FEFF, which some editors put first; it is no part of the content.
+/// U+FEFF, which some editors write first; it is no part of the content.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl SourceFile {

@@ -2,16 +2,16 @@
 
 use super::source::Span;
 
-/// The value at the end of a path, or the last one on the way to it.
+/// The value at the end of a path, or the last one found on the way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
-    /// Its key, if it stands in an object.
+    /// Its key, if it is in an object.
     pub(super) key: Option<Span>,
-    /// The value itself; the beginning of a collection.
+    /// The value itself; for a collection, its beginning.
     pub(super) value: Span,
-    /// It is an object or a list.
+    /// True if it is an object or a list.
     pub(super) is_collection: bool,
-    /// The whole path was found.
+    /// True if the whole path was found.
     pub(super) is_complete: bool,
 }
 
@@ -33,7 +33,7 @@ impl Found {
         }
     }
 
-    /// The key, where the field itself is meant and not its value.
+    /// The key, if the field itself is meant.
     pub(super) fn shown_key(self) -> Span {
         self.key.unwrap_or(self.value)
     }

@@ -1,8 +1,8 @@
 //! YAML documents: composed from the parser's events into nodes that know their places.
 //!
-//! serde-saphyr decodes into types, and stops at the first thing wrong; we need values first, with
-//! every repeated key and every place. So this composes the events of its parser, granit-parser,
-//! under budgets of our own: depth, and what aliases expand to.
+//! serde-saphyr decodes into types and stops at the first error; strew first needs values, with all repeated keys and
+//! places. So this composes the events of its parser, granit-parser, under strew's own limits of depth and alias
+//! expansion.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::scalar;
 use super::source::Span;
 use crate::field::FieldPath;
 
-/// Nesting allowed, aliases followed; serde_json's own limit for JSON.
+/// The deepest nesting, with aliases followed; equal to serde_json's limit for JSON.
 const DEPTH_MAX: usize = 127;
 
 /// The code of a document nested deeper than that.
@@ -26,22 +26,23 @@ pub(super) fn too_deep_message() -> String {
     format!("nested deeper than {DEPTH_MAX} levels")
 }
 
-/// Values that aliases and merges may add to a document: beyond any manifest, below any harm.
+/// The most values that aliases and merges may add to a document: more than any manifest needs, few enough to be
+/// harmless.
 const ALIASED_MAX: usize = 100_000;
 
-/// A document's tree, and what is wrong in it without making it unreadable.
+/// A document's tree, and the errors that do not make it unreadable.
 pub(super) struct YamlDocument {
     pub(super) root: Rc<Node>,
     pub(super) faults: Vec<YamlFault>,
 }
 
-/// A problem of the text.
+/// An error of the text.
 pub(super) struct YamlFault {
     pub(super) code: &'static str,
     pub(super) span: Span,
     pub(super) message: String,
     pub(super) help: Option<&'static str>,
-    /// Where the key stood before, for a repeated one.
+    /// The first place of a repeated key.
     pub(super) first: Option<Span>,
     /// The field, for a repeated key.
     pub(super) path: Option<FieldPath>,
@@ -50,13 +51,13 @@ pub(super) struct YamlFault {
 /// Reads the document in `part`; spans count from the beginning of `text`.
 ///
 /// # Errors
-/// What makes the document unreadable.
+/// The error that makes the document unreadable.
 pub(super) fn compose(text: &str, part: Span) -> Result<YamlDocument, YamlFault> {
     let yaml = &text[part.start..part.end];
     let mut options = granit_parser::options! {
         flow_nesting_limit: DEPTH_MAX,
         block_nesting_limit: DEPTH_MAX,
-        // YAML's 1024 would refuse long keys that JSON, and so kubectl, takes.
+        // YAML's limit of 1024 would refuse long keys that JSON, and so kubectl, accepts.
         simple_key_max_lookahead: KEY_LENGTH_MAX,
     };
     options.set_emit_comments(false);
@@ -77,16 +78,16 @@ pub(super) fn compose(text: &str, part: Span) -> Result<YamlDocument, YamlFault>
     })
 }
 
-/// Bytes of a key, in both formats; no key of Kubernetes is longer than 317.
+/// The longest key in bytes, in both formats; no key of Kubernetes is longer than 317.
 pub(super) const KEY_LENGTH_MAX: usize = 16 * 1024;
 
-/// Repeated keys noted in one document, in both formats: finding their places takes time.
+/// The most repeated keys recorded in one document, in both formats, since finding their places takes time.
 pub(super) const REPEATED_MAX: usize = 20;
 
 struct Composer<'a> {
     parser: Parser<'a, StrInput<'a>>,
     yaml: &'a str,
-    /// Of `yaml` in the file.
+    /// The position of `yaml` in the file.
     offset: usize,
     anchors: HashMap<usize, Rc<Node>>,
     open: Vec<Open>,
@@ -95,7 +96,7 @@ struct Composer<'a> {
     faults: Vec<YamlFault>,
 }
 
-/// A collection whose end has not come yet.
+/// A collection without its end.
 struct Open {
     anchor: usize,
     start: usize,
@@ -106,13 +107,13 @@ enum OpenKind {
     Sequence(Vec<Rc<Node>>),
     Mapping {
         entries: Vec<Entry>,
-        /// Read, but its value is not: text, place, and whether it is a plain `<<`.
+        /// A key whose value is not read yet: text, place, and whether it is a plain `<<`.
         key: Option<(String, Span, bool)>,
     },
 }
 
 impl Composer<'_> {
-    /// Budget: one step per event, of which the parser makes a bounded number per byte.
+    /// Takes one step per event; the parser makes a bounded number of events per byte.
     fn document(&mut self) -> Result<Rc<Node>, YamlFault> {
         while let Some(next) = self.parser.next_event() {
             let (event, span) = next.map_err(|error| self.syntax(&error))?;
@@ -148,7 +149,7 @@ impl Composer<'_> {
         )))
     }
 
-    /// The rest of the part must be empty: its markers were cut out, so more is a syntax error.
+    /// The rest of the part must be empty: its markers were removed, so more content is a syntax error.
     fn only_document(&mut self, root: Rc<Node>) -> Result<Rc<Node>, YamlFault> {
         while let Some(next) = self.parser.next_event() {
             let (event, span) = next.map_err(|error| self.syntax(&error))?;
@@ -285,7 +286,7 @@ impl Composer<'_> {
         Ok(self.put(node))
     }
 
-    /// Hands a finished node to what it stands in; the root stands in nothing.
+    /// Adds a finished node to its parent; returns the root, which has none.
     fn put(&mut self, node: Rc<Node>) -> Option<Rc<Node>> {
         match self.open.last_mut().map(|open| &mut open.kind) {
             None => return Some(node),
@@ -320,7 +321,7 @@ impl Composer<'_> {
         }
     }
 
-    /// The way to the value in hand.
+    /// The path of the current value.
     fn path(&self) -> FieldPath {
         let open = self.open.iter();
         open.fold(FieldPath::root(), |path, open| match &open.kind {
@@ -333,7 +334,7 @@ impl Composer<'_> {
         })
     }
 
-    /// `<<: *defaults` adds the entries that are not there yet.
+    /// `<<: *defaults` adds the entries that do not exist yet.
     fn merge(&mut self, entries: Vec<Entry>) -> Result<Vec<Entry>, YamlFault> {
         let (merges, mut merged): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.is_merge);

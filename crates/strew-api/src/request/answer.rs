@@ -1,4 +1,4 @@
-//! Answers of the API server, and the outcome that each means.
+//! Answers of the API server, and the outcomes that they mean.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use strew_scheduler::machine::Outcome;
 
 use super::{Request, Verb};
 
-/// What came of sending a request.
+/// The result of sending a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The API server answered.
@@ -17,12 +17,12 @@ pub enum Answer {
         code: u16,
         /// The header `Retry-After`, if it is a number of seconds.
         retry_after: Option<Span>,
-        /// An object, or a `Status`; null if it is no JSON.
+        /// An object, or a `Status`; `null` if it is no JSON.
         body: Value,
     },
-    /// Nothing was sent: the connection was refused, or not made.
+    /// Not sent: the connection was refused or failed.
     Refused(Arc<str>),
-    /// Sent without an answer: it may have been carried out.
+    /// Sent, but without an answer: it may have been carried out.
     Lost(Arc<str>),
 }
 
@@ -37,7 +37,7 @@ impl Answer {
         }
     }
 
-    /// The object that was answered, if the request was carried out.
+    /// The returned object, if the request was carried out.
     pub fn object(&self) -> Option<&Value> {
         match self {
             Self::Status {
@@ -57,8 +57,7 @@ impl Answer {
         }
     }
 
-    /// How long the server asks to wait: the header, or what its `Status` says. Only where it sends back because it is
-    /// busy, as client-go has it.
+    /// How long the server asks to wait, by the header or its `Status`; only if it is busy, as in client-go.
     pub fn retry_after(&self) -> Option<Span> {
         let Self::Status {
             code: 429 | 500..=599,
@@ -73,10 +72,10 @@ impl Answer {
         (*retry_after).max(told)
     }
 
-    /// Whether the object of this name is another one than the request meant.
+    /// True if the object of this name is another one than the request meant.
     ///
-    /// A uid that does not hold is a conflict where it is a precondition (delete, binding), and an invalid change of
-    /// `metadata.uid` where it is a part of a patch.
+    /// A wrong uid is a conflict if it is a precondition (delete, binding), and an invalid change of `metadata.uid` if
+    /// it is part of a patch.
     pub fn is_of_another_uid(&self) -> bool {
         let Self::Status { code, body, .. } = self else {
             return false;
@@ -91,7 +90,7 @@ impl Answer {
         }
     }
 
-    /// The server's words, or ours.
+    /// The server's message, or strew's.
     pub fn words(&self) -> Arc<str> {
         match self {
             Self::Refused(text) | Self::Lost(text) => Arc::clone(text),
@@ -107,11 +106,11 @@ fn text(body: &Value) -> &str {
     body["message"].as_str().unwrap_or_default()
 }
 
-/// What the last answer to an effect's request says of the effect; `repeated`: the request may have been carried out
-/// before.
+/// The outcome of an effect, from the last answer to its request. `repeated`: an earlier attempt may have been carried
+/// out.
 ///
-/// A repeated bind that finds the pod on the very node that it wanted was carried out; so was a repeated creation of
-/// something whose name nobody else gives.
+/// A repeated bind succeeded if the pod is on the requested node; a repeated creation succeeded if an object with its
+/// unique name exists.
 pub fn outcome_of(request: &Request, answer: &Answer, repeated: bool) -> Outcome {
     let words = answer.words();
     match answer.code() {
@@ -124,7 +123,7 @@ pub fn outcome_of(request: &Request, answer: &Answer, repeated: bool) -> Outcome
     }
 }
 
-/// Whether a conflict means that the request itself was carried out before.
+/// True if a conflict means that an earlier attempt was carried out.
 fn is_done(request: &Request, words: &str) -> bool {
     if request.is_binding() {
         // Source: spec/scheduler §3.15.

@@ -7,22 +7,22 @@ use strew_scheduler::machine::{Condition, Effect, PodName};
 
 use super::{Precondition, Request, Resource, Verb, event, time};
 
-/// What a request says beside its effect.
+/// The inputs of a request beside its effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The names of the cluster that the effect speaks of.
+    /// The interner of the cluster.
     pub names: &'a Interner,
-    /// The time by the wall's clock.
+    /// The wall clock's time.
     pub now: Instant,
-    /// The name of this host, or of this instance: part of `reportingInstance`.
+    /// The name of this host or instance, part of `reportingInstance`.
     pub hostname: &'a str,
-    /// `metadata.generation` of the effect's pod, if it is known.
+    /// `metadata.generation` of the effect's pod; `None` if unknown.
     pub generation: Option<i64>,
-    /// Since when `PodScheduled` of the effect's pod has been False, if it has: that moment is kept.
+    /// Since when `PodScheduled` of the effect's pod has been False; this time is kept.
     pub unscheduled_since: Option<Instant>,
 }
 
-/// The requests of an effect, in order; each is sent when the one before has succeeded.
+/// The requests of an effect, in order; each is sent after the previous one has succeeded.
 pub fn requests_of(effect: &Effect, cx: &Context<'_>) -> Vec<Request> {
     match effect {
         Effect::Bind { pod, node, .. } => vec![bind(pod, *node, cx)],
@@ -55,7 +55,7 @@ fn bind(pod: &PodName, node: Symbol, cx: &Context<'_>) -> Request {
     of_pod(Verb::Create, pod, "binding", body, cx)
 }
 
-/// Source: spec/scheduler §5.8. The list of conditions is merged by type: the others stay.
+/// Source: spec/scheduler §5.8. The list of conditions is merged by type, so the others stay.
 fn pod_scheduled(condition: &Condition, cx: &Context<'_>) -> Value {
     let since = cx.unscheduled_since.unwrap_or(cx.now);
     let told = [
@@ -90,7 +90,7 @@ fn one_condition(told: &[(&str, &str)], since: Instant, cx: &Context<'_>) -> Val
     json!({ "conditions": [condition] })
 }
 
-/// A patch that names a uid is refused by another pod of this name: the uid of an object does not change.
+/// A patch with a uid fails for another pod of this name, because the uid of an object cannot change.
 fn status(pod: &PodName, status: Value, cx: &Context<'_>) -> Request {
     let body = json!({ "metadata": {"uid": &*pod.uid}, "status": status });
     of_pod(Verb::Patch, pod, "status", body, cx)

@@ -10,25 +10,25 @@ use strew_scheduler::machine::{Event, PodName};
 use super::{Context, Precondition, Request, Resource, Verb, micro_time};
 use crate::fnv::Fnv;
 
-/// How long a name may be, in bytes.
+/// The longest name, in bytes.
 const NAME_MAX: usize = 253;
 
-/// An event as it is recorded.
+/// An event to record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     /// `reportingController`.
     pub(crate) reporter: &'a str,
-    /// The name of this host, or of this instance: part of `reportingInstance`.
+    /// The name of this host or instance, part of `reportingInstance`.
     pub(crate) hostname: &'a str,
-    /// The time by the wall's clock.
+    /// The wall clock's time.
     pub(crate) now: Instant,
     /// `type`, `reason`, `action`.
     pub(crate) names: (&'a str, &'a str, &'a str),
-    /// The text; a long one is cut.
+    /// The text; shortened if it is too long.
     pub(crate) note: &'a Arc<str>,
-    /// What it is about.
+    /// The object of the event.
     pub(crate) regarding: Reference<'a>,
-    /// What it is about besides.
+    /// A further object.
     pub(crate) related: Option<Reference<'a>>,
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct Reference<'a> {
     pub(crate) kind: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// Empty: not known.
+    /// Its uid; empty if unknown.
     pub(crate) uid: &'a str,
 }
 
 impl Record<'_> {
-    /// The request that records it. Source: spec/scheduler §5.9.
+    /// The request that creates it. Source: spec/scheduler §5.9.
     pub(crate) fn create(&self) -> Request {
         let (kind, reason, action) = self.names;
         let namespace = match self.regarding.namespace {
@@ -79,7 +79,7 @@ impl Record<'_> {
         }
     }
 
-    /// The object's name, and a hash of the moment and the series key: created again, the event is already there.
+    /// The object's name with a hash of the time and the series key: a repeated creation finds the event already there.
     fn name(&self) -> String {
         let mut hash = Fnv::default();
         hash.add(&self.now.0.to_be_bytes());
@@ -90,8 +90,8 @@ impl Record<'_> {
         format!("{}{suffix}", about[..end].trim_end_matches(['-', '.']))
     }
 
-    /// Events that are equal in it are one event that came again. The note is part of it: kube-scheduler leaves it out,
-    /// so that a new reason hides behind an old text. Equal in every run and release.
+    /// Events with equal keys are one repeated event. The key contains the note. kube-scheduler leaves the note out, so
+    /// a new reason is hidden by an old text. Equal in every run and release.
     fn series_key(&self) -> u64 {
         let (kind, reason, action) = self.names;
         let related = self.related.map_or("", |related| match related.uid {
@@ -110,7 +110,7 @@ impl Record<'_> {
             self.note,
         ] {
             hash.add(text.as_bytes());
-            // Between two texts stands what is in none.
+            // A separator that occurs in no text.
             hash.add(&[0xff]);
         }
         hash.value()

@@ -1,7 +1,7 @@
 //! Effects as requests to an API server, and its answers as outcomes: plain values.
 //!
-//! The sender of a [`Request`] (a simulated store, or HTTP) adds nothing and decides nothing. Every request may be sent
-//! twice, because it names its object by uid, resourceVersion or a unique name.
+//! The sender of a [`Request`] (a simulated store, or HTTP) adds nothing and decides nothing. Every request can safely
+//! be sent twice, because it names its object by uid, resourceVersion or a unique name.
 //!
 //! Reading order: [`effect`] (requests of a scheduler), [`event`] and [`series`] (repeated events), [`answer`].
 
@@ -45,7 +45,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The method of HTTP.
+    /// The HTTP method.
     pub fn method(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -56,7 +56,7 @@ impl Verb {
         }
     }
 
-    /// The verb as people say it.
+    /// The verb in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -90,7 +90,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// That of a type.
+    /// The resource of a type.
     pub const fn of<T: k8s_openapi::Resource>() -> Self {
         Self {
             group: T::GROUP,
@@ -111,17 +111,17 @@ impl Resource {
     pub const LEASES: Self = Self::of::<coordination::v1::Lease>();
 }
 
-/// What must hold for a request to be carried out. The body says the same in the words of its verb.
+/// The condition under which a request is carried out. The body states it in the form of the verb.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Precondition {
-    /// The object's uid; another object of this name is another object.
+    /// The object's uid, since another object may get this name.
     pub uid: Option<String>,
     /// The object's resourceVersion.
     pub resource_version: Option<String>,
 }
 
 impl Precondition {
-    /// The object is the one with this uid.
+    /// The object must have this uid.
     pub fn uid(uid: &str) -> Self {
         Self {
             uid: Some(uid.to_owned()),
@@ -129,7 +129,7 @@ impl Precondition {
         }
     }
 
-    /// The object has not changed since.
+    /// The object must still have this version.
     pub fn resource_version(version: &str) -> Self {
         Self {
             uid: None,
@@ -138,27 +138,27 @@ impl Precondition {
     }
 }
 
-/// One request, whole.
+/// A complete request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The verb.
     pub verb: Verb,
-    /// Of which kind of objects.
+    /// The kind of the object.
     pub resource: Resource,
     /// The object's namespace.
     pub namespace: String,
-    /// The object's name; what is created has it in its body as well.
+    /// The object's name; a creation has it in its body too.
     pub name: String,
-    /// `status`, `binding`; empty: the object itself.
+    /// `status`, `binding`; empty for the object itself.
     pub subresource: &'static str,
-    /// What is sent; null: nothing.
+    /// The body; `null` for none.
     pub body: Value,
-    /// What must hold.
+    /// The precondition.
     pub precondition: Precondition,
 }
 
 impl Request {
-    /// The path of its URL, and the query: unknown fields are an error of ours, so they are to be refused.
+    /// The path and query of its URL. It asks the server to refuse unknown fields, which would be a defect of strew.
     pub fn path(&self) -> String {
         let Resource {
             group,
@@ -170,7 +170,7 @@ impl Request {
             _ => format!("/apis/{group}/{version}"),
         };
         let _ = write!(path, "/namespaces/{}/{plural}", escaped(&self.namespace));
-        // A subresource is created at its object; an object among its like.
+        // A subresource is created at its object, an object in its collection.
         if self.verb != Verb::Create || !self.subresource.is_empty() {
             let _ = write!(path, "/{}", escaped(&self.name));
         }
@@ -186,8 +186,8 @@ impl Request {
         path
     }
 
-    /// Whether carrying it out again, when nobody knows whether it was, comes to the same. An update is not: its own
-    /// success looks like somebody else's.
+    /// True if a second execution has the same result. This is false for an update: a repeated one gets the conflict
+    /// that another client's write would cause.
     pub fn is_idempotent(&self) -> bool {
         self.verb != Verb::Update
     }
@@ -197,7 +197,7 @@ impl Request {
     }
 }
 
-/// A segment of a path. Names of valid objects need no escape; a name of somebody's file must not leave its segment.
+/// A segment of a path. Names of valid objects need no escape, but a name from a file must not leave its segment.
 fn escaped(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for byte in segment.bytes() {
@@ -211,7 +211,7 @@ fn escaped(segment: &str) -> String {
         }
     }
     match out.as_str() {
-        // Dots alone would walk up the path.
+        // Dots alone would change the path.
         "." => "%2E".to_owned(),
         ".." => "%2E%2E".to_owned(),
         _ => out,

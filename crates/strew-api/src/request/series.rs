@@ -1,7 +1,7 @@
 //! Repeated events: one object with a count, instead of one object per event.
 //!
-//! An API server keeps events for an hour, and a thousand Pending pods that are tried every ten seconds would fill it.
-//! Source: spec/scheduler §5.9; different here: the note is part of the key of a series.
+//! An API server keeps events for an hour, and the events of a thousand Pending pods tried every ten seconds would fill
+//! it. Source: spec/scheduler §5.9; a difference: the note is part of the key of a series.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use strew_scheduler::machine::Event;
 use super::event::{create, series_key};
 use super::{Context, Request, Verb, micro_time};
 
-/// An event that comes again after longer is a new one. Source: spec/scheduler §5.9.
+/// After a longer gap, an event starts a new series. Source: spec/scheduler §5.9.
 const GAP: Span = Span::from_secs(6 * 60);
 
-/// A count is written at least so often while it grows.
+/// How often a growing count is written at least.
 const TOLD_EVERY: Span = Span::from_secs(5 * 60);
 
-/// How many series are remembered; each takes about 200 bytes.
+/// The number of series kept; each takes about 200 bytes.
 const RUNNING_MAX: usize = 10_000;
 
-/// The events of late, each with how often it came.
+/// The recent events with their counts.
 #[derive(Debug, Default)]
 pub struct Series {
     running: BTreeMap<u64, Running>,
@@ -37,8 +37,8 @@ struct Running {
 }
 
 impl Series {
-    /// What to ask of the API server for an event: to create it; or, if it came before, to raise its count. `None`:
-    /// the count will be written with a later one. It is written at 2, 4, 8, … and every five minutes.
+    /// The request for an event: a creation, or for a repeated event a new count. `None`: the count will be written
+    /// with a later event. It is written at 2, 4, 8, … and every five minutes.
     pub fn request(&mut self, event: &Event, cx: &Context<'_>) -> Option<Request> {
         let key = series_key(event, cx);
         if let Some(running) = self.running.get_mut(&key)
@@ -71,7 +71,7 @@ impl Series {
         }
         self.running.retain(|_, running| now < running.last + GAP);
         if self.running.len() >= RUNNING_MAX {
-            // Each restarts when its event repeats: more objects, but no more memory.
+            // Each series restarts when its event repeats: more objects, but bounded memory.
             self.running.clear();
         }
     }

@@ -15,7 +15,7 @@ pub(crate) fn micro_time(moment: Instant) -> String {
         .to_string()
 }
 
-/// 64 bits of nanoseconds end in the year 2554, well within.
+/// 64 bits of nanoseconds end in the year 2554, well within the range.
 pub(crate) fn timestamp(moment: Instant) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(moment.0)).unwrap_or(Timestamp::MAX)
 }

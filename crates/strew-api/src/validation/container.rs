@@ -13,7 +13,7 @@ use crate::field::{FieldError, FieldPath};
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 
-/// Checks both lists; `path` is that of the pod's spec.
+/// Checks containers and init containers; `path` is that of the pod's spec.
 pub fn validate(
     containers: &[Container],
     init_containers: &[Container],

@@ -11,7 +11,7 @@ use crate::field::{FieldError, FieldErrorKind, FieldPath};
 
 const N_ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 
-/// Whether a kind's objects live in namespaces.
+/// Whether a kind is namespaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// They do.
@@ -36,7 +36,7 @@ pub fn validate(
         invalid_each(sentences, &generate_name, &path, &mut errors);
     }
     let name = or_empty(&metadata.name);
-    // The server makes the name of an object that has only generateName before it validates.
+    // The server generates the name before validation if there is only a generateName.
     if name.is_empty() && generate_name.is_empty() {
         let detail = "name or generateName is required";
         errors.push(FieldError::required(path.child("name"), detail));
@@ -62,7 +62,7 @@ pub fn validate(
     errors
 }
 
-/// Keys and values; upstream names the map, not the entry.
+/// Checks keys and values; upstream's errors name the map, not the entry.
 pub fn labels(
     labels: Option<&BTreeMap<String, String>>,
     path: &FieldPath,
@@ -74,7 +74,7 @@ pub fn labels(
     }
 }
 
-/// Keys (whose case does not count) and the size of all together.
+/// Checks the keys, in any case, and the total size.
 pub fn annotations(
     annotations: Option<&BTreeMap<String, String>>,
     path: &FieldPath,
@@ -100,7 +100,7 @@ pub fn label_name(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     invalid_each(text::qualified_name(name), name, path, errors);
 }
 
-/// A generated name goes on after its base, so that may end with a dash.
+/// A generated name continues after its prefix, which may therefore end with a dash.
 fn mask_trailing_dash(base: &str) -> String {
     match base.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),

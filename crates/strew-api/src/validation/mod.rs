@@ -1,5 +1,5 @@
-//! The API server's validation of pods, templates, metadata, names and selectors: every error at once, in its order and
-//! with its text.
+//! The API server's validation of pods, templates, metadata, names and selectors: reports all errors at once, in its
+//! order and with its texts.
 //!
 //! It is here and not in the embedded API server because configurations, WorkloadSpreads and Placements contain these
 //! parts. It expects *defaulted* values ([`crate::defaults`]). `strew_apiserver::validation` lists what is not checked.
@@ -28,14 +28,14 @@ pub fn nonnegative(value: impl Into<i64>, path: &FieldPath, errors: &mut Vec<Fie
     }
 }
 
-/// Refuses a value that is none of the supported ones.
+/// Refuses an unsupported value.
 pub fn one_of(value: &str, supported: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
     if !supported.contains(&value) {
         errors.push(FieldError::not_supported(path.clone(), value, supported));
     }
 }
 
-/// Each sentence as an error of `value`.
+/// Adds each message as an error of `value`.
 pub fn invalid_each(
     sentences: Vec<String>,
     value: &str,

@@ -43,7 +43,7 @@ pub fn validate_template(
     }
 }
 
-/// What the API server warns of in a template at `path`.
+/// The API server's warnings about a template at `path`.
 pub fn template_warnings(template: &PodTemplateSpec, path: &FieldPath) -> Vec<String> {
     let constraints = template
         .spec

@@ -14,10 +14,10 @@ use crate::quantity::Quantity;
 
 type Resources = BTreeMap<String, WireQuantity>;
 
-/// What containers may ask for; `hugepages-*` beside.
+/// Resources that containers may request, beside `hugepages-*`.
 const STANDARD_FOR_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// Names without a prefix that mean something elsewhere (quotas).
+/// Names without a prefix that are valid in other places (quotas).
 const STANDARD: [&str; 15] = [
     "cpu",
     "memory",
@@ -76,7 +76,7 @@ pub fn requirements(
     }
 }
 
-/// Checks the amounts a node has, or a pod's overhead.
+/// Checks the capacity of a node, or a pod's overhead.
 pub fn amounts(resources: Option<&Resources>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for (name, quantity) in named(resources) {
         amount(name, quantity, &path.key(name), errors);
@@ -107,7 +107,7 @@ pub fn amount_of_quota(
     }
 }
 
-/// Whole numbers in a quota. Source: `integerResources`.
+/// Resources that quotas count in whole numbers. Source: `integerResources`.
 const COUNTED_BY_QUOTAS: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -161,7 +161,7 @@ fn has(resources: Option<&Resources>, name: &str) -> bool {
     resources.is_some_and(|resources| resources.contains_key(name))
 }
 
-/// The amount, unless it cannot be read: not a quantity, or too large for the scheduler's units.
+/// The amount; reports one that is no quantity, or too large for the scheduler's units.
 fn amount(
     name: &str,
     wire: &WireQuantity,
@@ -219,12 +219,12 @@ fn container_resource_name(name: &str, path: &FieldPath, errors: &mut Vec<FieldE
     }
 }
 
-/// Whether Kubernetes itself has a resource of this name. Source: `IsNativeResource`.
+/// True if the name is one of Kubernetes' own resources. Source: `IsNativeResource`.
 pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether the name is that of an extended resource. Source: `IsExtendedResourceName`.
+/// True if the name is that of an extended resource. Source: `IsExtendedResourceName`.
 pub fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")

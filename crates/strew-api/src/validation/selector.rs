@@ -1,4 +1,4 @@
-//! Label selectors: whether they are valid, and whether they match.
+//! Label selectors: validation and matching.
 //!
 //! Source: `k8s.io/apimachinery/pkg/apis/meta/v1/validation`, v1.36.
 
@@ -57,7 +57,7 @@ fn validate_requirement(
     }
 }
 
-/// Neither labels nor expressions.
+/// True if it has neither labels nor expressions.
 pub fn is_empty(selector: &LabelSelector) -> bool {
     let labels = selector
         .match_labels
@@ -70,7 +70,7 @@ pub fn is_empty(selector: &LabelSelector) -> bool {
             .is_none_or(Vec::is_empty)
 }
 
-/// Whether all requirements hold; none if the selector cannot be read (then validation says why).
+/// True if all requirements hold; false if the selector is invalid, which validation reports.
 pub fn matches(
     selector: &LabelSelector,
     labels: Option<&BTreeMap<String, String>>,

@@ -27,13 +27,12 @@ const DEPRECATED_KEYS: [(&str, &str); 2] = [
     ),
 ];
 
-/// How `matchLabelKeys` and `labelSelector` may share keys; the gates decide.
+/// How `matchLabelKeys` and `labelSelector` may share keys, depending on the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedKeys {
-    /// No key twice in the selector, after the API server has merged.
+    /// After the API server's merge, no key occurs twice in the selector.
     Merged,
-    /// No key of matchLabelKeys in the selector: gate
-    /// MatchLabelKeysInPodTopologySpreadSelectorMerge is off.
+    /// No key of matchLabelKeys is in the selector: the gate MatchLabelKeysInPodTopologySpreadSelectorMerge is off.
     Legacy,
 }
 
@@ -73,7 +72,7 @@ fn validate_one(
         ));
     }
     one_of(action, &ACTIONS, &path.child("whenUnsatisfiable"), errors);
-    // Reported on the earlier of the two, once.
+    // Reported once, at the earlier of the two.
     let same_pair = |other: &TopologySpreadConstraint| {
         other.topology_key == constraint.topology_key && other.when_unsatisfiable == action
     };
@@ -133,8 +132,8 @@ pub(super) fn label_keys(
     }
 }
 
-/// A key of `keys` that an expression names after it was there already: then one of the two was
-/// merged. The path lacks `.matchLabelKeys` upstream too.
+/// A key of `keys` that occurs in two expressions: then one of them was merged. Upstream's path lacks `.matchLabelKeys`
+/// too.
 pub(super) fn twice_in_selector(
     keys: &[String],
     selector: Option<&LabelSelector>,
@@ -142,7 +141,7 @@ pub(super) fn twice_in_selector(
     errors: &mut Vec<FieldError>,
 ) {
     let Some(selector) = selector else { return };
-    // Of a key that is given twice the last place counts.
+    // If a key is given twice, its last index counts.
     let places: BTreeMap<&str, usize> = keys
         .iter()
         .enumerate()
@@ -186,7 +185,7 @@ fn in_selector(
     }
 }
 
-/// What the API server warns of.
+/// The API server's warnings.
 pub fn warnings(constraints: &[TopologySpreadConstraint], path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
     for (i, constraint) in constraints.iter().enumerate() {

@@ -52,7 +52,7 @@ fn validate_toleration(toleration: &Toleration, path: &FieldPath, errors: &mut V
             }
         }
         "Exists" if value.is_empty() => {}
-        // Upstream prints its internal type here, whose fields are called as in Go.
+        // Upstream prints its internal type here, with Go's field names.
         "Exists" => errors.push(FieldError::invalid_raw(
             path.child("operator"),
             json!({"Key": key, "Operator": operator, "Value": value, "Effect": effect,
@@ -84,7 +84,7 @@ pub fn taints(taints: &[Taint], path: &FieldPath, errors: &mut Vec<FieldError>) 
             one_of(&taint.effect, &EFFECTS, &path.child("effect"), errors);
         }
         if !seen.insert((&taint.key, &taint.effect)) {
-            // Upstream prints its internal type here, whose fields are called as in Go.
+            // Upstream prints its internal type here, with Go's field names.
             let printed = json!({"Key": taint.key, "Value": value, "Effect": taint.effect,
                 "TimeAdded": taint.time_added});
             let value = printed.to_string();

@@ -1,7 +1,7 @@
-//! Names and values: what characters they may have.
+//! Rules for the characters of names and values.
 //!
-//! Source: `k8s.io/apimachinery/pkg/util/validation`, v1.36. Each function gives the sentences of
-//! the API server, none if the text is good.
+//! Source: `k8s.io/apimachinery/pkg/util/validation`, v1.36. Each function returns the API server's messages, none if
+//! the text is valid.
 
 /// A rule that upstream writes as a regular expression.
 struct Rule {
@@ -131,7 +131,7 @@ pub fn label_value(text: &str) -> Vec<String> {
     sentences
 }
 
-/// One part of a request's path: whatever is referred to by name. Source: `IsValidPathSegmentName`.
+/// A segment of a URL path: any name that is referred to. Source: `IsValidPathSegmentName`.
 pub fn path_segment(text: &str) -> Vec<String> {
     if let "." | ".." = text {
         return vec![format!("may not be '{text}'")];

@@ -18,22 +18,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_model::Span;
 use strew_workloadspread::{LimitScope, WhenNoRoom};
 
-/// The least pods of each subset, as a JSON object.
+/// The minimum of each subset, as a JSON object.
 pub const MIN_REPLICAS: &str = "strew.dev/min-replicas";
 
-/// For how many seconds a subset takes no pods after some could not be scheduled.
+/// For how many seconds a subset takes no pods after some of its pods could not be scheduled.
 pub const WINDOW_SECONDS: &str = "strew.dev/unschedulable-window-seconds";
 
 /// `true`: the kind of the target needs no entry in the white list of custom kinds.
 pub const ANY_KIND: &str = "strew.dev/any-kind";
 
-/// Over which pods limits hold: `revision` or `workload`.
+/// The pods that limits count: `revision` or `workload`.
 pub const LIMIT_SCOPE: &str = "strew.dev/limit-scope";
 
-/// What becomes of a pod for which no subset has room: `Unconstrained`, `Pending` or `Reject`.
+/// What happens to a pod if no subset has room: `Unconstrained`, `Pending` or `Reject`.
 pub const WHEN_NO_ROOM: &str = "strew.dev/when-no-room";
 
-/// Every how many seconds a pod of a later subset may move back to an earlier one that has room.
+/// The interval in seconds in which a pod of a later subset may move back to an earlier one with room.
 pub const MOVE_BACK: &str = "strew.dev/move-back-seconds";
 
 /// All of them.
@@ -49,22 +49,22 @@ pub const KNOWN: [&str; 6] = [
 /// The longest time that a subset may be closed: a day.
 pub const WINDOW_SECONDS_MAX: u32 = 86_400;
 
-/// An annotation that cannot be read; it is as if it were not there.
+/// An invalid annotation, which is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnnotation {
-    /// Of [`MIN_REPLICAS`].
+    /// [`MIN_REPLICAS`] is invalid.
     #[error("must be a JSON object with a number for each subset, such as {{\"own\": 2}}")]
     MinReplicas,
-    /// Of [`WINDOW_SECONDS`].
+    /// [`WINDOW_SECONDS`] is invalid.
     #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
     ClosedSeconds,
-    /// Of [`MOVE_BACK`].
+    /// [`MOVE_BACK`] is invalid.
     #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
     MoveBack,
-    /// Of [`LIMIT_SCOPE`].
+    /// [`LIMIT_SCOPE`] is invalid.
     #[error("must be `revision` or `workload`")]
     LimitScope,
-    /// Of [`WHEN_NO_ROOM`].
+    /// [`WHEN_NO_ROOM`] is invalid.
     #[error("must be `Unconstrained`, `Pending` or `Reject`")]
     WhenNoRoom,
 }
@@ -77,30 +77,30 @@ fn text<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
 /// The minimum of each subset that has one.
 ///
 /// # Errors
-/// If the annotation is no JSON object of numbers.
+/// The annotation is no JSON object of numbers.
 pub fn min_replicas(metadata: &ObjectMeta) -> Result<BTreeMap<String, u32>, BadAnnotation> {
     let Some(text) = text(metadata, MIN_REPLICAS) else {
         return Ok(BTreeMap::new());
     };
     let read: BTreeMap<String, u32> =
         serde_json::from_str(text).map_err(|_| BadAnnotation::MinReplicas)?;
-    // Counts of pods are 32-bit integers with a sign.
+    // Numbers of pods are signed 32-bit integers.
     let fits = read.values().all(|n| i32::try_from(*n).is_ok());
     fits.then_some(read).ok_or(BadAnnotation::MinReplicas)
 }
 
-/// How long a subset stays closed, if the annotation says so.
+/// How long a subset stays closed; `None` without the annotation.
 ///
 /// # Errors
-/// If the annotation is no number of seconds within bounds.
+/// The annotation is no number of seconds within bounds.
 pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> {
     seconds(metadata, WINDOW_SECONDS, BadAnnotation::ClosedSeconds)
 }
 
-/// How often a pod may move back to an earlier subset, if it may.
+/// The interval of moves back to an earlier subset; `None` without the annotation.
 ///
 /// # Errors
-/// If the annotation is no number of seconds within bounds.
+/// The annotation is no number of seconds within bounds.
 pub fn move_back(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> {
     seconds(metadata, MOVE_BACK, BadAnnotation::MoveBack)
 }
@@ -119,10 +119,10 @@ fn seconds(
     Ok(Some(Span::from_secs(u64::from(seconds))))
 }
 
-/// Over which pods limits hold.
+/// The pods that limits count.
 ///
 /// # Errors
-/// If the annotation is another word.
+/// The annotation has an unknown value.
 pub fn limit_scope(metadata: &ObjectMeta) -> Result<LimitScope, BadAnnotation> {
     match text(metadata, LIMIT_SCOPE) {
         None => Ok(LimitScope::Kind),
@@ -132,10 +132,10 @@ pub fn limit_scope(metadata: &ObjectMeta) -> Result<LimitScope, BadAnnotation> {
     }
 }
 
-/// What becomes of a pod for which no subset has room.
+/// What happens to a pod if no subset has room.
 ///
 /// # Errors
-/// If the annotation is another word.
+/// The annotation has an unknown value.
 pub fn when_no_room(metadata: &ObjectMeta) -> Result<WhenNoRoom, BadAnnotation> {
     match text(metadata, WHEN_NO_ROOM) {
         None | Some("Unconstrained") => Ok(WhenNoRoom::Unconstrained),
@@ -145,7 +145,7 @@ pub fn when_no_room(metadata: &ObjectMeta) -> Result<WhenNoRoom, BadAnnotation> 
     }
 }
 
-/// Whether an annotation is `true`.
+/// True if an annotation is `true`.
 pub fn is_true(metadata: &ObjectMeta, key: &str) -> bool {
     text(metadata, key) == Some("true")
 }

@@ -1,8 +1,8 @@
-//! Bounds on what a pod may cost in simulated scheduling.
+//! Bounds of a pod's cost in simulated scheduling.
 //!
 //! A valid pod of 0.9 MB can have 9,000 affinity terms, and each is compared with all pods of the cluster. That takes
 //! seconds, in which no other pod is admitted. Beyond these bounds simulated scheduling answers "unknown" for a new
-//! pod, and of a stored pod it reads only the resource requests.
+//! pod, and reads only the resource requests of a stored pod.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// Terms of affinity and spread constraints of a pod, at most.
+/// The most terms of affinity and spread constraints of a pod.
 pub const TERMS_MAX: usize = 64;
 
-/// Labels, expressions, values, namespaces and tolerations of a pod, at most.
+/// The most labels, expressions, values, namespaces and tolerations of a pod.
 pub const ENTRIES_MAX: usize = 2_048;
 
-/// Whether simulated scheduling answers for this pod.
+/// True if the pod is within the bounds.
 pub fn is_simulated(pod: &Pod) -> bool {
     let labels = pod
         .metadata
@@ -28,7 +28,7 @@ pub fn is_simulated(pod: &Pod) -> bool {
     asked.terms <= TERMS_MAX && asked.entries + labels <= ENTRIES_MAX
 }
 
-/// A stored pod as simulated scheduling sees it: beyond the bounds without its constraints.
+/// A stored pod for simulated scheduling: without its constraints if it is beyond the bounds.
 pub fn stored(pod: &Pod) -> Cow<'_, Pod> {
     if is_simulated(pod) {
         return Cow::Borrowed(pod);

@@ -19,40 +19,40 @@ use serde_json::{Map, Value};
 
 use super::{v1alpha1 as old, v1beta1 as new};
 
-/// Of a condition that tells none.
+/// The reason of a condition without one.
 const NO_REASON: &str = "Unknown";
 
 /// Seconds of Go's zero time.
 const ZERO_TIME_S: i64 = -62_135_596_800;
 
-/// The same as the API writes it.
+/// Go's zero time in the API's format.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// What a subset's fields are called in v1alpha1, and in v1beta1.
+/// The names of a subset's fields in v1alpha1 and in v1beta1.
 const RENAMED: [[&str; 2]; 2] = [
     ["requiredNodeSelectorTerm", "requiredNodeSelector"],
     ["preferredNodeSelectorTerms", "preferredNodeSelector"],
 ];
 
-/// Why an object has no form in another version.
+/// Why an object cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
     /// It is no WorkloadSpread.
     #[error("kind {0:?} is not WorkloadSpread")]
     Kind(String),
-    /// Its version is not known.
+    /// Its version is unknown.
     #[error("version {0:?} is neither v1alpha1 nor v1beta1 of apps.kruise.io")]
     From(String),
-    /// The version that is asked for is not known.
+    /// The requested version is unknown.
     #[error("version {0:?} is asked for, which is neither v1alpha1 nor v1beta1 of apps.kruise.io")]
     To(String),
 }
 
-/// The JSON of a WorkloadSpread in another version, by its `apiVersion`. What is not where it belongs is left as it is:
-/// whoever asked checks the schema.
+/// Converts the JSON of a WorkloadSpread to the version `version`, an `apiVersion`. Invalid values are kept as they
+/// are: the caller checks the schema.
 ///
 /// # Errors
-/// What is no WorkloadSpread of a known version, and a version that is not known.
+/// The object is no WorkloadSpread of a known version, or the requested version is unknown.
 pub fn convert(mut object: Value, version: &str) -> Result<Value, ConvertError> {
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
     let (kind, from) = (text("kind"), text("apiVersion"));
@@ -91,7 +91,7 @@ pub fn convert(mut object: Value, version: &str) -> Result<Value, ConvertError> 
     Ok(object)
 }
 
-/// `None`: no version of ours.
+/// True for v1alpha1, false for v1beta1; `None` for other versions.
 fn is_old(version: &str) -> Option<bool> {
     match version {
         old::WorkloadSpread::API_VERSION => Some(true),
@@ -100,13 +100,13 @@ fn is_old(version: &str) -> Option<bool> {
     }
 }
 
-/// The objects of a list; none where there is no list.
+/// The objects of a list; empty if there is no list.
 fn items(list: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
     let list = list.and_then(Value::as_array_mut);
     list.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// Fields keep their places, so that what is written twice looks alike.
+/// Fields keep their positions, so that repeated conversions look alike.
 fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
     if !fields.contains_key(from) {
         return;
@@ -119,7 +119,7 @@ fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
     *fields = before.into_iter().map(named).collect();
 }
 
-/// A condition of v1alpha1 in v1beta1, which asks for all of its fields.
+/// Converts a condition of v1alpha1 to v1beta1, which requires all of its fields.
 fn raise(condition: &mut Map<String, Value>) {
     for (key, of_silence) in [
         ("reason", NO_REASON),
@@ -133,7 +133,7 @@ fn raise(condition: &mut Map<String, Value>) {
     }
 }
 
-/// A condition of v1beta1 in v1alpha1.
+/// Converts a condition of v1beta1 to v1alpha1.
 fn lower(condition: &mut Map<String, Value>) {
     condition.shift_remove("observedGeneration");
     for (key, silence) in [("lastTransitionTime", ZERO_TIME), ("message", "")] {
@@ -143,7 +143,7 @@ fn lower(condition: &mut Map<String, Value>) {
     }
 }
 
-/// v1alpha1 as v1beta1.
+/// Converts v1alpha1 to v1beta1.
 pub fn up(object: old::WorkloadSpread) -> new::WorkloadSpread {
     new::WorkloadSpread {
         metadata: object.metadata,
@@ -163,7 +163,7 @@ pub fn up(object: old::WorkloadSpread) -> new::WorkloadSpread {
     }
 }
 
-/// v1beta1 as v1alpha1.
+/// Converts v1beta1 to v1alpha1.
 pub fn down(object: new::WorkloadSpread) -> old::WorkloadSpread {
     old::WorkloadSpread {
         metadata: object.metadata,

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::conversion::convert;
 use super::review::BadReview;
 
-/// A review with all of its objects in the version that is asked for, in their order; or with the first one that has no
-/// form there, named. Nothing else answers whoever asks: it takes all or none.
+/// Answers a review with all its objects in the requested version, in order, or with an error that names the first one
+/// that cannot be converted: the API server accepts all objects or none.
 ///
 /// # Errors
-/// What is no ConversionReview with a request.
+/// The body is no ConversionReview with a request.
 pub fn answer(mut body: Value) -> Result<Value, BadReview> {
     let version = body["apiVersion"].as_str().unwrap_or_default().to_owned();
     let is_review = body["kind"] == "ConversionReview";
@@ -45,7 +45,7 @@ pub fn answer(mut body: Value) -> Result<Value, BadReview> {
     }))
 }
 
-/// A field, out of whatever this is.
+/// Takes a field out of any value.
 fn take(value: &mut Value, key: &str) -> Value {
     value.get_mut(key).map(Value::take).unwrap_or_default()
 }

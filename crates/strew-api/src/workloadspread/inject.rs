@@ -24,15 +24,15 @@ pub enum InjectError {
     /// Its patch cannot be merged.
     #[error("merge the patch of the subset")]
     Patch(#[from] PatchError),
-    /// What comes of it is no pod.
+    /// The result is no pod.
     #[error("read the patched pod")]
     Decode(#[source] serde_json::Error),
 }
 
-/// A pod with a subset in it, marker, deletion cost and all.
+/// Puts a subset into a pod: patch, selectors, tolerations, marker and deletion cost.
 ///
 /// # Errors
-/// A patch that cannot be merged, or after which the pod is no pod.
+/// The patch cannot be merged, or its result is no pod.
 pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, InjectError> {
     let patch = form.patch.as_ref().filter(|_| injection.is_patched);
     let mut pod = with_subset(pod, form, patch)?;
@@ -50,7 +50,7 @@ pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, 
     Ok(pod)
 }
 
-/// A pod that no scheduler looks at until there is room in a subset.
+/// The pod with a scheduling gate, which keeps it Pending until a subset has room.
 pub fn gated(pod: &Value) -> Value {
     let mut pod = pod.clone();
     if let Ok(root) = root(&mut pod) {
@@ -60,10 +60,10 @@ pub fn gated(pod: &Value) -> Value {
     pod
 }
 
-/// A pod with a subset in it, but for annotations of strew's: what it would ask of nodes.
+/// A pod with a subset in it, without strew's annotations: its requirements for nodes.
 ///
 /// # Errors
-/// A patch that cannot be merged, or after which the pod is no pod.
+/// The patch cannot be merged, or its result is no pod.
 pub fn candidate(pod: &Value, form: &Form) -> Result<Pod, InjectError> {
     let pod = with_subset(pod, form, form.patch.as_ref())?;
     Pod::deserialize(&pod).map_err(InjectError::Decode)
@@ -77,7 +77,7 @@ fn with_subset(pod: &Value, form: &Form, patch: Option<&Value>) -> Result<Value,
     if let Some(patch) = patch {
         let class = |pod: &Value| pod.pointer("/spec/priorityClassName").cloned();
         let patched = strategic::patch(Schema::Pod, &pod, patch)?;
-        // The API server recomputes it.
+        // The API server recomputes the QoS class.
         let is_other_class = class(&patched) != class(&pod);
         pod = patched;
         if is_other_class && let Some(Value::Object(spec)) = pod.get_mut("spec") {
@@ -87,7 +87,7 @@ fn with_subset(pod: &Value, form: &Form, patch: Option<&Value>) -> Result<Value,
     Ok(pod)
 }
 
-/// Steps 2 to 4: `nodeAffinity` is made in any case; preferred terms are appended; required ones are ANDed.
+/// Steps 2 to 4: `nodeAffinity` is always created; preferred terms are appended; required ones are combined with AND.
 fn node_affinity(spec: &mut Map<String, Value>, form: &Form) {
     let affinity = object_at(object_at(spec, "affinity"), "nodeAffinity");
     append(affinity, PREFERRED, &form.preferred);
@@ -113,7 +113,7 @@ fn root(pod: &mut Value) -> Result<&mut Map<String, Value>, InjectError> {
     pod.as_object_mut().ok_or(InjectError::NotAnObject)
 }
 
-/// The object at a field; made where there is none.
+/// The object at a field; created if it does not exist.
 fn object_at<'a>(map: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
     let value = map.entry(name).or_insert(Value::Null);
     if !value.is_object() {

@@ -1,6 +1,6 @@
-//! What is wrong, or probably not meant, in the WorkloadSpreads among some objects.
+//! Finds errors and probable mistakes in the WorkloadSpreads among some objects.
 //!
-//! Errors are what the webhook refuses ([`super::validation`]); a warning is about an object that it accepts.
+//! Errors are what the webhook refuses ([`super::validation`]); warnings are about objects that it accepts.
 //!
 //! | warning | why | rule |
 //! |---|---|---|
@@ -41,38 +41,38 @@ use crate::facts;
 use crate::field::{FieldError, FieldPath};
 use crate::read::KubeObject;
 
-/// Something found in one of the objects.
+/// A finding about one of the objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which object, by its place in the list.
+    /// The index of the object in the list.
     pub object: usize,
-    /// What.
+    /// The finding.
     pub what: What,
 }
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// The webhook refuses it.
+    /// An error: the webhook refuses the object.
     Refused(FieldError),
-    /// The webhook takes it.
+    /// A warning: the webhook accepts the object.
     Suspicious(Warning),
 }
 
-/// Something that is probably not meant.
+/// A probable mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// Its name.
     pub code: &'static str,
-    /// Where.
+    /// The field.
     pub path: FieldPath,
-    /// What is the matter.
+    /// The message.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub help: String,
 }
 
-/// Looks at every WorkloadSpread, in the order of the objects.
+/// Checks every WorkloadSpread, in the order of the objects.
 pub fn lint(objects: &[&KubeObject]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut earlier: Vec<&WorkloadSpread> = Vec::new();
@@ -103,7 +103,7 @@ pub fn lint(objects: &[&KubeObject]) -> Vec<Finding> {
     findings
 }
 
-/// What the webhook refuses of these objects, by their places in the list. Warnings are left out.
+/// The errors of these objects, by their index in the list, without warnings.
 pub fn refused(objects: &[&KubeObject]) -> BTreeMap<usize, Vec<FieldError>> {
     let mut refused: BTreeMap<usize, Vec<FieldError>> = BTreeMap::new();
     for Finding { object, what } in lint(objects) {
@@ -133,7 +133,7 @@ fn named_by<'a>(
 }
 
 fn target_of<'a>(objects: &'a [&'a KubeObject], ws: &'a WorkloadSpread) -> Option<&'a KubeObject> {
-    // Of a kind that strew does not know, whether it has a namespace is not known either.
+    // Whether a kind that strew does not know is namespaced is unknown.
     let namespace = |object: &KubeObject| object.namespace().unwrap_or("default").to_owned();
     named_by(objects, ws).find(|object| namespace(object) == namespace_of(ws))
 }
@@ -237,7 +237,7 @@ impl Look<'_> {
         warn("target-missing", message, help)
     }
 
-    /// All subsets have limits, and they are less than the replicas.
+    /// All subsets have limits, and their sum is below the replicas.
     fn no_room(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
         let fact = Translator::default().workload(self.target?, &mut Interner::new())?;
         let total = fact.replicas.unwrap_or(1);
@@ -268,7 +268,7 @@ impl Look<'_> {
         })
     }
 
-    /// Shares round up, and the earlier subsets take all.
+    /// Shares are rounded up, so that earlier subsets take all pods.
     fn starved(&self, spec: &WorkloadSpreadSpec) -> Vec<Warning> {
         let target = self.target.filter(|_| spec.target_filter.is_none());
         let fact = target.and_then(|t| Translator::default().workload(t, &mut Interner::new()));
@@ -298,7 +298,7 @@ impl Look<'_> {
         found
     }
 
-    /// Pods of a Job that are taken count as failed, unless its policy says otherwise.
+    /// Rescheduled pods of a Job count as failed, unless its policy says otherwise.
     fn of_job(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
         let Some(KubeObject::Job(job)) = self.target else {
             return None;
@@ -322,7 +322,7 @@ impl Look<'_> {
         })
     }
 
-    /// No scheduler decides on pods that name their node.
+    /// No scheduler decides about pods with a fixed node.
     fn fixed_node(&self) -> Option<Warning> {
         let target = self.target?;
         let template = validation::template_of(target)?;
@@ -450,7 +450,7 @@ fn of_strategy(spec: &WorkloadSpreadSpec) -> Option<Warning> {
     }
 }
 
-/// With a fixed order, what follows a subset without limit gets nothing.
+/// With a fixed order, subsets after one without limit get no pods.
 fn unreachable(spec: &WorkloadSpreadSpec) -> Vec<Warning> {
     let strategy = spec.schedule_strategy.as_ref();
     let is_adaptive =
@@ -512,7 +512,7 @@ fn replaced(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warning> {
     .collect()
 }
 
-/// A later subset that puts the same into its pods as an earlier one.
+/// A later subset that has the same effect on pods as an earlier one.
 fn same_nodes(spec: &WorkloadSpreadSpec) -> Vec<Warning> {
     let forms: Vec<Form> = spec.subsets.iter().map(Form::of).collect();
     let mut found = Vec::new();

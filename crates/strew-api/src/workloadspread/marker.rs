@@ -1,7 +1,7 @@
 //! The marker annotation of a pod.
 //!
-//! It is written byte for byte as Go's `encoding/json` does, and read with its rules: keys in any letter case, the last
-//! of several equal keys counts, unknown keys are ignored.
+//! It is written byte for byte as Go's `encoding/json` does, and read with its rules: keys match in any letter case,
+//! the last of several equal keys counts, unknown keys are ignored.
 //!
 //! Source: spec/workloadspread §4.6; `encoding/json` of Go 1.24.
 
@@ -25,7 +25,7 @@ pub fn write(marker: &Marker) -> String {
     text
 }
 
-/// What stands in an annotation.
+/// The marker in an annotation's text.
 pub fn read(text: Option<&str>) -> Marked {
     let Some(text) = text else {
         return Marked::No;
@@ -42,7 +42,7 @@ pub fn read(text: Option<&str>) -> Marked {
     }
 }
 
-/// Go escapes what HTML and JavaScript would read otherwise.
+/// Go escapes characters with a meaning in HTML and JavaScript.
 fn quote(value: &str, text: &mut String) {
     text.push('"');
     for letter in value.chars() {
@@ -63,7 +63,7 @@ fn quote(value: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Name, subset and uid; empty where they are missing or null.
+/// Name, subset and uid; empty if they are missing or null.
 struct Fields;
 
 impl<'de> Visitor<'de> for Fields {
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Fields {
         f.write_str("an object")
     }
 
-    /// `null` sets nothing.
+    /// `null` leaves the value unset.
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(["".into(), "".into(), "".into()])
     }

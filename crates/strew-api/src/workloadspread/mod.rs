@@ -1,11 +1,11 @@
 //! WorkloadSpread on the wire: types, rules, facts and requests.
 //!
 //! Reading order: [`v1beta1`] (the stored version), [`v1alpha1`], [`spec`] (what both share), [`conversion`];
-//! [`workloads`] (Kruise's own kinds), [`annotations`] (settings beyond Kruise), [`marker`], [`status`], [`subset_contents`] (ids
-//! for texts), [`facts`] (objects to inputs), [`mod@inject`] (a subset into a pod), [`review`] (`AdmissionReview`),
-//! [`pending_reviews`] (pending reviews), [`request`] (effects); [`validation`], [`validating`] and [`converting`] (reviews of
-//! WorkloadSpreads), [`lint`], [`crd`] (the CustomResourceDefinition), [`registration`] (webhook configurations),
-//! [`policy`] (what strew itself may write there).
+//! [`workloads`] (Kruise's own kinds), [`annotations`] (settings beyond Kruise), [`marker`], [`status`],
+//! [`subset_contents`] (ids for texts), [`facts`] (objects to inputs), [`mod@inject`] (a subset into a pod), [`review`]
+//! (`AdmissionReview`), [`pending_reviews`], [`request`] (effects); [`validation`], [`validating`] and [`converting`]
+//! (reviews of WorkloadSpreads), [`lint`], [`crd`] (the CustomResourceDefinition), [`registration`] (webhook
+//! configurations), [`policy`] (what strew itself may write there).
 //!
 //! Source of all rules: spec/workloadspread.
 
@@ -43,8 +43,8 @@ use crate::read::{RawFault, RawSchema};
 pub use facts::Translator;
 pub use object::GROUP;
 
-/// A stored WorkloadSpread of either version, as v1beta1, whatever somebody wrote into it: what is of another type than
-/// the field's is left out, and named. `None`: it is no WorkloadSpread.
+/// A stored WorkloadSpread of either version, as v1beta1. Fields with values of another type are left out and returned
+/// as faults. `None` if the object is no WorkloadSpread.
 pub fn read_back(mut value: Value) -> Option<(v1beta1::WorkloadSpread, Vec<RawFault>)> {
     use k8s_openapi::Resource;
     if value["kind"] != v1beta1::WorkloadSpread::KIND {
@@ -62,7 +62,7 @@ pub fn read_back(mut value: Value) -> Option<(v1beta1::WorkloadSpread, Vec<RawFa
     Some((object, faults))
 }
 
-/// The schema of a version, made when first asked for.
+/// The schema of a version; built on first use.
 fn schema(is_old: bool) -> &'static RawSchema {
     static OLD: OnceLock<RawSchema> = OnceLock::new();
     static NEW: OnceLock<RawSchema> = OnceLock::new();

@@ -1,5 +1,5 @@
-//! Pending reviews of pods: turns reviews into inputs of the machine and its answers into decisions. Meanwhile it keeps
-//! the pods' JSON, which patches are applied to.
+//! Reviews of pods that wait for an answer. Turns reviews into inputs of the machine and its answers into decisions,
+//! and keeps the pods' JSON for patches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use super::subset_contents::SubsetContents;
 use crate::facts as common;
 use crate::patch::{Schema, json_diff, strategic};
 
-/// Pods as the API server stores them.
+/// Access to stored pods.
 pub trait PodSource {
-    /// The pod of a uid.
+    /// The pod with a uid.
     fn by_uid(&self, uid: &str) -> Option<Value>;
 }
 
-/// For worlds without stored pods.
+/// Without stored pods.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPods;
 
@@ -46,12 +46,12 @@ pub struct PendingReviews {
 }
 
 impl PendingReviews {
-    /// A review as a request to the machine.
+    /// The machine's request for a review.
     ///
-    /// `fresh_uid` is a new UUID: it stands for the pod in the ledger where its name is not known.
+    /// `fresh_uid` is a new UUID. It stands for the pod in the ledger if its name is not known.
     ///
     /// # Errors
-    /// The answer, where the machine need not be asked: a pod that cannot be read.
+    /// The final answer, if the pod cannot be read.
     pub fn ask(
         &mut self,
         review: Review,
@@ -60,7 +60,7 @@ impl PendingReviews {
     ) -> Result<Request, Box<Decision>> {
         let pod = match Pod::deserialize(&review.pod) {
             Ok(pod) => pod,
-            // Of a subresource the object is no pod.
+            // The object of a subresource is no pod.
             Err(_) if review.subresource => Pod::default(),
             Err(error) => {
                 let message = format!("read the pod: {error}");
@@ -87,7 +87,7 @@ impl PendingReviews {
         Ok(request)
     }
 
-    /// An answer of the machine as a decision; `None` if no review waits for it.
+    /// The decision for an answer of the machine; `None` if no review waits for it.
     pub fn answer(
         &mut self,
         answer: &Answer,
@@ -125,28 +125,28 @@ impl PendingReviews {
         })
     }
 
-    /// The review of a request that waits.
+    /// The review of an open request.
     pub fn review(&self, id: RequestId) -> Option<&Review> {
         self.waiting.get(&id)
     }
 
-    /// The API server no longer waits for the answer to a request.
+    /// The API server has stopped waiting for the answer to a request.
     pub fn forget(&mut self, id: RequestId) {
         self.waiting.remove(&id);
     }
 
-    /// The review of a request that was answered and is to be asked anew: whoever waits for it waits on.
+    /// Takes back the review of an answered request, to ask again; its client continues to wait.
     pub fn take_back(&mut self, id: RequestId) -> Option<Review> {
         self.waiting.remove(&id)
     }
 
-    /// How many reviews wait.
+    /// The number of waiting reviews.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 }
 
-/// The namespace of a pod that names none is that of the request.
+/// A pod without a namespace is in that of the request.
 fn in_namespace(mut pod: Pod, namespace: &str) -> Pod {
     let own = pod.metadata.namespace.as_deref().unwrap_or_default();
     if own.is_empty() && !namespace.is_empty() {
@@ -155,7 +155,7 @@ fn in_namespace(mut pod: Pod, namespace: &str) -> Pod {
     pod
 }
 
-/// A pod as simulated scheduling sees it; `None` for one that it does not answer for.
+/// A pod for simulated scheduling; `None` beyond its bounds.
 fn simulated(pod: &Pod, names: &mut Interner) -> Option<PodFact> {
     match bounds::is_simulated(pod) {
         true => common::pod(pod, names).ok().flatten(),
@@ -177,7 +177,7 @@ fn asked(pod: &Pod, name: &str, names: &mut Interner) -> PodAsked {
     }
 }
 
-/// A refusal with a message; the client retries.
+/// The message of a refusal; the client retries.
 fn sentence(denial: Denial, names: &Interner) -> String {
     match denial {
         Denial::OwnerNotFound(owner) => {
@@ -206,11 +206,11 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Reads patches for both machines: of pods that are asked for at admission, and of those that are stored.
+/// Gives both machines the patches of subsets, the pods under review, and stored pods.
 pub struct Patcher<'a> {
     /// The patches.
     pub contents: &'a SubsetContents,
-    /// Pods that are asked for; `None` for the controller, which asks of none.
+    /// Pods under review; `None` for the controller, which has none.
     pub reviews: Option<&'a PendingReviews>,
     /// Pods that are stored.
     pub pods: &'a dyn PodSource,

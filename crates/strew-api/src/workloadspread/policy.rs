@@ -1,12 +1,13 @@
 //! Three ValidatingAdmissionPolicies that bound what strew's own accounts may write to the webhook configurations, and
 //! which leases and Secrets they may create.
 //!
-//! RBAC limits which object may be changed, not its content, nor the name of a new one. Without a policy, a compromised
-//! webhook process could register itself for Secrets of all namespaces, or create a Secret that the API server fills with
-//! another account's token. The API server evaluates the policies itself, for every request of these accounts.
+//! RBAC limits which object may be changed, but not its content, nor the name of a new one. Without a policy, a
+//! compromised webhook process could register itself for Secrets of all namespaces, or create a Secret that the API
+//! server fills with another account's token. The API server evaluates the policies itself, for every request of these
+//! accounts.
 //!
-//! A field of a webhook that no policy names can only narrow the reviewed requests, or say what happens without an
-//! answer.
+//! A field of a webhook that no policy mentions can only reduce the reviewed requests, or determine what happens
+//! without an answer.
 //!
 //! Source: `admissionregistration.k8s.io/v1`, v1.36; the API server exempts no webhook configuration from policies.
 
@@ -24,7 +25,7 @@ pub const POLICIES: [&str; 3] = [
 /// The CustomResourceDefinition that the webhook converts for.
 const DEFINITION: &str = "workloadspreads.apps.kruise.io";
 
-/// Fields of a validating webhook that stay as they are; of `clientConfig`, all but `caBundle`.
+/// Fields of a validating webhook that must not change; of `clientConfig`, all but `caBundle`.
 const OF_VALIDATING: [&str; 9] = [
     "rules",
     "failurePolicy",
@@ -37,7 +38,7 @@ const OF_VALIDATING: [&str; 9] = [
     "matchConditions",
 ];
 
-/// Fields of a CustomResourceDefinition's `spec` that stay as they are, beside [`OF_CONVERSION`].
+/// Fields of a CustomResourceDefinition's `spec` that must not change, beside [`OF_CONVERSION`].
 const OF_DEFINITION: [&str; 5] = [
     "group",
     "names",
@@ -46,7 +47,7 @@ const OF_DEFINITION: [&str; 5] = [
     "preserveUnknownFields",
 ];
 
-/// Fields of its `conversion` that stay: all but `caBundle`.
+/// Fields of its `conversion` that must not change: all but `caBundle`.
 const OF_CONVERSION: [&str; 4] = [
     "strategy",
     "webhook.?conversionReviewVersions",
@@ -54,7 +55,7 @@ const OF_CONVERSION: [&str; 4] = [
     "webhook.?clientConfig.?url",
 ];
 
-/// Who writes.
+/// strew's accounts.
 #[derive(Debug, Clone)]
 pub struct Accounts<'a> {
     /// The webhook.
@@ -63,10 +64,10 @@ pub struct Accounts<'a> {
     pub controller: Account<'a>,
 }
 
-/// An account, and what it may create where its role lets it create anything.
+/// An account, and the objects that it may create, since its role cannot restrict creations by name.
 #[derive(Debug, Clone)]
 pub struct Account<'a> {
-    /// As the API server names users.
+    /// The user name in the API server.
     pub user: String,
     /// Names of leases.
     pub leases: &'a [&'a str],
@@ -75,7 +76,7 @@ pub struct Account<'a> {
 }
 
 impl Account<'_> {
-    /// As an entry of a map, by user, of what may be created: `resource/name`.
+    /// An entry of the map from users to objects that they may create: `resource/name`.
     fn creations(&self) -> String {
         let of = |resource: &str, names: &[&str]| -> Vec<String> {
             let names = names.iter();
@@ -89,8 +90,7 @@ impl Account<'_> {
 }
 
 impl Registration {
-    /// The policies with their bindings, in the order in which they are installed. They hold whether or not the accounts
-    /// are there.
+    /// The policies with their bindings, in the order of installation. They apply whether or not the accounts exist.
     pub fn policies(&self, accounts: &Accounts<'_>) -> Vec<Value> {
         let [configurations, conversion, creations] = POLICIES;
         let both = [&accounts.webhook, &accounts.controller].map(|account| account.user.as_str());
@@ -148,8 +148,9 @@ impl Registration {
         })
     }
 
-    /// What a webhook `w` of pods must say: fields, and an expression for each. Who is asked about what, and who answers;
-    /// `failurePolicy` and `timeoutSeconds` are free, and so is every field that only narrows.
+    /// The requirements for a webhook `w` of pods: fields with an expression each. They fix what is reviewed and which
+    /// server answers. `failurePolicy` and `timeoutSeconds` may be chosen, and so may every field that only reduces
+    /// reviews.
     fn form(&self) -> Vec<(String, String)> {
         let webhook = self.webhooks().remove(0);
         let fields = webhook.as_object().into_iter().flatten();
@@ -164,7 +165,7 @@ impl Registration {
         fixed.collect()
     }
 
-    /// More namespaces may be left out than are registered.
+    /// More namespaces may be excluded than are registered.
     fn selects(&self) -> Vec<String> {
         let names: Vec<String> = self.never_asked().into_iter().map(text).collect();
         let (label, value) = OPT_OUT;
@@ -200,8 +201,8 @@ fn definitions() -> Value {
     })
 }
 
-/// Objects that are not there yet, which no role can name. Of a Secret also the type: with that of a token for a service
-/// account the API server would put such a token into it.
+/// Restricts objects to create, which RBAC cannot restrict by name. For a Secret it also restricts the type: into one
+/// for a service account token, the API server would put such a token.
 fn created(accounts: &Accounts<'_>) -> Value {
     let may = [&accounts.webhook, &accounts.controller].map(Account::creations);
     let named = format!(
@@ -273,7 +274,7 @@ fn validation(expression: &str, message: &str) -> Value {
     json!({"expression": expression, "message": message, "reason": "Forbidden"})
 }
 
-/// The one object, which is neither made nor taken away.
+/// Restricts changes to one object, which is neither created nor deleted.
 fn own(name: &str) -> Value {
     let expression = format!(
         "request.operation == 'UPDATE' && request.name == {}",
@@ -285,7 +286,7 @@ fn own(name: &str) -> Value {
     )
 }
 
-/// Who owns it, what it is called and who waits for its end stay; of its annotations all but one.
+/// Owners, names and finalizers must not change; of its annotations all but one must not.
 fn metadata(free: &str) -> Value {
     let kept = ["labels", "ownerReferences", "finalizers"];
     let kept = kept.map(|field| same("object.metadata", "oldObject.metadata", field));
@@ -298,12 +299,12 @@ fn metadata(free: &str) -> Value {
     validation(&expression, "its metadata stays")
 }
 
-/// An expression that holds where a field of two values is the same, or in neither.
+/// An expression that is true if a field of two values is equal, or missing in both.
 fn same(a: &str, b: &str, field: &str) -> String {
     format!("{a}.?{field} == {b}.?{field}")
 }
 
-/// Expressions that hold together where the value at `at` says all that `wanted` does.
+/// Expressions that together are true if the value at `at` contains everything in `wanted`.
 fn says(at: &str, wanted: &Value) -> Vec<String> {
     match wanted {
         Value::Object(fields) => {
@@ -332,7 +333,7 @@ fn scalar(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), text)
 }
 
-/// A text as an expression: YAML shows one in single quotes as it is.
+/// A text as an expression, in single quotes, which YAML shows unchanged.
 fn text(value: &str) -> String {
     match value.contains(['\'', '\\']) {
         false => format!("'{value}'"),

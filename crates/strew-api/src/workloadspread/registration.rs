@@ -12,29 +12,29 @@ pub const NAME: &str = "strew-webhook";
 /// program did.
 pub const REGISTERED_BY: &str = "webhook.strew.dev/registered-by";
 
-/// The path that pods are admitted at, and that is told of their deletion.
+/// The path for reviews of creations and deletions of pods.
 pub const ADMIT: &str = "/admit/pods";
 
-/// The path that WorkloadSpreads are validated at.
+/// The path for validation of WorkloadSpreads.
 pub const VALIDATE: &str = "/validate/workloadspreads";
 
-/// The path that converts between the versions of WorkloadSpread.
+/// The path for conversion between the versions of WorkloadSpread.
 pub const CONVERT: &str = "/convert/workloadspreads";
 
 /// The port of the Service.
 pub const SERVICE_PORT: u16 = 443;
 
-/// Where the control plane's own pods are.
+/// The namespace of the control plane's pods.
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// How long the API server waits for an answer about a WorkloadSpread, in seconds; its own default.
+/// The API server's timeout for reviews of WorkloadSpreads, in seconds; its default.
 const TIMEOUT_S: u8 = 10;
 
-/// How long it waits for an answer about a pod, in seconds: what a replica that died with a review costs a creation.
-/// The webhook's own deadline is shorter, so that it gives up first and says why.
+/// The API server's timeout for reviews of pods, in seconds: the delay of a creation if a replica crashes during its
+/// review. The webhook's own deadline is shorter, so that it gives up first, with a reason.
 pub const TIMEOUT_OF_PODS_S: u8 = 3;
 
-/// Where the API server finds the webhooks.
+/// How the API server reaches the webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// In this namespace, as the Service [`NAME`].
@@ -44,7 +44,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// The `clientConfig` of a path. The process with the CA fills in `caBundle`.
+    /// The `clientConfig` for a path. The process with the CA sets `caBundle`.
     pub fn client_config(&self, path: &str) -> Value {
         match self {
             Self::Service(namespace) => json!({"service": {
@@ -58,15 +58,15 @@ impl Reach {
     }
 }
 
-/// What is said of all webhooks.
+/// The settings of all webhooks.
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// Where they are.
+    /// How to reach them.
     pub reach: Reach,
-    /// The namespace of the processes: what goes on in it is never asked about, and so in kube-system, or a webhook that
-    /// is down could keep itself from starting.
+    /// The namespace of the processes. Its pods are never reviewed, as those of kube-system: otherwise a webhook that
+    /// is down could prevent its own start.
     pub namespace: String,
-    /// `Fail` or `Ignore`: what becomes of pods that are created, and of WorkloadSpreads, if no webhook answers.
+    /// `Fail` or `Ignore`: what happens to creations of pods and to writes of WorkloadSpreads if no webhook answers.
     pub failure_policy: &'static str,
     /// Further namespaces whose pods are never reviewed, for example that of a network plugin which the webhook needs.
     pub excluded: Vec<String>,
@@ -74,14 +74,15 @@ pub struct Registration {
     pub daemon_sets: bool,
 }
 
-/// The label by which pods of a namespace are not asked about, and its value: for who may change the namespace itself.
+/// The label, with its value, that excludes the pods of a namespace. Setting it requires the right to change the
+/// namespace.
 pub const OPT_OUT: (&str, &str) = ("strew.dev/workloadspread", "disabled");
 
 impl Registration {
-    /// The MutatingWebhookConfiguration as it is installed: without a webhook, so that no creation waits before a
-    /// replica has written in [`webhooks`](Self::webhooks).
+    /// The MutatingWebhookConfiguration to install: without a webhook, so that no creation waits before a replica has
+    /// added [`webhooks`](Self::webhooks).
     ///
-    /// The field is left out rather than empty: applying the object again owns no entry, and takes none away.
+    /// The field is left out, not empty: so applying the object again owns no entry and removes none.
     pub fn mutating(&self) -> Value {
         let mut object = configuration("MutatingWebhookConfiguration", Vec::new());
         if let Some(fields) = object.as_object_mut() {
@@ -90,38 +91,37 @@ impl Registration {
         object
     }
 
-    /// The same with [`webhooks`](Self::webhooks), for a webhook that does not register itself.
+    /// The configuration with [`webhooks`](Self::webhooks), for a webhook that does not register itself.
     pub fn mutating_registered(&self) -> Value {
         configuration("MutatingWebhookConfiguration", self.webhooks())
     }
 
-    /// The webhooks of the MutatingWebhookConfiguration: the API server asks about each pod that is created. `caBundle`
-    /// is not in them.
+    /// The webhooks of the MutatingWebhookConfiguration: the API server sends a review for each new pod. They have no
+    /// `caBundle`.
     pub fn webhooks(&self) -> Vec<Value> {
         let mut pods = self.webhook("pods", ADMIT, "NoneOnDryRun");
         pods["rules"] = json!([rule("", &["v1"], "pods", &["CREATE"])]);
         pods["namespaceSelector"] = self.namespaces_of_pods();
         pods["matchConditions"] = json!([self.controlled("object")]);
-        // What a later webhook changes does not bear on the subset.
+        // Changes of a later webhook do not affect the subset.
         pods["reinvocationPolicy"] = "Never".into();
         pods["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
         vec![pods]
     }
 
-    /// The ValidatingWebhookConfiguration: pods that are deleted, and WorkloadSpreads. Evictions are not asked about: the API
-    /// server asks its budgets afterwards, and one that they refuse must give no room.
+    /// The ValidatingWebhookConfiguration: reviews of deletions of pods, and of WorkloadSpreads. Evictions are not
+    /// reviewed: the API server checks its budgets afterwards, and an eviction that they refuse must not free a place.
     ///
-    /// Pods go whether a webhook answers or not: the controller finds out by itself, and nobody takes their place before
-    /// a webhook answers again. Were deletions refused, a scheduler could not make room for the webhook by preempting a
-    /// pod of a subset, and nodes could not be drained.
+    /// Pods are deleted whether or not a webhook answers: the controller sees the deletion, and no pod takes the place
+    /// before a webhook answers again. If deletions failed, a scheduler could not make room for the webhook by
+    /// preempting a pod of a subset, and nodes could not be drained.
     ///
-    /// It is installed whole: a WorkloadSpread that was stored without a look at its writer's rights would be carried out
-    /// later, and refusing its writes stops no pod.
+    /// It is installed complete: a WorkloadSpread that was stored without a check of its writer's rights would take
+    /// effect later, and refusing its writes blocks no pod.
     pub fn validating(&self) -> Value {
         let mut deletions = self.webhook("pod-deletions", ADMIT, "NoneOnDryRun");
         deletions["rules"] = json!([rule("", &["v1"], "pods", &["DELETE"])]);
-        // Of a pod that is deleted there is only the old object. The second deletion, with which a kubelet ends a pod,
-        // counts for nothing.
+        // A deletion has only the old object. The second deletion, with which a kubelet removes a pod, does not count.
         deletions["matchConditions"] = json!([
             self.controlled("oldObject"),
             {
@@ -155,8 +155,8 @@ impl Registration {
         names
     }
 
-    /// WorkloadSpreads are judged in more namespaces: what is stored unjudged would be carried out when pods of its
-    /// namespace are asked about again.
+    /// WorkloadSpreads are validated in more namespaces: an unvalidated one would take effect when pods of its
+    /// namespace are reviewed again.
     fn namespaces_of_pods(&self) -> Value {
         let (label, value) = OPT_OUT;
         json!({"matchExpressions": [
@@ -165,8 +165,8 @@ impl Registration {
         ]})
     }
 
-    /// Pods without a controller belong to no workload; a static pod's mirror belongs to its node, which must not wait
-    /// for us. A DaemonSet's pod has its node already, and may be what the webhook's own network needs.
+    /// Pods without a controller belong to no workload. A static pod's mirror belongs to its node, which must not wait
+    /// for the webhook. A DaemonSet's pod has its node already, and the webhook's network may depend on it.
     fn controlled(&self, object: &str) -> Value {
         let owners = format!("{object}.metadata.ownerReferences");
         let mut controller = "has(o.controller) && o.controller && o.kind != 'Node'".to_owned();

@@ -21,14 +21,14 @@ pub const WORKLOAD_SPREADS: Resource = Resource::of::<super::v1beta1::WorkloadSp
 const API_VERSION: &str = "apps.kruise.io/v1beta1";
 const KIND: &str = "WorkloadSpread";
 
-/// What a request says beside its effect.
+/// The inputs of a request beside its effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The names of the machine that the effect is of.
+    /// The interner of the effect's machine.
     pub names: &'a Interner,
-    /// The time by the wall's clock.
+    /// The wall clock's time.
     pub now: Instant,
-    /// The name of this host, or of this instance: part of `reportingInstance`.
+    /// The name of this host or instance, part of `reportingInstance`.
     pub hostname: &'a str,
 }
 
@@ -37,8 +37,8 @@ pub const REPORTER: &str = "workloadspread-controller";
 
 // === admission ===
 
-/// The request of an effect of admission, and the id under which its outcome is told; `None`: it is an answer, which goes
-/// to the [`PendingReviews`](super::reviews::PendingReviews).
+/// The request of an effect of admission, and the id for its outcome; `None` for an answer, which goes to the
+/// [`PendingReviews`](super::pending_reviews::PendingReviews).
 pub fn of_admission(
     effect: &admission::Effect,
     cx: &Context<'_>,
@@ -60,7 +60,7 @@ pub fn of_admission(
     }
 }
 
-/// What an answer says of admission's effect: of a written status the version, of a read object the object.
+/// The outcome of an answer: for a written status the version, for a read object the object.
 pub fn admission_outcome(
     request: &Request,
     answer: &Answer,
@@ -76,7 +76,7 @@ pub fn admission_outcome(
         (_, Some(object)) => {
             let version = object.pointer("/metadata/resourceVersion");
             let version = version.and_then(|v| v.as_str()?.parse().ok());
-            // It was written, but without a version nothing can be built upon it.
+            // It was written, but without a version no later write can be based on it.
             version.map_or(Outcome::Lost, Outcome::Written)
         }
         (Some(404), _) => Outcome::Gone,
@@ -91,7 +91,7 @@ pub fn admission_outcome(
 
 // === controller ===
 
-/// The request of an effect of the controller, and the id under which its outcome is told; none for an event.
+/// The request of an effect of the controller, and the id for its outcome; `None` as id for an event.
 pub fn of_controller(
     effect: &controller::Effect,
     translator: &Translator,
@@ -152,7 +152,7 @@ pub fn of_controller(
     }
 }
 
-/// What an answer says of the controller's effect.
+/// The outcome of an answer to an effect of the controller.
 pub fn controller_outcome(answer: &Answer) -> controller::Outcome {
     use controller::Outcome;
     match answer.code() {
@@ -166,7 +166,7 @@ pub fn controller_outcome(answer: &Answer) -> controller::Outcome {
 
 // === requests ===
 
-/// A PUT of the status alone: the API server takes nothing else of the body.
+/// A PUT of the status only: the API server ignores the rest of the body.
 fn write_status(key: &WsKey, uid: &str, version: u64, fact: &Status, cx: &Context<'_>) -> Request {
     let version = version.to_string();
     // Plain data: it always has a JSON form.
@@ -189,7 +189,7 @@ fn write_status(key: &WsKey, uid: &str, version: u64, fact: &Status, cx: &Contex
     of_spread(Verb::Update, key, "status", body, precondition, cx)
 }
 
-/// The marker, and the metadata of the subset's patch. The uid of the pod is the precondition, whatever the patch says.
+/// The marker, and the metadata of the subset's patch. The pod's uid is the precondition, whatever the patch contains.
 fn adopt(pod: &PodName, to: &Marker, patch: Option<&Value>, cx: &Context<'_>) -> Request {
     let metadata = patch.and_then(|patch| patch["metadata"].as_object());
     let mut metadata = metadata.cloned().unwrap_or_default();

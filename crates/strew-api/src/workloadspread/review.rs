@@ -4,26 +4,26 @@
 
 use serde_json::{Value, json};
 
-/// What is asked of the webhook about a pod.
+/// An admission review of a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
     /// `request.uid`: the answer repeats it.
     pub uid: String,
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
     /// The namespace of the request.
     pub namespace: String,
-    /// The name in the request; empty where the API server has still to make one up.
+    /// The name in the request; empty if the API server has to generate it.
     pub name: String,
-    /// The pod: of a create the new one, of a delete the old one.
+    /// The pod: for a creation the new one, for a deletion the old one.
     pub pod: Value,
-    /// Whether nothing is to be done in earnest.
+    /// True if the request changes nothing.
     pub dry_run: bool,
-    /// Whether it is about a subresource, such as an eviction.
+    /// True for a subresource, such as an eviction.
     pub subresource: bool,
 }
 
-/// What is to be done with a pod.
+/// An operation on a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Create it.
@@ -32,7 +32,7 @@ pub enum Operation {
     Delete,
 }
 
-/// Why a review cannot be answered but with 400.
+/// Why a review can only be answered with 400.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadReview {
     /// It has no request with a uid.
@@ -41,7 +41,7 @@ pub enum BadReview {
     /// It has no request with a uid and objects.
     #[error("expected a ConversionReview with a request")]
     NoConversion,
-    /// An operation that the webhook is not registered for.
+    /// The webhook is not registered for the operation.
     #[error("operation {operation:?} on {resource:?} is not for this webhook")]
     NotForUs {
         /// The operation.
@@ -55,7 +55,7 @@ impl Review {
     /// Reads a review, and takes the pod out of it.
     ///
     /// # Errors
-    /// What is no review about the creation or deletion of a pod or of its subresource: it stays as it is.
+    /// The body is no review of a creation or deletion of a pod or of its subresource; then it stays unchanged.
     pub fn read(body: &mut Value) -> Result<Self, BadReview> {
         let request = &body["request"];
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
@@ -104,21 +104,21 @@ impl Review {
     }
 }
 
-/// What the webhook answers.
+/// The answer to a review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// `request.uid`.
     pub uid: String,
-    /// The pod as it is to be stored, if it is changed.
+    /// The pod to store, if it is changed.
     pub pod: Option<Value>,
-    /// The JSON patch that makes it.
+    /// The JSON patch from the old pod to the new one.
     pub patch: Option<Value>,
-    /// The status code and the sentence of a refusal; `None`: it passes.
+    /// Status code and message of a refusal; `None` if it is allowed.
     pub refusal: Option<(u16, String)>,
 }
 
 impl Decision {
-    /// It passes as it is.
+    /// Allows the request unchanged.
     pub fn allow(uid: &str) -> Self {
         Self {
             uid: uid.to_owned(),
@@ -128,7 +128,7 @@ impl Decision {
         }
     }
 
-    /// It is refused.
+    /// Refuses the request.
     pub fn refuse(uid: &str, code: u16, message: impl Into<String>) -> Self {
         Self {
             refusal: Some((code, message.into())),
@@ -136,7 +136,7 @@ impl Decision {
         }
     }
 
-    /// The answer in a review of this API version; the patch in base 64.
+    /// The answer as a review of this API version; the patch is in base 64.
     pub fn to_review(&self, api_version: &str) -> Value {
         let mut response = json!({"uid": self.uid, "allowed": self.refusal.is_none()});
         if let Some(patch) = &self.patch {

@@ -19,26 +19,26 @@ use super::v1beta1::{SubsetStatus, WorkloadSpreadStatus};
 /// The type of the condition about a subset's pods.
 pub const SCHEDULABLE: &str = "Schedulable";
 
-/// The type of the condition about the webhook: of strew alone, in every row over all revisions. A condition of the whole
-/// WorkloadSpread has no place in Kruise's definition, whose API server would refuse the status for it.
+/// The type of the condition about the webhook. It is strew's own and stands in every row over all revisions, because
+/// Kruise's definition has no conditions of the whole WorkloadSpread, and the API server would refuse them.
 pub const WEBHOOK_READY: &str = "WebhookReady";
 
-/// Reason and message of that condition, and of the event.
+/// Reason and message of that condition, and of the event, if the webhook is not registered.
 pub(super) const NOT_REGISTERED: (&str, &str) = (
     "WebhookNotRegistered",
     "no replica of strew webhook is ready, so it is not registered: new pods are created in no subset",
 );
 
-/// The same where the webhook stays registered.
+/// Reason and message if the webhook stays registered.
 pub(super) const NOT_READY: (&str, &str) = (
     "WebhookNotReady",
     "no replica of strew webhook is ready, and it stays registered: new pods of controllers are refused",
 );
 
-/// The type of the condition about a subset's patch: of strew alone, in the row over all revisions.
+/// The type of the condition about a subset's patch, strew's own, in the row over all revisions.
 pub const PATCH_APPLIED: &str = "PatchApplied";
 
-/// Its reason, where it is False.
+/// Its reason if it is False.
 const SELECTOR_LABEL: &str = "SelectorLabel";
 
 /// The message of that condition, and of the event.
@@ -48,13 +48,14 @@ pub(super) fn not_applied(subset: &str) -> String {
     )
 }
 
-/// The type of the condition about pods that an older WorkloadSpread has: of strew alone, in every row over all revisions.
+/// The type of the condition about pods that an older WorkloadSpread owns, strew's own, in every row over all
+/// revisions.
 pub const OWNS_PODS: &str = "OwnsPods";
 
-/// Its reason, where it is False.
+/// Its reason if it is False.
 const OLDER: &str = "OlderWorkloadSpread";
 
-/// The message of that condition, and of the event. It ends with the name, by which the condition is read back.
+/// The message of that condition, and of the event. It ends with the name, from which the condition is read back.
 pub(super) fn outranked(by: &str) -> String {
     format!("{OUTRANKED}{by}")
 }
@@ -62,7 +63,7 @@ pub(super) fn outranked(by: &str) -> String {
 const OUTRANKED: &str =
     "pods that this WorkloadSpread names belong to an older one, as long as there are both: ";
 
-/// The ledger that a status holds.
+/// The ledger in a status.
 pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
     let versioned = wire.versioned_subset_statuses.iter().flatten();
     Status {
@@ -80,7 +81,7 @@ pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
     }
 }
 
-/// The status that holds a ledger.
+/// The status with a ledger.
 pub fn wire(fact: &Status) -> WorkloadSpreadStatus {
     let versioned: BTreeMap<String, Vec<SubsetStatus>> = fact
         .versioned
@@ -127,7 +128,7 @@ fn rows(wire: &[SubsetStatus]) -> Vec<Row> {
     wire.iter().map(row).collect()
 }
 
-/// A status that is neither `True` nor `False` closes nothing.
+/// A status that is neither `True` nor `False` does not close the subset.
 fn schedulable(condition: &Condition) -> Schedulable {
     Schedulable {
         holds: condition.status != "False",
@@ -135,7 +136,7 @@ fn schedulable(condition: &Condition) -> Schedulable {
     }
 }
 
-/// What a row says of the webhook; `None`: nothing, or what strew does not write.
+/// The webhook's condition in a row; `None` if there is none, or strew did not write it.
 fn webhook(row: &SubsetStatus) -> Option<WebhookCondition> {
     let mut conditions = row.conditions.iter().flatten();
     let condition = conditions.find(|c| c.type_ == WEBHOOK_READY && c.status == "False")?;
@@ -150,7 +151,7 @@ fn webhook(row: &SubsetStatus) -> Option<WebhookCondition> {
     })
 }
 
-/// Since when a row says that the patch is not applied.
+/// The subset whose patch is not applied, and since when.
 fn unpatched(row: &SubsetStatus) -> Option<(Arc<str>, Instant)> {
     let mut conditions = row.conditions.iter().flatten();
     let condition = conditions.find(|c| c.type_ == PATCH_APPLIED && c.status == "False")?;
@@ -169,7 +170,7 @@ fn unpatched_wire(subset: &str, since: Instant) -> Condition {
     }
 }
 
-/// Which older WorkloadSpread a row names.
+/// The older WorkloadSpread that a row names.
 fn outranked_of(row: &SubsetStatus) -> Option<Outranked> {
     let mut conditions = row.conditions.iter().flatten();
     let condition = conditions.find(|c| c.type_ == OWNS_PODS && c.status == "False")?;
@@ -238,7 +239,7 @@ fn entries_wire(entries: &Entries) -> Option<BTreeMap<String, Time>> {
     Some(wire).filter(|wire| !wire.is_empty())
 }
 
-/// A moment of the wire; before 1970 is 1970.
+/// A time of the wire; times before 1970 become 1970.
 pub(super) fn instant(time: &Time) -> Instant {
     let nanos = time.0.as_nanosecond().max(0);
     Instant(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -249,7 +250,7 @@ fn time(moment: Instant) -> Time {
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
 
-/// A moment as the API writes it: RFC 3339, whole seconds.
+/// A time in the API's format: RFC 3339, whole seconds.
 pub fn time_text(moment: Instant) -> String {
     crate::request::time(moment)
 }

@@ -1,4 +1,4 @@
-//! Ids for texts that decisions name and do not read: subsets as written, their patches, pod templates.
+//! Ids for texts that decisions refer to without reading them: subsets as written, their patches, pod templates.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
@@ -10,7 +10,7 @@ use strew_workloadspread::{FormId, PatchId, Spec, TemplateId};
 
 use super::v1beta1::WorkloadSpreadSubset;
 
-/// What a subset puts into a pod, as JSON.
+/// What a subset adds to a pod, as JSON.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Form {
     /// `requiredNodeSelector`.
@@ -53,18 +53,18 @@ impl Form {
     }
 }
 
-/// How many unused texts are kept, because a pending review may still name one.
+/// The number of unused texts kept, because a pending review may still refer to one.
 const UNUSED_MAX: usize = 1_000;
 
-/// Equal texts have equal ids; no id is given twice.
+/// Equal texts have equal ids; no id is reused.
 #[derive(Debug)]
 struct Texts<T> {
     by_id: BTreeMap<u64, (Arc<T>, String)>,
     ids: BTreeMap<String, u64>,
     next: u64,
-    /// How many WorkloadSpreads hold each.
+    /// The number of WorkloadSpreads that use each text.
     users: BTreeMap<u64, usize>,
-    /// Those that were let go, in that order; some may be held again.
+    /// Released texts in the order of their release; some may be in use again.
     unused: VecDeque<u64>,
 }
 
@@ -73,7 +73,7 @@ impl<T> Default for Texts<T> {
         Self {
             by_id: BTreeMap::new(),
             ids: BTreeMap::new(),
-            // 0 names nothing.
+            // The id 0 stands for no text.
             next: 1,
             users: BTreeMap::new(),
             unused: VecDeque::new(),
@@ -123,7 +123,7 @@ impl<T> Texts<T> {
     }
 }
 
-/// What a WorkloadSpread holds.
+/// The texts of a WorkloadSpread.
 #[derive(Debug, Default)]
 struct Held {
     forms: Vec<u64>,
@@ -131,24 +131,24 @@ struct Held {
     paths: Vec<Arc<str>>,
 }
 
-/// Gives equal texts equal ids. What the WorkloadSpreads hold is kept, and of what they held the last thousand.
+/// Gives equal texts equal ids. Keeps the texts in use, and the last thousand released ones.
 #[derive(Debug, Default)]
 pub struct SubsetContents {
     forms: Texts<Form>,
     patches: Texts<Value>,
-    /// Paths of replica counts that filters name, and how many do.
+    /// Paths of replica counts in filters, with the number of filters.
     paths: BTreeMap<Arc<str>, usize>,
     /// By namespace and name.
     held: BTreeMap<[String; 2], Held>,
 }
 
 impl SubsetContents {
-    /// The id of a form. The first is not 0, which names no form.
+    /// The id of a form; never 0.
     pub fn form_id(&mut self, form: Form) -> FormId {
         FormId(self.forms.id(form.key(), || form))
     }
 
-    /// The form of an id.
+    /// The form with an id.
     pub fn form(&self, id: FormId) -> Option<&Arc<Form>> {
         self.forms.get(id.0)
     }
@@ -158,13 +158,13 @@ impl SubsetContents {
         PatchId(self.patches.id(patch.to_string(), || patch.clone()))
     }
 
-    /// The patch of an id.
+    /// The patch with an id.
     pub fn patch(&self, id: PatchId) -> Option<&Arc<Value>> {
         self.patches.get(id.0)
     }
 
-    /// The id of a template, its label `pod-template-hash` left out: templates are large, and only whether they are
-    /// equal is asked.
+    /// The id of a template without its label `pod-template-hash`. Templates are large, and only their equality
+    /// matters.
     pub fn template_id(template: &PodTemplateSpec) -> TemplateId {
         let mut template = serde_json::to_value(template).unwrap_or_default();
         if let Some(Value::Object(labels)) = template.pointer_mut("/metadata/labels") {
@@ -181,7 +181,8 @@ impl SubsetContents {
         TemplateId(hash(0) << 64 | hash(1))
     }
 
-    /// Notes what a WorkloadSpread holds from now on; whether it names a path of replica counts that none named.
+    /// Records the texts of a WorkloadSpread. Returns true if it names a path of replica counts that no other one
+    /// named.
     pub(super) fn hold(&mut self, spread: [String; 2], spec: &Spec) -> bool {
         let paths = spec.filter.iter().flat_map(|f| f.replicas_paths.iter());
         let subsets = spec.subsets.iter();
@@ -201,7 +202,7 @@ impl SubsetContents {
         grew
     }
 
-    /// A WorkloadSpread is gone.
+    /// Removes a WorkloadSpread.
     pub(super) fn forget(&mut self, spread: &[String; 2]) {
         let before = self.held.remove(spread);
         self.let_go(before);
@@ -225,13 +226,13 @@ impl SubsetContents {
         }
     }
 
-    /// All paths of replica counts that filters name.
+    /// All paths of replica counts in filters.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
         self.paths.keys()
     }
 }
 
-/// Empty lists and maps are the same as none to who compares templates (`apiequality.Semantic`); an empty object is not:
+/// Comparing templates, empty lists and maps equal absent ones (`apiequality.Semantic`); an empty object does not:
 /// `emptyDir: {}`.
 fn plain(value: &mut Value) {
     match value {

@@ -1,4 +1,4 @@
-//! Reviews of WorkloadSpreads themselves.
+//! Reviews of WorkloadSpreads.
 //!
 //! Source: spec/workloadspread §2.6; `k8s.io/api/admission/v1`, v1.36.
 
@@ -13,7 +13,7 @@ use super::v1beta1::WorkloadSpread;
 use super::validation::{Context, validate};
 use crate::read::RawFault;
 
-/// A WorkloadSpread that is to be stored.
+/// A WorkloadSpread to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
     /// `request.uid`: the answer repeats it.
@@ -24,27 +24,26 @@ pub struct Review {
     pub spread: WorkloadSpread,
     /// The user who writes the WorkloadSpread.
     pub user: UserInfo,
-    /// On an update the object before it.
+    /// The stored object before an update.
     pub before: Option<WorkloadSpread>,
-    /// Of each field that holds something of another type, which is left out of the object: where, and what.
+    /// The fields whose values have another type, which are left out of the object, with their errors.
     faults: Vec<String>,
 }
 
-/// What a review comes to before anything is looked up.
+/// A review before any lookup.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Read {
-    /// The object is to be judged.
+    /// The object must be validated.
     Judge(Box<Review>),
     /// The answer.
     Answered(Decision),
 }
 
 impl Review {
-    /// Reads a review of either version. What is asked about anything but the creation or update of the object itself
-    /// passes.
+    /// Reads a review of either version. Reviews of other operations or subresources are allowed.
     ///
     /// # Errors
-    /// What is no review with a uid.
+    /// The body is no review with a uid.
     pub fn read(body: &Value) -> Result<Read, BadReview> {
         let request = &body["request"];
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
@@ -74,12 +73,12 @@ impl Review {
         })))
     }
 
-    /// The workload that it names.
+    /// Its target.
     pub fn target(&self) -> Option<&TargetReference> {
         self.spread.spec.as_ref()?.target_reference.as_ref()
     }
 
-    /// True if the write changes what pods become (spec or annotations). The user then needs the right to create pods.
+    /// True if the write changes pods (by spec or annotations). The user then needs the right to create pods.
     pub fn changes_pods(&self) -> bool {
         let parts =
             |spread: &WorkloadSpread| (spread.spec.clone(), spread.metadata.annotations.clone());
@@ -87,7 +86,7 @@ impl Review {
         before.is_none_or(|before| parts(before) != parts(&self.spread))
     }
 
-    /// All that is wrong at once, in one message with 400; or it passes.
+    /// Refuses the object with all errors in one message and code 400, or allows it.
     pub fn judge(&self, cx: &Context<'_>) -> Decision {
         let context = Context {
             before: self.before.as_ref(),
@@ -105,7 +104,7 @@ impl Review {
     }
 }
 
-/// Of a field that is not known nothing is said: the API server leaves it out.
+/// `None` for an unknown field: the API server drops it.
 fn fault(fault: &RawFault) -> Option<String> {
     let RawFault {
         path, diagnostic, ..

@@ -23,52 +23,52 @@ use super::wire::Placement;
 pub use not_selected::{NotSelected, Reason};
 pub use pick::{Excluded, PickResult, SelectedCount};
 
-/// Why a Placement got the clusters it got.
+/// Why a Placement got its clusters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DebugResult {
     /// The Placement: name, namespace, labels, annotations, spec.
     pub placement: Placement,
-    /// What each filter let pass. Names accumulate; the last list is in the order of selection.
+    /// The clusters that each filter let pass. Names accumulate; the last list is in the order of selection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filtered_pipeline_results: Vec<FilterResult>,
-    /// What each prioritizer gave.
+    /// The scores of each prioritizer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prioritize_results: Vec<PrioritizerResult>,
     /// The weighted sums, highest first, then by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aggregated_scores: Vec<AggregatedScore>,
-    /// What is wrong: the Placement makes no sense, a set cannot be read, or a warning.
+    /// An error: the Placement is misconfigured, or a set cannot be read; or a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the spread policy names and no cluster that passes the filters has.
+    /// Values in the spread policy that no cluster has among those that pass the filters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The sets that are bound and asked for.
+    /// The bound sets that the Placement asks for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cluster_sets: Vec<String>,
-    /// How many clusters they hold.
+    /// The number of their clusters.
     pub candidates: usize,
-    /// How often it was decided until the result stood; 0 where nothing could be selected for a mistake.
+    /// How often it was decided until the result was stable; 0 if an error prevented a selection.
     pub runs: usize,
-    /// What normalized scores of the spread policy are multiplied with; 0 without spread constraints.
+    /// The factor of the normalized scores of the spread policy; 0 without spread constraints.
     #[serde(skip_serializing_if = "is_zero")]
     pub spread_weight: i32,
-    /// The picks of the selector, one after another; the first 200, or fewer of many clusters, and none without spread
+    /// The picks of the selector in order: the first 200, or fewer if there are many clusters; empty without spread
     /// constraints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub selector_results: Vec<PickResult>,
-    /// What is selected, in the order of selection.
+    /// The selected clusters, in the order of selection.
     pub selected_clusters: Vec<String>,
-    /// What became of the other candidates, by reason.
+    /// The other candidates, by the reason why they were not selected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_selected: Vec<NotSelected>,
-    /// What each topology holds in the end, by its values.
+    /// The final counts of each topology, by its values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topologies: Vec<Topology>,
 }
 
-/// What a filter let pass.
+/// The clusters that a filter let pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterResult {
@@ -78,7 +78,7 @@ pub struct FilterResult {
     pub filtered_clusters: Vec<String>,
 }
 
-/// What a prioritizer gave.
+/// The scores of a prioritizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrioritizerResult {
@@ -86,21 +86,21 @@ pub struct PrioritizerResult {
     pub name: String,
     /// Its weight.
     pub weight: i32,
-    /// Its scores by cluster; one that has none is left out.
+    /// Its scores by cluster; clusters without a score are left out.
     pub scores: BTreeMap<String, i64>,
 }
 
-/// What a cluster got from all prioritizers.
+/// The total score of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedScore {
-    /// Which cluster.
+    /// The cluster.
     pub cluster_name: String,
     /// The weighted sum.
     pub score: i64,
 }
 
-/// What a topology holds.
+/// The counts of a topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Topology {
@@ -110,7 +110,7 @@ pub struct Topology {
     pub selected: i32,
     /// Eligible clusters in it and below, selected ones included.
     pub clusters: u32,
-    /// Its weight among its siblings, where its term has weights.
+    /// Its weight among its siblings, if its term has weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
@@ -120,7 +120,7 @@ fn is_zero(n: &i32) -> bool {
 }
 
 impl DebugResult {
-    /// The answer for a Placement that was explained.
+    /// The result for an explained Placement.
     pub fn of(placement: &Placement, explanation: &Explanation, names: &Interner) -> Self {
         let schedule = &explanation.schedule;
         let asked = Self {
@@ -131,7 +131,7 @@ impl DebugResult {
             ..Self::default()
         };
         if schedule.candidates.broken.is_some() {
-            // Nothing was decided.
+            // No decision was made.
             return asked;
         }
         let picks = schedule.picks.iter();
@@ -145,7 +145,7 @@ impl DebugResult {
                 weight: t.weight,
             })
             .collect();
-        // A parent's values are the beginning of its children's.
+        // A parent's values are a prefix of its children's.
         topologies.sort_by(|a, b| a.topology.cmp(&b.topology));
         Self {
             filtered_pipeline_results: filters(&explanation.filters, names),
@@ -174,7 +174,7 @@ impl DebugResult {
     }
 }
 
-/// What is shown of a Placement.
+/// The parts of a Placement that are shown.
 fn shown(placement: &Placement) -> Placement {
     let mut shown = Placement {
         spec: placement.spec.clone(),

@@ -8,10 +8,10 @@ use strew_placement::Verdict;
 use strew_placement::explain::sum;
 use strew_placement::facts::cluster::{ClusterTaint, TaintEffect};
 
-/// Why a candidate was not selected; what is looked at first stands first.
+/// Why a candidate was not selected, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {
-    /// The Placement is misconfigured: nobody was selected.
+    /// The Placement is misconfigured: no cluster is selected.
     Misconfigured,
     /// No predicate matches.
     NoPredicate,
@@ -21,23 +21,23 @@ pub enum Reason {
     MissingTopologyKey,
     /// The topology's weight is 0.
     NoTopologyWeight,
-    /// A limit excluded it.
+    /// The skew limit of a term excludes it.
     MaxSkew,
-    /// Others were better, and enough.
+    /// Enough other clusters had better scores.
     OthersBetter,
 }
 
-/// Candidates that were not selected for one reason.
+/// Candidates with the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotSelected {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The same with the names and numbers.
+    /// The reason with names and numbers.
     pub message: String,
-    /// How many they are.
+    /// Their number.
     pub count: usize,
-    /// Which ones, by name.
+    /// Their names, sorted.
     pub clusters: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn of(verdicts: &[(Symbol, Verdict)], names: &Interner) -> Vec<NotSel
 }
 
 impl Reason {
-    /// Of what became of a candidate; `None`: it is selected.
+    /// The reason in a verdict; `None` if the candidate is selected.
     pub fn of(verdict: &Verdict) -> Option<Self> {
         Some(match verdict {
             Verdict::Selected(_) => return None,
@@ -76,7 +76,7 @@ impl Reason {
     }
 }
 
-/// What became of a candidate, in words that need no subject.
+/// A verdict on a candidate, as a phrase without subject.
 pub fn words(verdict: &Verdict, names: &Interner) -> String {
     let text = |symbol: Symbol| names.text(symbol);
     match verdict {

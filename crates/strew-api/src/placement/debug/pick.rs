@@ -15,22 +15,22 @@ use super::{Topology, by_name, texts};
 pub struct PickResult {
     /// The selected count table before the pick, by values.
     pub counts: Vec<SelectedCount>,
-    /// Clusters that a limit excludes from this pick, and the key whose limit it is.
+    /// Clusters that a skew limit excludes from this pick, with the key of that limit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub excluded: BTreeMap<String, String>,
-    /// The sum of that limit, by cluster.
+    /// The numbers behind that limit, by cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Excluded>,
-    /// The scores of the others, 0 to 63, from the first term down.
+    /// The scores of the other clusters, 0 to 63, from the first term down.
     pub scores: BTreeMap<String, Vec<i64>>,
-    /// These scores put together, six bits each.
+    /// These scores combined, six bits each.
     pub combined: BTreeMap<String, i64>,
-    /// That on the scale of -100 to 100.
+    /// The combined score on the scale of -100 to 100.
     pub normalized: BTreeMap<String, i64>,
-    /// Weighted, and the prioritizers' sum added: the highest is picked, of equal ones the first by name.
+    /// The weighted score plus the prioritizers' sum. The highest is picked; of equal ones, the first by name.
     #[serde(rename = "final")]
     pub total: BTreeMap<String, i64>,
-    /// Which cluster is picked.
+    /// The picked cluster.
     pub picked: String,
 }
 
@@ -42,11 +42,11 @@ pub struct SelectedCount {
     pub topology: Vec<String>,
     /// Selected clusters in it and below.
     pub selected: i32,
-    /// Its weight among its siblings, where its term has weights.
+    /// Its weight among its siblings, if its term has weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
-    /// What is compared instead of the count where there are weights: (2 × selected + 1) / weight, rounded to
-    /// hundredths. Without a weight there is none.
+    /// With weights, the number that is compared instead of the count: (2 × selected + 1) / weight, rounded to
+    /// hundredths. Absent if the weight is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
 }
@@ -74,13 +74,13 @@ impl SelectedCount {
 pub struct Excluded {
     /// Selected clusters in its topology.
     pub there: i32,
-    /// What one more would be compared with.
+    /// The number that one more cluster would be compared with.
     pub minimum: i32,
-    /// The skew that it would make.
+    /// The resulting skew.
     pub skew: i64,
-    /// What is allowed.
+    /// The allowed skew.
     pub max_skew: i32,
-    /// The sum in words.
+    /// The comparison in words.
     pub sum: String,
 }
 

@@ -18,7 +18,7 @@ use crate::placement::wire::{
 use crate::quantity::Quantity;
 use crate::validation;
 
-/// A cluster; `cel` gets the whole object.
+/// A cluster as a fact; `cel` gets the whole object.
 pub fn cluster(wire: &ManagedCluster, names: &mut Interner, cel: &mut CelSelectors) -> ClusterFact {
     let name = name(&wire.metadata, names);
     let spec = wire.spec.clone().unwrap_or_default();
@@ -48,7 +48,7 @@ fn taint(wire: &Taint, names: &mut Interner) -> ClusterTaint {
     }
 }
 
-/// What cannot be read is not there: the cluster has no score for it.
+/// Invalid quantities are left out: the cluster then has no score for them.
 fn amounts(
     status: &ManagedClusterStatus,
     resource: &str,
@@ -66,7 +66,7 @@ fn amounts(
     }
 }
 
-/// A set of clusters. One with a selector that cannot be read is as one of an unknown type: nothing is decided by it.
+/// A set of clusters. A set with an invalid selector is treated as one of an unknown type: no decision uses it.
 pub fn cluster_set(wire: &ManagedClusterSet, names: &mut Interner) -> ClusterSetFact {
     let wanted = wire
         .spec
@@ -119,7 +119,7 @@ pub fn scores(
         values: values.collect(),
         cluster,
         name: names.intern(object),
-        // Before 1970 is long ago.
+        // Times before 1970 count as 1970.
         valid_until: status
             .valid_until
             .as_ref()

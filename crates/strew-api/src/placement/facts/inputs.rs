@@ -7,7 +7,7 @@ use super::{binding, cluster, cluster_set, decision, placement, scores};
 use crate::placement::cel::CelSelectors;
 use crate::read::KubeObject;
 
-/// The input of placement for the current state of an object; `None` for kinds that it does not read.
+/// The input of placement for the current state of an object; `None` for kinds that placement does not read.
 pub fn inputs(object: &KubeObject, names: &mut Interner, cel: &mut CelSelectors) -> Option<Input> {
     Some(match object {
         KubeObject::ManagedCluster(wire) => Input::ClusterSet(cluster(wire, names, cel)),

@@ -22,7 +22,7 @@ pub use inputs::{gone, inputs};
 pub use spec::misconfigured;
 pub use weights::weights_by_key;
 
-/// A Placement. What is wrong with its specification is kept in it, for the rule that asks.
+/// A Placement as a fact. Errors in its spec are kept in it, for the rules that report them.
 pub fn placement(wire: &Placement, names: &mut Interner, cel: &mut CelSelectors) -> PlacementFact {
     let metadata = &wire.metadata;
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key));
@@ -50,13 +50,13 @@ fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
     }
 }
 
-/// The resourceVersion; API servers count with numbers, and a file's object has none.
+/// The resourceVersion as a number; 0 for objects of files, which have none.
 fn revision(metadata: &ObjectMeta) -> u64 {
     let version = metadata.resource_version.as_deref();
     version.and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
-/// A moment; `None` before 1970, which Go's zero time is.
+/// A time; `None` before 1970, which includes Go's zero time.
 fn instant(time: &Time) -> Option<Instant> {
     u64::try_from(time.0.as_nanosecond()).ok().map(Instant)
 }

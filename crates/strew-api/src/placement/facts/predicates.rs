@@ -12,12 +12,12 @@ use crate::placement::cel::CelSelectors;
 use crate::placement::wire;
 use crate::validation;
 
-/// What is wrong with a specification, for a person and for the condition.
+/// An error of a spec, for users and for the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
-    /// With the field.
+    /// The error with its field.
     pub(super) error: FieldError,
-    /// As the condition has it.
+    /// The text for the condition.
     pub(super) text: Arc<str>,
 }
 
@@ -27,7 +27,7 @@ impl Wrong {
         Self { error, text }
     }
 
-    /// The text of the first, which is the one that upstream tells.
+    /// The text of the first error, which is the one that upstream reports.
     pub(super) fn first<T>(result: Result<T, Vec<Self>>) -> Result<T, Arc<str>> {
         result.map_err(|all| {
             all.first()
@@ -36,7 +36,7 @@ impl Wrong {
     }
 }
 
-/// `predicates`; all that is wrong with any of them.
+/// Parses `predicates`; returns all errors in them.
 pub(super) fn predicates(
     wire: &[wire::ClusterPredicate],
     path: &FieldPath,
@@ -67,7 +67,7 @@ pub(super) fn predicates(
     finish(all, wrong)
 }
 
-/// `decisionGroups`; all that is wrong with any of them.
+/// Parses `decisionGroups`; returns all errors in them.
 pub(super) fn groups(
     wire: &[wire::DecisionGroup],
     path: &FieldPath,
@@ -96,7 +96,7 @@ fn finish<T>(all: Vec<T>, wrong: Vec<Wrong>) -> Result<Box<[T]>, Vec<Wrong>> {
     }
 }
 
-/// An absent selector is `{}`, as in Go, where it is no pointer.
+/// An absent selector equals `{}`, as in Go, where the field is no pointer.
 fn labels(
     wire: Option<&LabelSelector>,
     path: &FieldPath,
@@ -147,9 +147,9 @@ fn checked(
     }
 }
 
-/// What upstream says of a selector: the first requirement that is none, with all that is wrong with it.
+/// Upstream's error for a selector: the first invalid requirement, with all its errors.
 ///
-/// Source: `LabelSelectorAsSelector`, `labels.NewRequirement`, v1.36; labels are looked at by name, where Go has no
+/// Source: `LabelSelectorAsSelector`, `labels.NewRequirement`, v1.36. Labels are checked by name, since Go has no
 /// order.
 fn upstream(wire: &LabelSelector) -> Option<String> {
     for (key, value) in wire.match_labels.iter().flatten() {
@@ -161,7 +161,7 @@ fn upstream(wire: &LabelSelector) -> Option<String> {
     }
     for requirement in wire.match_expressions.iter().flatten() {
         let values = requirement.values.as_deref().unwrap_or_default();
-        // An empty list is nil by then.
+        // At this point upstream has replaced an empty list by nil.
         let written = match values.is_empty() {
             true => "null".to_owned(),
             false => serde_json::json!(values).to_string(),
@@ -207,7 +207,7 @@ fn value_error(key: &str, value: &str, i: usize) -> Option<String> {
     (!wrong.is_empty()).then(text)
 }
 
-/// Several errors are a list; the same twice is one.
+/// Several errors become a list; equal ones are merged.
 fn aggregated(mut errors: Vec<String>) -> Option<String> {
     let mut seen = std::collections::BTreeSet::new();
     errors.retain(|error| seen.insert(error.clone()));

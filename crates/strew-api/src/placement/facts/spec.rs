@@ -21,10 +21,10 @@ use crate::placement::wire::{
     TOPOLOGY_WEIGHTS_ANNOTATION,
 };
 
-/// How often scores alone may change decisions, where nothing is written. Source: the CRD's default.
+/// How often scores alone may change decisions, by default. Source: the CRD's default.
 const SCORE_RATE_LIMIT: Span = Span::from_secs(60);
 
-/// What a Placement asks for.
+/// The spec of a Placement as a fact.
 pub(super) fn spec(
     wire: &Placement,
     names: &mut Interner,
@@ -66,8 +66,8 @@ pub(super) fn spec(
     }
 }
 
-/// All that makes a Placement misconfigured: the API server takes it, and nothing can be decided. Each with its field.
-/// What the CRD refuses is left to validation.
+/// Everything that makes a Placement misconfigured, with its field: the API server accepts it, but no decision is
+/// possible. Validation reports what the CRD refuses.
 pub fn misconfigured(wire: &Placement) -> Vec<FieldError> {
     let default = wire::PlacementSpec::default();
     let spec = wire.spec.as_ref().unwrap_or(&default);
@@ -181,7 +181,7 @@ fn toleration(wire: &wire::Toleration, names: &mut Interner) -> ClusterToleratio
     }
 }
 
-/// The CRD knows no other effect; upstream would filter by one as by this.
+/// The CRD has no other effect; upstream would treat an unknown one like this.
 pub(super) fn effect(name: &str) -> TaintEffect {
     match name {
         "PreferNoSelect" => TaintEffect::PreferNoSelect,
@@ -206,7 +206,7 @@ pub fn group_size(wire: &IntOrString) -> GroupSize {
     };
     let number = text.strip_suffix('%').and_then(|n| n.parse::<i64>().ok());
     match number {
-        // Less than nothing is no limit, as a number less than 1 is.
+        // A negative percentage is no limit, like a number below 1.
         Some(percent) => GroupSize::Percent(u32::try_from(percent.max(0)).unwrap_or(u32::MAX)),
         None => GroupSize::NotAPercentage(Arc::from(text.as_str())),
     }

@@ -1,4 +1,4 @@
-//! A Placement's status, both ways. Source: spec/placement §1.1, §2.7.
+//! Converts a Placement's status, in both directions. Source: spec/placement §1.1, §2.7.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as WireCondition, Time};
 use strew_model::{Instant, Interner};
@@ -16,7 +16,7 @@ const TYPES: [ConditionType; 3] = [
     ConditionType::SpreadSatisfied,
 ];
 
-/// What was answered last.
+/// The last written status as a fact.
 pub fn status(wire: &wire::PlacementStatus, names: &mut Interner) -> PlacementStatus {
     let groups = wire.decision_groups.iter().flatten();
     let conditions = || wire.conditions.iter().flatten();
@@ -54,14 +54,14 @@ fn condition(kind: ConditionType, wire: &WireCondition) -> Condition {
     Condition {
         kind,
         status: wire.status == "True",
-        // A reason that nobody gives: no message of ours is empty, so it is written anew, with its time.
+        // An unknown reason: no message of strew is empty, so the condition is written anew and keeps its time.
         message: reason.map_or("", |_| wire.message.as_str()).into(),
         reason: reason.unwrap_or(ConditionReason::Misconfigured),
         since: instant(&wire.last_transition_time).unwrap_or_default(),
     }
 }
 
-/// The status as it is written.
+/// The status in its wire form.
 pub fn to_wire(status: &PlacementStatus, names: &Interner) -> wire::PlacementStatus {
     let group = |group: &GroupStatus| wire::DecisionGroupStatus {
         decision_group_index: i32::try_from(group.index).unwrap_or(i32::MAX),

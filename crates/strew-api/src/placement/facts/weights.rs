@@ -1,4 +1,4 @@
-//! Weights of topologies: the annotation, and the field of a term. Source: spec/placement §3.8.
+//! Weights of topologies, from the annotation and from the field of a term. Source: spec/placement §3.8.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use strew_placement::facts::placement::TopologyWeights;
 
 use crate::placement::wire::{TOPOLOGY_WEIGHTS_ANNOTATION, TopologyWeight};
 
-/// The value that stands for all others.
+/// The value that stands for all other values.
 const OTHERS: &str = "*";
 
-/// The annotation: by topology key and value.
+/// The annotation: weights by topology key and value.
 pub(in crate::placement) type Annotation = BTreeMap<String, BTreeMap<String, i64>>;
 
 /// Reads the annotation.
 ///
 /// # Errors
-/// A text that is no object of objects of whole numbers.
+/// The text is no JSON object of objects of whole numbers.
 pub fn weights_by_key(text: &str) -> Result<Annotation, String> {
     let read = serde_json::from_str(text);
     read.map_err(|error| format!("annotation {TOPOLOGY_WEIGHTS_ANNOTATION}: {error}"))

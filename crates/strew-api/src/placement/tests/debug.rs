@@ -119,7 +119,7 @@ fn each_pick_has_its_counts_its_exclusions_and_its_scores() {
                 [{topologyKey: zone, topologyKeyType: Label, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}}";
     let third = "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\nmetadata: {name: a3, labels: {zone: a}}";
     let answer = answer(spec, &[third]);
-    // The first run with this result is told: Balance gives 100 to each, and nothing is held yet.
+    // The first run with this result is reported: Balance gives 100 to each, and no cluster is held yet.
     let picks = answer["selectorResults"].as_array().expect("it is there");
     assert_eq!(picks.len(), 3);
     assert_eq!(

@@ -197,7 +197,7 @@ fn a_status_comes_back_with_the_conditions_of_others() {
     let read = facts::status::status(&wire.status.clone().unwrap_or_default(), &mut names);
     let written = facts::status::to_wire(&read, &names);
     assert_eq!(Some(written), wire.status);
-    // A reason of nobody's is written anew, and keeps its time.
+    // An unknown reason is written anew, and keeps its time.
     let other = serde_json::from_str(&status("Whatever")).expect("it is a status");
     let read = facts::status::status(&other, &mut names);
     let satisfied = read

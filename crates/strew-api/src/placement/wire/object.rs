@@ -14,7 +14,7 @@ impl<T> Absent for Option<T> {
     }
 }
 
-/// `null` is absence, as Kubernetes' decoder has it.
+/// `null` means absence, as for Kubernetes' decoder.
 pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -77,7 +77,7 @@ macro_rules! objects {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                /// Its parts; the type was looked at before.
+                /// The parts of an object; its type was checked before.
                 #[derive(serde::Deserialize)]
                 struct Parts {
                     #[serde(default, deserialize_with = "null_as_default")]

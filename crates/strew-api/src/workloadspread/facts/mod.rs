@@ -1,7 +1,7 @@
 //! Converts objects to inputs of the machines of WorkloadSpread; simulation and real clusters share this code.
 //!
 //! Admission and controller read different parts of an object, each with its own symbols. A [`Translator`] gives both
-//! the same ids for texts. After a new filter names other numbers of a target, it converts the target again
+//! the same ids for texts. If a new filter names further numbers of a target, the caller converts the target again
 //! ([`Translator::look_again`]).
 
 pub mod pod;
@@ -28,14 +28,14 @@ use crate::read::KubeObject;
 /// Turns objects into inputs of both machines.
 #[derive(Debug, Default)]
 pub struct Translator {
-    /// Texts that decisions name.
+    /// Texts that decisions refer to by id.
     pub contents: SubsetContents,
     /// Targets to convert again: namespace, group, kind and name.
     again: BTreeSet<[String; 4]>,
 }
 
 impl Translator {
-    /// The inputs of admission for the current state of an object; none if no decision could be made from it.
+    /// The inputs of admission for the current state of an object; empty if no decision can be based on it.
     pub fn admission(
         &mut self,
         object: &KubeObject,
@@ -114,7 +114,7 @@ impl Translator {
             ..ObjectMeta::default()
         };
         let of_group = (group_of(api_version), kind);
-        // Each pod has a new name, which nothing would hold: it is known by its uid alone.
+        // Every pod has a new name, which no fact would keep: it is known by its uid only.
         if of_group == ("", "Pod") {
             return vec![Input::PodGone((&*object.uid).into())];
         }
@@ -194,14 +194,14 @@ impl Translator {
         }
     }
 
-    /// Targets, as namespace, group, kind and name, that have to be told again to both machines, if they were told
-    /// before: a filter names numbers of them that none named until now. Taken away by asking.
+    /// The targets to convert again for both machines, as namespace, group, kind and name: a filter names numbers of
+    /// them that no filter named before. Each target is returned once.
     pub fn look_again(&mut self) -> BTreeSet<[String; 4]> {
         std::mem::take(&mut self.again)
     }
 }
 
-/// The namespace of an object; `default` where it is silent.
+/// The namespace of an object; `default` if it has none.
 pub(super) fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
     match metadata.namespace.as_deref() {
         None | Some("") => well_known::DEFAULT_NAMESPACE,
@@ -209,7 +209,7 @@ pub(super) fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
     }
 }
 
-/// What names a WorkloadSpread.
+/// The key of a WorkloadSpread.
 pub(super) fn key(metadata: &ObjectMeta, names: &mut Interner) -> WsKey {
     WsKey {
         namespace: namespace(metadata, names),
@@ -217,7 +217,7 @@ pub(super) fn key(metadata: &ObjectMeta, names: &mut Interner) -> WsKey {
     }
 }
 
-/// A target by its API version, of which the group alone matters.
+/// A target; of its API version only the group matters.
 pub(super) fn target(api_version: &str, kind: &str, name: &str, names: &mut Interner) -> TargetRef {
     TargetRef {
         group: names.intern(group_of(api_version)),
@@ -226,12 +226,12 @@ pub(super) fn target(api_version: &str, kind: &str, name: &str, names: &mut Inte
     }
 }
 
-/// `apps` of `apps/v1`, nothing of `v1`.
+/// `apps` for `apps/v1`, an empty text for `v1`.
 pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// The owner that is an object's controller.
+/// The owner with `controller: true`.
 pub fn controller_of(metadata: &ObjectMeta, names: &mut Interner) -> Option<Controller> {
     let mut owners = metadata.owner_references.iter().flatten();
     let owner = owners.find(|owner| owner.controller == Some(true))?;
@@ -241,7 +241,7 @@ pub fn controller_of(metadata: &ObjectMeta, names: &mut Interner) -> Option<Cont
     })
 }
 
-/// The workload that an object is, as far as its name goes.
+/// The key of an object as a workload.
 pub(super) fn workload_key(
     api_version: &str,
     kind: &str,

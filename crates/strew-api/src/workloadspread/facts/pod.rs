@@ -12,7 +12,7 @@ use crate::facts::{labels, required_node_affinity, tolerations};
 use crate::workloadspread::marker;
 use crate::workloadspread::status::instant;
 
-/// A pod as it is now, finished ones too.
+/// A pod as a fact, also if it has finished.
 pub fn pod(wire: &core::Pod, names: &mut Interner) -> Pod {
     let metadata = &wire.metadata;
     let (spec, status) = (wire.spec.as_ref(), wire.status.as_ref());
@@ -75,7 +75,7 @@ pub fn phase(wire: &core::Pod) -> Phase {
     }
 }
 
-/// What identifies a pod: its uid, or namespace and name where files have none.
+/// A pod's identity: its uid, or namespace and name in files without uids.
 pub fn uid(metadata: &ObjectMeta) -> Arc<str> {
     match metadata.uid.as_deref() {
         None | Some("") => {
@@ -87,7 +87,7 @@ pub fn uid(metadata: &ObjectMeta) -> Arc<str> {
     }
 }
 
-/// The marker that a pod carries.
+/// The marker of a pod.
 pub fn marked(metadata: &ObjectMeta) -> Marked {
     marker::read(annotation(metadata, MARKER_ANNOTATION))
 }

@@ -1,11 +1,11 @@
 //! The selector of a scale subresource: a text, as `kubectl -l` takes it.
 //!
-//! Source: `k8s.io/apimachinery/pkg/labels` (Parse); autoscaling/v1 Scale, `status.selector`. Comparisons by `<` and `>`
-//! are left out: no LabelSelector is written so.
+//! Source: `k8s.io/apimachinery/pkg/labels` (Parse); autoscaling/v1 Scale, `status.selector`. The operators `<` and `>`
+//! are left out, since no LabelSelector has them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-/// Reads a selector: requirements between commas, all of which must hold. `None`: it is none.
+/// Parses a selector: requirements separated by commas, all of which must hold. `None` if it is invalid.
 pub fn selector_of(text: &str) -> Option<LabelSelector> {
     let mut all = Vec::new();
     let mut rest = text.trim();
@@ -20,7 +20,7 @@ pub fn selector_of(text: &str) -> Option<LabelSelector> {
     })
 }
 
-/// Up to the comma that ends the first requirement, and what follows it.
+/// The first requirement up to its comma, and the rest.
 fn next(text: &str) -> Option<(&str, &str)> {
     let mut is_inside = false;
     for (at, letter) in text.char_indices() {
@@ -29,7 +29,7 @@ fn next(text: &str) -> Option<(&str, &str)> {
             ')' => is_inside = false,
             ',' if !is_inside => {
                 let after = text[at + 1..].trim();
-                // Nothing may be asked after the last comma.
+                // A trailing comma is invalid.
                 return (!after.is_empty()).then_some((&text[..at], after));
             }
             _ => {}

@@ -22,8 +22,8 @@ use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::v1beta1::{self, WorkloadSpreadSubset};
 
 impl Translator {
-    /// A WorkloadSpread as it is now. What validation refuses is read as far as it goes: a limit that does not parse is
-    /// `Broken`, an annotation that does not parse is as if it were not there.
+    /// A WorkloadSpread as a fact. Invalid parts are read as far as possible: a limit that does not parse is `Broken`,
+    /// an annotation that does not parse is ignored.
     pub fn spread(
         &mut self,
         wire: &v1beta1::WorkloadSpread,
@@ -109,7 +109,7 @@ impl Translator {
     }
 }
 
-/// What a strategic merge patch makes of labels; `None`: nothing.
+/// The effect of a strategic merge patch on labels; `None` if it has none.
 fn labels(patch: &Value, names: &mut Interner) -> Option<LabelPatch> {
     let replaces = |value: &Value| {
         let directive = value["$patch"].as_str();
@@ -158,7 +158,7 @@ pub fn percent(text: &str) -> Option<u32> {
     let digits = text.strip_suffix('%')?;
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let number: u32 = plain.then(|| digits.parse().ok()).flatten()?;
-    // Kubernetes counts with 32 bits and a sign.
+    // Kubernetes uses signed 32-bit numbers.
     i32::try_from(number).ok().map(|_| number)
 }
 

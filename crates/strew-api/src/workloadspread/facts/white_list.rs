@@ -12,7 +12,7 @@ pub const CONFIG_MAP: &str = "kruise-configuration";
 /// The key of the list in the ConfigMap.
 pub const KEY: &str = "WorkloadSpread_Watch_Custom_Workload_WhiteList";
 
-/// Kinds that may be targets besides the built-in ones.
+/// Kinds that may be targets beside the built-in ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhiteList {
     /// In the order of the text.
@@ -28,19 +28,19 @@ pub struct Listed {
     pub version: String,
     /// Its kind.
     pub kind: String,
-    /// Kinds that it controls, which control pods in turn: group, version and kind.
+    /// Kinds that it controls and that control pods: group, version and kind.
     pub sub_resources: Vec<[String; 3]>,
-    /// Where its replicas are counted; empty: in its scale.
+    /// The path of its number of replicas; empty: its scale has the number.
     pub replicas_path: String,
 }
 
-/// It is not the JSON of a white list.
+/// The text is no JSON white list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the white list of custom workloads must be a JSON object with a list \"workloads\"")]
 pub struct BadWhiteList;
 
 impl WhiteList {
-    /// The list of a ConfigMap; empty where it has none, or where there is no ConfigMap (null).
+    /// The list of a ConfigMap; empty if it has none, or if there is no ConfigMap (`null`).
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -49,10 +49,10 @@ impl WhiteList {
         Ok(text.map(Self::read).transpose()?.unwrap_or_default())
     }
 
-    /// Reads the text. Keys are read in any letter case.
+    /// Parses the text. Keys match in any letter case.
     ///
     /// # Errors
-    /// A text that is no JSON object, or fields of another type.
+    /// The text is no JSON object, or fields have another type.
     pub fn read(text: &str) -> Result<Self, BadWhiteList> {
         let value: Value = serde_json::from_str(text).map_err(|_| BadWhiteList)?;
         let top = value.as_object().ok_or(BadWhiteList)?;
@@ -66,13 +66,13 @@ impl WhiteList {
         Ok(Self { workloads })
     }
 
-    /// Whether a kind may be a target. Its version does not matter, and what it controls does not count.
+    /// True if a kind may be a target. Its version does not matter, and kinds that it controls do not count.
     pub fn allows(&self, group: &str, kind: &str) -> bool {
         let mut all = self.workloads.iter();
         all.any(|listed| listed.group == group && listed.kind == kind)
     }
 
-    /// The version of a kind in the list: of one that may be a target, or of one that such a one controls.
+    /// The listed version of a kind that may be a target, or that such a kind controls.
     pub fn version(&self, group: &str, kind: &str) -> Option<&str> {
         let own = self.workloads.iter();
         let own = own.map(|l| [&l.group, &l.version, &l.kind]);
@@ -99,7 +99,7 @@ impl WhiteList {
             .collect()
     }
 
-    /// Where the replicas of exactly this kind are counted; `None`: in its scale.
+    /// The path of the number of replicas of exactly this kind; `None`: its scale has the number.
     pub fn replicas_path(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
         let mut all = self.workloads.iter();
         let found = all.find(|l| l.group == group && l.version == version && l.kind == kind)?;

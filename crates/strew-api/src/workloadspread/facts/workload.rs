@@ -20,13 +20,13 @@ use crate::facts::selector;
 use crate::read::KubeObject;
 use crate::workloadspread::subset_contents::SubsetContents;
 
-/// The annotation that numbers the ReplicaSets of a Deployment.
+/// The annotation with the number of a Deployment's ReplicaSet.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// The label that distinguishes the ReplicaSets of a Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// What distinguishes kinds of workloads.
+/// The parts in which kinds of workloads differ.
 struct Parts<'a> {
     api_version: &'a str,
     kind: &'a str,
@@ -41,15 +41,15 @@ struct Parts<'a> {
 }
 
 impl Translator {
-    /// A workload of a kind that is known by name; `None` for other objects.
+    /// A workload of a built-in kind; `None` for other objects.
     pub fn workload(&mut self, object: &KubeObject, names: &mut Interner) -> Option<WorkloadFact> {
         let parts = parts(object)?;
         let numbers = self.numbers(|| object.to_json());
         Some(self.fact(&parts, numbers, names))
     }
 
-    /// A workload of another kind: an object as the API server gives it, and its scale, if it has one.
-    /// `replicas_path` is that of the white list: it stands for the scale's number.
+    /// A workload of a custom kind: the object from the API server, and its scale, if it has one. `replicas_path` is
+    /// that of the white list and overrides the scale's number.
     pub fn custom(
         &mut self,
         object: &Value,
@@ -61,7 +61,7 @@ impl Translator {
         let metadata = ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default();
         let of_scale = scale.and_then(|scale| scale.pointer("/spec/replicas")?.as_i64());
         let selector = scale.and_then(|scale| scale.pointer("/status/selector")?.as_str());
-        // One that cannot be read selects nothing, as an empty one.
+        // An invalid selector selects no pods, like an empty one.
         let selector = selector
             .filter(|text| !text.is_empty())
             .and_then(selector_of);
@@ -115,7 +115,7 @@ impl Translator {
         }
     }
 
-    /// The numbers of an object that filters name. Nearly always there are none, and no JSON is made.
+    /// The numbers of an object that filters name. Usually there are none, and no JSON is made.
     fn numbers(&self, object: impl FnOnce() -> Value) -> Box<[(Arc<str>, i64)]> {
         let mut paths = self.contents.paths().peekable();
         if paths.peek().is_none() {
@@ -128,12 +128,12 @@ impl Translator {
     }
 }
 
-/// A selector that does not parse selects nothing.
+/// An invalid selector selects no pods.
 fn parsed(wire: &LabelSelector, names: &mut Interner) -> Selector {
     selector(Some(wire), names).unwrap_or(Selector::Nothing)
 }
 
-/// The uid, or what stands for it where files have none.
+/// The uid, or a substitute in files without uids.
 fn uid(parts: &Parts<'_>) -> Arc<str> {
     match parts.metadata.uid.as_deref() {
         None | Some("") => {
@@ -250,7 +250,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
     })
 }
 
-/// Whether a Job does not count a pod that is evicted as failed: the first of its rules about it says so.
+/// True if a Job does not count evicted pods as failed, by the first matching rule of its policy.
 pub fn ignores_disruption(policy: &batch::PodFailurePolicy) -> bool {
     let is_of_disruption = |rule: &&batch::PodFailurePolicyRule| {
         let mut patterns = rule.on_pod_conditions.iter().flatten();
@@ -262,7 +262,7 @@ pub fn ignores_disruption(policy: &batch::PodFailurePolicy) -> bool {
     first.is_some_and(|rule| rule.action == "Ignore")
 }
 
-/// The integer at a dotted path, indexes of lists as numbers; an empty path has none.
+/// The integer at a dotted path, with indexes of lists as numbers; `None` for an empty path.
 pub fn number_at(object: &Value, path: &str) -> Option<i64> {
     let mut value = object;
     for step in path.split('.') {

@@ -1,4 +1,4 @@
-//! Each subset put into the target's template: what its pods ask of nodes, and what becomes of their labels.
+//! Puts each subset into the target's template, and checks the resulting requirements for nodes and the labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -25,11 +25,11 @@ pub(super) fn warnings(
     let mut found = unknown_fields(subset, path);
     let template = look.target.and_then(template_of);
     let Some(template) = template else {
-        // The subset alone may ask for what no node can have.
+        // The subset alone may be impossible.
         found.extend(contradiction(&of_subset(subset), subset, path));
         return found;
     };
-    // What cannot be merged is refused.
+    // Validation refuses a patch that cannot be merged.
     let Ok(pod) = candidate(&template, &Form::of(subset)) else {
         return found;
     };
@@ -44,7 +44,7 @@ pub(super) fn warnings(
     found
 }
 
-/// Fields of a patch that no pod has: the API server would drop them, and the patch would do nothing.
+/// Fields of a patch that no pod has: the API server would drop them, and they would have no effect.
 fn unknown_fields(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warning> {
     static POD: OnceLock<RawSchema> = OnceLock::new();
     let Some(mut patch) = subset.patch.clone() else {
@@ -75,7 +75,7 @@ fn unknown_fields(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warnin
 
 // === nodes ===
 
-/// What a pod of the subset asks for where nothing is known of its template.
+/// The requirements of a subset's pods if the template is unknown.
 fn of_subset(subset: &WorkloadSpreadSubset) -> PodSpec {
     let empty = serde_json::json!({"spec": {"containers": []}});
     let form = Form {
@@ -86,12 +86,12 @@ fn of_subset(subset: &WorkloadSpreadSubset) -> PodSpec {
     pod.ok().and_then(|pod| pod.spec).unwrap_or_default()
 }
 
-/// What is asked of one label.
+/// The requirements for one label.
 #[derive(Default)]
 struct Asked {
-    /// As texts, for people.
+    /// As texts for the message.
     texts: Vec<String>,
-    /// The values that are left; `None`: any.
+    /// The remaining values; `None`: any.
     values: Option<BTreeSet<String>>,
     excluded: BTreeSet<String>,
     is_there: bool,
@@ -111,7 +111,7 @@ impl Asked {
         };
         self.texts.push(text);
         match operator {
-            // Without values it is refused.
+            // An empty list is refused.
             "In" if values.is_empty() => self.is_there = true,
             "In" => {
                 self.is_there = true;
@@ -127,7 +127,7 @@ impl Asked {
         }
     }
 
-    /// Whether no label can be so.
+    /// True if no value fulfils the requirements.
     fn is_contradictory(&self) -> bool {
         let none_left = self
             .values
@@ -137,7 +137,7 @@ impl Asked {
     }
 }
 
-/// The label of which no node can have what the pod asks for, in any of its terms.
+/// The label for which no node can fulfil the pod's requirements, in any of its terms.
 fn contradiction(
     spec: &PodSpec,
     subset: &WorkloadSpreadSubset,
@@ -187,7 +187,7 @@ fn contradiction(
     })
 }
 
-/// Of the subset's nodes in the files none takes its pods: by their labels, or by its taints.
+/// Warns if none of the subset's nodes in the files can take its pods, by labels or by taints.
 fn nodes(
     look: &Look<'_>,
     spec: &PodSpec,
@@ -269,7 +269,7 @@ fn nodes_of<'a>(objects: &'a [&'a KubeObject]) -> impl Iterator<Item = &'a Node>
 
 // === budgets ===
 
-/// Budgets that hold for the template's pods, and not for those of the subset.
+/// Budgets that select the template's pods, but not those of the subset.
 fn budgets(
     look: &Look<'_>,
     [before, after]: [&Pod; 2],

@@ -396,7 +396,7 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
     assert_eq!(counts, [(2, 0), (0, -1)]);
 }
 
-/// Whoever knows the whole object and whoever knows its name tell admission the same.
+/// A deletion with the whole object and one with only its name give admission the same inputs.
 #[test]
 fn a_name_is_enough_to_tell_what_is_gone() {
     let owner = "spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: []}}}";

@@ -27,7 +27,7 @@ metadata:
 spec: {replicas: 10, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web, pod-template-hash: \"7\"}}, spec: {containers: []}}}
 ";
 
-/// One webhook without a world: the first status write is told to have succeeded.
+/// One webhook without a cluster: the first status write is reported as successful.
 pub(super) struct Webhook {
     pub(super) translator: Translator,
     pub(super) reviews: PendingReviews,

@@ -1,4 +1,4 @@
-//! One owner for each pod: no two WorkloadSpreads name the same workload, or a workload and one that it owns.
+//! Each pod has one owner: no two WorkloadSpreads name the same workload, or a workload and one that it owns.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
@@ -105,7 +105,8 @@ pub fn owner_of(object: &KubeObject) -> Option<TargetReference> {
     })
 }
 
-/// Whether a workload of this name may own another: controllers put their own name before those of what they make.
+/// True if a workload of this name may own the other one: controllers begin the names of their objects with their own
+/// name.
 pub fn may_own(owner: &TargetReference, owned: &TargetReference) -> bool {
     owner.kind != owned.kind && owned.name.starts_with(&owner.name)
 }

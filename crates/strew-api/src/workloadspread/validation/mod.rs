@@ -29,26 +29,26 @@ pub use patch::GUARDED;
 use strew_workloadspread::{MaxReplicas, WhenNoRoom};
 pub use subset::template_of;
 
-/// What a WorkloadSpread is judged by beside itself.
+/// The further inputs of validation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'a> {
-    /// The white list of custom kinds, or why it cannot be read; `None`: any kind passes, which only files may.
+    /// The white list of custom kinds, or the error of reading it; `None` for files: every kind is accepted.
     pub white_list: Option<Result<&'a WhiteList, &'a str>>,
     /// The target, if it exists.
     pub target: Option<&'a KubeObject>,
-    /// The other WorkloadSpreads of the namespace, or why they cannot be listed.
+    /// The other WorkloadSpreads of the namespace, or the error of listing them.
     pub others: Option<Result<&'a [&'a WorkloadSpread], &'a str>>,
-    /// Where the targets of the others are looked up, to see who owns whom.
+    /// The targets of the others, to find workloads that own each other.
     pub workloads: &'a [&'a KubeObject],
     /// The object before an update.
     pub before: Option<&'a WorkloadSpread>,
-    /// Names of [`GUARDED`] that patches may touch.
+    /// Names of [`GUARDED`] that patches may change.
     pub allowed: &'a [String],
-    /// Whether messages leave out the names of other objects.
+    /// True if messages leave out the names of other objects.
     pub is_quiet: bool,
 }
 
-/// All that is wrong.
+/// All errors of a WorkloadSpread.
 pub fn validate(ws: &WorkloadSpread, cx: &Context<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let empty = WorkloadSpreadSpec::default();
@@ -73,7 +73,7 @@ pub fn validate(ws: &WorkloadSpread, cx: &Context<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// Whether two references name the same workload: the version of the API does not matter.
+/// True if two references name the same workload, in any API version.
 pub fn is_same_target(a: &TargetReference, b: &TargetReference) -> bool {
     let parts = |r: &TargetReference| {
         [
@@ -85,12 +85,12 @@ pub fn is_same_target(a: &TargetReference, b: &TargetReference) -> bool {
     parts(a) == parts(b)
 }
 
-/// Whether an object is of the kind that a reference names: the version of the API does not matter.
+/// True if an object is of the kind that a reference names, in any API version.
 pub fn is_same_kind_and_group(target: &TargetReference, object: &KubeObject) -> bool {
     object.kind() == target.kind && group_of(object.api_version()) == group_of(&target.api_version)
 }
 
-/// The groups of kinds that are known by name.
+/// The groups of built-in kinds.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("CloneSet", &["apps.kruise.io"]),
     ("Deployment", &["apps"]),
@@ -164,7 +164,7 @@ fn filter(spec: &WorkloadSpreadSpec, path: &FieldPath, errors: &mut Vec<FieldErr
     let mut found = Vec::new();
     let root = FieldPath::root().child("selector");
     crate::validation::selector::validate(Some(selector), &root, &mut found);
-    // Reported as a whole, with each reason.
+    // Reported together, with each reason.
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     if !found.is_empty() {
         let path = path.child("targetFilter");
@@ -218,7 +218,8 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
     }
     let strategy = spec.schedule_strategy.as_ref();
     let adaptive = strategy.and_then(|strategy| strategy.adaptive.as_ref());
-    // Whoever finds no node for the replacement puts it where the pod came from, again and again.
+    // With simulated scheduling, a replacement that fits on no node would go to the subset that the pod came from,
+    // again and again.
     if moves && adaptive.is_some_and(|a| a.disable_simulation_schedule != Some(true)) {
         let detail = "moving back under Adaptive needs disableSimulationSchedule: true";
         errors.push(FieldError::invalid(
@@ -228,8 +229,8 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
         ));
     }
     let is_gated = annotations::when_no_room(&ws.metadata) == Ok(WhenNoRoom::Pending);
-    // A pod that waits is deleted when there is room, and its workload must make another one, which a Job would not
-    // forgive. Pods of a StatefulSet are replaced by themselves.
+    // A gated pod is deleted when there is room, and its workload must create another one. A Job would count it as
+    // failed, and pods of a StatefulSet are replaced under the same name.
     if is_gated && !matches!(target, Some("Deployment" | "ReplicaSet" | "CloneSet")) {
         let detail = "Pending is for Deployments, ReplicaSets and CloneSets";
         errors.push(FieldError::invalid(

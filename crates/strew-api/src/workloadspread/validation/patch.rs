@@ -14,7 +14,7 @@ use strew_model::Interner;
 use crate::facts::{labels as of_pairs, selector as parse};
 use crate::field::{FieldError, FieldPath};
 
-/// Fields that a patch touches only where `--allow-patch` names them, in the order in which they are documented.
+/// Fields that a patch may change only if `--allow-patch` names them, in the order of the documentation.
 pub const GUARDED: [&str; 15] = [
     "hostNetwork",
     "hostPID",
@@ -33,7 +33,7 @@ pub const GUARDED: [&str; 15] = [
     "ownerReferences",
 ];
 
-/// Labels that a controller gives its pods to find them.
+/// Labels with which a controller finds its pods.
 const OF_CONTROLLERS: [&str; 8] = [
     "pod-template-hash",
     "controller-revision-hash",
@@ -45,16 +45,16 @@ const OF_CONTROLLERS: [&str; 8] = [
     "apps.kubernetes.io/pod-index",
 ];
 
-/// Priority classes that are for the cluster's own pods.
+/// The prefix of priority classes for the cluster's own pods.
 const SYSTEM: &str = "system-";
 
-/// Fields of the spec that are guarded by another name.
+/// Fields of the spec that are guarded under another name.
 const BY_ANOTHER_NAME: [(&str, &str); 2] = [
     ("serviceAccount", "serviceAccountName"),
     ("preemptionPolicy", "priority"),
 ];
 
-/// All that a patch touches and must not.
+/// All guarded fields that a patch changes.
 pub(super) fn guarded(
     patch: &Value,
     allowed: &[String],
@@ -73,7 +73,7 @@ pub(super) fn guarded(
     guard.spec(&patch["spec"], &path.child("spec"));
 }
 
-/// Labels of a patch by which the target finds its pods.
+/// Labels in a patch by which the target finds its pods.
 pub(super) fn selecting(
     patch: &Value,
     selector: Option<&LabelSelector>,
@@ -131,7 +131,7 @@ impl Guard<'_> {
             {
                 self.touch(name, value, path.child(field));
             } else if let Some(name) = known(&GUARDED, key) {
-                // A class is the tenant's own choice, but for those of the cluster's own pods.
+                // A tenant may choose the class, except those of the cluster's own pods.
                 let class = value.as_str().filter(|_| name == "priorityClassName");
                 if class.is_none_or(|class| class.starts_with(SYSTEM)) {
                     self.touch(name, value, path.child(name));
@@ -172,7 +172,7 @@ impl Guard<'_> {
         }
     }
 
-    /// `$patch: replace` takes out what it does not name: a guarded field, maybe.
+    /// `$patch: replace` removes what it does not name, which may be a guarded field.
     fn directive_of(&mut self, value: &Value, name: &str, path: &FieldPath) {
         if value
             .get("$patch")
@@ -203,7 +203,7 @@ fn fields(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     fields.map(|(key, value)| (key.as_str(), value))
 }
 
-/// The field that a key of a strategic merge patch is about: its own, or that of a directive; `None` for `$patch`.
+/// The field of a key in a strategic merge patch: the key itself, or that of a directive; `None` for `$patch`.
 fn field_of(key: &str) -> Option<&str> {
     match key.strip_prefix('$') {
         None => Some(key),
@@ -211,7 +211,7 @@ fn field_of(key: &str) -> Option<&str> {
     }
 }
 
-/// The name in the list that a key of a strategic merge patch is about.
+/// The listed name of a key in a strategic merge patch.
 fn known(names: &[&'static str], key: &str) -> Option<&'static str> {
     let field = field_of(key)?;
     names.iter().find(|name| **name == field).copied()

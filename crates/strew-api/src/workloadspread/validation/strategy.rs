@@ -6,7 +6,7 @@ use crate::field::{FieldError, FieldPath};
 use crate::validation::json;
 use strew_workloadspread::CLOSED_FOR;
 
-/// What is left of the closing window for the pod to try all other subsets.
+/// The part of the closing window that a pod needs to try all other subsets.
 const MARGIN_S: u64 = 5;
 
 pub(super) fn validate(
@@ -58,7 +58,7 @@ pub(super) fn validate(
     if n_others == 0 {
         return;
     }
-    // 300 seconds, or what the annotation says: a subset must not reopen before the pod has tried all others.
+    // 300 seconds, or the annotation's value: a subset must not reopen before the pod has tried all others.
     let window = annotations::closed_for(&ws.metadata).unwrap_or_default();
     let window_s = window.unwrap_or(CLOSED_FOR).0 / 1_000_000_000;
     let max = window_s.saturating_sub(MARGIN_S) / n_others as u64;

@@ -79,8 +79,8 @@ fn nodes(subset: &WorkloadSpreadSubset, path: &FieldPath, errors: &mut Vec<Field
 
 // === patches ===
 
-/// The pods that a built-in target makes, with a volume for each claim template of a CloneSet or StatefulSet. `None` for
-/// custom kinds and for Kruise's own StatefulSet, whose patches are not checked.
+/// A pod of a built-in target, with a volume for each claim template of a CloneSet or StatefulSet. `None` for custom
+/// kinds and for Kruise's own StatefulSet, whose patches are not checked.
 pub fn template_of(target: &KubeObject) -> Option<Value> {
     let none: Option<&Vec<PersistentVolumeClaim>> = None;
     let (template, claims) = match target {
@@ -113,7 +113,7 @@ pub fn template_of(target: &KubeObject) -> Option<Value> {
     Some(pod)
 }
 
-/// How the target finds its pods.
+/// The selector with which the target finds its pods.
 fn selector_of(target: &KubeObject) -> Option<&LabelSelector> {
     Some(match target {
         KubeObject::Deployment(o) => &o.spec.as_ref()?.selector,
@@ -126,10 +126,10 @@ fn selector_of(target: &KubeObject) -> Option<&LabelSelector> {
     })
 }
 
-/// The template merged with a patch must be a valid pod. What is wrong with the template alone is not the patch's fault.
+/// The template merged with a patch must be a valid pod. Errors of the template alone do not count.
 ///
-/// The API server fills in defaults before it asks the webhook: requests that follow from the template's limits are in the
-/// pod that is patched.
+/// The API server sets defaults before it calls the webhook, so requests that follow from the template's limits are in
+/// the pod that is patched.
 fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let template = &defaulted(template).unwrap_or_else(|| template.clone());
     let invalid = |detail: String| FieldError::invalid_raw(path.clone(), patch, detail);
@@ -156,7 +156,7 @@ fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<F
     }
 }
 
-/// The pod of a template as the API server hands it to webhooks; `None` if the template is no pod.
+/// A pod of the template as the API server passes it to webhooks; `None` if the template is no pod.
 fn defaulted(template: &Value) -> Option<Value> {
     let mut pod: Pod = serde_json::from_value(template.clone()).ok()?;
     default_pod(&mut pod);
@@ -165,7 +165,7 @@ fn defaulted(template: &Value) -> Option<Value> {
 
 // === limits ===
 
-/// Limits one after the other; the first that is wrong ends the search, as upstream has it.
+/// Checks limits in order; the first error ends the check, as upstream.
 fn limits(spec: &WorkloadSpreadSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let kind = spec.target_reference.as_ref().map(|t| t.kind.as_str());
     let mut first: Option<&IntOrString> = None;
