@@ -6,19 +6,19 @@ use strew_model::time::Span;
 
 use crate::object::Key;
 
-/// How an object is to be deleted.
+/// The options of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteOptions {
     /// Only the object with this uid.
     pub uid: Option<Arc<str>>,
-    /// `gracePeriodSeconds`; `None`: what the pod's spec says.
+    /// `gracePeriodSeconds`; `None`: as the pod's spec says.
     pub grace: Option<Span>,
-    /// What becomes of what it owns.
+    /// What happens to the objects that it owns.
     pub propagation: Propagation,
 }
 
 impl DeleteOptions {
-    /// The object with this uid, else by the defaults.
+    /// Deletes only the object with this uid; otherwise with defaults.
     pub fn of_uid(uid: &Arc<str>) -> Self {
         Self {
             uid: Some(Arc::clone(uid)),
@@ -30,12 +30,12 @@ impl DeleteOptions {
 /// `propagationPolicy`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Propagation {
-    /// The owner goes at once, what it owned follows.
+    /// The owner is deleted at once, its dependents follow.
     #[default]
     Background,
-    /// What blocks the owner goes first.
+    /// Dependents that block the owner are deleted first.
     Foreground,
-    /// What it owned stays, without an owner.
+    /// Dependents stay, without the owner.
     Orphan,
 }
 
@@ -60,9 +60,9 @@ pub enum ApiError {
     /// 429
     #[error("{message}")]
     TooManyRequests {
-        /// The server's sentence.
+        /// The server's message.
         message: Arc<str>,
-        /// Why, in more words; empty: no more is said.
+        /// The cause in its details; empty if there is none.
         cause: Arc<str>,
         /// How long to wait.
         retry_after: Option<Span>,
@@ -70,22 +70,22 @@ pub enum ApiError {
     /// 500
     #[error("{0}")]
     Internal(Arc<str>),
-    /// No answer came, or the asking component has just died: nobody knows whether it was carried out.
+    /// No answer came, or the sender has just crashed: whether the request was carried out is unknown.
     #[error("no answer")]
     Lost,
-    /// No answer came yet: the request is under way, and what becomes of it will be told. Who asked does nothing else
-    /// meanwhile but ask for what was to be asked for at the same time.
+    /// No answer yet: the request was sent, and its answer follows. The sender may only send the other requests of the
+    /// same batch meanwhile.
     #[error("no answer yet")]
     Later,
 }
 
 impl ApiError {
-    /// Whether the result of the request is unknown.
+    /// True if the result of the request is unknown.
     pub fn is_no_answer(&self) -> bool {
         matches!(self, Self::Lost | Self::Later)
     }
 
-    /// The sentence of a conflict of versions.
+    /// A version conflict, with the API server's message.
     pub fn stale(key: &Key) -> Self {
         Self::Conflict(
             format!(

@@ -18,22 +18,22 @@ pub const REASON: &str = "EvictionByEvictionAPI";
 /// See [`REASON`].
 pub const MESSAGE: &str = "Eviction API: evicting";
 
-/// With more evictions than this that the controller has not seen, further ones are refused.
+/// Evictions are refused while more than this many are unseen by the controller.
 const N_DISRUPTED_MAX: usize = 2000;
 
-/// What becomes of an eviction.
+/// The decision on an eviction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Eviction {
     /// The pod is deleted; no budget changes.
     Delete,
-    /// The budget's status is written, in the version that was asked about; if that succeeds the pod is deleted.
-    /// After a conflict decide again.
+    /// The budget's status must be written in the version of the decision; then the pod is deleted. After a conflict,
+    /// decide again.
     Use(Arc<Budget>),
-    /// It is not.
+    /// The eviction is refused.
     Refuse(ApiError),
 }
 
-/// The budgets that select a pod. One without labels has none, whatever a budget selects.
+/// The budgets that select a pod; none if the pod has no labels.
 pub fn budgets_of(pod: &Pod, tables: &Tables) -> Vec<Arc<Budget>> {
     if pod.meta.labels.is_empty() {
         return Vec::new();
@@ -73,7 +73,7 @@ pub fn decide(pod: &Pod, budgets: &[Arc<Budget>], now: Instant) -> Eviction {
     }
 }
 
-/// Whether a pod that is not ready goes without asking how many may.
+/// True if a budget allows the eviction of pods that are not ready, regardless of its count.
 fn goes_unhealthy(budget: &Budget) -> bool {
     if budget.spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow") {
         return true;
@@ -136,7 +136,7 @@ fn too_many(cause: String, retry_after: Option<Span>) -> ApiError {
     }
 }
 
-/// The budget with one disruption less.
+/// The budget with one allowed disruption less.
 fn used(budget: &Arc<Budget>, pod: &Pod, now: Instant) -> Arc<Budget> {
     let mut used = Budget::clone(budget);
     let status = &mut used.status;

@@ -1,10 +1,10 @@
 //! The embedded API server: it behaves as a real one, without its own clock, randomness or sockets.
 //!
-//! Time and randomness are arguments, so that equal calls give equal answers. Controllers, kubelets and machines reach it
-//! by requests; admission webhooks are a trait ([`server::AdmissionWebhooks`]) that its user implements.
+//! Time and randomness are arguments, so that equal calls give equal answers. Controllers, kubelets and machines send
+//! requests; the user of the crate implements the trait for admission webhooks ([`server::AdmissionWebhooks`]).
 //!
 //! Reading order: [`object`] (objects as the store keeps them), [`tables`] (the store's tables and their indexes),
-//! [`selection`], [`error`] (what is refused), [`server`], [`eviction`].
+//! [`selection`], [`error`], [`server`], [`eviction`].
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::object::Pairs;
 
-/// A label selector that parsed; without requirements it selects everything.
+/// A parsed label selector; without requirements it selects everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection(Vec<Requirement>);
 
@@ -19,7 +19,7 @@ enum Requirement {
 }
 
 impl Selection {
-    /// A selector of the wire; `None` if an operator is unknown.
+    /// Parses a selector; `None` if an operator is unknown.
     pub fn of(wire: &LabelSelector) -> Option<Self> {
         let pairs = wire.match_labels.iter().flatten();
         let mut all = Self::of_pairs_iter(pairs);
@@ -37,7 +37,7 @@ impl Selection {
         Some(all)
     }
 
-    /// Labels that must all be there, as Services and ReplicationControllers have it.
+    /// A selector of equal labels, as in Services and ReplicationControllers.
     pub fn of_pairs(pairs: &BTreeMap<String, String>) -> Self {
         Self::of_pairs_iter(pairs.iter())
     }
@@ -48,12 +48,12 @@ impl Selection {
         Self(pairs.map(is).collect())
     }
 
-    /// Whether it selects everything.
+    /// True if it selects everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether these labels are selected.
+    /// True if it selects these labels.
     pub fn matches(&self, labels: &Pairs) -> bool {
         self.0.iter().all(|requirement| match requirement {
             Requirement::In(key, values) => labels.get(key).is_some_and(|v| values.contains(v)),

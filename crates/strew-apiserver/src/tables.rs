@@ -1,6 +1,6 @@
-//! What is there, or what somebody has seen of it: a table for each kind, and indexes over pods.
+//! Stored objects, or those that a component has seen: a table per kind, with indexes over pods.
 //!
-//! The store has one; each component that watches the store has one of its own, which lags behind.
+//! The store has one; each component that watches the store has its own, which lags behind.
 
 mod audit;
 
@@ -32,12 +32,12 @@ impl<T: Stored> Table<T> {
         self.0.get(name)
     }
 
-    /// All, in the order of namespaces and names.
+    /// All objects, by namespace and name.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> {
         self.0.values()
     }
 
-    /// Those of a namespace, in the order of names.
+    /// The objects of a namespace, by name.
     pub fn in_namespace<'a>(&'a self, namespace: &Arc<str>) -> impl Iterator<Item = &'a Arc<T>> {
         let first = Name::new(Arc::clone(namespace), "");
         let namespace = Arc::clone(namespace);
@@ -66,25 +66,25 @@ impl<T: Stored> Table<T> {
     }
 }
 
-/// Pods of one controller, and how many there are of which sort.
+/// The pods of one controller, with their numbers by state.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedPods {
     pods: BTreeMap<Arc<str>, Arc<Pod>>,
-    /// Neither finished nor being deleted.
+    /// Pods that have not finished and are not being deleted.
     pub n_active: usize,
     /// Active and ready.
     pub n_ready: usize,
-    /// Being deleted and not finished.
+    /// Pods that are being deleted and have not finished.
     pub n_terminating: usize,
 }
 
 impl OwnedPods {
-    /// In the order of names.
+    /// The pods, by name.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Pod>> {
         self.pods.values()
     }
 
-    /// How many, in all.
+    /// The number of pods.
     pub fn len(&self) -> usize {
         self.pods.len()
     }
@@ -94,7 +94,7 @@ impl OwnedPods {
         self.pods.is_empty()
     }
 
-    /// The pod of a name.
+    /// The pod with this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Pod>> {
         self.pods.get(name)
     }
@@ -147,7 +147,7 @@ pub struct Tables {
     by_node: FxHashMap<Arc<str>, BTreeMap<Name, Arc<Pod>>>,
     /// Pods without a controller.
     orphans: BTreeMap<Name, Arc<Pod>>,
-    /// By uid of an owner what it owns, but for pods that it controls.
+    /// The dependents of an owner by the owner's uid, except pods that it controls.
     dependents: FxHashMap<Arc<str>, BTreeSet<Key>>,
 }
 
@@ -177,7 +177,7 @@ impl Tables {
         Object::all_of(kind, self)
     }
 
-    /// Puts an object in; what was there comes back.
+    /// Stores an object; returns the previous one.
     pub fn set(&mut self, object: Object) -> Option<Object> {
         let new = object.clone();
         let old = object.put(self);
@@ -188,7 +188,7 @@ impl Tables {
         old
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub fn remove(&mut self, key: &Key) -> Option<Object> {
         let old = Object::take(key, self)?;
         self.forget(&old);
@@ -200,7 +200,7 @@ impl Tables {
         self.by_owner.get(uid)
     }
 
-    /// The pods on a node, finished ones too, in the order of names.
+    /// The pods on a node, finished ones included, by name.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
         self.by_node
             .get(node)
@@ -219,12 +219,12 @@ impl Tables {
             .take_while(move |pod| pod.meta.name.namespace == *namespace)
     }
 
-    /// What an object with this uid owns, in the order of kinds and names, pods that it controls last.
+    /// The dependents of an object with this uid, by kind and name; the pods that it controls come last.
     pub fn dependents(&self, uid: &str) -> Vec<Object> {
         self.iter_dependents(uid).collect()
     }
 
-    /// The same, one after another: for those who stop at the first that they look for.
+    /// As [`dependents`](Self::dependents), lazily, for callers that stop early.
     pub fn iter_dependents<'a>(&'a self, uid: &str) -> impl Iterator<Item = Object> + use<'a> {
         let keys = self.dependents.get(uid).into_iter().flatten();
         let pods = self.pods_of(uid).into_iter().flat_map(OwnedPods::iter);
@@ -232,12 +232,12 @@ impl Tables {
             .chain(pods.cloned().map(Object::Pod))
     }
 
-    /// An object that is kept as it was given.
+    /// An object that is stored as it was given.
     pub fn plain(&self, key: &Key) -> Option<&Arc<Plain>> {
         self.plain.get(key)
     }
 
-    /// All that are kept as they were given, in the order of kinds and names.
+    /// All objects that are stored as they were given, by kind and name.
     pub fn all_plain(&self) -> impl Iterator<Item = &Arc<Plain>> {
         self.plain.values()
     }

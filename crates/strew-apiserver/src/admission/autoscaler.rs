@@ -15,8 +15,8 @@ const CPU_UTILIZATION: i32 = 80;
 const PERIOD_SECONDS: i32 = 15;
 
 impl SetDefaults for HorizontalPodAutoscaler {
-    /// One replica, 80 % of the requested cpu, and what a given half of `behavior` leaves open.
-    /// Without `behavior` none is made: the autoscaler then follows other rules.
+    /// One replica, 80 % of the requested cpu, and the missing parts of a given half of `behavior`. A missing
+    /// `behavior` stays missing, because the autoscaler then follows other rules.
     fn set_defaults(&mut self) {
         set_namespace(&mut self.metadata);
         let spec = &mut self.spec;
@@ -28,7 +28,7 @@ impl SetDefaults for HorizontalPodAutoscaler {
             let up = behavior.scale_up.get_or_insert_default();
             up.stabilization_window_seconds.get_or_insert(0);
             fill(up, &[("Pods", 4), ("Percent", 100)]);
-            // The window stays open: the controller's flag decides.
+            // The window stays unset: the controller's flag decides.
             fill(
                 behavior.scale_down.get_or_insert_default(),
                 &[("Percent", 100)],
@@ -52,7 +52,7 @@ fn cpu_metric() -> MetricSpec {
     }
 }
 
-/// A list of policies that was given, even an empty one, stays: validation refuses the latter.
+/// A given list of policies stays, even an empty one, which validation refuses.
 fn fill(rules: &mut HPAScalingRules, policies: &[(&str, i32)]) {
     rules.select_policy.get_or_insert_with(|| "Max".to_string());
     rules.policies.get_or_insert_with(|| {

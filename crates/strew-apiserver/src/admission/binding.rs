@@ -1,4 +1,4 @@
-//! What the API server changes in a pod when it is bound to a node.
+//! The changes that the API server makes to a pod when it is bound to a node.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ const COPIED: [&str; 2] = [
     "topology.kubernetes.io/region",
 ];
 
-/// The labels to set on a pod, over its own ones, when it is bound to a node with `node_labels`.
+/// The labels to set on a pod that is bound to a node with `node_labels`; they override its own.
 ///
 /// Source: admission plug-in PodTopologyLabels (`plugin/pkg/admission/podtopologylabels`, v1.36;
 /// gate PodTopologyLabelsAdmission, on).

@@ -1,4 +1,4 @@
-//! The defaults that a decision or validation looks at.
+//! Defaults of the fields that a decision or validation reads.
 //!
 //! Source: `pkg/apis/{core,apps,batch}/v1/defaults.go`, v1.36. Left out because nothing in strew
 //! reads them: probes, DNS policy, security contexts, image pull policy, termination messages,
@@ -20,9 +20,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use strew_api::defaults::{default_pod, default_template, set_if_empty, set_namespace};
 
-/// Objects that the API server completes.
+/// Objects with defaults.
 pub trait SetDefaults {
-    /// Fills in what is absent.
+    /// Sets missing fields to their defaults.
     fn set_defaults(&mut self);
 }
 
@@ -94,8 +94,8 @@ impl SetDefaults for StatefulSet {
         spec.revision_history_limit.get_or_insert(10);
         set_if_empty(&mut spec.pod_management_policy, "OrderedReady");
         let strategy = spec.update_strategy.get_or_insert_default();
-        // Only with the type absent is the block made: a given type without it stays without,
-        // and the controller then behaves differently (spec/controllers.md §3.1).
+        // The block is created only if the type is missing. With a given type it stays missing, and the controller then
+        // behaves differently (spec/controllers.md §3.1).
         if set_if_empty(&mut strategy.type_, "RollingUpdate") {
             let RollingUpdateStatefulSetStrategy { partition, .. } =
                 strategy.rolling_update.get_or_insert_default();
@@ -150,7 +150,7 @@ impl SetDefaults for CronJob {
         spec.suspend.get_or_insert(false);
         spec.successful_jobs_history_limit.get_or_insert(3);
         spec.failed_jobs_history_limit.get_or_insert(1);
-        // A job template gets its pod template's defaults now, its own when a Job is made.
+        // A job template gets its pod template's defaults now, and its own when a Job is created.
         if let Some(job) = &mut spec.job_template.spec {
             default_template(&mut job.template);
         }
@@ -170,8 +170,7 @@ impl SetDefaults for PodDisruptionBudget {
 }
 
 impl SetDefaults for Node {
-    /// Capacity is what can be allocated, where only the former is given.
-    /// Source: `SetDefaults_NodeStatus`.
+    /// Allocatable defaults to the capacity. Source: `SetDefaults_NodeStatus`.
     fn set_defaults(&mut self) {
         if let Some(status) = &mut self.status
             && status.allocatable.is_none()
@@ -182,8 +181,7 @@ impl SetDefaults for Node {
 }
 
 impl SetDefaults for Namespace {
-    /// Every namespace has its name as a label, which namespace selectors ask for.
-    /// Source: `SetDefaults_Namespace`.
+    /// Every namespace has its name as a label, which namespace selectors use. Source: `SetDefaults_Namespace`.
     fn set_defaults(&mut self) {
         if let Some(name) = self.metadata.name.clone().filter(|name| !name.is_empty()) {
             let labels = self.metadata.labels.get_or_insert_default();

@@ -1,16 +1,16 @@
-//! Fields of gates that are off: dropped when a pod is created, and when a workload is created or changed whose stored
-//! template has no such field.
+//! Fields of gates that are off. They are dropped when a pod is created, and when a workload is created, or changed
+//! while its stored template has no such field.
 //!
 //! Source: `DropDisabledPodFields` and `DropDisabledTemplateFields` of `pkg/api/pod`, v1.36, which the strategies of
-//! `pkg/registry` call; spec/scheduler §1.3. An object that is stored already keeps them. (KEP-3243's prose has the API
-//! server reject them; v1.36.3 drops.)
+//! `pkg/registry` call; spec/scheduler §1.3. A stored object keeps them. (KEP-3243's prose has the API server reject
+//! them; v1.36.3 drops them.)
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, TopologySpreadConstraint};
 use strew_api::read::KubeObject;
 
 use strew_api::config::AdmissionOptions;
 
-/// Drops what the gates switch off, unless a constraint of the `old` spec has it.
+/// Drops the fields of gates that are off, unless a constraint of the `old` spec has them.
 pub fn drop_disabled(spec: &mut PodSpec, old: Option<&PodSpec>, options: &AdmissionOptions) {
     let is_used = |uses: fn(&TopologySpreadConstraint) -> bool| {
         let old = old.and_then(|old| old.topology_spread_constraints.as_ref());
@@ -34,7 +34,7 @@ pub fn drop_disabled(spec: &mut PodSpec, old: Option<&PodSpec>, options: &Admiss
     }
 }
 
-/// The same of the template of an object that makes pods.
+/// As [`drop_disabled`], for the template of an object that makes pods.
 pub fn drop_of_template(
     object: &mut KubeObject,
     old: Option<&mut KubeObject>,
@@ -46,7 +46,7 @@ pub fn drop_of_template(
     }
 }
 
-/// The template of a kind that is not a CustomResourceDefinition's: of those the API server knows no pods.
+/// The pod template of a built-in kind: in custom resources the API server knows no templates.
 fn template(object: &mut KubeObject) -> Option<&mut PodTemplateSpec> {
     match object {
         KubeObject::Deployment(o) => Some(&mut o.spec.as_mut()?.template),

@@ -1,7 +1,7 @@
-//! LimitRanger: a namespace's default requests and limits, and the bounds of both.
+//! LimitRanger: a namespace's default requests and limits, and their bounds.
 //!
-//! [`apply_defaults`] comes with the plug-ins that change pods, [`check`] with those that only look, after all of them.
-//! Only creation is looked at. Claims (`type: PersistentVolumeClaim`) are not checked.
+//! [`apply_defaults`] runs with the plug-ins that change pods, [`check`] with those that only check, after all of them.
+//! Both run only at creation. Claims (`type: PersistentVolumeClaim`) are not checked.
 //!
 //! Source: `plugin/pkg/admission/limitranger`, `SetDefaults_LimitRangeItem`, v1.36.
 
@@ -22,7 +22,8 @@ const POD: &str = "Pod";
 type Resources = BTreeMap<String, WireQuantity>;
 
 impl SetDefaults for LimitRange {
-    /// Of containers: the maximum is the default limit, that is the default request, else the minimum is.
+    /// For containers: the default limit defaults to the maximum, the default request to the default limit, else to the
+    /// minimum.
     fn set_defaults(&mut self) {
         set_namespace(&mut self.metadata);
         let limits = self.spec.iter_mut().flat_map(|spec| &mut spec.limits);
@@ -48,8 +49,8 @@ fn fill(list: &mut Resources, from: Option<&Resources>) -> Vec<String> {
     added
 }
 
-/// Gives containers the requests and limits that they lack, and says so in the annotation
-/// `kubernetes.io/limit-ranger`. Of several LimitRanges the annotation tells the last that did something.
+/// Sets missing requests and limits of containers, and records that in the annotation `kubernetes.io/limit-ranger`.
+/// With several LimitRanges, the annotation names the last one that had an effect.
 pub fn apply_defaults(pod: &mut Pod, ranges: &[LimitRange]) {
     for range in ranges {
         let mut limits = Resources::new();
@@ -101,8 +102,8 @@ fn items(range: &LimitRange) -> impl Iterator<Item = &LimitRangeItem> {
 /// Checks a pod against each LimitRange of its namespace.
 ///
 /// # Errors
-/// Everything that the first LimitRange which is broken has to say; the API server says it in no certain order, this
-/// in the order of resources.
+/// All violations of the first LimitRange that is violated. The API server reports them in no fixed order, this
+/// function in the order of resources.
 pub fn check(pod: &Pod, ranges: &[LimitRange]) -> Result<(), Refusal> {
     let Some(spec) = &pod.spec else { return Ok(()) };
     for range in ranges {
@@ -130,7 +131,7 @@ pub fn check(pod: &Pod, ranges: &[LimitRange]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A sentence, where the bound is broken.
+/// The message if the bound is violated.
 type Rule = fn(&Bound<'_>) -> Option<String>;
 
 #[derive(Default)]
@@ -160,7 +161,7 @@ impl Broken {
         }
     }
 
-    /// One sentence as it is, several in brackets, none twice. Source: `utilerrors.NewAggregate`.
+    /// One message as it is, several in brackets, without repetitions. Source: `utilerrors.NewAggregate`.
     fn aggregate(mut self) -> Option<String> {
         let said = &mut self.said;
         self.sentences
@@ -225,7 +226,7 @@ impl Bound<'_> {
             return Some(format!("{head}, but no limit is specified or limit is 0"));
         }
         let observed = limit as f64 / request as f64;
-        // Thousandths are compared where they fit.
+        // Thousandths are compared if they fit.
         let broken = if self.enforced.value() <= MILLI_VALUE_MAX {
             observed * 1000.0 > self.enforced.milli_value() as f64
         } else {
@@ -234,8 +235,8 @@ impl Bound<'_> {
         broken.then(|| format!("{head}, but provided ratio is {observed:.6}"))
     }
 
-    /// Request, limit and bound in thousandths, or in units if that is too much for one of them.
-    /// Source: `requestLimitEnforcedValues`.
+    /// Request, limit and bound in thousandths, or in units if one of them is too large. Source:
+    /// `requestLimitEnforcedValues`.
     fn comparable(&self) -> (i64, i64, i64) {
         let request = self.request.unwrap_or(Quantity::ZERO);
         let limit = self.limit.unwrap_or(Quantity::ZERO);

@@ -1,4 +1,4 @@
-//! `matchLabelKeys`: the values of a created pod's labels become part of its selectors.
+//! `matchLabelKeys`: adds the values of a created pod's labels to its selectors.
 //!
 //! Source: `pkg/registry/core/pod/strategy.go` (`mutateTopologySpreadConstraints`,
 //! `mutatePodAffinity`), v1.36; KEP-3243. Only pods are merged, never templates.
@@ -12,7 +12,7 @@ type Labels = BTreeMap<String, String>;
 
 /// Appends `key In (value)` to the selector of each spread constraint (if `merge_spread`) and
 /// `In` / `NotIn` to that of each affinity term, for the keys that the pod has a label for.
-/// A selector that is absent stays absent: it matches nothing anyway.
+/// A missing selector stays missing: it matches nothing anyway.
 pub fn merge(pod: &mut Pod, merge_spread: bool) {
     let labels = pod.metadata.labels.clone().unwrap_or_default();
     let Some(spec) = &mut pod.spec else { return };

@@ -1,6 +1,6 @@
-//! Admission of a created or [updated](update) object: defaults, admission plugins, then validation.
+//! Admission of a created or [updated](update) object: defaults, admission plug-ins, then validation.
 //!
-//! Everything but [update] is for *created* objects. What stands in a dump has been through it already.
+//! Everything except [update] is for *created* objects. Objects of a dump have passed admission before.
 //!
 //! Order for pods (`k8s.io/apiserver/pkg/endpoints/handlers/create.go`, `pkg/registry/rest/create.go`,
 //! `k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults] and the plug-ins [priority] and [tolerations]
@@ -37,12 +37,12 @@ pub use object::{admit_object, admit_object_update, read_back};
 pub use priority::PriorityClasses;
 pub use refusal::Refusal;
 
-/// What admission needs to know beside the object.
+/// The further inputs of admission.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionContext<'a> {
     /// The PriorityClasses of the cluster.
     pub priority_classes: &'a PriorityClasses,
-    /// How the API server is configured.
+    /// The API server's options.
     pub options: &'a AdmissionOptions,
 }
 
@@ -51,11 +51,11 @@ pub struct AdmissionContext<'a> {
 pub struct Admitted<T> {
     /// The object, defaulted and changed.
     pub object: T,
-    /// What the API server would say in `Warning` headers.
+    /// The API server's `Warning` headers.
     pub warnings: Vec<String>,
 }
 
-/// Creates a pod where no webhook changes it: [`mutate_pod`], then [`prepare_pod`].
+/// Admits a pod that no webhook changes: [`mutate_pod`], then [`prepare_pod`].
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -75,9 +75,8 @@ pub struct Admitted<T> {
 /// ```
 ///
 /// # Errors
-/// All that is wrong, in the API server's order. A plug-in's refusal comes first, as `Forbidden`
-/// at the field it is about; where the API server would stop at it, strew goes on, so that every
-/// error is seen at once.
+/// All errors, in the API server's order. A plug-in's refusal comes first, as `Forbidden` at its field. The API server
+/// would stop there; strew continues, so that all errors are reported at once.
 pub fn admit_pod(
     mut pod: Pod,
     context: &AdmissionContext<'_>,
@@ -88,8 +87,7 @@ pub fn admit_pod(
     finish(pod, errors)
 }
 
-/// Fills in a new pod's defaults and lets the plug-ins change it. It may be done again after a webhook has changed
-/// the pod.
+/// Sets a new pod's defaults and lets the plug-ins change it. Can be repeated after a webhook has changed the pod.
 ///
 /// # Errors
 /// The refusal of a plug-in.
@@ -103,11 +101,11 @@ pub fn mutate_pod(pod: &mut Pod, context: &AdmissionContext<'_>) -> Result<(), F
     admitted
 }
 
-/// What the registry does to a new pod after all mutating admission, once: gated fields go, match label keys become
-/// part of selectors; then it is validated.
+/// The registry's part for a new pod after all mutating admission, once: drops fields of gates that are off, merges
+/// matchLabelKeys into selectors, and validates.
 ///
 /// # Errors
-/// All that is wrong, in the API server's order.
+/// All errors, in the API server's order.
 pub fn prepare_pod(
     mut pod: Pod,
     options: &AdmissionOptions,
@@ -127,10 +125,10 @@ fn prepare(pod: &mut Pod, options: &AdmissionOptions) {
     match_label_keys::merge(pod, options.merges_spread_match_label_keys());
 }
 
-/// Creates any other object: defaults, validation.
+/// Admits an object of another kind: defaults, validation.
 ///
 /// # Errors
-/// All that is wrong, in the API server's order.
+/// All errors, in the API server's order.
 pub fn admit<T: SetDefaults + Validate>(mut object: T) -> Result<Admitted<T>, Vec<FieldError>> {
     object.set_defaults();
     let errors = object.validate();
@@ -142,7 +140,7 @@ fn finish<T: Validate>(object: T, errors: Vec<FieldError>) -> Result<Admitted<T>
         let warnings = object.warnings();
         return Ok(Admitted { object, warnings });
     }
-    // The API server says the same only once (`ErrorList.ToAggregate`).
+    // The API server removes repeated errors (`ErrorList.ToAggregate`).
     let mut said = BTreeSet::new();
     let is_new = |error: &FieldError| said.insert(error.to_string());
     Err(errors.into_iter().filter(is_new).collect())

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// Gives a node that is being created the taint `node.kubernetes.io/not-ready:NoSchedule`, unless it has it. The node
-/// lifecycle controller takes it off again when the node is ready.
+/// Adds the taint `node.kubernetes.io/not-ready:NoSchedule` to a new node. The node lifecycle controller removes it
+/// when the node is ready.
 pub fn taint_new(node: &mut Node) {
     let taints = node
         .spec

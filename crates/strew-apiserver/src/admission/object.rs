@@ -13,11 +13,10 @@ use strew_api::read::KubeObject;
 /// An object, and the API server's warnings.
 pub type AdmittedObject = (KubeObject, Vec<String>);
 
-/// What the API server makes of an object that somebody creates; `names` gives a name to a pod that has only the
-/// beginning of one.
+/// Admits an object to create; `names` completes the name of a pod that has only a `generateName`.
 ///
 /// # Errors
-/// All that is wrong, in the API server's order.
+/// All errors, in the API server's order.
 pub fn admit_object(
     mut object: KubeObject,
     context: &AdmissionContext<'_>,
@@ -62,8 +61,8 @@ pub fn admit_object(
     }
 }
 
-/// What the API server hands out of an object that it holds, a dump's: it fills in what is absent whenever it reads
-/// one, so that nobody ever sees an object without its defaults.
+/// A stored object as the API server returns it. The API server sets defaults whenever it reads an object, so no client
+/// sees an object without them.
 pub fn read_back(mut object: KubeObject) -> KubeObject {
     match &mut object {
         KubeObject::Pod(object) => object.set_defaults(),
@@ -87,10 +86,10 @@ pub fn read_back(mut object: KubeObject) -> KubeObject {
     object
 }
 
-/// What the API server makes of an object that somebody changes; `old` is the object as it is stored.
+/// Admits an update; `old` is the stored object.
 ///
 /// # Errors
-/// All that is wrong, in the API server's order. An object of another kind is wrong too.
+/// All errors, in the API server's order; also if the kinds differ.
 pub fn admit_object_update(
     mut new: KubeObject,
     mut old: KubeObject,

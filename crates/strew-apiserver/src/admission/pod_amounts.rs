@@ -1,7 +1,7 @@
 //! Sums of the requests and limits of a pod's containers, as LimitRanger and ResourceQuota compute them.
 //!
-//! Source: `PodRequests`, `PodLimits` of `k8s.io/component-helpers/resource`, v1.36. Amounts that do not parse, or that
-//! overflow, are left out or capped: validation refuses them.
+//! Source: `PodRequests`, `PodLimits` of `k8s.io/component-helpers/resource`, v1.36. Invalid amounts are left out, and
+//! overflows are capped: validation refuses both.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use strew_api::quantity::Quantity;
 /// Amounts by the name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// Which half of the requirements is meant.
+/// Requests or limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
     Requests,
@@ -44,11 +44,11 @@ pub(super) fn write(amounts: &Amounts) -> BTreeMap<String, WireQuantity> {
     amounts.iter().map(write).collect()
 }
 
-/// Each amount added to that of the same name.
+/// Adds each amount to the one of the same name.
 pub(super) fn add(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = match total.get(name) {
-            // Nothing has no format of its own.
+            // Zero has no format of its own.
             Some(have) if have.signum() != 0 => have
                 .checked_add(*amount)
                 .unwrap_or(Quantity::from_units(i64::MAX)),
@@ -66,8 +66,8 @@ fn raise_to(total: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// The sum over a pod without its overhead: containers and sidecars together, or more while the init containers run;
-/// what the pod itself says in `spec.resources` replaces it.
+/// The sum over a pod without its overhead: containers and sidecars together, or more while the init containers run.
+/// Amounts in `spec.resources` replace it.
 pub(super) fn of_containers(spec: &PodSpec, half: Half) -> Amounts {
     let mut running = Amounts::new();
     for container in &spec.containers {
@@ -94,7 +94,7 @@ pub(super) fn of_containers(spec: &PodSpec, half: Half) -> Amounts {
     running
 }
 
-/// The sum over a pod with its overhead, which raises only those limits that there are.
+/// The sum over a pod with its overhead, which is added only to existing limits.
 pub(super) fn of_pod(spec: &PodSpec, half: Half) -> Amounts {
     let mut total = of_containers(spec, half);
     let mut overhead = read(spec.overhead.as_ref());

@@ -1,4 +1,4 @@
-//! Priority: from the name of a PriorityClass to its value.
+//! Priority: resolves the name of a PriorityClass to its value.
 //!
 //! Source: `plugin/pkg/admission/priority`, v1.36.
 
@@ -11,14 +11,13 @@ use strew_api::field::{FieldError, FieldPath};
 
 const PREEMPT_LOWER_PRIORITY: &str = "PreemptLowerPriority";
 
-/// The classes that every API server creates for itself.
-/// Source: `k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go`.
+/// The classes that every API server creates. Source: `k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go`.
 const SYSTEM_CLASSES: [(&str, i32); 2] = [
     ("system-node-critical", 2_000_001_000),
     ("system-cluster-critical", 2_000_000_000),
 ];
 
-/// The PriorityClasses of a cluster by name, the two built-in ones among them.
+/// The PriorityClasses of a cluster by name, with the two built-in ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriorityClasses {
     by_name: BTreeMap<String, Class>,
@@ -75,7 +74,7 @@ fn class(value: i32, preemption_policy: Option<&str>) -> Class {
 /// Sets `priority`, `preemptionPolicy` and, from the global default, `priorityClassName`.
 ///
 /// # Errors
-/// The refusal of the plug-in: an unknown class, or numbers that contradict the class.
+/// The plug-in refuses an unknown class, or numbers that contradict the class.
 pub fn admit(spec: &mut PodSpec, classes: &PriorityClasses) -> Result<(), FieldError> {
     let path = FieldPath::root().child("spec");
     let name = spec

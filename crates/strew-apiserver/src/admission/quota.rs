@@ -1,7 +1,7 @@
-//! ResourceQuota: an object's usage, the quotas that apply to it, and whether they allow it.
+//! ResourceQuota: computes an object's usage, and whether the quotas that apply to it allow it.
 //!
-//! Usage rises in the request itself ([`charge_pod`], [`charge_object`]); it falls when the quota controller recounts
-//! ([`used_by_pods`]). The amounts that bind are those of the quota's `status`, which the controller keeps.
+//! Each request increases usage ([`charge_pod`], [`charge_object`]); the recounts of the quota controller decrease it
+//! ([`used_by_pods`]). The binding amounts are those in the quota's `status`, which the controller writes.
 //!
 //! Left out: claims' storage, device claims, changes of usage by updates, and resources that the API server's own
 //! configuration limits without a quota.
@@ -36,17 +36,17 @@ impl SetDefaults for ResourceQuota {
     }
 }
 
-/// What a quota's `status.used` becomes.
+/// The new `status.used` of a quota.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
-    /// Which of the given quotas.
+    /// The index of the quota.
     pub quota_idx: usize,
-    /// Its whole `status.used` from now on.
+    /// Its whole new `status.used`.
     pub used: Resources,
 }
 
-/// Whether a pod takes part in quotas beside `count/pods`: neither finished, nor overdue in its deletion.
-/// Source: `QuotaV1Pod`.
+/// True if a pod counts in quotas beside `count/pods`: it has not finished, and its deletion is not overdue. Source:
+/// `QuotaV1Pod`.
 pub fn counts(pod: &Pod, now: Timestamp) -> bool {
     let phase = pod
         .status
@@ -65,7 +65,7 @@ pub fn counts(pod: &Pod, now: Timestamp) -> bool {
         .is_ok_and(|due| now <= due)
 }
 
-/// What a pod uses, by the names that quotas have for it. Source: `PodUsageFunc`.
+/// The usage of a pod, by the names of quotas. Source: `PodUsageFunc`.
 pub fn pod_usage(pod: &Pod, now: Timestamp) -> BTreeMap<String, Quantity> {
     let one = Quantity::from_units(1);
     let mut usage = Amounts::from([(COUNT_PODS.to_string(), one)]);
@@ -88,7 +88,7 @@ fn computing_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
             usage.insert(name.clone(), amount);
             usage.insert(format!("{REQUESTS}{name}"), amount);
         } else if is_extended(name) {
-            // Of these a limit is a request.
+            // For these resources a limit counts as a request.
             usage.insert(format!("{REQUESTS}{name}"), amount);
         }
     }
@@ -100,8 +100,8 @@ fn computing_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
     usage
 }
 
-/// What an object that only counts uses: `count/deployments.apps`, and for some the old name too (`configmaps`).
-/// `resource` has its group: `deployments.apps`.
+/// The usage of an object that is only counted: `count/deployments.apps`, for some kinds also the old name
+/// (`configmaps`). `resource` has its group: `deployments.apps`.
 pub fn object_usage(resource: &str) -> BTreeMap<String, Quantity> {
     let mut names = vec![format!("count/{resource}")];
     if WITH_OLD_NAMES.contains(&resource) {
@@ -121,7 +121,7 @@ const WITH_OLD_NAMES: [&str; 6] = [
     "services",
 ];
 
-/// What a Service uses: itself, its load balancer and its node ports.
+/// The usage of a Service: itself, its load balancer and its node ports.
 pub fn service_usage(service: &Service) -> BTreeMap<String, Quantity> {
     let mut usage = object_usage("services");
     let mut count = |name: &str, n: usize| {
@@ -146,11 +146,11 @@ pub fn service_usage(service: &Service) -> BTreeMap<String, Quantity> {
     usage
 }
 
-/// Charges a pod that is being created to the quotas of its namespace.
+/// Charges a new pod to the quotas of its namespace.
 ///
 /// # Errors
-/// Of the first quota that says no: a container lacks a request or limit that the quota counts, the quota has not been
-/// counted yet, or there is no room.
+/// The first quota that refuses: a container lacks a request or limit that the quota counts, the quota has not been
+/// counted yet, or it is exhausted.
 pub fn charge_pod(
     pod: &Pod,
     quotas: &[ResourceQuota],
@@ -169,11 +169,11 @@ pub fn charge_pod(
     charge(&pod_usage(pod, now), quotas, binding).map_err(refuse)
 }
 
-/// Charges an object that is no pod, with its [`object_usage`] or [`service_usage`]. Quotas with scopes are about pods
-/// alone.
+/// Charges an object other than a pod, with its [`object_usage`] or [`service_usage`]. Quotas with scopes apply to pods
+/// only.
 ///
 /// # Errors
-/// Of the first quota that says no: it has not been counted yet, or there is no room.
+/// The first quota that refuses: it has not been counted yet, or it is exhausted.
 pub fn charge_object(
     resource: &str,
     object: &ObjectMeta,
@@ -193,7 +193,7 @@ pub fn charge_object(
     charge(usage, quotas, binds).map_err(refuse)
 }
 
-/// What the pods of a namespace use of a quota: each of its limits on pods, those without use too.
+/// The usage of a quota by the pods of a namespace: all its limits on pods, unused ones included.
 pub fn used_by_pods<'a>(
     quota: &ResourceQuota,
     pods: impl IntoIterator<Item = &'a Pod>,
@@ -213,7 +213,7 @@ pub fn used_by_pods<'a>(
     write(&used)
 }
 
-/// Adds up, or returns what exceeds a limit.
+/// Adds usage, or returns the exceeded limits.
 fn charge(
     usage: &Amounts,
     quotas: &[ResourceQuota],
@@ -303,7 +303,7 @@ fn binds_pod(quota: &ResourceQuota, pod: &Pod) -> bool {
     of_pods(quota).next().is_some() && scope::has(quota, pod)
 }
 
-/// Those limits of a quota that are about pods.
+/// The limits of a quota that apply to pods.
 fn of_pods(quota: &ResourceQuota) -> impl Iterator<Item = &str> {
     let hard = quota
         .status
@@ -326,7 +326,7 @@ fn is_of_pods(name: &str) -> bool {
         || name.starts_with(REQUESTS) && !is_native(name)
 }
 
-/// What containers must state if a quota counts it: a mistake that upstream keeps, for cpu and memory only.
+/// What containers must specify if a quota counts it: for cpu and memory only, a mistake that upstream keeps.
 const MUST_BE_STATED: [&str; 6] = [
     "cpu",
     "limits.cpu",
@@ -336,8 +336,8 @@ const MUST_BE_STATED: [&str; 6] = [
     "requests.memory",
 ];
 
-/// `must specify limits.cpu for: c1,c2; …`. What the pod states as a whole, its containers need not.
-/// Source: `podEvaluator.Constraints`.
+/// `must specify limits.cpu for: c1,c2; …`. Containers need not specify what the pod specifies as a whole. Source:
+/// `podEvaluator.Constraints`.
 fn missing(pod: &Pod, wanted: &BTreeSet<&str>) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     let stated = |requirements| {

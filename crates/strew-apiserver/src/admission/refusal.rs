@@ -1,4 +1,4 @@
-//! Refusals of admission plugins.
+//! Refusals of admission plug-ins.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct Refusal {
     pub resource: String,
     /// The object's name, else its `generateName`, else `Unknown`.
     pub name: String,
-    /// The plug-in's sentence.
+    /// The plug-in's message.
     pub reason: String,
 }
 

@@ -8,8 +8,8 @@ use strew_api::config::AdmissionOptions;
 
 const NO_EXECUTE: &str = "NoExecute";
 
-/// Adds the tolerations of `not-ready` and `unreachable`, each unless the pod speaks about that
-/// taint itself: a toleration with that key or none, and effect NoExecute or none.
+/// Adds the tolerations of `not-ready` and `unreachable`, each unless the pod has one for that taint: a toleration with
+/// that key or none, and effect NoExecute or none.
 pub fn add_defaults(spec: &mut PodSpec, options: &AdmissionOptions) {
     let defaults = [
         (

@@ -9,7 +9,7 @@ use crate::object::moment;
 const ALLOWED: &str = "DisruptionAllowed";
 const SYNC_FAILED: &str = "SyncFailed";
 
-/// Sets the condition by the number of disruptions that are allowed.
+/// Sets the condition by the number of allowed disruptions.
 pub fn set_allowed(status: &mut PodDisruptionBudgetStatus, now: Instant) {
     let (value, reason) = match status.disruptions_allowed.unwrap_or(0) {
         1.. => ("True", "SufficientPods"),
@@ -23,7 +23,7 @@ pub fn set_failed(status: &mut PodDisruptionBudgetStatus, message: &str, now: In
     set(status, "False", SYNC_FAILED, message, now);
 }
 
-/// Why the budget could not be computed, if it could not.
+/// Why the budget could not be computed; `None` if it was.
 pub fn failure(status: &PodDisruptionBudgetStatus) -> Option<&str> {
     let mut all = status.conditions.iter().flatten();
     let condition = all.find(|condition| condition.type_ == ALLOWED)?;

@@ -16,14 +16,14 @@ use super::meta::{Meta, Name};
 use super::pod::Pod;
 use crate::tables::{Table, Tables};
 
-/// An object of metadata, spec and status.
+/// An object with metadata, spec and status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource<S, T> {
     /// Metadata.
     pub meta: Meta,
-    /// What is wanted.
+    /// The desired state.
     pub spec: Arc<S>,
-    /// What is.
+    /// The observed state.
     pub status: T,
 }
 
@@ -73,7 +73,7 @@ pub type CloneSet = Resource<kruise::CloneSetSpec, kruise::WorkloadStatus>;
 /// `apps.kruise.io/v1beta1` WorkloadSpread
 pub type WorkloadSpread = Resource<spread::WorkloadSpreadSpec, spread::WorkloadSpreadStatus>;
 
-/// What a ControllerRevision holds.
+/// The content of a ControllerRevision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionData {
     /// The template, as JSON.
@@ -82,12 +82,12 @@ pub struct RevisionData {
     pub revision: i64,
 }
 
-/// An object that is kept as it was given.
+/// An object that is stored as it was given.
 #[derive(Debug, Clone)]
 pub struct Plain {
-    /// Metadata; that in `object` is not looked at.
+    /// Metadata; the one in `object` is not read.
     pub meta: Meta,
-    /// Which kind it is.
+    /// Its kind.
     pub kind: Kind,
     /// The object.
     pub object: KubeObject,
@@ -102,7 +102,7 @@ impl PartialEq for Plain {
 }
 
 impl Plain {
-    /// This object with one part of another; `None` if the parts make no object.
+    /// This object with one part of another; `None` if the result cannot be decoded.
     fn with_part_of(&self, part: Part, new: &Self) -> Option<Self> {
         match part {
             Part::Main => Some(Self {
@@ -128,7 +128,7 @@ impl Plain {
         })
     }
 
-    /// What it says beside its metadata and its status.
+    /// The JSON of everything beside metadata and status.
     fn content(&self) -> Value {
         let mut json = self.object.to_json();
         if let Some(fields) = json.as_object_mut() {
@@ -140,8 +140,8 @@ impl Plain {
 }
 
 impl Kind {
-    /// The kind of this name in the group of an API version. One that shares its name with a kind of another group that
-    /// the simulation knows is told apart by its group: `StatefulSet.apps.kruise.io`.
+    /// The kind of this name in the group of an API version. If another group has a kind of the same name that the
+    /// simulation knows, the name includes the group: `StatefulSet.apps.kruise.io`.
     pub fn of_group(api_version: &str, name: &str) -> Self {
         let group = |text: &str| {
             text.split_once('/')
@@ -156,7 +156,7 @@ impl Kind {
         }
     }
 
-    /// Group and version, where the simulation knows the kind; empty otherwise.
+    /// Group and version; empty if the simulation does not know the kind.
     pub fn api_version(&self) -> &'static str {
         match self {
             Self::Other(_) => "",
@@ -174,13 +174,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A kind that has a table of its own.
+/// A kind with a table of its own.
 pub trait Stored: Clone + PartialEq + fmt::Debug + Sized + 'static {
-    /// Which kind it is.
+    /// Its kind.
     const KIND: Kind;
     /// Its metadata.
     fn meta(&self) -> &Meta;
-    /// Its metadata, to change.
+    /// Its metadata, mutably.
     fn meta_mut(&mut self) -> &mut Meta;
     /// Its table.
     fn table(tables: &Tables) -> &Table<Self>;
@@ -197,7 +197,7 @@ macro_rules! stored {
         #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
         pub enum Kind {
             $($kind,)*
-            /// Any other, by its name.
+            /// Any other kind, by its name.
             Other(Arc<str>),
         }
 
@@ -219,12 +219,12 @@ macro_rules! stored {
             }
         }
 
-        /// An object of any kind; a copy shares it.
+        /// An object of any kind; clones share it.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is the kind of its name")]
         pub enum Object {
             $($variant(Arc<$type>),)*
-            /// Kept as it was given.
+            /// An object that is stored as it was given.
             Plain(Arc<Plain>),
         }
 
@@ -237,7 +237,7 @@ macro_rules! stored {
                 }
             }
 
-            /// Its metadata, to change; the object is copied if it is shared.
+            /// Its metadata, mutably; a shared object is copied.
             pub fn meta_mut(&mut self) -> &mut Meta {
                 match self {
                     $(Self::$variant(object) => &mut Arc::make_mut(object).meta,)*
@@ -245,7 +245,7 @@ macro_rules! stored {
                 }
             }
 
-            /// Puts it into its table; what was there comes back.
+            /// Stores it in its table; returns the previous object.
             pub(crate) fn put(self, tables: &mut Tables) -> Option<Object> {
                 match self {
                     $(Self::$variant(object) => {
@@ -255,7 +255,7 @@ macro_rules! stored {
                 }
             }
 
-            /// Takes an object out of its table.
+            /// Removes an object from its table.
             pub(crate) fn take(key: &Key, tables: &mut Tables) -> Option<Object> {
                 match &key.kind {
                     $(Kind::$kind => tables.$table.remove(&key.name).map(Self::$variant),)*
@@ -290,7 +290,7 @@ macro_rules! stored {
                 }
             }
 
-            /// This object with one part of another; `None` if that is of another kind.
+            /// This object with one part of another; `None` if the kinds differ.
             pub(crate) fn with_part_of(&self, part: Part, new: Self) -> Option<Self> {
                 match self {
                     $(Self::$variant(stored) => {
@@ -316,7 +316,7 @@ macro_rules! stored {
                 }
             }
 
-            /// Whether this and the other object of its kind ask for the same.
+            /// True if this and the other object of its kind have the same spec.
             pub(crate) fn has_spec_of(&self, other: &Self) -> bool {
                 match self {
                     $(Self::$variant(object) => <$type>::of_object(other).is_some_and(|other| {
@@ -329,7 +329,7 @@ macro_rules! stored {
                 }
             }
 
-            /// The status as JSON; null: it has none.
+            /// The status as JSON; null if it has none.
             pub(crate) fn status_to_json(&self) -> Value {
                 match self {
                     $(Self::$variant(object) => object.status_to_json(),)*
@@ -340,7 +340,7 @@ macro_rules! stored {
             /// This object with another status, given as JSON.
             ///
             /// # Errors
-            /// A field of another type than the kind's.
+            /// A field has another type than the kind's.
             pub(crate) fn with_status(&self, status: Value) -> serde_json::Result<Self> {
                 Ok(match self {
                     $(Self::$variant(object) => {
@@ -415,7 +415,7 @@ stored! {
     WorkloadSpread: WorkloadSpread, WorkloadSpread, workload_spreads;
 }
 
-/// Which object: its kind, namespace and name.
+/// The identity of an object: its kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The kind.
@@ -431,7 +431,7 @@ impl fmt::Display for Key {
 }
 
 impl Object {
-    /// Which object it is.
+    /// Its identity.
     pub fn key(&self) -> Key {
         Key {
             kind: self.kind(),

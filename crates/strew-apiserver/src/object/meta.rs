@@ -11,7 +11,7 @@ use super::moment;
 /// Labels or annotations.
 pub type Pairs = BTreeMap<String, String>;
 
-/// An object's name in its namespace; the namespace is empty where a kind has none.
+/// Namespace and name of an object; the namespace is empty for cluster-scoped kinds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     /// The namespace.
@@ -39,30 +39,30 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// Metadata; cheap to copy, since a change of one field copies the rest by reference.
+/// Metadata. Cloning is cheap, because fields are shared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meta {
     /// Namespace and name.
     pub name: Name,
-    /// Unlike any other object's, ever.
+    /// Unique among all objects, ever.
     pub uid: Arc<str>,
-    /// `resourceVersion`; 0: not stored yet.
+    /// `resourceVersion`; 0 if it is not stored yet.
     pub version: u64,
     /// Counts the changes of the spec.
     pub generation: i64,
     /// When it was created.
     pub created: Instant,
-    /// When it must be gone, after a deletion.
+    /// Its requested deletion.
     pub deletion: Option<Deletion>,
     /// Labels.
     pub labels: Arc<Pairs>,
     /// Annotations.
     pub annotations: Arc<Pairs>,
-    /// Whose it is.
+    /// Its owners.
     pub owners: Arc<[Owner]>,
-    /// The finalizers that hold it.
+    /// Its finalizers.
     pub finalizers: Arc<[String]>,
-    /// What its name begins with, if the store chose the rest.
+    /// The prefix of its name, if the store generated the rest.
     pub generate_name: Option<Arc<str>>,
 }
 
@@ -82,13 +82,13 @@ pub struct Owner {
     pub api_version: Arc<str>,
     /// Kind.
     pub kind: Arc<str>,
-    /// Name; the namespace is the owned object's, if the kind has any.
+    /// Name. The owner is in the same namespace, or cluster-scoped.
     pub name: Arc<str>,
     /// Uid.
     pub uid: Arc<str>,
-    /// Whether it is the one that manages the object.
+    /// `controller`: true if it manages the object.
     pub is_controller: bool,
-    /// Whether it waits for the object when it is deleted in the foreground.
+    /// `blockOwnerDeletion`: true if its foreground deletion waits for the object.
     pub blocks_deletion: bool,
 }
 
@@ -115,7 +115,7 @@ impl Meta {
         self.owners.iter().find(|owner| owner.is_controller)
     }
 
-    /// Whether its deletion was requested.
+    /// True if its deletion was requested.
     pub fn is_terminating(&self) -> bool {
         self.deletion.is_some()
     }
@@ -138,7 +138,7 @@ impl Meta {
         }
     }
 
-    /// This metadata with what only the server writes from that of the stored object.
+    /// This metadata, with the server's fields from the stored object.
     pub(crate) fn with_server_fields_of(&self, stored: &Self) -> Self {
         Self {
             generation: stored.generation,
@@ -149,8 +149,7 @@ impl Meta {
         }
     }
 
-    /// Reads the wire's metadata. Names in namespaces that are left out are `default`'s, unless `is_namespaced` is
-    /// false.
+    /// Reads metadata of the wire. A missing namespace means `default`, unless `is_namespaced` is false.
     pub fn of_wire(wire: ObjectMeta, is_namespaced: bool) -> Self {
         let namespace = match wire.namespace {
             _ if !is_namespaced => "".into(),
@@ -183,7 +182,7 @@ impl Meta {
         }
     }
 
-    /// Writes the wire's metadata.
+    /// Metadata in its wire form.
     pub fn to_wire(&self) -> ObjectMeta {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let pairs = |pairs: &Arc<Pairs>| (!pairs.is_empty()).then(|| Pairs::clone(pairs));

@@ -1,10 +1,10 @@
 //! Objects as the store keeps them and controllers read them.
 //!
-//! Every kind is metadata, a shared spec and a status, so that a change copies only what it changes. The wire's own
-//! types are made of them for patches, expectations and output.
+//! Every object consists of metadata, a shared spec and a status, so that a change copies only what it changes.
+//! Patches, expectations and output use the wire types, which are made from these.
 //!
-//! Reading order: [`meta`], [`pod`], [`kinds`] (all other kinds), [`moment`] (times), [`scheduling`] (what a scheduler
-//! looks at).
+//! Reading order: [`meta`], [`pod`], [`kinds`] (all other kinds), [`moment`] (times), [`scheduling`] (objects that a
+//! scheduler reads).
 
 pub mod kinds;
 pub mod meta;

@@ -1,4 +1,4 @@
-//! Pods in a small form: a hundred thousand of them share their specs.
+//! Pods in a compact form: a hundred thousand of them share their specs.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub struct Pod {
     pub spec: Arc<core::PodSpec>,
     /// `spec.nodeName`.
     pub node: Option<Arc<str>>,
-    /// What has become of it.
+    /// Its status.
     pub status: PodStatus,
 }
 
-/// A pod's status. What components of the simulation read or write has a field of its own.
+/// A pod's status. Fields that components of the simulation read or write are separate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PodStatus {
     /// `phase`
@@ -33,18 +33,18 @@ pub struct PodStatus {
     pub nominated: Option<Arc<str>>,
     /// `startTime`
     pub started: Option<Instant>,
-    /// The most restarts of any of its containers.
+    /// The most restarts of one of its containers.
     pub restarts: u32,
-    /// The most restarts of any of its sidecars: init containers that are restarted.
+    /// The most restarts of one of its sidecars: init containers that are restarted.
     pub sidecar_restarts: u32,
     /// `reason`
     pub reason: Option<Arc<str>>,
     /// `message`
     pub message: Option<Arc<str>>,
-    /// How its containers ended, once they have; init containers last.
+    /// How its containers ended; empty before; init containers last.
     pub exits: Arc<[Exit]>,
-    /// What a request wrote beside that; `None`: nothing. Pods that are loaded have none, so that a hundred thousand of
-    /// a dump stay small.
+    /// Other fields that a request wrote; `None` if there are none. Loaded pods have none, so that a hundred thousand
+    /// of a dump stay small.
     rest: Option<Arc<core::PodStatus>>,
 }
 
@@ -57,7 +57,7 @@ pub struct Exit {
     pub code: i32,
     /// `finishedAt`, in whole seconds.
     pub at: Instant,
-    /// Whether it is an init container.
+    /// True for an init container.
     pub is_init: bool,
 }
 
@@ -74,7 +74,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// As the wire has it.
+    /// Its name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -85,7 +85,7 @@ impl Phase {
         }
     }
 
-    /// The phase of this name; an unknown name is Pending.
+    /// The phase of this name; Pending for an unknown name.
     pub fn of(name: &str) -> Self {
         match name {
             "Unknown" => Self::Unknown,
@@ -96,7 +96,7 @@ impl Phase {
         }
     }
 
-    /// Succeeded or Failed.
+    /// True for Succeeded and Failed.
     pub fn is_finished(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
@@ -107,11 +107,11 @@ impl Phase {
 pub struct Condition {
     /// `type`
     pub kind: Arc<str>,
-    /// `status`
+    /// `reason`; empty if there is none.
     pub status: Truth,
     /// `reason`; empty: none.
     pub reason: Arc<str>,
-    /// `message`; empty: none.
+    /// `message`; empty if there is none.
     pub message: Arc<str>,
     /// `lastTransitionTime`, in whole seconds.
     pub since: Instant,
@@ -132,7 +132,7 @@ pub enum Truth {
 }
 
 impl Truth {
-    /// As the wire has it.
+    /// Its name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -165,33 +165,33 @@ pub const POD_SCHEDULED: &str = "PodScheduled";
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
 impl Pod {
-    /// Neither finished nor being deleted.
+    /// True if it has not finished and is not being deleted.
     pub fn is_active(&self) -> bool {
         !self.is_finished() && !self.meta.is_terminating()
     }
 
-    /// Being deleted and not finished.
+    /// True if it is being deleted and has not finished.
     pub fn is_terminating(&self) -> bool {
         !self.is_finished() && self.meta.is_terminating()
     }
 
-    /// Succeeded or Failed.
+    /// True if its phase is Succeeded or Failed.
     pub fn is_finished(&self) -> bool {
         self.status.phase.is_finished()
     }
 
-    /// Whether the condition Ready is True; the phase is not looked at.
+    /// True if the condition Ready is True, in any phase.
     pub fn is_ready(&self) -> bool {
         self.ready_since().is_some()
     }
 
-    /// Since when the condition Ready has been True.
+    /// Since when the condition Ready has been True; `None` if it is not.
     pub fn ready_since(&self) -> Option<Instant> {
         let ready = self.status.condition(READY)?;
         (ready.status == Truth::True).then_some(ready.since)
     }
 
-    /// Reads the wire's pod.
+    /// Reads a pod of the wire.
     pub fn of_wire(wire: core::Pod) -> Self {
         let mut spec = wire.spec.unwrap_or_default();
         let node = spec.node_name.take().filter(|n| !n.is_empty());
@@ -208,7 +208,7 @@ impl Pod {
         }
     }
 
-    /// Writes the wire's pod.
+    /// The pod in its wire form.
     pub fn to_wire(&self) -> core::Pod {
         core::Pod {
             metadata: self.meta.to_wire(),
@@ -227,8 +227,8 @@ impl Pod {
         serde_json::to_value(self.status.to_wire()).unwrap_or_default()
     }
 
-    /// This pod with another status, given as JSON. What the JSON says as before stays as it is: fields of the store
-    /// are finer than those of the wire.
+    /// This pod with another status, given as JSON. Fields that are equal in JSON keep their stored values, which are
+    /// more precise than the wire's.
     pub(crate) fn with_status(&self, status: Value) -> serde_json::Result<Self> {
         let before = self.status_to_json();
         let is_same = |field: &str| before.get(field) == status.get(field);
@@ -271,7 +271,7 @@ impl PodStatus {
         self.conditions.iter().find(|c| &*c.kind == kind)
     }
 
-    /// Sets a condition; its moment moves only if its status does. Whether anything changed.
+    /// Sets a condition; its transition time changes only with its status. Returns false if nothing changed.
     pub fn set_condition(
         &mut self,
         kind: &str,
@@ -333,7 +333,7 @@ impl PodStatus {
         }
     }
 
-    /// A status as a request writes it: with what no field of its own holds.
+    /// A status that a request writes, with the fields that have no place of their own.
     fn of_request(wire: core::PodStatus) -> Self {
         let mut rest = wire.clone();
         for (statuses, is_init) in [
@@ -379,7 +379,7 @@ impl PodStatus {
         }
     }
 
-    /// The statuses of containers: those that a request wrote, and how containers ended since.
+    /// The container statuses: those that a request wrote, updated by how containers ended since.
     fn statuses(
         &self,
         written: Option<Vec<core::ContainerStatus>>,

@@ -1,9 +1,9 @@
-//! Which objects of the store, beside pods, a scheduler reads.
+//! The kinds beside pods that a scheduler reads.
 
 use super::{Kind, Object};
 use strew_api::read::KubeObject;
 
-/// The wire's form of an object of the kinds that a scheduler looks at, but for pods.
+/// The wire form of an object, if a scheduler reads its kind; pods excluded.
 pub fn wire_of(object: &Object) -> Option<KubeObject> {
     match object.kind() {
         Kind::Node

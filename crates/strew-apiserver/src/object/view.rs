@@ -1,4 +1,4 @@
-//! Stored pods as the conversion to facts reads them.
+//! Access to stored pods for the conversion to facts.
 
 use std::sync::Arc;
 

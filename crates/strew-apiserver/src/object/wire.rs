@@ -92,7 +92,7 @@ impl Object {
         }
     }
 
-    /// The object as the wire's type; `None` for kinds that are not written in files.
+    /// The object in its wire form; `None` for kinds that are not written in files.
     pub fn to_kube(&self) -> Option<KubeObject> {
         Some(match self {
             Self::Pod(pod) => pod.to_wire().into(),
@@ -120,7 +120,7 @@ impl Object {
                 status: Some(object.status.clone()),
             }
             .into(),
-            // With the metadata that the server keeps: an update is compared with it.
+            // With the server's metadata, since an update is compared with it.
             Self::Plain(object) => {
                 KubeObject::of_json(object.to_json()).unwrap_or_else(|_| object.object.clone())
             }

@@ -1,7 +1,6 @@
 //! Admission of OCM's objects: defaults of their CRDs and immutable fields.
 //!
-//! `timeAdded` of a taint is stamped by OCM's webhook, which has a clock; here it stays as it is written.
-//! Source: spec/placement §1.
+//! OCM's webhook sets `timeAdded` of a taint; here it stays as written. Source: spec/placement §1.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -89,12 +88,12 @@ impl SetDefaults for PlacementDecision {
     }
 }
 
-/// A CRD's defaults are for what is absent; what is empty stays so.
+/// A CRD's defaults replace missing values, not empty ones.
 fn set_if_absent(field: &mut Option<String>, value: &str) {
     field.get_or_insert_with(|| value.to_owned());
 }
 
-/// The status is another writer's, and an update of the object leaves it alone.
+/// Another client writes the status, so an update of the object keeps it.
 macro_rules! status_is_kept {
     ($($kind:ty),*) => {$(
         impl Update for $kind {
@@ -113,7 +112,7 @@ macro_rules! status_is_kept {
 
 status_is_kept!(Placement, ManagedClusterSet, ManagedClusterSetBinding);
 
-/// Nobody else writes this status, where there are no agents: who changes the object means it.
+/// No agent writes this status here, so an update of the object writes it.
 macro_rules! status_is_content {
     ($($kind:ty: $is_new_generation:expr,)*) => {$(
         impl Update for $kind {

@@ -17,30 +17,30 @@ use crate::object::{Key, Kind, Meta, Object, Pairs, Pod};
 use crate::workloads::NameSource;
 use crate::{ApiError, Tables};
 
-/// Pods of one template are admitted once.
+/// Admits objects; pods of one template are admitted once.
 pub(super) struct Admission {
     options: AdmissionOptions,
     classes: Option<PriorityClasses>,
     mutated: Known,
     prepared: Known,
-    /// By the address of what they were before.
+    /// Results by the address of the spec before the webhook's change.
     changed: FxHashMap<usize, Changed>,
 }
 
-/// Pods of one template that the webhook has changed alike.
+/// The specs that the webhook has made of one template's.
 struct Changed {
-    /// Held, so that its address stays its own.
+    /// Kept alive, so that its address is not reused.
     _template: Arc<PodSpec>,
-    /// Each result once.
+    /// Each different result once.
     specs: Vec<Arc<PodSpec>>,
     labels: Vec<Arc<Pairs>>,
 }
 
-/// What became of pods of the same spec and labels, by the addresses of the two.
+/// Results for pods with equal spec and labels, by the addresses of both.
 #[derive(Default)]
 struct Known(FxHashMap<(usize, usize), Step>);
 
-/// What a step made of a pod. What it was made of is held, so that the addresses stay its own.
+/// The result of a step. Its inputs are kept alive, so that their addresses are not reused.
 struct Step {
     _spec: Arc<PodSpec>,
     _labels: Arc<Pairs>,
@@ -54,7 +54,7 @@ impl Known {
         (spec, Arc::as_ptr(&pod.meta.labels) as usize)
     }
 
-    /// The pod after the step, if another one of its template has made it.
+    /// The pod after the step, if another pod of its template had the same inputs.
     fn find(&self, pod: &Pod) -> Option<Pod> {
         let step = self.0.get(&Self::address(pod))?;
         let mut pod = pod.clone();
@@ -63,7 +63,7 @@ impl Known {
         Some(pod)
     }
 
-    /// Keeps what the step made, and returns it with the rest of the pod.
+    /// Keeps the result, and returns the pod with it.
     fn keep(&mut self, mut pod: Pod, made: Pod) -> Pod {
         if self.0.len() >= KNOWN_MAX {
             self.0.clear();
@@ -82,7 +82,7 @@ impl Known {
     }
 }
 
-/// Beyond so many templates all are forgotten.
+/// The number of templates at which all results are forgotten.
 const KNOWN_MAX: usize = 10_000;
 
 impl Admission {
@@ -106,7 +106,7 @@ impl Admission {
         self.prepared = Known::default();
     }
 
-    /// Something was written: what admission looks at may have changed.
+    /// Takes in a write: the inputs of admission may have changed.
     pub(super) fn observe(&mut self, key: &Key) {
         if matches!(&key.kind, Kind::Other(kind) if matches!(&**kind, "PriorityClass" | "LimitRange"))
         {
@@ -115,7 +115,7 @@ impl Admission {
         }
     }
 
-    /// Defaults and plug-ins; of anything but a pod, which [`prepare`](Self::prepare) goes on with, validation too.
+    /// Defaults and plug-ins; validation too, except for pods, which [`prepare`](Self::prepare) validates.
     pub(super) fn admit(&mut self, object: Object, tables: &Tables) -> Result<Object, ApiError> {
         let kube = match &object {
             Object::Pod(pod) => return self.mutate(pod, tables).map(Into::into),
@@ -137,7 +137,7 @@ impl Admission {
         Ok(with_meta(kube, object.meta()))
     }
 
-    /// Defaults, plug-ins, validation of a change.
+    /// Defaults, plug-ins and validation of an update.
     pub(super) fn admit_update(&self, new: KubeObject, old: &Object) -> Result<Object, ApiError> {
         let Some(stored) = old.to_kube() else {
             return Err(ApiError::Invalid(
@@ -157,7 +157,7 @@ impl Admission {
         Ok(self.mutated.keep(pod.clone(), Pod::of_wire(mutated)))
     }
 
-    /// The mutating plug-ins; `pod` is the one that is being created, as it is told of in an error.
+    /// Runs the mutating plug-ins; `pod` is the pod being created, for errors.
     fn mutate_wire(
         &mut self,
         pod: &Pod,
@@ -176,7 +176,7 @@ impl Admission {
         Ok(wire)
     }
 
-    /// A pod that all mutating admission is done with, and that has its name, as it is to be stored.
+    /// Prepares a pod for storage after all mutating admission, with its final name.
     pub(super) fn prepare(&mut self, pod: &Pod, tables: &Tables) -> Result<Pod, ApiError> {
         if let Some(prepared) = self.prepared.find(pod) {
             return Ok(prepared);
@@ -191,7 +191,7 @@ impl Admission {
             .keep(pod.clone(), Pod::of_wire(prepared.object)))
     }
 
-    /// Once more, of a pod that the webhook has changed: plug-ins are invoked again.
+    /// Runs the plug-ins again on a pod that the webhook has changed.
     pub(super) fn admit_patched(
         &mut self,
         before: &Pod,
@@ -215,9 +215,9 @@ impl Admission {
     }
 }
 
-/// The same value that was there before, if there was one.
+/// The equal value from before, if there is one.
 fn shared<T: PartialEq>(known: &mut Vec<Arc<T>>, new: Arc<T>) -> Arc<T> {
-    /// Beyond so many nothing is alike.
+    /// Beyond this many different values, no further one is shared.
     const ALIKE_MAX: usize = 64;
     if let Some(found) = known.iter().find(|known| **known == new) {
         return Arc::clone(found);
@@ -228,7 +228,7 @@ fn shared<T: PartialEq>(known: &mut Vec<Arc<T>>, new: Arc<T>) -> Arc<T> {
     new
 }
 
-/// The admitted object with what the wire does not tell: `generate_name` and owners are there already.
+/// The admitted object with metadata that the wire form lacks: `generate_name` and owners.
 fn with_meta(kube: KubeObject, meta: &Meta) -> Object {
     let mut object = Object::of_wire(kube);
     object
@@ -268,7 +268,7 @@ fn refusal(object: &Object, errors: &[FieldError]) -> ApiError {
         all => format!("[{}]", all.join(", ")),
     };
     let (kind, meta) = (object.kind(), object.meta());
-    // Before the name is generated, its beginning is all that there is to tell (`extractResourceName` of
+    // Before the name is generated, only its prefix is known (`extractResourceName` of
     // `k8s.io/apiserver/pkg/admission/errors.go`).
     let name = match &*meta.name.name {
         "" => meta.generate_name.as_deref().unwrap_or_default(),

@@ -31,7 +31,7 @@ pub(super) fn failure(code: u16, reason: &str, message: &str) -> Answer {
     answer(code, body)
 }
 
-/// A `Status` of an object that is not valid: the field at fault is among its causes.
+/// A `Status` for an invalid object, with the field among its causes.
 pub(super) fn invalid(field: &str, message: &str) -> Answer {
     let mut answer = failure(422, "Invalid", message);
     if let Answer::Status { body, .. } = &mut answer {

@@ -67,8 +67,8 @@ impl Server {
     }
 }
 
-/// The node's zone and region go onto the pod. Pods of one template on nodes of one zone share the result only if they
-/// shared what they had: labels are compared, not copied, where nothing changes.
+/// Copies the node's zone and region to the pod. Pods of one template on nodes of one zone share the result only if
+/// they shared their labels: labels are compared, and not copied if nothing changes.
 pub(super) fn copy_labels(pod: &mut Pod, node: &Node) {
     let copied: Pairs = bind_labels(&node.meta.labels);
     let is_new = |(key, value): (&String, &String)| pod.meta.labels.get(key) != Some(value);

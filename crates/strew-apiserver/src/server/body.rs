@@ -1,4 +1,4 @@
-//! Decodes the body of a request into its type, and finds fields that the type does not have.
+//! Decodes the body of a request into its type, and finds unknown fields.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,19 +9,19 @@ use strew_api::request::{Answer, Verb};
 use super::answer::{failure, invalid};
 use super::resource::Served;
 
-/// A body, or what a patch has made of a stored object.
+/// A body, or the result of a patch on a stored object.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) value: Value,
     kind: String,
     api_version: String,
     unknown: Vec<String>,
-    /// What cannot be read at all.
+    /// Errors of values that cannot be decoded.
     mistyped: Vec<String>,
 }
 
 impl Body {
-    /// A whole object of a resource; a type that is left out is the resource's.
+    /// A whole object of a resource; a missing type is that of the resource.
     pub(super) fn of_object(row: &Served, value: Value) -> Result<Self, Answer> {
         let mut body = Self::of_part(row, value);
         for (field, wanted) in [("apiVersion", row.api_version.as_str()), ("kind", row.kind)] {
@@ -63,7 +63,7 @@ impl Body {
         }
     }
 
-    /// A body of some other type, and what it says; nothing at all is the type's zero value.
+    /// A body of another type, decoded; an empty body is the type's zero value.
     pub(super) fn of_type<T>(body: &Value) -> Result<(Self, T), Answer>
     where
         T: DeserializeOwned + Serialize,
@@ -84,7 +84,7 @@ impl Body {
         let mut unknown = Vec::new();
         let kept = serde_json::to_value(&read).unwrap_or_default();
         find_lost("", &value, &kept, &mut unknown);
-        // DeleteOptions, for one, have no type of their own.
+        // Types such as DeleteOptions do not have these fields.
         unknown.retain(|field| field != "apiVersion" && field != "kind");
         let body = Self {
             value,
@@ -96,7 +96,7 @@ impl Body {
         Ok((body, read))
     }
 
-    /// Puts an object that is created into the namespace of its request.
+    /// Sets the namespace of a created object to that of its request.
     pub(super) fn put_into_namespace(&mut self, namespace: &str) -> Result<(), Answer> {
         let given = self.value["metadata"]["namespace"].as_str();
         match given {
@@ -112,7 +112,7 @@ impl Body {
         }
     }
 
-    /// The fields that the type does not have.
+    /// The unknown fields.
     pub(super) fn unknown(&self) -> &[String] {
         &self.unknown
     }
@@ -132,8 +132,8 @@ impl Body {
         })
     }
 
-    /// What a real server answers to what is wrong with the body; `None`: nothing is. The object that a patch makes is
-    /// an invalid one, any other body a bad request.
+    /// A real server's answer to an error in the body; `None` if there is none. An error in the result of a patch is an
+    /// invalid object, in any other body a bad request.
     pub(super) fn refusal(&self, verb: Verb) -> Option<Answer> {
         let unknown: Vec<String> = self
             .unknown
@@ -163,7 +163,7 @@ impl Body {
     }
 }
 
-/// The paths of what was sent and not kept.
+/// The paths of fields that were sent but not decoded.
 fn find_lost(path: &str, sent: &Value, kept: &Value, lost: &mut Vec<String>) {
     let at = |name: &str| match path {
         "" => name.to_owned(),

@@ -14,16 +14,16 @@ use super::request::{no_such_method, no_such_resource};
 
 use crate::object::{Key, Kind, Name};
 
-/// An event, as it was recorded.
+/// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// When.
+    /// Its time.
     pub at: Instant,
-    /// About which object.
+    /// The object that it is about.
     pub regarding: Key,
-    /// Its uid.
+    /// The object's uid.
     pub uid: Arc<str>,
-    /// Whether it is of type Warning.
+    /// True if it is of type Warning.
     pub is_warning: bool,
     /// `reason`
     pub reason: Arc<str>,
@@ -31,25 +31,25 @@ pub struct Recorded {
     pub note: Arc<str>,
     /// The reporting controller.
     pub source: Arc<str>,
-    /// How often it came so far: 1, or more of an event that came again.
+    /// How often it occurred: 1, or more for a series.
     pub count: u32,
 }
 
-/// All events, in the order in which they were recorded.
+/// All events, in the order of their recording.
 #[derive(Debug, Default)]
 pub struct EventLog {
     all: Vec<Recorded>,
-    /// Those that a request named: the last of each name.
+    /// The events that a request created: the last one of each name.
     by_name: BTreeMap<Name, usize>,
 }
 
 impl EventLog {
-    /// Adds one.
+    /// Adds an event.
     pub fn push(&mut self, event: Recorded) {
         self.all.push(event);
     }
 
-    /// All of them, oldest first.
+    /// All events, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Recorded> {
         self.all.iter()
     }
@@ -64,7 +64,7 @@ impl EventLog {
         self.all.is_empty()
     }
 
-    /// Those from a number on.
+    /// The events from this index on.
     pub fn from(&self, first: usize) -> &[Recorded] {
         self.all.get(first..).unwrap_or_default()
     }
@@ -76,9 +76,9 @@ impl EventLog {
 }
 
 impl Server {
-    /// Events are created, and merge patches raise the count of one that came again.
+    /// Creates events, and raises the count of a series with a merge patch.
     ///
-    /// Of an event its people's part is kept ([`Recorded`]), so that none can be read back.
+    /// Only a part of an event is kept ([`Recorded`]), so events cannot be read back.
     pub(super) fn event(&mut self, now: Instant, request: &Request) -> Result<Answer, Answer> {
         let name = Name::new(request.namespace.as_str(), request.name.as_str());
         match (request.verb, request.subresource) {
@@ -134,7 +134,7 @@ impl Server {
     }
 }
 
-/// A patch of an event that came again.
+/// A patch of a repeated event.
 #[derive(Debug, Serialize, Deserialize)]
 struct Repetition {
     series: EventSeries,

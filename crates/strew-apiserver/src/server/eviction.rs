@@ -9,10 +9,10 @@ use crate::object::{Key, Object, Part, Pod, Truth};
 use crate::{ApiError, DeleteOptions};
 
 impl Server {
-    /// Asks that a pod goes.
+    /// Requests the eviction of a pod.
     ///
     /// # Errors
-    /// No such pod; its budgets do not allow it.
+    /// The pod does not exist, or its budgets do not allow it.
     pub fn evict(
         &mut self,
         now: Instant,

@@ -32,7 +32,7 @@ impl Leases {
 }
 
 impl Server {
-    /// Leases are read, created and updated.
+    /// Reads, creates or updates a lease.
     pub(super) fn lease(&mut self, request: &Request) -> Result<Answer, Answer> {
         let Request {
             verb,

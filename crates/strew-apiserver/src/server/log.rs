@@ -1,7 +1,7 @@
 //! The log of changes, and cursors that read it.
 //!
-//! A listener has a [`Cursor`]. The log keeps a change until every cursor has passed it; a cursor that is dropped keeps
-//! nothing.
+//! A listener has a [`Cursor`]. The log keeps a change until every cursor has passed it; a dropped cursor does not
+//! count.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,19 +11,19 @@ use std::sync::{Arc, Weak};
 use super::Server;
 use crate::object::{Key, Kind, Object};
 
-/// A write that the store took.
+/// A write of the store.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// Which object.
+    /// The object.
     pub key: Key,
-    /// As it was; `None`: it was not there.
+    /// The previous state; `None` if the object is new.
     pub old: Option<Object>,
-    /// As it is; `None`: it is gone.
+    /// The present state; `None` if the object is gone.
     pub new: Option<Object>,
 }
 
 impl Change {
-    /// Whether it is about an object of this kind.
+    /// True if the object is of this kind.
     pub fn is_of(&self, kind: &Kind) -> bool {
         self.key.kind == *kind
     }
@@ -46,7 +46,7 @@ impl Cursor {
 /// The length at which the log drops changes that every cursor has passed.
 const TRIM_AT_MIN: usize = 1_024;
 
-/// Changes that some cursor has not passed; the first has number `start`.
+/// Changes that some cursor has not passed; the first one has number `start`.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     changes: VecDeque<Change>,
@@ -72,7 +72,7 @@ impl Log {
         self.changes.get(usize::try_from(index).ok()?)
     }
 
-    /// Forgets what every cursor has passed. The cost is that of the cursors and of what is forgotten.
+    /// Drops changes that every cursor has passed. Cost: linear in the cursors and the dropped changes.
     fn trim(&mut self) {
         let end = self.end();
         let cursors = self.cursors.get_mut();
@@ -88,7 +88,7 @@ impl Log {
 }
 
 impl Server {
-    /// A cursor behind the last change.
+    /// A cursor after the last change.
     pub fn listen(&self) -> Cursor {
         let position = Arc::new(AtomicU64::new(self.log.end()));
         let mut cursors = self.log.cursors.borrow_mut();
@@ -96,7 +96,7 @@ impl Server {
         Cursor(position)
     }
 
-    /// The next change, if there is one; the cursor moves behind it.
+    /// The next change, if there is one; the cursor moves past it.
     pub fn next_change(&self, cursor: &mut Cursor) -> Option<&Change> {
         let position = cursor.position();
         let change = self.log.get(position)?;
@@ -104,19 +104,19 @@ impl Server {
         Some(change)
     }
 
-    /// Whether there are changes that the cursor has not passed.
+    /// True if there are changes that the cursor has not passed.
     pub fn is_behind(&self, cursor: &Cursor) -> bool {
         cursor.position() < self.log.end()
     }
 
-    /// Moves the cursor behind the last change. Returns whether it passed any.
+    /// Moves the cursor past the last change. Returns whether it passed any.
     pub fn catch_up(&self, cursor: &mut Cursor) -> bool {
         let is_behind = self.is_behind(cursor);
         cursor.move_to(self.log.end());
         is_behind
     }
 
-    /// Whether there are changes since the last look, whose place `seen` holds; of the first look it is true.
+    /// True if there are changes since the last call with `seen`, which holds the position; true on the first call.
     pub fn has_changed(&self, seen: &mut Option<Cursor>) -> bool {
         match seen {
             Some(seen) => self.catch_up(seen),

@@ -1,9 +1,9 @@
 //! The API server and its store: objects with resourceVersions, admission, graceful deletion, watches.
 //!
 //! Reading order: this file (the store), `log` (changes, and cursors that read them), `write` (create, update, delete),
-//! `admission` (what it does to an object that is created), `webhook`; then the door: `request`, `resource` (what is
-//! served), `body` (what a body may hold), `part` (patches and updates), `binding`, `eviction`, [`events`], `lease`;
-//! `registration` (a hub's webhooks).
+//! `admission`, `webhook`; then the interface for requests: `request`, `resource` (served resources), `body`
+//! (decoding), `part` (patches and updates), `binding`, `eviction`, [`events`], `lease`; `registration` (a hub's
+//! webhooks).
 
 mod admission;
 mod answer;
@@ -51,17 +51,17 @@ pub struct Server {
     admission: Admission,
     events: EventLog,
     leases: Leases,
-    /// Whether there ever was a ResourceQuota.
+    /// True once there was a ResourceQuota.
     has_quotas: bool,
-    /// Whether there ever was a Placement.
+    /// True once there was a Placement.
     is_hub: bool,
-    /// Uids and names are drawn from it.
+    /// Generates uids and names.
     dice: Prng,
-    /// `None`: none are installed, or they are acting on the server.
+    /// `None` if none are installed, or while they act on the server.
     webhooks: Option<Box<dyn AdmissionWebhooks>>,
-    /// Fields that kinds do not have, in bodies of requests, with how often: `pods: status.nodeNmae`.
+    /// Unknown fields in bodies of requests, with their number: `pods: status.nodeNmae`.
     unknown_fields: BTreeMap<String, u64>,
-    /// What became of creations that were under way.
+    /// Results of creations that waited for webhooks.
     answers: Vec<(u64, Result<Object, ApiError>)>,
 }
 
@@ -84,33 +84,32 @@ impl Server {
         }
     }
 
-    /// What is stored.
+    /// The stored objects.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Fields that their kinds do not have and requests wrote, each with how often: `pods: status.nodeNmae`. Such
-    /// requests were refused.
+    /// Unknown fields in bodies of requests, with their number: `pods: status.nodeNmae`. These requests were refused.
     pub fn unknown_fields(&self) -> &BTreeMap<String, u64> {
         &self.unknown_fields
     }
 
-    /// What was recorded.
+    /// The recorded events.
     pub fn events(&self) -> &EventLog {
         &self.events
     }
 
-    /// What was recorded, to add to it.
+    /// The recorded events, to add to them.
     pub fn events_mut(&mut self) -> &mut EventLog {
         &mut self.events
     }
 
-    /// From now on the API server runs with these gates.
+    /// Sets the gates of the API server from now on.
     pub fn set_options(&mut self, options: AdmissionOptions) {
         self.admission.set_options(options);
     }
 
-    /// What was written last, of what is still known; for people.
+    /// The last changes that are still in the log, as text.
     pub fn last_written(&self) -> String {
         let newest = self
             .tables
@@ -125,7 +124,7 @@ impl Server {
         self.version
     }
 
-    /// Stores an object under a new version, and adds the change to the log.
+    /// Stores an object with a new version, and adds the change to the log.
     fn put(&mut self, mut object: Object) -> Object {
         object.meta_mut().version = self.next_version();
         if let Object::Plain(plain) = &object {
@@ -152,7 +151,7 @@ impl Server {
         }
     }
 
-    /// The first moment that no time in the stored objects is later than.
+    /// The latest time in the objects.
     pub fn newest_moment(objects: &[Object]) -> Instant {
         let created = objects.iter().map(|object| object.meta().created);
         created.max().unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Requests that write a part of a stored object: updates, and patches of every type.
 //!
-//! A patch is carried out by the patch code on the stored object's JSON, and the outcome is read as an update is.
+//! The patch code of strew-api patches the stored object's JSON, and the result is read as an update.
 
 use serde_json::{Map, Value};
 use strew_api::field::{FieldError, FieldPath};
@@ -51,7 +51,7 @@ impl Server {
         request: &Request,
     ) -> Result<Answer, Answer> {
         let stored = self.stored(key)?;
-        // Of a pod the spec is shared with others of its template: what is not looked at stays shared.
+        // A pod's spec is shared with others of its template: parts that a patch does not touch stay shared.
         let only_metadata = part == Part::Main
             && matches!(stored, Object::Pod(_))
             && request.verb != Verb::JsonPatch
@@ -124,7 +124,7 @@ impl Server {
     }
 }
 
-/// Whether nothing but metadata is in a patch.
+/// True if a patch has only metadata.
 fn is_about_metadata(patch: &Value) -> bool {
     let fields = patch.as_object().into_iter().flat_map(Map::keys);
     let mut others =
@@ -132,7 +132,7 @@ fn is_about_metadata(patch: &Value) -> bool {
     others.next().is_none()
 }
 
-/// Type and metadata of an object, and its status if that is the part.
+/// Type and metadata of an object, with its status if that is the part.
 fn beginning(row: &Served, stored: &Object, part: Part) -> Value {
     let mut value = serde_json::json!({
         "apiVersion": row.api_version,
@@ -172,7 +172,7 @@ fn check_pairs(meta: &Meta) -> Result<(), Answer> {
     }
 }
 
-/// A patch that is none, or cannot be carried out on this object.
+/// The answer to an invalid patch, or one that cannot be applied to this object.
 fn bad_patch(error: &PatchError) -> Answer {
     match error {
         PatchError::Operation { .. } => failure(422, "Invalid", &error.to_string()),

@@ -1,4 +1,4 @@
-//! ResourceQuotas: usage rises in the request itself. Source: spec/controllers §10.
+//! ResourceQuotas: each request increases usage. Source: spec/controllers §10.
 
 use std::sync::Arc;
 

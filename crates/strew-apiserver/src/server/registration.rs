@@ -1,5 +1,5 @@
-//! What Open Cluster Management's registration component does to a hub's objects: its webhooks, and the two sets that
-//! it keeps alive. Source: spec/placement §1.3, §1.4.
+//! The effects of Open Cluster Management's registration component on a hub's objects: its webhooks, and the two sets
+//! that it maintains. Source: spec/placement §1.3, §1.4.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
 const DEFAULT_SET: &str = "default";
 
 impl Server {
-    /// A Placement was stored at some time: there is something to decide on the hub.
+    /// True once a Placement was stored: then the hub needs a placement controller.
     pub fn is_hub(&self) -> bool {
         self.is_hub
     }
 
-    /// The sets `default` and `global` are there from the first Placement on.
+    /// Creates the sets `default` and `global`, from the first Placement on.
     pub fn keep_default_sets(&mut self, now: Instant) {
         if !self.is_hub {
             return;
@@ -51,7 +51,7 @@ impl Server {
     }
 }
 
-/// A cluster belongs to a set, and its taints know since when they are there.
+/// Puts a cluster into a set, and dates its taints.
 pub(super) fn mutate(object: &mut Object, old: Option<&Object>, now: Instant) {
     let Object::Plain(plain) = object else { return };
     let KubeObject::ManagedCluster(cluster) = &plain.object else {
@@ -78,7 +78,7 @@ fn taints_of(object: &Object) -> Option<&[Taint]> {
     }
 }
 
-/// A taint that stays keeps its time. One that says since when is believed: files tell of the past.
+/// A taint that stays keeps its time. A given time is kept, since files describe the past.
 fn stamp(cluster: &mut ManagedCluster, old: &[Taint], now: Instant) {
     let taints = cluster.spec.as_mut().and_then(|spec| spec.taints.as_mut());
     for taint in taints.into_iter().flatten() {

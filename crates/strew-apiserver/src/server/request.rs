@@ -1,8 +1,8 @@
-//! The door: requests of the wire, carried out as a real API server carries out the same bytes.
+//! Carries out requests of the wire as a real API server carries out the same bytes.
 //!
-//! What is served stands in a table by resource (`resource`); what a verb does is the same for every row. Requests ask
-//! for `fieldValidation=Strict` ([`Request::path`]), so a body with a field that its kind does not have is refused, and
-//! counted ([`Server::unknown_fields`]). No body is changed in silence.
+//! A table (`resource`) lists the served resources; verbs act the same for every row. Requests have
+//! `fieldValidation=Strict` ([`Request::path`]), so a body with an unknown field is refused and counted
+//! ([`Server::unknown_fields`]). No body is changed silently.
 //!
 //! Source: `k8s.io/apiserver/pkg/endpoints/handlers`, v1.36.
 
@@ -22,7 +22,7 @@ use crate::object::{Key, Kind, Name, Object, Part};
 use crate::{ApiError, DeleteOptions, Propagation};
 
 impl Server {
-    /// Carries a request out. The answer of a write has the object as it is then.
+    /// Carries out a request. The answer to a write has the resulting object.
     pub fn execute(&mut self, now: Instant, request: &Request) -> Answer {
         let done = match served(request.resource) {
             None => Err(no_such_resource()),
@@ -127,7 +127,7 @@ impl Server {
         Ok(success(201))
     }
 
-    /// Reads a body of a type that is no kind of stored objects.
+    /// Decodes a body of a type that is not stored.
     pub(super) fn read_as<T>(&mut self, request: &Request, body: &Value) -> Result<T, Answer>
     where
         T: serde::de::DeserializeOwned + serde::Serialize,
@@ -137,7 +137,7 @@ impl Server {
         Ok(value)
     }
 
-    /// Refuses a body with fields that its kind does not have, as `fieldValidation=Strict` asks for; they are counted.
+    /// Refuses and counts a body with unknown fields, as `fieldValidation=Strict` demands.
     pub(super) fn refuse_unknown(&mut self, request: &Request, body: &Body) -> Result<(), Answer> {
         for field in body.unknown() {
             let name = format!("{}: {field}", request.resource.plural);

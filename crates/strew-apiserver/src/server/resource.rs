@@ -1,4 +1,4 @@
-//! What the server serves: one row a resource, found by the names that a request's path holds.
+//! The served resources: one row each, found by the group, version and plural in a request's path.
 
 use strew_api::kinds::{KINDS, KindRow};
 use strew_api::patch::Schema;
@@ -7,18 +7,18 @@ use strew_api::request::Resource;
 
 use crate::object::Kind;
 
-/// Where the objects of a resource are kept.
+/// Where the objects of a resource are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Storage {
     /// In the tables.
     Objects(Kind),
     /// In the log of events.
     Events,
-    /// Beside the tables: a lease that is renewed wakes no watch.
+    /// Separately: a lease renewal triggers no watch.
     Leases,
 }
 
-/// A resource that the server serves.
+/// A served resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) storage: Storage,
@@ -26,11 +26,11 @@ pub(super) struct Served {
     pub(super) api_version: String,
     pub(super) kind: &'static str,
     pub(super) is_namespaced: bool,
-    /// What a strategic merge patch goes by; `None`: a custom resource, which takes none.
+    /// The schema of strategic merge patches; `None` for custom resources, which do not support them.
     pub(super) schema: Option<Schema>,
 }
 
-/// The row of a resource; `None`: the server has no such resource.
+/// The row of a resource; `None` if the server does not serve it.
 pub(super) fn served(resource: Resource) -> Option<Served> {
     let Resource {
         group,
@@ -49,7 +49,7 @@ pub(super) fn served(resource: Resource) -> Option<Served> {
     }
     let is_it = |row: &&KindRow| row.plural == plural && row.group == group;
     let row = KINDS.iter().find(is_it)?;
-    // Earlier versions are served, too, of kinds that are read in them.
+    // Earlier versions of kinds that strew reads are served too.
     let is_namespaced = match resource {
         Resource::LEASES => row.is_namespaced,
         _ => is_namespaced(&api_version, row.kind)?,

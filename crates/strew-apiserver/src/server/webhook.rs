@@ -1,8 +1,7 @@
-//! Admission webhooks: what the server asks about an object that is created, changed or deleted. Of evictions it asks nothing: the webhooks are
-//! registered for none.
+//! Admission webhooks: reviews of objects that are created, changed or deleted. Evictions are not reviewed, since no
+//! webhook is registered for them.
 //!
-//! The server does not know what the webhooks decide, or how they are reached: the world above implements
-//! [`AdmissionWebhooks`].
+//! The server does not know what the webhooks decide, or how to reach them: its user implements [`AdmissionWebhooks`].
 //!
 //! Source: spec/workloadspread §2.6, §4.1, §4.7.
 
@@ -18,28 +17,28 @@ use super::Server;
 use crate::ApiError;
 use crate::object::{Kind, Object, Pod};
 
-/// What an admission review is about.
+/// The subject of an admission review.
 #[derive(Debug, Clone, Copy)]
 pub enum AdmissionRequest<'a> {
-    /// An object that is to be stored, as the mutating plug-ins have left it.
+    /// A new object, after the mutating plug-ins.
     Create(&'a Object),
-    /// An object that is to be changed.
+    /// A changed object.
     Update {
-        /// As it is to be stored.
+        /// The new object.
         object: &'a Object,
-        /// As it is stored.
+        /// The stored object.
         old: &'a Object,
     },
-    /// An object that is to be deleted.
+    /// A deleted object.
     Delete(&'a Object),
 }
 
-/// What comes of a call that may wait.
+/// The result of a call that may wait.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Called {
-    /// The webhooks let the object pass, with this JSON patch (RFC 6902) if there is one.
+    /// The webhooks allow the object, with this JSON patch (RFC 6902) if there is one.
     Answered(Option<Value>),
-    /// The answer comes later ([`AdmissionWebhooks::late_answers`]), under this number.
+    /// The answer follows ([`AdmissionWebhooks::late_answers`]), with this number.
     Waits(u64),
 }
 
@@ -59,7 +58,7 @@ pub trait AdmissionWebhooks: Any {
     /// Calls the webhooks and waits for their answer: the JSON patch (RFC 6902) of a mutating one, if there is one.
     ///
     /// # Errors
-    /// What a webhook denies, or that a call of one failed.
+    /// A webhook denies the request, or a call fails.
     fn review(
         &mut self,
         now: Instant,
@@ -78,24 +77,24 @@ pub trait AdmissionWebhooks: Any {
         pod: &Arc<Pod>,
     ) -> Result<Called, ApiError>;
 
-    /// Lets the webhooks go on with what waits. Returns whether there was anything to do.
+    /// Continues waiting calls. Returns whether there was anything to do.
     fn step(&mut self, now: Instant, server: &mut Server) -> bool;
 
     /// The answers since the last call, to calls that waited.
     fn late_answers(&mut self, now: Instant) -> Vec<LateAnswer>;
 }
 
-/// What becomes of a creation.
+/// The result of a creation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Creation {
     /// The object is stored.
     Done(Object),
-    /// The webhooks were called; the result of the creation gets this number.
+    /// The webhooks were called; the result follows with this number.
     UnderWay(u64),
 }
 
 impl Server {
-    /// From now on the server calls these webhooks.
+    /// Installs these webhooks.
     pub fn install(&mut self, webhooks: Box<dyn AdmissionWebhooks>) {
         self.webhooks = Some(webhooks);
     }
@@ -144,7 +143,7 @@ impl Server {
         answered.transpose().map(Option::flatten)
     }
 
-    /// Sends a new object through the webhooks; returns it as it is to be stored.
+    /// Sends a new object through the webhooks; returns the object to store.
     pub(super) fn call_webhook(
         &mut self,
         now: Instant,
@@ -178,8 +177,8 @@ impl Server {
         self.store_new(now, object).map(Creation::Done)
     }
 
-    /// Lets the webhooks go on, and with them the creations that they have answered. Returns whether there was anything
-    /// to do.
+    /// Continues waiting calls of the webhooks, and finishes creations that they have answered. Returns whether there
+    /// was anything to do.
     pub fn step_webhooks(&mut self, now: Instant) -> bool {
         let stepped = self.call(|webhooks, server| {
             let acted = webhooks.step(now, server);
@@ -200,12 +199,12 @@ impl Server {
         any
     }
 
-    /// What became of creations that were under way, since the last call.
+    /// The results of waiting creations since the last call.
     pub fn take_answers(&mut self) -> Vec<(u64, Result<Object, ApiError>)> {
         std::mem::take(&mut self.answers)
     }
 
-    /// A pod with the webhooks' patch, after the mutating plug-ins once more.
+    /// The pod with the webhooks' patch, after running the mutating plug-ins again.
     fn patched(&mut self, pod: &Arc<Pod>, patch: &Value) -> Result<Object, ApiError> {
         let wrong = |error: &dyn std::error::Error| {
             ApiError::Internal(format!("Internal error occurred: {error}").into())

@@ -10,14 +10,14 @@ use crate::object::{Deletion, Key, Kind, Name, Object, Part, Pod, moment};
 use crate::workloads::generated_name;
 use crate::{ApiError, DeleteOptions, Propagation};
 
-/// Finalizer of an owner that waits for what it owns.
+/// The finalizer of an owner that waits for its dependents.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// Finalizer of an owner that what it owned is to be parted from.
+/// The finalizer of an owner whose dependents should stay.
 pub(super) const ORPHAN: &str = "orphan";
 
 impl Server {
-    /// Puts in an object that was there before the simulation began; a missing uid is made.
+    /// Adds an object that existed before the simulation began; a missing uid is generated.
     pub fn preload(&mut self, now: Instant, mut object: Object) {
         let uid = super::uuid(&mut self.dice);
         registration::mutate(&mut object, None, now);
@@ -36,14 +36,14 @@ impl Server {
     /// Creates an object.
     ///
     /// # Errors
-    /// What admission refuses; a name that is taken.
+    /// Admission refuses it, or the name is taken.
     pub fn create(&mut self, now: Instant, object: Object) -> Result<Object, ApiError> {
         let object = self.admission.admit(object, &self.tables)?;
         let object = self.call_webhook(now, object)?;
         self.store_new(now, object)
     }
 
-    /// Stores a new object that mutating admission has let pass.
+    /// Stores a new object after mutating admission.
     ///
     /// Source: `BeforeCreate` of `k8s.io/apiserver/pkg/registry/rest/create.go`: the name is generated before the
     /// object is prepared and validated.
@@ -85,7 +85,7 @@ impl Server {
     /// Writes metadata and spec of a changed object, if admission allows it.
     ///
     /// # Errors
-    /// What admission refuses; a conflict.
+    /// Admission refuses it, or a conflict.
     pub fn replace(
         &mut self,
         now: Instant,
@@ -117,10 +117,10 @@ impl Server {
         }
     }
 
-    /// Writes a part of an object. One that is being deleted goes with its last finalizer.
+    /// Writes a part of an object. A terminating object is removed with its last finalizer.
     ///
     /// # Errors
-    /// No such object; another version than the one it was made from.
+    /// The object does not exist, or has another version than the written one was made from.
     pub fn update(&mut self, part: Part, object: Object) -> Result<Object, ApiError> {
         let key = object.key();
         let Some(stored) = self.tables.find(&key) else {
@@ -153,7 +153,7 @@ impl Server {
     /// Deletes an object.
     ///
     /// # Errors
-    /// No such object, or another one of this name.
+    /// The object does not exist, or another one has its name.
     pub fn delete(
         &mut self,
         now: Instant,
@@ -163,7 +163,7 @@ impl Server {
         self.delete_if(now, key, options, true)
     }
 
-    /// Deletes an object; the webhook is asked, unless the pod is evicted.
+    /// Deletes an object; calls the webhook, unless the pod is evicted.
     pub(super) fn delete_if(
         &mut self,
         now: Instant,
@@ -227,7 +227,7 @@ fn grace_of(pod: &Pod, options: &DeleteOptions) -> Span {
     options.grace.unwrap_or(own)
 }
 
-/// Whether nothing but finalizers keeps an object that is being deleted: of a pod, its kubelet must have said so.
+/// True if only finalizers keep a terminating object. For a pod, its kubelet must have confirmed the deletion.
 fn is_due(object: &Object) -> bool {
     match object {
         Object::Pod(pod) => {

@@ -1,4 +1,4 @@
-//! The indexes of the tables against a recount.
+//! Compares the indexes of the tables with a recount.
 
 use super::{OwnedPods, Tables};
 
@@ -9,10 +9,10 @@ impl OwnedPods {
 }
 
 impl Tables {
-    /// Recounts what is kept incrementally.
+    /// Recounts what is maintained incrementally.
     ///
     /// # Errors
-    /// The first index that is not as a recount has it, in words.
+    /// The first index that differs from a recount, in words.
     pub fn audit(&self) -> Result<(), String> {
         let mut fresh = Self::default();
         for object in self.all() {

@@ -86,7 +86,7 @@ const SOURCES: [&str; 5] = [
     "Resource",
 ];
 
-/// A source of the type that is named, and no other.
+/// The source must match the type, and be the only one.
 fn metric(given: &MetricSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let at = path.child("type");
     if given.type_.is_empty() {
@@ -115,7 +115,7 @@ fn metric(given: &MetricSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the first source that is there, and names all that are.
+/// Checks the first source, and returns the names of all.
 fn source(given: &MetricSpec, path: &FieldPath, errors: &mut Vec<FieldError>) -> Vec<&'static str> {
     let mut present = Vec::new();
     let mut is_first = |name: &'static str| {
@@ -305,7 +305,7 @@ fn at_most(value: i32, max: i32, path: FieldPath, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// Of what is no quantity, none.
+/// The sign of an amount; `None` if it is no quantity.
 fn sign(amount: &WireQuantity) -> Option<i32> {
     Quantity::try_from(amount).ok().map(Quantity::signum)
 }

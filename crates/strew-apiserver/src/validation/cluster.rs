@@ -12,8 +12,8 @@ use strew_api::field::{FieldError, FieldPath};
 use strew_api::validation::metadata::{self, Scope};
 use strew_api::validation::{json, one_of, resources, selector, taint, text};
 
-/// The largest priority of a class that is not built in.
-/// Source: `pkg/apis/scheduling/types.go`, `HighestUserDefinablePriority`.
+/// The largest priority of a class that is not built in. Source: `pkg/apis/scheduling/types.go`,
+/// `HighestUserDefinablePriority`.
 const USER_PRIORITY_MAX: i32 = 1_000_000_000;
 const SYSTEM_PREFIX: &str = "system-";
 const SYSTEM_CLASSES: [(&str, i32); 2] = [
@@ -25,7 +25,7 @@ impl Validate for Node {
     fn validate(&self) -> Vec<FieldError> {
         let mut errors = metadata::validate(&self.metadata, Scope::Cluster, text::dns_subdomain);
         let n_before = errors.len();
-        // Upstream's path is wrong: the taints are in `spec`.
+        // As upstream, although the path is wrong: the taints are in `spec`.
         let path = FieldPath::root().child("metadata.taints");
         let taints = self.spec.as_ref().and_then(|spec| spec.taints.as_deref());
         taint::taints(taints.unwrap_or_default(), &path, &mut errors);

@@ -11,7 +11,7 @@ use strew_api::validation::metadata::{self, Scope};
 use strew_api::validation::pod::validate_template;
 use strew_api::validation::{nonnegative, one_of, text};
 
-/// Source: `validation.go` of batch: names of Jobs get 11 characters more.
+/// Source: `validation.go` of batch: names of Jobs are 11 characters longer.
 const N_CRON_JOB_NAME_CHARS_MAX: usize = 52;
 const INDEXED_PARALLELISM_MAX: i32 = 100_000;
 
@@ -104,7 +104,7 @@ fn job(spec: &JobSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
         .and_then(|spec| spec.restart_policy.as_deref());
     let at = path.child("template.spec.restartPolicy");
     match policy.unwrap_or_default() {
-        // The default, so nothing was said.
+        // This is the default, as if it were missing.
         "Always" => {
             let detail = "valid values: \"OnFailure\", \"Never\"";
             errors.push(FieldError::required(at, detail));

@@ -1,13 +1,12 @@
-//! The API server's own validation of objects that are created: every error at once, in its order
-//! and with its text.
+//! The API server's own validation of objects that are created: reports all errors at once, in its order and with its
+//! texts.
 //!
-//! Validation looks at *defaulted* objects ([`crate::admission::SetDefaults`]).
-//! Source: `k8s.io/kubernetes/pkg/apis/{core,apps,autoscaling,batch,policy,scheduling}/validation` and
+//! Validation expects *defaulted* objects ([`crate::admission::SetDefaults`]). Source:
+//! `k8s.io/kubernetes/pkg/apis/{core,apps,autoscaling,batch,policy,scheduling}/validation` and
 //! `k8s.io/apimachinery/pkg/util/validation`, v1.36.
 //!
 //! # What is not checked
-//! Everything that no decision of strew looks at, so an object accepted here may still be refused
-//! by a real API server:
+//! Fields that no decision of strew reads. So a real API server may still refuse an object that is accepted here:
 //! - metadata: owner references, finalizers, managed fields;
 //! - pods: volumes and mounts, environment, probes, lifecycle hooks, commands, image text beyond
 //!   being there, security contexts, DNS, host aliases, readiness gates, service accounts,
@@ -21,8 +20,8 @@
 //! - updates, which are in [`crate::admission::update`];
 //! - gates: as in [`strew_api::config::AdmissionOptions`], else 1.36's defaults.
 //!
-//! A selector that is absent cannot be told from `{}` in Deployments, ReplicaSets, StatefulSets
-//! and DaemonSets: both are reported as absent.
+//! A missing selector cannot be distinguished from `{}` in Deployments, ReplicaSets, StatefulSets and DaemonSets: both
+//! are reported as missing.
 
 mod autoscaler;
 mod cluster;
@@ -35,10 +34,10 @@ use strew_api::field::FieldError;
 
 /// Objects that the API server validates.
 pub trait Validate {
-    /// All that is wrong.
+    /// All errors.
     fn validate(&self) -> Vec<FieldError>;
 
-    /// What the API server warns of and accepts.
+    /// The API server's warnings about an accepted object.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Pods that are created.
+//! Validation of pods that are created.
 //!
 //! Source: `ValidatePodCreate` of `pkg/apis/core/validation`, v1.36.
 
@@ -27,7 +27,7 @@ impl Validate for Pod {
     }
 }
 
-/// Checks a pod as it is after admission.
+/// Validates a pod after admission.
 pub(crate) fn validate_created(pod: &Pod, options: &AdmissionOptions) -> Vec<FieldError> {
     let mut errors = metadata::validate(&pod.metadata, Scope::Namespaced, text::dns_subdomain);
     let path = FieldPath::root().child("metadata.annotations");

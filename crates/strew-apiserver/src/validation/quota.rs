@@ -29,7 +29,7 @@ const CONFLICTING: [[&str; 2]; 2] = [
     ["BestEffort", "NotBestEffort"],
     ["Terminating", "NotTerminating"],
 ];
-/// What quotas of the scopes other than BestEffort may limit. Source: `podComputeQuotaResources`.
+/// What quotas of scopes other than BestEffort may limit. Source: `podComputeQuotaResources`.
 const OF_COMPUTING: [&str; 12] = [
     "cpu",
     "memory",
@@ -44,7 +44,7 @@ const OF_COMPUTING: [&str; 12] = [
     "count/pods",
     "storage",
 ];
-/// Names without a prefix that a quota knows. Source: `standardQuotaResources`.
+/// Names without a prefix that quotas accept. Source: `standardQuotaResources`.
 const OF_QUOTAS: [&str; 19] = [
     "cpu",
     "memory",
@@ -257,7 +257,7 @@ fn limit_item(limit: &LimitRangeItem, path: &FieldPath, errors: &mut Vec<FieldEr
     }
 }
 
-/// The amounts of one resource against each other; those that cannot be read have been refused already.
+/// Compares the amounts of one resource; invalid ones have been refused already.
 fn order(limit: &LimitRangeItem, name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let read = |list: &Option<Resources>| {
         let amount = list.as_ref()?.get(name)?;
@@ -295,7 +295,7 @@ fn order(limit: &LimitRangeItem, name: &str, path: &FieldPath, errors: &mut Vec<
         if let (Some(less), Some(more)) = (less, more)
             && less > more
         {
-            // The value is that of the field: of a default that is too low, the default's.
+            // The value in the error is that of the field; for a default below the minimum, the default's.
             let value = if field == "min" || less_name.starts_with("default") {
                 less
             } else {
@@ -317,7 +317,7 @@ fn order(limit: &LimitRangeItem, name: &str, path: &FieldPath, errors: &mut Vec<
         ));
     }
     if let (Some(ratio), Some(min), Some(max)) = (ratio, min, max) {
-        // Thousandths saturate only where units are as good.
+        // Thousandths saturate only where units are as precise.
         let widest = max.milli_value() as f64 / min.milli_value() as f64;
         if ratio.milli_value() as f64 / 1000.0 > widest {
             errors.push(FieldError::invalid(

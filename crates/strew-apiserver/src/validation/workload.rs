@@ -1,4 +1,4 @@
-//! Workloads that run for ever.
+//! Workloads without an end.
 //!
 //! Source: `pkg/apis/apps/validation`, and ReplicationController in `pkg/apis/core/validation`,
 //! v1.36.
@@ -189,7 +189,7 @@ fn mismatch(template: &PodTemplateSpec, path: &FieldPath) -> FieldError {
     )
 }
 
-/// A selector must be there; DaemonSets do without this error.
+/// A missing selector is an error, except for DaemonSets.
 fn selector_required(wanted: &LabelSelector, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if selector::is_empty(wanted) {
         let help = "select the labels of the template";
@@ -197,7 +197,7 @@ fn selector_required(wanted: &LabelSelector, path: &FieldPath, errors: &mut Vec<
     }
 }
 
-/// The selector by itself, and whether it selects the pods of the template.
+/// Validates the selector, and that it selects the pods of the template.
 fn selected_template(
     wanted: &LabelSelector,
     template: &PodTemplateSpec,
@@ -212,7 +212,7 @@ fn selected_template(
         errors.push(FieldError::invalid_raw(at, json(wanted), detail));
         return;
     }
-    // A selector that is absent matches nothing.
+    // A missing selector matches nothing.
     let matched =
         !selector::is_empty(wanted) && selector::matches(wanted, labels_of(template)) == Some(true);
     if !matched {
@@ -220,7 +220,7 @@ fn selected_template(
     }
 }
 
-/// The template, with what all controllers of pods that run for ever ask of it.
+/// Validates the template, with the rules for workloads without an end.
 fn template_of(
     kind: &str,
     template: &PodTemplateSpec,
@@ -386,7 +386,7 @@ pub(super) fn at_most_100_percent(
     }
 }
 
-/// The number, or that of the percentage; one too large to read is as good as the largest.
+/// The number, or that of the percentage; one that is too large to parse counts as the largest.
 fn number(value: &IntOrString) -> i64 {
     match value {
         IntOrString::Int(number) => i64::from(*number),

@@ -13,8 +13,8 @@ use super::owners::Owners;
 use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
 use super::{ExpandError, Workload, WorkloadKind, name_of};
 
-/// What daemon pods tolerate whatever the template says: key, effect, only with host network.
-/// Source: `AddOrUpdateDaemonPodTolerations`.
+/// Tolerations that daemon pods get besides those of the template: key, effect, only with host network. Source:
+/// `AddOrUpdateDaemonPodTolerations`.
 const TOLERATED: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/not-ready", "NoExecute", false),
     ("node.kubernetes.io/unreachable", "NoExecute", false),
@@ -65,10 +65,10 @@ pub(super) fn expand<'a>(
     Ok(())
 }
 
-/// What a DaemonSet's template asks of nodes, and the pods that it makes.
+/// A DaemonSet's template: its requirements for nodes, and its pods.
 #[derive(Debug)]
 pub struct DaemonTemplate {
-    /// With the added tolerations.
+    /// The template with the added tolerations.
     template: PodTemplateSpec,
     eligibility: Eligibility,
 }
@@ -76,14 +76,14 @@ pub struct DaemonTemplate {
 /// Whether a daemon pod belongs on a node. Source: `NodeShouldRunDaemonPod`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DaemonFit {
-    /// One is to be made there.
+    /// A pod must be created there.
     pub should_run: bool,
-    /// One that is there may stay.
+    /// An existing pod may stay.
     pub should_continue: bool,
 }
 
 impl DaemonTemplate {
-    /// Of a template as it is stored.
+    /// From a stored template.
     pub fn new(template: &PodTemplateSpec) -> Self {
         let template = with_tolerations(template);
         let spec = template.spec.clone().unwrap_or_default();
@@ -93,7 +93,7 @@ impl DaemonTemplate {
         }
     }
 
-    /// Whether its pod belongs on a node. Room, ports, spread and other pods do not count.
+    /// Whether its pod belongs on a node. Resources, ports, topology spread and other pods do not count.
     pub fn fit(&mut self, node: NodeView<'_>) -> DaemonFit {
         let spec = self.template.spec.as_ref();
         let named = spec.and_then(|spec| spec.node_name.as_deref());
@@ -116,7 +116,7 @@ impl DaemonTemplate {
     }
 }
 
-/// The node that a daemon pod is on, or is meant for.
+/// The node that a daemon pod is on, or must go to.
 pub fn daemon_pod_node(spec: &PodSpec) -> Option<&str> {
     if let Some(node) = spec.node_name.as_deref().filter(|node| !node.is_empty()) {
         return Some(node);
@@ -154,7 +154,7 @@ fn toleration(key: &str, effect: &str) -> Toleration {
     }
 }
 
-/// A toleration of the same key, operator, effect and value is replaced: it loses its time limit.
+/// Replaces a toleration with the same key, operator, effect and value, which loses its time limit.
 fn add_or_update(tolerations: &mut Vec<Toleration>, added: Toleration) {
     let same = tolerations.iter_mut().find(|given| {
         given.key == added.key
@@ -168,8 +168,7 @@ fn add_or_update(tolerations: &mut Vec<Toleration>, added: Toleration) {
     }
 }
 
-/// Replaces all required node affinity by the node's name.
-/// Source: `ReplaceDaemonSetPodNodeNameNodeAffinity`.
+/// Replaces all required node affinity by the node's name. Source: `ReplaceDaemonSetPodNodeNameNodeAffinity`.
 fn pin(spec: &mut PodSpec, node: &str) {
     spec.node_name = None;
     let affinity = spec.affinity.get_or_insert_default();

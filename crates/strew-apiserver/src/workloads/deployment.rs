@@ -1,4 +1,4 @@
-//! Deployments: through a ReplicaSet for each template.
+//! Deployments: make a ReplicaSet for each template, and its pods.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
@@ -36,7 +36,7 @@ pub(super) fn expand<'a>(
             );
             return Ok(());
         }
-        // Beside pods that are there the new ones belong to the same revision.
+        // New pods beside existing ones belong to the same revision.
         let hash = present.last().and_then(|pod| hash_of(pod));
         let hash = hash.unwrap_or_else(|| template_hash(&spec.template));
         let set = replica_set(deployment, spec, &hash);
@@ -81,8 +81,7 @@ pub(super) fn expand<'a>(
     Ok(())
 }
 
-/// The one with the template (the oldest, if several have it), else the newest.
-/// Source: `FindNewReplicaSet`.
+/// The set with the template (the oldest, if there are several), else the newest. Source: `FindNewReplicaSet`.
 fn newest<'a>(sets: &[&'a ReplicaSet], template: &PodTemplateSpec) -> Option<&'a ReplicaSet> {
     let age = |set: &&&ReplicaSet| {
         let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
@@ -110,8 +109,7 @@ fn hash_of(pod: &Pod) -> Option<String> {
         .cloned()
 }
 
-/// `NAME-HASH`, with the hash in its labels, its selector and its template.
-/// Source: `getNewReplicaSet`.
+/// `NAME-HASH`, with the hash in its labels, its selector and its template. Source: `getNewReplicaSet`.
 pub(super) fn replica_set(
     deployment: &Deployment,
     spec: &DeploymentSpec,

@@ -1,4 +1,4 @@
-//! Whether a pod's node affinity and tolerations allow a node: the scheduler's own rules, asked about wire objects.
+//! Whether a pod's node affinity and tolerations allow a node: the scheduler's own rules, applied to wire objects.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use strew_model::{Effect, Interner, Toleration, tolerates_all};
 use super::name_of;
 use strew_api::facts;
 
-/// What eligibility looks at in a node.
+/// The fields of a node that eligibility depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeView<'a> {
     /// Its name.
@@ -21,7 +21,7 @@ pub struct NodeView<'a> {
 }
 
 impl<'a> NodeView<'a> {
-    /// What the wire's node says.
+    /// The view of a wire node.
     pub fn of(node: &'a Node) -> Self {
         let spec = node.spec.as_ref();
         Self {
@@ -34,7 +34,7 @@ impl<'a> NodeView<'a> {
     }
 }
 
-/// What a pod spec asks of nodes.
+/// The requirements of a pod spec for nodes.
 #[derive(Debug)]
 pub struct Eligibility {
     names: Interner,
@@ -55,14 +55,14 @@ impl Eligibility {
         }
     }
 
-    /// nodeSelector and required node affinity.
+    /// True if nodeSelector and required node affinity match.
     pub fn affinity_matches(&mut self, node: NodeView<'_>) -> bool {
         let name = self.names.intern(node.name);
         let labels = facts::labels(node.labels, &mut self.names);
         self.affinity.matches(name, &labels, &self.names)
     }
 
-    /// No taint with effect NoSchedule or NoExecute is left untolerated.
+    /// True if all taints with effect NoSchedule or NoExecute are tolerated.
     pub fn tolerates(&mut self, node: NodeView<'_>) -> bool {
         tolerates_all(
             &self.tolerations,
@@ -70,7 +70,7 @@ impl Eligibility {
         )
     }
 
-    /// No taint with effect NoExecute is left untolerated.
+    /// True if all taints with effect NoExecute are tolerated.
     pub(super) fn tolerates_staying(&mut self, node: NodeView<'_>) -> bool {
         let taints = facts::taints(node.taints, &mut self.names);
         let mut expelling = taints.iter().filter(|t| t.effect == Effect::NoExecute);

@@ -57,7 +57,7 @@ pub(super) fn expand<'a>(
     Ok(())
 }
 
-/// Labels, the finalizer that keeps a finished pod until it is counted, and the index.
+/// Adds labels, the finalizer that keeps a finished pod until it is counted, and the index.
 pub(super) fn complete(pod: &mut Pod, job_name: &str, job_uid: &str, index: Option<usize>) {
     for prefix in ["", "batch.kubernetes.io/"] {
         set_label(pod, &format!("{prefix}job-name"), job_name);
@@ -84,7 +84,7 @@ fn is_finished(job: &Job) -> bool {
     })
 }
 
-/// How many pods should run now. Source: `manageJob`.
+/// The number of pods that should run now. Source: `manageJob`.
 fn n_wanted(job: &Job, spec: &JobSpec, present: &[&Pod]) -> usize {
     let number = |n: Option<i32>| usize::try_from(n.unwrap_or(0)).unwrap_or(0);
     let parallelism = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! From workloads to pods: what the controllers would make of the given objects at once.
+//! Expands workloads to pods: what the controllers would create from the given objects at once.
 //!
 //! # Which pods are made
-//! [`expand`] does what the controllers of a cluster that holds exactly these objects would do
-//! until they rest: each workload gets the pods that it *misses*, and no pod is taken away.
+//! [`expand`] does what the controllers would do in a cluster with exactly these objects until they have no work left:
+//! each workload gets the pods that it *lacks*, and no pod is deleted.
 //! - A pod belongs to the workload its controller reference names: kind, namespace and name, and
 //!   the uid where both sides have one. A pod of a ReplicaSet `web-HASH` that is not among the
 //!   objects belongs to Deployment `web` if HASH is its label `pod-template-hash`.
@@ -67,7 +67,7 @@ pub enum Workload<'a> {
     DaemonSet(&'a DaemonSet),
     /// batch/v1
     Job(&'a Job),
-    /// batch/v1; makes Jobs later, and nothing now.
+    /// batch/v1; creates Jobs later, and no pods now.
     CronJob(&'a CronJob),
 }
 
@@ -98,7 +98,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// What its pods are made from, and where that stands in it.
+    /// Its pod template, and the template's path in it.
     pub fn template(self) -> Option<(&'a PodTemplateSpec, FieldPath)> {
         let path = FieldPath::root().child(match self {
             Self::CronJob(_) => "spec.jobTemplate.spec.template",
@@ -121,7 +121,7 @@ impl<'a> Workload<'a> {
         template.map(|template| (template, path))
     }
 
-    /// Whether it asks for no pod at all: what its template would be refused for does not matter yet.
+    /// True if it asks for no pods: errors of its template do not matter yet.
     pub fn makes_none(self) -> bool {
         let replicas = match self {
             Self::Deployment(object) => object.spec.as_ref().and_then(|s| s.replicas),
@@ -134,7 +134,7 @@ impl<'a> Workload<'a> {
         replicas == Some(0)
     }
 
-    /// Its name for people and tables.
+    /// Its name for messages and tables.
     pub fn reference(self) -> WorkloadRef {
         WorkloadRef {
             kind: self.kind(),
@@ -187,7 +187,7 @@ impl WorkloadKind {
     }
 }
 
-/// Which workload; `Display` is `Deployment default/web`.
+/// The name of a workload; `Display` is `Deployment default/web`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadRef {
     /// Its kind.
@@ -204,23 +204,23 @@ impl fmt::Display for WorkloadRef {
     }
 }
 
-/// What was made.
+/// The result of an expansion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expansion {
-    /// New ReplicaSets of Deployments, in the order of these.
+    /// New ReplicaSets of Deployments, in the order of the Deployments.
     pub replica_sets: Vec<ReplicaSet>,
-    /// New pods, in the order of the workloads; of one workload, in the order of creation.
+    /// New pods in the order of the workloads; those of one workload in the order of creation.
     pub pods: Vec<PodOf>,
-    /// What a reader would not expect.
+    /// Unexpected results.
     pub notes: Vec<Note>,
 }
 
-/// A new pod and the workload that a person wrote: of a Deployment's pods the Deployment.
+/// A new pod with the workload that a user wrote: for a Deployment's pods, the Deployment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PodOf {
     /// The pod as its controller sends it to the API server, with its name.
     pub pod: Pod,
-    /// Where it comes from.
+    /// Its workload.
     pub workload: WorkloadRef,
 }
 
@@ -229,30 +229,30 @@ pub struct PodOf {
 pub struct Note {
     /// The workload.
     pub workload: WorkloadRef,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
-/// Why there is no expansion.
+/// Why an expansion fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
-    /// Objects own each other.
+    /// Owner references form a cycle.
     #[error("owner references form a cycle: {}", .0.join(" -> "))]
     OwnerCycle(
-        /// `Kind namespace/name` from an object along its owners back to itself.
+        /// `Kind namespace/name` of each object in the cycle, the first one repeated at the end.
         Vec<String>,
     ),
     /// More pods than [`N_PODS_MAX`].
     #[error("{workload} asks for {n_pods} pods, which makes more than {N_PODS_MAX} in all")]
     TooManyPods {
-        /// Whose pods were too many.
+        /// The workload that exceeds the limit.
         workload: WorkloadRef,
-        /// How many it asks for.
+        /// The number of pods that it asks for.
         n_pods: usize,
     },
 }
 
-/// Makes the missing pods of all `workloads`, given the `pods` that are there.
+/// Creates the missing pods of all `workloads`, given the existing `pods`.
 ///
 /// # Errors
 /// [`ExpandError`]: owner references in a cycle, or too many pods.
@@ -271,7 +271,7 @@ pub enum ExpandError {
 /// ```
 ///
 /// # Cost
-/// In time and space linear in the pods, given and made; for a DaemonSet linear in the nodes.
+/// Time and space are linear in the given and created pods; for a DaemonSet, in the nodes.
 pub fn expand(
     workloads: &[Workload<'_>],
     pods: &[Pod],
@@ -287,7 +287,7 @@ pub fn expand(
         match workload {
             Workload::Deployment(object) => deployment::expand(object, &owners, &mut maker)?,
             Workload::ReplicaSet(object) => {
-                // Those of a Deployment come with it.
+                // ReplicaSets of a Deployment are handled with it.
                 if owners.deployment_of(object).is_none() {
                     replica_set::expand(object, &owners, &mut maker)?;
                 }
@@ -319,7 +319,7 @@ fn namespace_of(metadata: &ObjectMeta) -> &str {
     }
 }
 
-/// Neither finished nor terminating.
+/// True if a pod has not finished and does not terminate.
 fn is_active(pod: &Pod) -> bool {
     !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
 }

@@ -1,37 +1,36 @@
-//! Names and uids, without chance.
+//! Deterministic names and uids.
 
 use std::fmt;
 
 use strew_model::Prng;
 
-/// Letters and digits that spell no words. Source: `k8s.io/apimachinery/pkg/util/rand`.
+/// Letters and digits that form no words. Source: `k8s.io/apimachinery/pkg/util/rand`.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const N_SUFFIX_CHARS: usize = 5;
 const N_SUFFIXES: u64 = 27u64.pow(N_SUFFIX_CHARS as u32);
-/// Prime to 27, so that counting in such steps meets every suffix once; and near the golden
-/// section of `N_SUFFIXES`, so that neighbours look unlike.
+/// Prime to 27, so that counting in such steps visits every suffix once; near the golden section of `N_SUFFIXES`, so
+/// that consecutive suffixes look different.
 const STRIDE: u64 = 8_868_101;
 
-/// Longest base of a generated name: 63 less the suffix.
-/// Source: `k8s.io/apiserver/pkg/storage/names`.
+/// The longest prefix of a generated name: 63 less the suffix. Source: `k8s.io/apiserver/pkg/storage/names`.
 const N_BASE_CHARS_MAX: usize = 58;
 
-/// The source of the random-looking ends of names: a counter, so that equal runs give equal names.
-/// The first 14,348,907 suffixes are all different.
+/// The source of generated suffixes: a counter, so that equal runs give equal names. The first 14,348,907 suffixes all
+/// differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameSource {
     next: u64,
 }
 
 impl NameSource {
-    /// Starts somewhere that depends on `seed`.
+    /// Starts at a number derived from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             next: fnv_1a_64(seed, b"") % N_SUFFIXES,
         }
     }
 
-    /// A name as `generateName: BASE` gives it.
+    /// A name for `generateName: BASE`.
     pub fn generate(&mut self, base: &str) -> String {
         let mut name: String = base.chars().take(N_BASE_CHARS_MAX).collect();
         let mut rest = self.next;
@@ -44,21 +43,21 @@ impl NameSource {
     }
 }
 
-/// A name that dice make.
+/// A name with a random suffix from `dice`.
 pub fn generated_name(base: &str, dice: &mut Prng) -> String {
     let suffix = (0..N_SUFFIX_CHARS).map(|_| char::from(*dice.pick(ALPHABET)));
     base.chars().take(N_BASE_CHARS_MAX).chain(suffix).collect()
 }
 
-/// A number as upstream writes hashes into names: in decimal, each digit moved into the alphabet.
-/// Source: `rand.SafeEncodeString`.
+/// A number in the form in which upstream writes hashes into names: in decimal, with each digit mapped into the
+/// alphabet. Source: `rand.SafeEncodeString`.
 pub(super) fn safe_encode(number: u32) -> String {
     let digits = number.to_string();
     let encode = |digit: u8| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]);
     digits.bytes().map(encode).collect()
 }
 
-/// A uid for an object that has none, the same in every run.
+/// A uid for an object without one, the same in every run.
 pub(super) fn uid(kind: &str, namespace: &str, name: &str) -> String {
     let text = format!("{kind}/{namespace}/{name}");
     let (high, low) = (fnv_1a_64(1, text.as_bytes()), fnv_1a_64(2, text.as_bytes()));

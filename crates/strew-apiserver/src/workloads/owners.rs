@@ -1,4 +1,4 @@
-//! Who owns what among the given objects.
+//! The owners of the given objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,8 +58,8 @@ impl<'a> Owners<'a> {
         Ok(owners)
     }
 
-    /// The pods of a workload, in the order given. Of a Deployment: those of its ReplicaSets that
-    /// are not among the objects.
+    /// The pods of a workload, in the order given. For a Deployment: those of ReplicaSets that are not among the
+    /// objects.
     pub(super) fn pods_of(
         &self,
         kind: WorkloadKind,

@@ -1,4 +1,4 @@
-//! Which pods a quota applies to.
+//! Decides which pods a quota applies to.
 //!
 //! Source: `podMatchesScopeFunc` of `pkg/quota/v1/evaluator/core`, v1.36.
 
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 
 use crate::admission::pod_amounts::Half;
 
-/// Whether it names any scope.
+/// True if a quota has scopes.
 pub(super) fn has_any(quota: &ResourceQuota) -> bool {
     let spec = quota.spec.as_ref();
     let scopes = spec.and_then(|spec| spec.scopes.as_ref());
@@ -18,7 +18,7 @@ pub(super) fn has_any(quota: &ResourceQuota) -> bool {
     scopes.is_some_and(|scopes| !scopes.is_empty()) || terms.is_some_and(|terms| !terms.is_empty())
 }
 
-/// Whether a pod is in all scopes of a quota.
+/// True if a pod is in all scopes of a quota.
 pub(super) fn has(quota: &ResourceQuota, pod: &Pod) -> bool {
     let Some(spec) = &quota.spec else { return true };
     let empty = PodSpec::default();
@@ -66,7 +66,7 @@ fn is_terminating(pod: &PodSpec) -> bool {
         .is_some_and(|seconds| seconds >= 0)
 }
 
-/// No container asks for, or is limited in, cpu or memory. Source: `ComputePodQOS`.
+/// True if no container has requests or limits of cpu or memory. Source: `ComputePodQOS`.
 fn is_best_effort(pod: &PodSpec) -> bool {
     let init = pod.init_containers.iter().flatten();
     let of_containers = pod.containers.iter().chain(init).map(|c| &c.resources);

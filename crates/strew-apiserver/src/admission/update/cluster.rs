@@ -15,7 +15,7 @@ impl Update for Node {
         self.status.clone_from(&old.status);
     }
 
-    /// Labels, annotations, taints and `unschedulable` may change; addresses and names are set once.
+    /// Labels, annotations, taints and `unschedulable` may change; addresses and names can be set once.
     fn forbidden(&self, old: &Self, errors: &mut Vec<FieldError>) {
         let mut new = self.spec.clone().unwrap_or_default();
         let stored = old.spec.clone().unwrap_or_default();

@@ -1,8 +1,7 @@
-//! Admission of an updated object: keeps what the system wrote, sets defaults, validates, and compares immutable
-//! fields.
+//! Admission of an update: keeps the system's fields, sets defaults, validates, and compares immutable fields.
 //!
-//! Only the object itself is meant, not its `status`, `scale` or other subresources: the status of the old object stays.
-//! Quantities are compared as they are written, where upstream takes `1` for `1000m`.
+//! This applies to the object itself, not to its `status`, `scale` or other subresources: the old object's status
+//! stays. Quantities are compared as written, while upstream takes `1` and `1000m` as equal.
 //!
 //! Source: `PrepareForUpdate` and `ValidateUpdate` of the strategies in `pkg/registry`, `ValidateObjectMetaUpdate` of
 //! `k8s.io/apimachinery/pkg/api/validation`, v1.36.
@@ -29,13 +28,13 @@ use strew_api::validation::json;
 
 /// Objects that can be updated.
 pub trait Update: SetDefaults + Validate + Metadata<Ty = ObjectMeta> + PartialEq {
-    /// Takes what only the system may write from the object as it is stored: its status.
+    /// Copies the fields that only the system may write from the stored object: its status.
     fn keep(&mut self, old: &Self);
 
-    /// What differs and must not.
+    /// Reports forbidden changes.
     fn forbidden(&self, old: &Self, errors: &mut Vec<FieldError>);
 
-    /// Whether `metadata.generation` goes up.
+    /// True if `metadata.generation` increases.
     fn is_new_generation(&self, old: &Self) -> bool;
 }
 
@@ -44,18 +43,18 @@ pub trait Update: SetDefaults + Validate + Metadata<Ty = ObjectMeta> + PartialEq
 pub struct Updated<T> {
     /// The object, defaulted.
     pub object: T,
-    /// Whether the desired state is another: then `metadata.generation` went up by one.
+    /// True if the desired state changed: then `metadata.generation` has increased by 1.
     pub is_new_generation: bool,
-    /// Whether anything differs at all; if not, the API server writes nothing.
+    /// True if anything changed; if not, the API server writes nothing.
     pub is_changed: bool,
-    /// What the API server would say in `Warning` headers.
+    /// The API server's `Warning` headers.
     pub warnings: Vec<String>,
 }
 
-/// Updates a pod: plug-ins, then as [`admit_update`].
+/// Admits an update of a pod: plug-ins, then as [`admit_update`].
 ///
 /// # Errors
-/// All that is wrong, in the API server's order.
+/// All errors, in the API server's order.
 pub fn admit_pod_update(
     mut new: Pod,
     old: &Pod,
@@ -63,7 +62,7 @@ pub fn admit_pod_update(
 ) -> Result<Updated<Pod>, Vec<FieldError>> {
     new.set_defaults();
     if let (Some(spec), Some(stored)) = (&mut new.spec, &old.spec) {
-        // An update without a priority does not change it.
+        // An update without a priority keeps the old one.
         spec.priority = spec.priority.or(stored.priority);
         if spec.preemption_policy.is_none() {
             spec.preemption_policy = stored.preemption_policy.clone();
@@ -73,10 +72,10 @@ pub fn admit_pod_update(
     admit_update(new, old)
 }
 
-/// Updates any other object.
+/// Admits an update of any other object.
 ///
 /// # Errors
-/// All that is wrong, in the API server's order.
+/// All errors, in the API server's order.
 pub fn admit_update<T: Update>(mut new: T, old: &T) -> Result<Updated<T>, Vec<FieldError>> {
     keep_metadata(new.metadata_mut(), old.metadata());
     new.keep(old);
@@ -103,7 +102,7 @@ pub fn admit_update<T: Update>(mut new: T, old: &T) -> Result<Updated<T>, Vec<Fi
     Err(errors.into_iter().filter(is_new).collect())
 }
 
-/// What a client need not send, or cannot set.
+/// Copies metadata that a client need not send, or cannot set.
 fn keep_metadata(new: &mut ObjectMeta, old: &ObjectMeta) {
     let keep = |field: &mut Option<String>, stored: &Option<String>| {
         if field.as_deref().unwrap_or_default().is_empty() {
@@ -129,7 +128,7 @@ fn keep_metadata(new: &mut ObjectMeta, old: &ObjectMeta) {
 
 fn immutable_metadata(new: &ObjectMeta, old: &ObjectMeta, errors: &mut Vec<FieldError>) {
     let path = FieldPath::root().child("metadata");
-    // Upstream's order.
+    // In upstream's order.
     immutable(&new.name, &old.name, &path.child("name"), errors);
     let at = path.child("namespace");
     immutable(&new.namespace, &old.namespace, &at, errors);

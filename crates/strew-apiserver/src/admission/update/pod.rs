@@ -1,7 +1,7 @@
 //! Updates of pods: almost all fields are immutable.
 //!
-//! Source: `ValidatePodUpdate` of `pkg/apis/core/validation`, v1.36. The difference that upstream appends to its last
-//! sentence is left out: it is a dump of Go structures.
+//! Source: `ValidatePodUpdate` of `pkg/apis/core/validation`, v1.36. Upstream appends a diff of Go structures to its
+//! last message; it is left out here.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ fn spec(new: &PodSpec, old: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldEr
     }
 }
 
-/// Takes the old images; whether the lists are equally long.
+/// Copies the old images; returns false if the lists differ in length.
 fn images(new: &mut [Container], old: &[Container]) -> bool {
     for (new, old) in new.iter_mut().zip(old) {
         new.image.clone_from(&old.image);
@@ -91,7 +91,7 @@ fn images(new: &mut [Container], old: &[Container]) -> bool {
     new.len() == old.len()
 }
 
-/// It may be set and lowered; whether to go on.
+/// It may be set and lowered; returns whether validation continues.
 fn active_deadline(
     new: &PodSpec,
     old: &PodSpec,
@@ -149,7 +149,7 @@ fn removed_gates(new: &PodSpec, old: &PodSpec, path: &FieldPath, errors: &mut Ve
     }
 }
 
-/// While a pod waits for its gates, where it may go can be narrowed; takes the old values.
+/// While a pod has scheduling gates, its node constraints may be narrowed; copies the old values.
 fn gated(new: &mut PodSpec, old: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if new.node_selector != old.node_selector {
         let empty = BTreeMap::new();
@@ -188,8 +188,8 @@ fn gated(new: &mut PodSpec, old: &PodSpec, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
-/// Required terms may be set where there were none; of those that there are, each may become stricter.
-/// Source: `validateNodeAffinityMutation`.
+/// Required terms may be added if there were none; existing ones may become stricter. Source:
+/// `validateNodeAffinityMutation`.
 fn node_affinity(
     new: Option<&NodeAffinity>,
     old: Option<&NodeAffinity>,
@@ -221,7 +221,7 @@ fn node_affinity(
     }
 }
 
-/// An empty term matches nothing: to fill it would loosen it.
+/// An empty term matches nothing, so filling it would loosen it.
 fn has_only_additions(new: &NodeSelectorTerm, old: &NodeSelectorTerm) -> bool {
     let lists = |term: &NodeSelectorTerm| {
         [

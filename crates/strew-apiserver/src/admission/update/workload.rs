@@ -23,7 +23,7 @@ impl Update for Deployment {
         immutable(&of(self), &of(old), &selector_path(), errors);
     }
 
-    /// Annotations count too: a rollback was asked for by one.
+    /// Annotations count too, because a rollback was requested by one.
     fn is_new_generation(&self, old: &Self) -> bool {
         self.spec != old.spec || self.metadata.annotations != old.metadata.annotations
     }
@@ -91,7 +91,7 @@ impl Update for StatefulSet {
 impl Update for Job {
     fn keep(&mut self, old: &Self) {
         self.status.clone_from(&old.status);
-        // The API server made these when the Job was created: who applies his file again does not take them away.
+        // The API server set these when the Job was created: applying the file again must not remove them.
         if let (Some(spec), Some(stored)) = (&mut self.spec, &old.spec)
             && spec.manual_selector != Some(true)
             && spec.selector.is_none()
@@ -148,7 +148,7 @@ impl Update for Job {
     }
 }
 
-/// Of an indexed Job they may change together with the parallelism. Source: `validateCompletions`.
+/// For an indexed Job they may change together with the parallelism. Source: `validateCompletions`.
 fn completions(new: &JobSpec, old: &JobSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let at = path.child("completions");
     let is_indexed = new.completion_mode.as_deref() == Some("Indexed");
@@ -166,8 +166,8 @@ fn completions(new: &JobSpec, old: &JobSpec, path: &FieldPath, errors: &mut Vec<
     }
 }
 
-/// The old template with what a Job may change while it is suspended and has not begun: where its pods may go.
-/// Source: `validatePodTemplateUpdate`.
+/// The old template with the fields that a suspended Job may change before it begins: where its pods may go. Source:
+/// `validatePodTemplateUpdate`.
 fn with_directives_of(old: &PodTemplateSpec, new: &PodTemplateSpec) -> PodTemplateSpec {
     let mut old = old.clone();
     let given = new.metadata.clone().unwrap_or_default();

@@ -28,7 +28,7 @@ impl Validate for ManagedCluster {
         let mut schema = Schema {
             errors: metadata::validate(&self.metadata, Scope::Cluster, text::dns_subdomain),
         };
-        // A hand-written fleet need say nothing of how a cluster joins.
+        // A hand-written cluster need not say how it joined.
         let taints = self
             .spec
             .iter()
@@ -126,7 +126,7 @@ impl Validate for ManagedClusterSetBinding {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         match set {
             "" => schema.required(false, &path),
-            // OCM's webhook; placement looks at the name alone.
+            // OCM's webhook refuses this; placement reads only the name.
             set if set != name => {
                 let detail = format!("must be equal to the name of the binding, {name:?}");
                 schema.errors.push(FieldError::invalid(path, set, detail));

@@ -1,6 +1,7 @@
-//! Validation of OCM's objects, by the schemas of their CRDs and by OCM's webhooks: every error at once.
+//! Validation of OCM's objects by the schemas of their CRDs and by OCM's webhooks; reports all errors at once.
 //!
-//! What it takes and no decision can be made from is in [`strew_api::placement::facts::misconfigured`]. Source: spec/placement §1, §3.1.
+//! [`strew_api::placement::facts::misconfigured`] finds errors that it accepts but that prevent decisions. Source:
+//! spec/placement §1, §3.1.
 
 mod cluster;
 mod placement;

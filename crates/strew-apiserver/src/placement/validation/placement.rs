@@ -19,7 +19,7 @@ use strew_api::validation::text;
 use super::schema::Schema;
 use crate::validation::Validate;
 
-/// Bytes of a label's value.
+/// The longest value of a label, in bytes.
 const LABEL_MAX: usize = 63;
 
 impl Validate for Placement {
@@ -60,7 +60,7 @@ impl Validate for Placement {
     }
 }
 
-/// Annotations of ours that say nothing.
+/// strew's annotations with invalid values.
 fn annotations(placement: &Placement) -> Vec<String> {
     let annotation = |key: &str| {
         let all = placement.metadata.annotations.as_ref();
@@ -130,7 +130,7 @@ fn prioritizer(configuration: &PrioritizerConfig, path: &FieldPath, schema: &mut
     let Some(coordinate) = &configuration.score_coordinate else {
         return schema.required(false, &path);
     };
-    // Absent, it is defaulted.
+    // A missing value gets its default.
     if let Some(kind) = &coordinate.type_ {
         schema.one_of(kind, &["BuiltIn", "AddOn"], &path.child("type"));
     }
@@ -171,7 +171,7 @@ fn spread_term(term: &SpreadConstraintsTerm, path: &FieldPath, schema: &mut Sche
 fn toleration(toleration: &Toleration, path: &FieldPath, schema: &mut Schema) {
     if let Some(key) = &toleration.key {
         let path = path.child("key");
-        // What is written empty is not absent to a schema.
+        // For a schema, an empty value is not a missing one.
         schema.pattern(key, &LABEL_KEY, &path);
         schema.length(key, KEY_MAX, &path);
     }

@@ -1,11 +1,11 @@
-//! The rules of a CRD's schema, in the API server's words.
+//! The rules of a CRD's schema, with the API server's messages.
 //!
 //! Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/validation`, v1.36.
 
 use strew_api::field::{FieldError, FieldErrorKind, FieldPath};
 use strew_api::placement::schema::Pattern;
 
-/// Gathers what a schema refuses.
+/// Collects violations of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) errors: Vec<FieldError>,
