@@ -3,10 +3,11 @@
 use rustc_hash::FxHashMap;
 use strew_cluster::ClassId;
 
-/// How many classes are kept, because a refusal has a line per node.
+/// The number of classes kept, because a refusal has a line per node.
 const CLASSES_MAX: usize = 64;
 
-/// One value for each of the classes that were asked about last. What it holds beyond the limit is forgotten at once: what
+/// One value for each of the classes decided on last. Beyond the limit all values are dropped at once; a dropped value
+/// is computed again.
 /// is found out again costs what it did without.
 #[derive(Debug)]
 pub(crate) struct ByClass<V>(FxHashMap<ClassId, V>);
@@ -18,12 +19,12 @@ impl<V> Default for ByClass<V> {
 }
 
 impl<V> ByClass<V> {
-    /// What is kept of a class.
+    /// The value of a class.
     pub(crate) fn get(&self, class: ClassId) -> Option<&V> {
         self.0.get(&class)
     }
 
-    /// Keeps this of a class, in place of what there was.
+    /// Sets the value of a class.
     pub(crate) fn put(&mut self, class: ClassId, value: V) {
         if self.0.len() >= CLASSES_MAX && !self.0.contains_key(&class) {
             self.0.clear();
@@ -31,7 +32,7 @@ impl<V> ByClass<V> {
         self.0.insert(class, value);
     }
 
-    /// Forgets everything: classes may be gone.
+    /// Drops all values, since classes may be gone.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

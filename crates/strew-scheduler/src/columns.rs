@@ -1,4 +1,4 @@
-//! Cached answers per node to questions that many pods ask; only changed nodes are asked again.
+//! Cached answers per node to questions that many pods share; only changed nodes are evaluated again.
 
 use fixedbitset::FixedBitSet;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +22,7 @@ fn follow(log: &ChangeLog, seen: &mut u64, rows: usize, mut answer: impl FnMut(N
     *seen = log.head();
 }
 
-/// Never equal to a log's head: the first sync asks all nodes.
+/// Different from every head of a log, so that the first sync evaluates all nodes.
 const NEVER: u64 = u64::MAX;
 
 /// The nodes that are not cordoned, whose taints are tolerated and that node affinity allows.
@@ -43,7 +43,7 @@ impl Admitted {
 /// A number per node.
 pub(crate) struct Column {
     pub(crate) values: Vec<i32>,
-    /// How many of them are not 0: a column of zeros need not be walked.
+    /// The number of values other than 0: a column of zeros need not be visited.
     pub(crate) nonzero: usize,
     seen: u64,
 }
@@ -73,7 +73,7 @@ impl Column {
     }
 }
 
-/// How a pod of some size fits each node.
+/// How pods of one size fit each node.
 pub(crate) struct Shape {
     pub(crate) fits: FixedBitSet,
     /// `NodeResourcesFit` and `NodeResourcesBalancedAllocation`, per node.
@@ -98,16 +98,16 @@ pub(crate) struct ShapeScores {
     pub(crate) balanced: u8,
 }
 
-/// What decides how a pod fits.
+/// What determines how a pod fits.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ShapeKey {
     pub(crate) requests: Resources,
-    /// The requests that Filter looks at.
+    /// The requests that Filter checks.
     pub(crate) filtered: Resources,
     pub(crate) scored: (i64, i64),
 }
 
-/// Rows of one kind of answer; the handle of a row is its place.
+/// Rows of one kind of answer; the handle of a row is its index.
 struct Kept<K, T> {
     by_key: FxHashMap<K, usize>,
     rows: Vec<(K, T)>,
@@ -143,7 +143,7 @@ impl<K: Hash + Eq + Clone, T> Kept<K, T> {
             }
             stays
         });
-        // The order of a hash table must not decide which row is next.
+        // The order of a hash table must not decide which row is used next.
         free.sort_unstable();
     }
 }
@@ -158,10 +158,10 @@ impl<K, T> Default for Kept<K, T> {
     }
 }
 
-/// What columns look at of the profile.
+/// The parts of the profile that columns depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
-    /// Filters that are not enabled refuse no node.
+    /// A filter that is not enabled refuses no node.
     unschedulable: bool,
     taints: bool,
     affinity: bool,
@@ -185,7 +185,7 @@ impl Rules {
     }
 }
 
-/// All columns. When there are too many, all go, and those still in use are made again.
+/// All columns. When they exceed their budget, all are dropped, and those in use are made again.
 pub(crate) struct Columns {
     rules: Rules,
     admitted: Kept<(NodeAffinityId, TolerationsId), Admitted>,
@@ -196,7 +196,7 @@ pub(crate) struct Columns {
     epoch: u64,
 }
 
-/// Bytes that columns may take together.
+/// The largest size of all columns together, in bytes.
 const BYTES_MAX: usize = 64 << 20;
 
 impl Columns {
@@ -212,12 +212,12 @@ impl Columns {
         }
     }
 
-    /// Handles are good while this stays the same.
+    /// Handles are valid while this number stays the same.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Starts afresh if what is kept has outgrown its budget.
+    /// Drops everything if the columns have outgrown their budget.
     pub(crate) fn bound(&mut self, nodes: usize) {
         let columns = self.prefer_taints.len() + self.preferred_nodes.len() + self.images.len();
         let sets = self.admitted.len() + self.shapes.len();
@@ -251,13 +251,13 @@ impl Columns {
         self.shapes.ensure(key, Shape::new)
     }
 
-    /// How many columns and sets there are.
+    /// The number of columns and sets.
     pub(crate) fn len(&self) -> usize {
         let columns = self.prefer_taints.len() + self.preferred_nodes.len() + self.images.len();
         columns + self.admitted.len() + self.shapes.len()
     }
 
-    /// Takes part in a sweep, after the plans: frees what no plan reads any more.
+    /// Takes part in a sweep, after the plans: frees the columns that no plan reads.
     pub(crate) fn sweep(&mut self, plans: &Plans) {
         let rows = |of: fn(&ClassPlan) -> Option<usize>| plans.iter().filter_map(of).collect();
         self.admitted
@@ -272,7 +272,7 @@ impl Columns {
             .sweep(&rows(|plan| Some(plan.shape)), Shape::new);
     }
 
-    /// Brings the columns of a plan up to date with the cluster.
+    /// Updates the columns of a plan to the state of the cluster.
     pub(crate) fn sync(&mut self, plan: &ClassPlan, cluster: &Cluster) {
         self.sync_admitted(plan.admitted, cluster);
         self.sync_prefer_taints(plan.prefer_taints, cluster);
@@ -349,7 +349,7 @@ impl Columns {
         let (spec, column) = &mut self.images.rows[row];
         let spec = cluster.tables().spec(*spec);
         if column.seen != cluster.structure_changes().head() {
-            // A node more changes the share of nodes that have an image, thus every node's score.
+            // One more node changes the share of nodes with an image, and so every node's score.
             column.seen = NEVER;
         }
         column.follow(cluster, |node| image_locality::score(cluster, node, spec));

@@ -1,4 +1,4 @@
-//! PreFilter and Filter: what all plugins share in one decision.
+//! PreFilter and Filter: the state that all plugins share in one decision.
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodSpec};
 
@@ -17,22 +17,22 @@ use crate::profile::{PluginId, Profile};
 use crate::status::{Reason, Refusal, Unfit};
 use crate::workers::Workers;
 
-/// What every plugin looks at in one decision.
+/// The inputs of every plugin in one decision.
 #[derive(Clone, Copy)]
 pub(crate) struct Cycle<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) profile: &'a Profile,
     pub(crate) plan: &'a ClassPlan,
     pub(crate) spec: &'a PodSpec,
-    /// What is known of the pod's volumes.
+    /// The pod's volumes, looked up.
     pub(crate) volumes: &'a PodVolumes,
     /// Where the search begins, in the order of nodes.
     pub(crate) start: usize,
-    /// What nominations forbid.
+    /// The effects of nominations.
     pub(crate) effects: &'a NominationEffects,
 }
 
-/// What PreFilter found.
+/// The result of PreFilter.
 pub(crate) enum Search {
     Nodes(Option<Vec<NodeIdx>>),
     Refused(Refusal),
@@ -69,26 +69,26 @@ impl<'a> Cycle<'a> {
         if let Some(refusal) = outright {
             return Search::Refused(refusal);
         }
-        // A name without a node stands in PreFilter's result, and no node is looked at for it.
+        // A name without a node is in PreFilter's result too, but no node is checked for it.
         let present = |name| {
             let node = self.cluster.find_node(name)?;
             self.cluster.node_position(node).map(|_| node)
         };
         Search::Nodes(narrowed.map(|names| {
             let mut named: Vec<NodeIdx> = names.into_iter().filter_map(present).collect();
-            // Upstream walks a map here, in random order; ours is that of all nodes.
+            // Upstream iterates over a map here, in random order; strew uses the order of all nodes.
             named.sort_unstable_by_key(|&node| self.cluster.node_position(node));
             named
         }))
     }
 
-    /// Whether a node that admits and fits the pod passes the filters that look at other pods, too.
+    /// True if a node passes the filters that depend on other pods. Call it only for nodes that admit and fit the pod.
     pub(crate) fn passes_counts(self, node: NodeIdx) -> bool {
         pod_topology_spread::filter::filter(self.cluster, &self.plan.spread, node).is_none()
             && inter_pod_affinity::filter(self.cluster, &self.plan.affinity, node).is_none()
     }
 
-    /// At how many feasible nodes a search stops. Source: spec/scheduler §2.4, step 5.
+    /// The number of feasible nodes at which a search stops. Source: spec/scheduler §2.4, step 5.
     fn nodes_to_find(self, nodes: usize) -> usize {
         const NODES_MIN: usize = 100;
         let Some(percentage) = self.profile.percentage_of_nodes_to_score else {
@@ -107,7 +107,7 @@ impl<'a> Cycle<'a> {
         (nodes * percentage / 100).max(NODES_MIN).min(nodes)
     }
 
-    /// Why each node was refused that did not pass, in the order of nodes.
+    /// The reason of each node that did not pass, in the order of nodes.
     pub(crate) fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Unfit {
         let own = self.effects.denied();
         let narrower = PluginId::NodeAffinity;
@@ -137,7 +137,7 @@ impl<'a> Cycle<'a> {
         )
     }
 
-    /// The refusals of all plugins that refuse a node. One that the search was narrowed past has that as its first.
+    /// The refusals of all plugins that refuse a node. For a node that the narrowed search excludes, that comes first.
     pub(crate) fn all_refusals(self, narrowed: Option<&[NodeIdx]>, node: NodeIdx) -> Vec<Refusal> {
         let past = narrowed.is_some_and(|named| !named.contains(&node));
         let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
@@ -200,8 +200,8 @@ impl<'a> Cycle<'a> {
             PluginId::NodeVolumeLimits => volumes(VolumePlugin::Limits),
             PluginId::VolumeBinding => volumes(VolumePlugin::Binding),
             PluginId::VolumeZone => volumes(VolumePlugin::Zone),
-            // What is gated is not tried, and what names a node is bound. The needs of dynamic resources and groups are
-            // refused before any node is looked at. The last three only score.
+            // Gated pods are not tried, and pods with a node name are bound. Needs for dynamic resources and groups are
+            // refused before any node is checked. The last three plugins only score.
             PluginId::SchedulingGates
             | PluginId::NodeName
             | PluginId::DynamicResources
@@ -246,10 +246,10 @@ impl<'a> Cycle<'a> {
     }
 }
 
-/// Lists the nodes that pass every filter, as many as the profile wants to score: in the order of nodes from the cycle's
-/// start on, or as workers finish with them. Returns by how much the next search begins later.
+/// Lists the nodes that pass every filter, as many as the profile wants to score: in the order of nodes from the
+/// cycle's start on, or in the order in which workers finish them. Returns how far the next search's start moves.
 ///
-/// Nodes x (two bits of a set + one domain a hard constraint); pods are not touched.
+/// Cost: nodes × (two bits of a set + one domain per hard constraint); pods are not visited.
 pub(crate) fn list_feasible(
     cx: Cycle<'_>,
     columns: &Columns,
@@ -299,7 +299,7 @@ pub(crate) fn list_feasible(
         let apart = own.is_some_and(|own| !nodes.contains(&own));
         return nodes.len() + usize::from(apart);
     }
-    // The pod's nominated node, where it was refused, has a status even if the search does not come to it.
+    // The pod's nominated node has a status if it refused the pod, even if the search does not reach it.
     let mut refused = usize::from(own.is_some());
     let goes_on = |node: NodeIdx| {
         let spread_passes =

@@ -1,6 +1,6 @@
 //! One decision: the node that a pod gets, or why it gets none.
 //!
-//! Source: spec/scheduler §2.3 to §2.5, all nodes looked at.
+//! Source: spec/scheduler §2.3 to §2.5; all nodes are checked.
 
 use std::rc::Rc;
 
@@ -24,41 +24,41 @@ use crate::profile::{PluginId, Profile};
 use crate::scoring::{Chance, PluginScores, Sums, take};
 use crate::status::{Refusal, Unfit};
 
-/// Where a pod goes.
+/// The result of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// To this node.
+    /// The pod goes to this node.
     Place {
         /// The node.
         node: NodeIdx,
-        /// How many nodes would have done.
+        /// The number of feasible nodes.
         feasible: usize,
-        /// The node's total; absent where it was the only one, which is not scored.
+        /// The node's total; `None` if it was the only feasible node, which is not scored.
         total: Option<i64>,
     },
-    /// Nowhere, for now.
+    /// No node takes the pod now.
     Unfit(Rc<Unfit>),
 }
 
-/// Everything that a decision looked at.
+/// Everything that a decision computed.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
     /// The nodes that passed every filter, in the order in which they were found.
     pub feasible: Vec<NodeIdx>,
-    /// Filter plugins that had nothing to look at.
+    /// Filter plugins that PreFilter skipped.
     pub skipped_filters: Vec<PluginId>,
     /// Score plugins in order; empty unless two or more nodes are feasible.
     pub scores: Vec<PluginScores>,
-    /// Per feasible node the sum of weighted scores.
+    /// The sum of weighted scores per feasible node.
     pub totals: Vec<i64>,
-    /// Places in `feasible` of the nodes with the highest total.
+    /// Indexes in `feasible` of the nodes with the highest total.
     pub best: Vec<usize>,
-    /// The place in `feasible` that the tie rule takes.
+    /// The index in `feasible` that the tie rule chooses.
     pub taken: Option<usize>,
-    /// Why the nodes that did not pass were refused.
+    /// Why the other nodes were refused.
     pub refused: Option<Unfit>,
-    /// The names of nodes to which PreFilter narrowed the search, whether or not there are such nodes, as in
-    /// kube-scheduler's `PreFilterResult`; `None`: all nodes.
+    /// The node names to which PreFilter narrowed the search, existing or not, as in kube-scheduler's
+    /// `PreFilterResult`; `None`: all nodes.
     pub narrowed: Option<Vec<Symbol>>,
 }
 
@@ -67,9 +67,9 @@ pub struct Evaluation {
 pub struct NodeRefusals {
     /// The node.
     pub node: NodeIdx,
-    /// What the first plugin says as soon as the pods nominated to the node are added, and these pods.
+    /// The first plugin's refusal after the pods nominated to the node are added, with these pods.
     pub beside: Option<Barred>,
-    /// What each plugin says of the node as it is.
+    /// The refusals of each plugin without nominated pods.
     pub alone: Vec<Refusal>,
 }
 
@@ -87,17 +87,16 @@ pub struct Engine {
     start: usize,
 }
 
-/// What every cycle of an engine reads.
+/// The state that every cycle of an engine reads.
 struct Grounds {
     profile: Profile,
     plans: Plans,
-    /// Of the pod that is decided on.
+    /// The volumes of the pod to decide on.
     volumes: PodVolumes,
 }
 
 impl Grounds {
-    /// Begins a cycle: brings the order of nodes, the plan of the pod's class and what is known of its volumes up to
-    /// date.
+    /// Begins a cycle: updates the order of nodes, the plan of the pod's class, and the state of its volumes.
     #[inline(always)]
     fn cycle<'a>(
         &'a mut self,
@@ -114,7 +113,7 @@ impl Grounds {
     }
 }
 
-/// The last refusal of a class, for its next pod while nothing has changed.
+/// The last refusal of a class, reused for its next pod while nothing has changed.
 struct LastUnfit {
     state: ClusterState,
     unfit: Rc<Unfit>,
@@ -128,7 +127,7 @@ struct ClusterState {
     structure: u64,
     owners: u64,
     evicted: u64,
-    /// 0 for pods without claims: nothing about volumes concerns them.
+    /// 0 for pods without claims, which do not depend on volumes.
     volumes: u64,
 }
 
@@ -169,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// When it asks one node of each group of alike ones from now on.
+    /// Sets when it evaluates one node per group of equal nodes.
     pub fn set_group_limits(&mut self, limits: GroupLimits) {
         self.groups = GroupsByClass::new(limits);
     }
@@ -179,18 +178,18 @@ impl Engine {
         self.sums.meter = Some(Box::new(Meter::new(clock)));
     }
 
-    /// What was measured.
+    /// Its measurements; `None` if it does not measure.
     pub(crate) fn meter(&self) -> Option<&Meter> {
         self.sums.meter.as_deref()
     }
 
-    /// The profile that it decides for.
+    /// Its profile.
     pub fn profile(&self) -> &Profile {
         &self.grounds.profile
     }
 
-    /// Takes part in a [sweep](Cluster::begin_sweep) of its cluster: forgets what it kept for classes that are gone, and
-    /// notes what it still reads. An engine that takes no part makes its plans anew when it is asked next.
+    /// Takes part in a [sweep](Cluster::begin_sweep) of its cluster: drops what belongs to classes that are gone, and
+    /// marks what it still reads. An engine that takes no part makes its plans again at the next decision.
     pub fn sweep(&mut self, cluster: &mut Cluster, sweep: &mut Sweep) {
         let plans = &mut self.grounds.plans;
         plans.sweep(cluster, &self.columns, sweep);
@@ -199,38 +198,38 @@ impl Engine {
         self.unfit.clear();
     }
 
-    /// Marks the symbols that it holds beside its profile.
+    /// Marks the symbols that it holds outside of its profile.
     pub fn mark(&self, marks: &mut Marks) {
         if let Some(meter) = &self.sums.meter {
             meter.mark(marks);
         }
     }
 
-    /// How many plans, columns and groups it keeps.
+    /// The numbers of its plans, columns and groups.
     pub fn kept(&self) -> [usize; 3] {
         let plans = self.grounds.plans.iter().count();
         [plans, self.columns.len(), self.groups.len()]
     }
 
-    /// The plan of a class: which constraints hold for it, and what they count.
+    /// The plan of a class: its constraints, and what they count.
     pub fn plan(&mut self, cluster: &mut Cluster, class: ClassId) -> &ClassPlan {
         let Grounds { profile, plans, .. } = &mut self.grounds;
         plans.ensure(cluster, &mut self.columns, profile, class)
     }
 
-    /// Decides where a pod goes. The cluster's facts do not change; what is counted of them may grow.
+    /// Decides where a pod goes. The cluster's facts do not change, but new tallies may be counted.
     ///
-    /// Cost: a few steps for each group of alike nodes, or for each node where they are all different; no pod is counted.
+    /// Cost: a few steps per group of equal nodes, or per node if all nodes differ; no pod is counted.
     #[inline]
     pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
         self.decide_with(cluster, pod, &Nominations::new())
     }
 
-    /// Decides where a pod goes beside the pods that are nominated: on the node that it is nominated to itself, if that
-    /// takes it; else on any that takes it with and without the pods nominated there whose priority is not below its
-    /// own. Source: spec/scheduler §2.4, step 3, and §2.6.
+    /// Decides where a pod goes, given nominations. If the pod's own nominated node takes it, it goes there. Otherwise
+    /// it goes to a node that takes it with and without the pods nominated there whose priority is not below its own.
+    /// Source: spec/scheduler §2.4, step 3, and §2.6.
     ///
-    /// Cost: that of [`decide`](Self::decide), and that of trying out the nodes that such pods are nominated to.
+    /// Cost: that of [`decide`](Self::decide), plus trying the nodes to which such pods are nominated.
     pub fn decide_with(
         &mut self,
         cluster: &mut Cluster,
@@ -268,7 +267,7 @@ impl Engine {
         let class = cluster.pod(pod).class;
         let found = NominationEffects::of(cx, pod, nominations);
         let effects = found.as_ref().unwrap_or(&NO_EFFECTS);
-        // Pods of one class have volumes of their own where they are generic ephemeral ones.
+        // Generic ephemeral volumes differ between pods of one class.
         let unclaimed = effects.is_empty() && !volumes.has_ephemeral();
         let state = ClusterState::of(cluster, volumes);
         let last = self
@@ -361,7 +360,7 @@ impl Engine {
         Decision::Unfit(unfit)
     }
 
-    /// Copies of what the filters of a pod read, to try pods out on.
+    /// Copies of what the filters of a pod read, to evaluate changed sets of pods.
     pub(crate) fn tryout<'a>(&'a mut self, cluster: &'a mut Cluster, pod: PodIdx) -> Tryout<'a> {
         let cx = self
             .grounds
@@ -369,14 +368,14 @@ impl Engine {
         Tryout::new(cx, cx.cluster.pod(pod).class)
     }
 
-    /// Runs the same plugin code as [`decide`](Self::decide) and keeps every number. A pod that is on a node is judged
-    /// as things are, itself included: take it off first.
+    /// Runs the same plugin code as [`decide`](Self::decide) and keeps every number. A pod on a node is counted like
+    /// the others: unbind it first.
     pub fn evaluate(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Evaluation {
         self.evaluate_with(cluster, pod, &Nominations::new())
     }
 
-    /// The same for [`decide_with`](Self::decide_with). The node that the pod is nominated to is the only feasible one,
-    /// if it takes the pod: no other is looked at.
+    /// As [`evaluate`](Self::evaluate), for [`decide_with`](Self::decide_with). If the pod's nominated node takes it,
+    /// that is the only feasible node, and no other one is checked.
     pub fn evaluate_with(
         &mut self,
         cluster: &mut Cluster,
@@ -419,7 +418,7 @@ impl Engine {
         }
         evaluation.narrowed = node_affinity::narrow(&cx.spec.node_affinity).unwrap_or_default();
         self.columns.sync(plan, cluster);
-        // The next decision draws the same.
+        // The next decision makes the same random choices.
         let mut chance = self.chance.clone();
         list_feasible(
             cx,
@@ -455,8 +454,8 @@ impl Engine {
         evaluation
     }
 
-    /// Per node the refusals of *all* plugins, not only of the first, in the order of nodes; nodes that pass are left
-    /// out. Empty if the pod is refused before any node is looked at. For explanations.
+    /// Per node the refusals of *all* plugins, in the order of nodes, for explanations; nodes that pass are left out.
+    /// Empty if the pod is refused before any node is checked.
     pub fn all_refusals(
         &mut self,
         cluster: &mut Cluster,
@@ -484,8 +483,8 @@ impl Engine {
         nodes.filter_map(of_node).collect()
     }
 
-    /// Why a pod may not go onto one node: PreFilter and Filter, no scores. `None`: it may. What a cluster autoscaler
-    /// asks. Source: spec/controllers §11.
+    /// Why a pod may not go to a node, by PreFilter and Filter, without scores; `None` if it may. The cluster
+    /// autoscaler uses this. Source: spec/controllers §11.
     pub fn refusal_on(
         &mut self,
         cluster: &mut Cluster,
@@ -505,7 +504,7 @@ impl Engine {
     }
 }
 
-/// The node to take of these feasible ones; `None` if there is none.
+/// Chooses one of these feasible nodes; `None` if there is none.
 fn decide_among(
     cx: Cycle<'_>,
     columns: &Columns,

@@ -1,24 +1,24 @@
-//! When it pays to evaluate one node per group of equal nodes.
+//! When evaluating one node per group of equal nodes is faster.
 
-/// Thresholds for [`Engine::set_group_limits`](crate::Engine::set_group_limits). They set speed, not decisions: with any
-/// of them each decision is the same.
+/// Thresholds for [`Engine::set_group_limits`](crate::Engine::set_group_limits). They affect speed only: with all
+/// values the decisions are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupLimits {
-    /// Fewer groups than this are always worth it.
+    /// Fewer groups than this are always used.
     pub groups_min: usize,
-    /// Nodes that must stand behind a group on average, at least 1.
+    /// The least average number of nodes per group, at least 1.
     pub nodes_per_group: usize,
-    /// After finding too many groups: decisions that ask every node before the next try.
+    /// After too many groups: the number of decisions that evaluate every node before the next attempt.
     pub rest_decisions: u32,
-    /// Decisions between two times that the groups of a class are made: it costs as much as asking every node a few
-    /// times.
+    /// The least number of decisions between two builds of a class's groups: a build costs as much as evaluating every
+    /// node a few times.
     pub decisions_min: u32,
-    /// Bytes that the groups of all classes may take together; beyond that all are made again.
+    /// The largest size of the groups of all classes together, in bytes; beyond it all are built again.
     pub bytes_max: usize,
 }
 
 impl GroupLimits {
-    /// Those that engines begin with.
+    /// The initial thresholds of engines.
     pub const PRODUCTION: Self = Self {
         groups_min: 64,
         nodes_per_group: 8,
@@ -27,7 +27,7 @@ impl GroupLimits {
         bytes_max: 32 << 20,
     };
 
-    /// More groups of this number of nodes are not worth it.
+    /// The largest useful number of groups of this many nodes.
     pub(crate) fn groups_max(&self, nodes: usize) -> usize {
         let by_nodes = nodes / self.nodes_per_group.max(1);
         self.groups_min.max(by_nodes).min(usize::from(u16::MAX))

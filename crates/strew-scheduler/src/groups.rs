@@ -1,10 +1,10 @@
-//! Nodes that a pod class cannot tell apart.
+//! Groups of nodes that a pod class cannot tell apart.
 //!
-//! Most nodes of a cluster are equal for a pod: the same zone, as many of its pods, as much free. One node of each group
-//! is evaluated for all, by the code that would evaluate every node, so the cost of a decision grows with the number of
-//! *different* nodes. A node changes its group only when its pods or the node itself change.
+//! Most nodes of a cluster are equal for a pod: in the same zone, with as many of its pods, with as much free. One node
+//! of each group is evaluated for all, by the code that would evaluate every node. So the cost of a decision grows with
+//! the number of *different* nodes. A node changes its group only when its pods or the node itself change.
 //!
-//! Where all nodes differ (a hard constraint on a key with many domains, host ports, odd sizes) groups do not pay, and
+//! If all nodes differ (a hard constraint on a key with many domains, host ports, odd sizes), groups do not help, and
 //! every node is evaluated.
 
 mod reader;
@@ -26,7 +26,7 @@ use crate::scoring::{Chance, Sums, take};
 use crate::ties::{FirstInHeap, heap_preorder};
 use reader::Reader;
 
-/// All numbers by which decisions of a class can tell nodes apart; empty for a node that no such pod can go to.
+/// All numbers by which decisions of a class distinguish nodes; empty for a node that no such pod can go to.
 type Signature = SmallVec<[u32; 8]>;
 
 /// A group of nodes with the same signature.
@@ -34,7 +34,7 @@ type Signature = SmallVec<[u32; 8]>;
 struct Group {
     signature: Signature,
     nodes: u32,
-    /// One of them, if it was not lost.
+    /// One of its nodes, if it is known.
     representative: Option<NodeIdx>,
 }
 
@@ -48,13 +48,13 @@ struct Groups {
     groups: Vec<Group>,
     by_signature: FxHashMap<Signature, u16>,
     free: Vec<u16>,
-    /// Too many different nodes: not worth it until the basis changes, or this many decisions later.
+    /// After too many different nodes: the number of decisions until the next attempt, unless the basis changes.
     rest: u32,
-    /// Decisions since groups were last made (or asked for).
+    /// Decisions since groups were last built (or wanted).
     age: u32,
 }
 
-/// What groups were made from.
+/// The inputs of the groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Basis {
     plan: u64,
@@ -62,7 +62,7 @@ struct Basis {
     affinity: u64,
 }
 
-/// The representatives of the groups that pods can go to, and how many nodes each stands for.
+/// The representatives of the groups that pods can go to, with the number of nodes of each.
 #[derive(Debug, Default)]
 pub(crate) struct Representatives {
     nodes: Vec<NodeIdx>,
@@ -86,7 +86,7 @@ impl Groups {
             by_signature: FxHashMap::default(),
             free: Vec::new(),
             rest: 0,
-            // The first pod of a class is decided the plain way; the second shows that there are more.
+            // The first pod of a class is decided without groups; the second one shows that there are more.
             age: limits.decisions_min.saturating_sub(2),
         }
     }
@@ -96,7 +96,7 @@ impl Groups {
         2 * self.group_of.capacity() + std::mem::size_of::<Group>() * self.groups.capacity()
     }
 
-    /// Brings the groups up to date. False: ask every node.
+    /// Updates the groups. Returns false if every node must be evaluated.
     fn sync(
         &mut self,
         cluster: &Cluster,
@@ -253,19 +253,19 @@ impl Representatives {
         self.groups.truncate(kept);
     }
 
-    /// For how many nodes they speak.
+    /// The number of nodes that they represent.
     fn nodes_in_all(&self) -> usize {
         self.sizes.iter().map(|&n| n as usize).sum()
     }
 
-    /// Notes which groups pass, and which of them are best: those at these places.
+    /// Records which groups pass, and which are among the best: those with these indexes.
     fn stand(&mut self, best: impl Fn(usize) -> bool) {
         for (place, &group) in self.groups.iter().enumerate() {
             self.standing[usize::from(group)] = if best(place) { 2 } else { 1 };
         }
     }
 
-    /// The nodes of the best groups in the order of nodes from `start` on, each with its place among the feasible ones.
+    /// The nodes of the best groups in the order of nodes from `start` on, each with its index among the feasible ones.
     fn best_nodes<'a>(
         &'a self,
         groups: &'a Groups,
@@ -288,7 +288,8 @@ impl Representatives {
             })
     }
 
-    /// Of those nodes, the first in pre-order of the heap. The longest walk of a decision: a plain loop.
+    /// The first of these nodes in pre-order of the heap. This is the longest loop of a decision, so it is a simple
+    /// one.
     fn first_in_heap_order(
         &self,
         groups: &Groups,
@@ -308,7 +309,8 @@ impl Representatives {
         first.item()
     }
 
-    /// The same where nodes were finished in another order than that of visiting, given by places in the latter.
+    /// As [`Self::first_in_heap_order`], if nodes were finished in another order than visited, given by visiting
+    /// indexes.
     fn first_in_heap_as_finished(
         &self,
         groups: &Groups,
@@ -327,7 +329,7 @@ impl Representatives {
         first.item()
     }
 
-    /// The place of the representative for the node at this position of the order.
+    /// The index of the representative for the node at this position of the order.
     fn place_of(&self, groups: &Groups, position: Option<usize>) -> Option<usize> {
         let group = groups.group_of[position?];
         self.groups
@@ -335,18 +337,18 @@ impl Representatives {
             .position(|&spoken_for| spoken_for == group)
     }
 
-    /// Whether the node at a position of the order is of a best group.
+    /// True if the node at a position of the order is in a best group.
     fn is_best(&self, groups: &Groups, position: usize) -> bool {
         self.standing[usize::from(groups.group_of[position])] == 2
     }
 }
 
-/// The groups of every class that was decided on, bounded in bytes: beyond that all are made again.
+/// The groups of every class decided on, bounded in bytes: beyond the bound all are built again.
 pub(crate) struct GroupsByClass {
     limits: GroupLimits,
     by_class: Vec<Option<Groups>>,
     bytes: usize,
-    /// Positions in pre-order of the heap over all nodes: the order in which ties are broken while every node does.
+    /// Positions in pre-order of the heap over all nodes: the order for ties if all nodes are feasible.
     heap_order: Vec<u32>,
 }
 
@@ -360,7 +362,7 @@ impl GroupsByClass {
         }
     }
 
-    /// Brings the groups of a class up to date. False: ask every node.
+    /// Updates the groups of a class. Returns false if every node must be evaluated.
     pub(crate) fn sync(
         &mut self,
         class: ClassId,
@@ -382,7 +384,7 @@ impl GroupsByClass {
         synced
     }
 
-    /// Takes part in a sweep, after the plans: drops the groups that no plan is behind any more.
+    /// Takes part in a sweep, after the plans: drops groups without a plan.
     pub(crate) fn sweep(&mut self, plans: &Plans) {
         for (row, slot) in self.by_class.iter_mut().enumerate() {
             let gone = slot.take_if(|groups| !plans.has(row, groups.basis.plan));
@@ -390,12 +392,12 @@ impl GroupsByClass {
         }
     }
 
-    /// How many classes have groups.
+    /// The number of classes with groups.
     pub(crate) fn len(&self) -> usize {
         self.by_class.iter().flatten().count()
     }
 
-    /// The node to take, asking one node of each group; `None` if none passes.
+    /// Chooses a node by evaluating one node of each group; `None` if none passes.
     pub(crate) fn decide(
         &mut self,
         class: ClassId,
@@ -414,7 +416,7 @@ impl GroupsByClass {
         representatives.retain(|node| cx.passes_counts(node));
         let feasible = representatives.nodes_in_all();
         if let Some(meter) = &mut sums.meter {
-            // InterPodAffinity is asked in the same walk; where it has nothing to say, it costs next to nothing.
+            // InterPodAffinity is evaluated in the same loop; if it has no effect, its cost is negligible.
             meter.asked(PluginId::PodTopologySpread, Point::Filter, begun);
             meter.filtered(cx, asked);
         }
@@ -450,7 +452,7 @@ impl GroupsByClass {
                 let groups = self.by_class[class.index()].as_ref()?;
                 let rotated = self.heap_order.iter().map(|&p| {
                     let position = start + p as usize;
-                    // Cheaper than a remainder, which would be most of the walk.
+                    // Cheaper than a remainder, which would dominate the loop.
                     if position < order.len() {
                         position
                     } else {

@@ -1,13 +1,12 @@
-//! Pods onto nodes: kube-scheduler's default profile, decided from tallies, explained.
+//! kube-scheduler's default profile: decides where pods go, from tallies, and explains it.
 //!
-//! [`Engine::decide`] answers where a pod goes; [`Engine::evaluate`] runs the same plugin code and keeps every number;
-//! [`mod@explain`] makes a typed tree of it. [`naive`] is a plain re-reading of the rules that recounts everything: the
-//! oracle of tests, and the peer of benchmarks.
+//! [`Engine::decide`] decides where a pod goes; [`Engine::evaluate`] runs the same plugin code and keeps every number;
+//! [`mod@explain`] makes a typed tree of it. [`naive`] is a second, simple implementation that recounts everything: the
+//! oracle of tests, and the baseline of benchmarks.
 //!
-//! Reading order: [`profile`], [`status`], [`plan`] (what a pod class resolves to), [`plugins`] (a file each, named as
-//! kube-scheduler names them), [`engine`], [`ties`], `workers` (in which order feasible nodes are
-//! found), [`preemption`], [`queue`] (which pod is tried when), [`machine`]
-//! (facts and time in, effects out), [`mod@explain`], [`naive`].
+//! Reading order: [`profile`], [`status`], [`plan`] (the resolved pod class), [`plugins`] (one file each, named as in
+//! kube-scheduler), [`engine`], [`ties`], `workers` (the order in which feasible nodes are found), [`preemption`],
+//! [`queue`] (when a pod is tried), [`machine`] (facts and time in, effects out), [`mod@explain`], [`naive`].
 //!
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
 

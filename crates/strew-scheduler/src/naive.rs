@@ -1,7 +1,7 @@
-//! The plain oracle: every rule that counts, read again from the specification and recounted from the pods.
+//! The oracle of tests: every counting rule, implemented again from the specification by recounting pods.
 //!
-//! Slow and obvious on purpose. Tests compare [`crate::Engine`] with it, benchmarks give the ratio. It shares no tally,
-//! census, column or plan with the engine, only the facts and the constraints that hold for a pod.
+//! It is slow and obvious on purpose. Tests compare [`crate::Engine`] with it, benchmarks report the ratio. It shares
+//! no tally, census, column or plan with the engine, only the facts and the constraints of a pod.
 
 mod volumes;
 
@@ -18,7 +18,7 @@ use crate::status::{Reason, Refusal};
 
 pub use volumes::NaiveVolumes;
 
-/// The naive reading of PodTopologySpread for one pod. Source: spec/scheduler §1.4 to §1.11.
+/// The naive implementation of PodTopologySpread for one pod. Source: spec/scheduler §1.4 to §1.11.
 pub struct NaiveSpread<'a> {
     cluster: &'a Cluster,
     class: ClassId,
@@ -27,7 +27,7 @@ pub struct NaiveSpread<'a> {
 }
 
 impl<'a> NaiveSpread<'a> {
-    /// For a pod, as things are.
+    /// For a pod, in the cluster as it is.
     pub fn new(cluster: &'a Cluster, profile: &Profile, pod: PodIdx) -> Self {
         let class = cluster.pod(pod).class;
         let effective = Effective::of(cluster, profile, class);
@@ -204,7 +204,7 @@ impl<'a> NaiveSpread<'a> {
     }
 }
 
-/// The naive reading of InterPodAffinity for one pod. Source: spec/scheduler §3.10.
+/// The naive implementation of InterPodAffinity for one pod. Source: spec/scheduler §3.10.
 pub struct NaiveAffinity<'a> {
     cluster: &'a Cluster,
     profile: &'a Profile,
@@ -212,7 +212,7 @@ pub struct NaiveAffinity<'a> {
 }
 
 impl<'a> NaiveAffinity<'a> {
-    /// For a pod, as things are.
+    /// For a pod, in the cluster as it is.
     pub fn new(cluster: &'a Cluster, profile: &'a Profile, pod: PodIdx) -> Self {
         Self {
             cluster,
@@ -221,7 +221,7 @@ impl<'a> NaiveAffinity<'a> {
         }
     }
 
-    /// Whether a term of a pod of class `holder` matches a pod of class `other`.
+    /// True if a term of a pod of class `holder` matches a pod of class `other`.
     fn matches(
         &self,
         term: &AffinityTerm,
@@ -312,7 +312,7 @@ impl<'a> NaiveAffinity<'a> {
         None
     }
 
-    /// Scores of these nodes, 0 to 100; `None` if nothing is preferred anywhere.
+    /// Scores of these nodes, 0 to 100; `None` if there are no preferences.
     pub fn score(&self, feasible: &[NodeIdx]) -> Option<Vec<i32>> {
         let tables = self.cluster.tables();
         let own = &tables

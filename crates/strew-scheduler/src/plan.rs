@@ -1,6 +1,6 @@
-//! What a pod class resolves to: the tallies and columns that its decisions read.
+//! The resolved form of a pod class: the tallies and columns that its decisions read.
 //!
-//! A plan is made once a class and stays good until something that it was made from changes ([`Basis`]).
+//! A plan is made once per class and stays valid until one of its inputs changes ([`Basis`]).
 
 use strew_cluster::{ClassId, Cluster, NodeAffinityId, Sweep};
 
@@ -13,7 +13,7 @@ use crate::plugins::pod_topology_spread::SpreadPlan;
 use crate::plugins::selector_spread::SelectorSpreadPlan;
 use crate::profile::{PluginId, Profile};
 
-/// What a plan was made from.
+/// The inputs of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Basis {
     owners: u64,
@@ -43,7 +43,7 @@ pub struct ClassPlan {
     pub spread: SpreadPlan,
     /// Affinity to other pods.
     pub affinity: AffinityPlan,
-    /// The legacy spreading score, where it is enabled.
+    /// The legacy spreading score, if it is enabled.
     pub selector_spread: Option<SelectorSpreadPlan>,
     pub(crate) node_affinity: NodeAffinityId,
     pub(crate) admitted: usize,
@@ -51,9 +51,9 @@ pub struct ClassPlan {
     pub(crate) preferred_nodes: Option<usize>,
     pub(crate) images: usize,
     pub(crate) shape: usize,
-    /// Whether pods of the class hold ports of the host.
+    /// True if pods of the class use host ports.
     pub(crate) asks_host_ports: bool,
-    /// What `NodeResourcesFit` asks of a node.
+    /// The requests that `NodeResourcesFit` checks.
     pub(crate) requests: Resources,
     serial: u64,
 }
@@ -98,19 +98,19 @@ impl ClassPlan {
             spread,
             affinity,
             selector_spread,
-            // Making a plan may evict censuses, but never those that it uses: they are pinned.
+            // Making a plan may evict censuses, but not those that it uses: they are pinned.
             basis: Basis::now(cluster, columns),
         }
     }
 }
 
 impl ClassPlan {
-    /// Differs between any two plans that were made.
+    /// Unique among all plans.
     pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// Notes in a sweep that all that the plan reads of the cluster is in use.
+    /// Marks everything that the plan reads of the cluster as used, in a sweep.
     fn keep(&self, cluster: &mut Cluster, sweep: &mut Sweep) {
         self.spread.touch(cluster);
         self.affinity.touch(cluster);
@@ -121,7 +121,7 @@ impl ClassPlan {
     }
 }
 
-/// The plans of the classes that were decided on. Those of classes that are gone are dropped by the next sweep.
+/// The plans of the classes decided on. The next sweep drops those of classes that are gone.
 #[derive(Default)]
 pub(crate) struct Plans {
     by_class: Vec<Option<ClassPlan>>,
@@ -129,7 +129,7 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// The plan of a class, made or renewed if need be.
+    /// The plan of a class, made or renewed if necessary.
     pub(crate) fn ensure(
         &mut self,
         cluster: &mut Cluster,
@@ -155,7 +155,7 @@ impl Plans {
         plan.affinity.touch(cluster);
         plan
     }
-    /// Takes part in a sweep: drops the plans that are not good any more, and notes what the others read.
+    /// Takes part in a sweep: drops invalid plans, and marks what the others read.
     pub(crate) fn sweep(&mut self, cluster: &mut Cluster, columns: &Columns, sweep: &mut Sweep) {
         let now = Basis::now(cluster, columns);
         let before = Basis {
@@ -176,12 +176,12 @@ impl Plans {
         }
     }
 
-    /// The plans that there are.
+    /// All plans.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ClassPlan> {
         self.by_class.iter().flatten()
     }
 
-    /// The plan of the class in a row, if it has this serial number.
+    /// True if the class in a row has a plan with this serial number.
     pub(crate) fn has(&self, row: usize, serial: u64) -> bool {
         let plan = self.by_class.get(row).and_then(Option::as_ref);
         plan.is_some_and(|plan| plan.serial == serial)

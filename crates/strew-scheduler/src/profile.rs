@@ -9,14 +9,14 @@ use strew_model::{NodeSelectorTerm, ResourceName, Selector, Symbol, well_known};
 
 macro_rules! plugins {
     ($($(#[$doc:meta])* $plugin:ident,)*) => {
-        /// The plugins of the default profile that decide something, in kube-scheduler's order, and the legacy one.
+        /// The deciding plugins of the default profile, in kube-scheduler's order, and the legacy one.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum PluginId {
             $($(#[$doc])* $plugin,)*
         }
 
         impl PluginId {
-            /// All of them, in the order in which they run.
+            /// All plugins, in the order in which they run.
             pub const ALL: [Self; [$(Self::$plugin,)*].len()] = [$(Self::$plugin,)*];
 
             /// kube-scheduler's name of the plugin.
@@ -32,7 +32,7 @@ macro_rules! plugins {
 plugins! {
     /// Pods with scheduling gates are not tried.
     SchedulingGates,
-    /// Cordoned nodes.
+    /// Refuses cordoned nodes.
     NodeUnschedulable,
     /// `spec.nodeName`.
     NodeName,
@@ -42,15 +42,15 @@ plugins! {
     NodeAffinity,
     /// Host ports.
     NodePorts,
-    /// Room for what the pod asks for.
+    /// Free resources for the pod's requests.
     NodeResourcesFit,
-    /// Disks that one node at a time may use.
+    /// Claims that only one pod may use.
     VolumeRestrictions,
-    /// Volumes that a driver attaches to one node.
+    /// The number of volumes that a driver attaches to a node.
     NodeVolumeLimits,
     /// Claims.
     VolumeBinding,
-    /// Volumes of one zone.
+    /// Volumes in zones.
     VolumeZone,
     /// Topology spread constraints, own and default ones.
     PodTopologySpread,
@@ -76,17 +76,17 @@ impl fmt::Display for PluginId {
     }
 }
 
-/// Whose choices are made where kube-scheduler's are only history.
+/// Which choices count if kube-scheduler's are only historical.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compat {
     /// Decisions, tie rule and quirks of kube-scheduler v1.36.3.
     #[default]
     V1_36,
-    /// strew's own choices; each is in the table of differences in the docs.
+    /// strew's own choices; the docs list each in the table of differences.
     Strew,
 }
 
-/// Which of several best nodes is taken.
+/// How one of several best nodes is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TieRule {
     /// The first in pre-order of the binary heap over the feasible nodes, as v1.36.3 (spec/scheduler §2.5).
@@ -94,38 +94,38 @@ pub enum TieRule {
     Upstream136,
     /// The smallest name, byte by byte.
     FirstName,
-    /// Any, drawn from this seed.
+    /// A random one, drawn from this seed.
     Random(u64),
 }
 
-/// In which order feasible nodes are found, which decides between equal ones under [`TieRule::Upstream136`], and which
-/// nodes a sampled search finds.
+/// The order in which feasible nodes are found. It decides ties under [`TieRule::Upstream136`], and which nodes a
+/// sampled search finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FilterOrder {
     /// In visiting order, as with `parallelism: 1`.
     #[default]
     Visiting,
-    /// As parallel workers finish with them.
+    /// In the order in which parallel workers finish them.
     Raced {
-        /// `parallelism`: how many workers there are.
+        /// `parallelism`: the number of workers.
         workers: u32,
-        /// What the race is drawn from.
+        /// The seed of the race.
         seed: u64,
     },
 }
 
-/// The constraints of pods that have none of their own.
+/// The constraints of pods without their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DefaultConstraints {
-    /// `defaultingType: System`: hostname maxSkew 3 and zone maxSkew 5, both soft; nodes need not have the labels.
+    /// `defaultingType: System`: hostname maxSkew 3 and zone maxSkew 5, both soft; nodes may lack the labels.
     #[default]
     System,
-    /// `defaultingType: List`: exactly these, their selectors still to be deduced; nodes need all of the labels.
+    /// `defaultingType: List`: exactly these, with selectors still to be deduced; nodes need all of the labels.
     List(Vec<SpreadConstraint>),
 }
 
 impl DefaultConstraints {
-    /// The constraints themselves, selectors still to be deduced.
+    /// The constraints, with selectors still to be deduced.
     pub fn constraints(&self) -> Vec<SpreadConstraint> {
         let soft = |key, max_skew| SpreadConstraint {
             max_skew,
@@ -147,28 +147,28 @@ impl DefaultConstraints {
 /// Arguments of `NodeResourcesFit`. Source: spec/scheduler §3.8, §5.3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FitArgs {
-    /// Extended resources that Filter does not look at.
+    /// Extended resources that Filter ignores.
     pub ignored_resources: Vec<Symbol>,
-    /// The same by the part of their name before the `/`: the full names that were met.
+    /// Prefixes (before the `/`) of extended resources that Filter ignores.
     pub ignored_resource_groups: Vec<String>,
-    /// How nodes are scored.
+    /// The scoring strategy.
     pub strategy: ScoringStrategy,
-    /// The resources that are scored, each with its weight (1 to 100).
+    /// The scored resources, each with its weight (1 to 100).
     pub resources: Vec<(ResourceName, i64)>,
 }
 
 /// How `NodeResourcesFit` scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScoringStrategy {
-    /// Emptier nodes first.
+    /// Prefers emptier nodes.
     LeastAllocated,
-    /// Fuller nodes first.
+    /// Prefers fuller nodes.
     MostAllocated,
-    /// Points (utilization 0 to 100, ascending; score 0 to 10), straight lines between.
+    /// Points (utilization 0 to 100, ascending; score 0 to 10), interpolated linearly.
     RequestedToCapacityRatio(Vec<(i64, i64)>),
 }
 
-/// Argument of `NodeAffinity`: affinity that all pods of the profile have besides their own.
+/// Argument of `NodeAffinity`: affinity of all pods of the profile besides their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AddedAffinity {
     /// One of these terms must match.
@@ -180,31 +180,31 @@ pub struct AddedAffinity {
 /// Arguments of `DefaultPreemption`. Source: spec/scheduler §3.16, §5.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreemptionArgs {
-    /// At least this share of the nodes is tried, 0 to 100.
+    /// The least share of the nodes to try, in percent.
     pub candidate_nodes_percentage_min: u8,
     /// The least number of nodes to try.
     pub candidate_nodes_min: u32,
 }
 
-/// Feature gates that a decision looks at; all on is v1.36.
+/// Feature gates that decisions depend on; all on is v1.36.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedulerGates {
-    /// `MinDomainsInPodTopologySpread`: off, minDomains is taken as 1.
+    /// `MinDomainsInPodTopologySpread`: off, minDomains counts as 1.
     pub min_domains: bool,
     /// `NodeInclusionPolicyInPodTopologySpread`: off, node affinity is honoured and taints are ignored.
     pub node_inclusion_policy: bool,
-    /// `MatchLabelKeysInPodTopologySpread`: off, match label keys are not looked at.
+    /// `MatchLabelKeysInPodTopologySpread`: off, match label keys are ignored.
     pub match_label_keys: bool,
 }
 
 /// One scheduler profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// `schedulerName`: pods that name it are decided by this profile.
+    /// `schedulerName` of the pods that it decides for.
     pub scheduler_name: String,
     /// Percentage of nodes to examine, at least 100 nodes; `None`: all. 0 is kube-scheduler's adaptive choice.
     pub percentage_of_nodes_to_score: Option<u8>,
-    /// Whether `DefaultPreemption` is enabled, and its arguments.
+    /// The arguments of `DefaultPreemption`; `None` if it is not enabled.
     pub preemption: Option<PreemptionArgs>,
     /// Arguments of `NodeResourcesFit`.
     pub fit: FitArgs,
@@ -220,19 +220,18 @@ pub struct Profile {
     pub scores: Vec<(PluginId, i64)>,
     /// Arguments of `PodTopologySpread`.
     pub default_constraints: DefaultConstraints,
-    /// Argument of `InterPodAffinity`: what a required affinity term of an existing pod weighs.
+    /// Argument of `InterPodAffinity`: the weight of a required affinity term of an existing pod.
     pub hard_pod_affinity_weight: i32,
     /// Argument of `InterPodAffinity`.
     pub ignore_preferred_terms_of_existing_pods: bool,
-    /// Whose choices.
+    /// Which choices count.
     pub compat: Compat,
-    /// Which of several best nodes.
+    /// How one of several best nodes is chosen.
     pub ties: TieRule,
-    /// In which order nodes pass the filters.
+    /// The order in which nodes pass the filters.
     pub filter_order: FilterOrder,
-    /// Whether claims that wait for their first pod (`WaitForFirstConsumer`) are bound to a volume in reach of the node
-    /// that the pod is put on, as in the simulation. Otherwise such a pod stays Pending: the scheduler itself does not
-    /// bind claims.
+    /// True if claims that wait for their first pod (`WaitForFirstConsumer`) are bound to a volume reachable from the
+    /// pod's node, as in the simulation. Otherwise such a pod stays Pending: the scheduler itself does not bind claims.
     pub binds_claims: bool,
 }
 
@@ -299,7 +298,7 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The default profile of the time before default constraints: `SelectorSpread` with weight 1 instead of them.
+    /// The default profile from before default constraints: with `SelectorSpread`, weight 1, instead of them.
     pub fn with_selector_spread() -> Self {
         let mut profile = Self {
             default_constraints: DefaultConstraints::List(Vec::new()),
@@ -309,8 +308,8 @@ impl Profile {
         profile
     }
 
-    /// This profile for a simulated life: what kube-scheduler leaves to chance is drawn from `seed`. Filters run in
-    /// `workers` workers; with one, and with [`Compat::Strew`], nodes are looked at in visiting order.
+    /// This profile for a simulation: kube-scheduler's random choices are drawn from `seed`. Filters run in `workers`
+    /// workers; with one, and with [`Compat::Strew`], nodes are checked in visiting order.
     pub fn drawn_from(self, seed: u64, workers: u32) -> Self {
         let is_raced = workers > 1 && self.compat == Compat::V1_36;
         Self {
@@ -326,7 +325,7 @@ impl Profile {
         }
     }
 
-    /// Whether a filter plugin is enabled.
+    /// True if a filter plugin is enabled.
     pub fn filters_with(&self, plugin: PluginId) -> bool {
         self.filters.contains(&plugin)
     }

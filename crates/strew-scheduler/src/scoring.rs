@@ -1,4 +1,4 @@
-//! Sums up the scores of nodes and chooses one.
+//! Sums the scores of nodes and chooses one.
 
 use strew_cluster::NodeIdx;
 use strew_model::Prng;
@@ -15,13 +15,13 @@ use crate::profile::{FilterOrder, PluginId, Profile, TieRule};
 use crate::ties::heap_precedes;
 use crate::workers::Workers;
 
-/// What a score plugin said.
+/// The result of a score plugin.
 pub(crate) enum Scores {
-    /// Nothing: it is not scored.
+    /// It does not score the pod.
     None,
-    /// The same for every node.
+    /// The same score for every node.
     Same(i32),
-    /// A score a node, in the list.
+    /// A score per node, in the list.
     Each,
 }
 
@@ -108,7 +108,7 @@ fn score_plugin(
             Some(plan) => each_if(selector_spread::score(cluster, plan, feasible, out)),
             None => Scores::None,
         },
-        // Without claims it scores every node 0; with claims the pod is not tried.
+        // Without claims it scores every node 0; a pod with claims is not tried.
         PluginId::DynamicResources => Scores::Same(0),
         PluginId::SchedulingGates
         | PluginId::NodeUnschedulable
@@ -123,7 +123,7 @@ fn score_plugin(
     }
 }
 
-/// Lists that are used in every decision, kept so that nothing is allocated.
+/// Buffers of every decision, kept to avoid allocations.
 #[derive(Default)]
 pub(crate) struct Sums {
     scores: Vec<i32>,
@@ -134,7 +134,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Sums up the weighted scores of each node.
+    /// Sums the weighted scores of each node.
     pub(crate) fn add_up(&mut self, cx: Cycle<'_>, columns: &Columns, scored: Scored<'_>) {
         let Self {
             scores,
@@ -152,7 +152,7 @@ impl Sums {
                 meter.said(weighted, begun, &said, scores, scored.nodes.len());
             }
             match said {
-                // The same for all nodes: it moves every total, and none past another.
+                // An equal score for all nodes does not change their order.
                 Scores::Same(0) | Scores::None => {}
                 Scores::Same(score) => totals
                     .iter_mut()
@@ -166,7 +166,7 @@ impl Sums {
         }
     }
 
-    /// Per node the sum.
+    /// The sum per node.
     pub(crate) fn totals(&self) -> &[i32] {
         &self.totals
     }
@@ -176,7 +176,7 @@ impl Sums {
         self.totals.iter().copied().max().unwrap_or(0)
     }
 
-    /// What each plugin says of these nodes, in the profile's order.
+    /// The scores of each plugin for these nodes, in the profile's order.
     pub(crate) fn by_plugin(
         &mut self,
         cx: Cycle<'_>,
@@ -207,23 +207,23 @@ impl Sums {
     }
 }
 
-/// One score plugin's part in a decision.
+/// The scores of one plugin in a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginScores {
-    /// Which.
+    /// The plugin.
     pub plugin: PluginId,
     /// Its weight.
     pub weight: i64,
-    /// Per feasible node 0 to 100, before the weight; empty if the plugin had nothing to say.
+    /// Per feasible node 0 to 100, before the weight; empty if the plugin does not score the pod.
     pub scores: Vec<i32>,
 }
 
-/// What decisions leave to chance.
+/// The random choices of decisions.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance {
     /// For [`TieRule::Random`].
     rng: Prng,
-    /// `None`: feasible nodes stand in visiting order.
+    /// `None`: feasible nodes are in visiting order.
     pub(crate) workers: Option<Workers>,
 }
 
@@ -246,7 +246,7 @@ impl Chance {
     }
 }
 
-/// The one to take of the best nodes, given with their places among all feasible ones.
+/// Chooses one of the best nodes, which are given with their indexes among all feasible ones.
 pub(crate) fn take(
     cx: Cycle<'_>,
     best: impl Iterator<Item = (usize, NodeIdx)>,
@@ -259,7 +259,7 @@ pub(crate) fn take(
             TieRule::Upstream136 => heap_precedes(b.0, a.0),
             TieRule::FirstName => name(b.1) < name(a.1),
             TieRule::Random(_) => {
-                // Each of n is taken with a chance of 1/n, in one pass.
+                // Each of n is chosen with probability 1/n, in one pass.
                 met += 1;
                 chance.rng.chance(1, met)
             }

@@ -9,7 +9,7 @@ use strew_model::{Holds, Interner, Marks, Symbol};
 
 use crate::profile::PluginId;
 
-/// How final a refusal is. Source: spec/scheduler §2.2.
+/// Whether evictions can cure a refusal. Source: spec/scheduler §2.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
     /// Evicting pods from the node might help.
@@ -31,7 +31,7 @@ impl Code {
     }
 }
 
-/// One reason; [`Reason::text`] is kube-scheduler's sentence to the letter.
+/// One reason; [`Reason::text`] is kube-scheduler's message to the letter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The node is cordoned.
@@ -44,13 +44,14 @@ pub enum Reason {
     NodeAffinity,
     /// Affinity that the profile adds to every pod's.
     AddedAffinity,
-    /// `metadata.name` terms that no one name can meet.
+    /// `metadata.name` terms that no single name can meet.
     ConflictingNames,
-    /// The node is not among those that these plugins narrowed the search to.
+    /// The node is not among those to which these plugins narrowed the search.
     NarrowedOut(PluginId),
-    /// The same, after this plugin had refused the pod's own nominated node (a quirk of v1.36.3: it is listed too).
+    /// As `NarrowedOut`, after this plugin had refused the pod's own nominated node (a quirk of v1.36.3: it is listed
+    /// too).
     NarrowedOutBeside(PluginId, PluginId),
-    /// A host port is taken.
+    /// A host port is in use.
     Ports,
     /// The node has as many pods as it takes.
     TooManyPods,
@@ -70,45 +71,45 @@ pub enum Reason {
     PodAffinity,
     /// Required anti-affinity to pods.
     PodAntiAffinity,
-    /// Required anti-affinity of pods that are there.
+    /// Required anti-affinity of existing pods.
     ExistingAntiAffinity,
-    /// A claim is not there.
+    /// A claim does not exist.
     ClaimMissing(Symbol),
-    /// The claim of this name, of a generic ephemeral volume, is not there yet.
+    /// The claim of a generic ephemeral volume, of this name, does not exist yet.
     EphemeralClaimMissing(Arc<str>),
-    /// The claim of a generic ephemeral volume is another pod's.
+    /// The claim of a generic ephemeral volume belongs to another pod.
     ClaimOfAnother {
         /// The namespace of both.
         namespace: Symbol,
         /// The claim.
         claim: Symbol,
-        /// The pod that it is not for.
+        /// The pod that needs it.
         pod: Arc<str>,
     },
     /// A claim has lost its volume: the claim, and the volume's name.
     ClaimLost(Symbol, Symbol),
     /// A claim is being deleted.
     ClaimTerminating(Symbol),
-    /// Claims that are bound at once are not bound yet.
+    /// Claims with immediate binding are not bound yet.
     UnboundClaims,
-    /// A claim's volume is not there.
+    /// A claim's volume does not exist.
     VolumeMissing(Symbol),
-    /// The same, found node by node.
+    /// A claim's volume does not exist, found node by node.
     VolumesMissing,
-    /// A claim that one pod at a time may use is in use.
+    /// A ReadWriteOncePod claim is in use.
     ClaimInUse,
-    /// A driver attaches no more volumes to the node.
+    /// A driver can attach no more volumes to the node.
     VolumeLimit,
     /// The node affinity of a volume.
     VolumeNodeAffinity,
-    /// A volume of another zone or region.
+    /// A volume is in another zone or region.
     VolumeZone,
-    /// Something that strew does not implement.
+    /// A need that strew does not implement.
     Unsupported(Unsupported),
 }
 
 impl Reason {
-    /// The sentence.
+    /// The message.
     pub fn text(&self, names: &Interner) -> String {
         let fixed = match self {
             Self::Cordoned => "node(s) were unschedulable",
@@ -162,7 +163,7 @@ impl Reason {
         fixed.to_owned()
     }
 
-    /// The sentences that name a claim or a volume. Source: upstream `volumebinding/volume_binding.go`, v1.36.3.
+    /// The messages that name a claim or a volume. Source: upstream `volumebinding/volume_binding.go`, v1.36.3.
     fn claim_text(&self, names: &Interner) -> String {
         let claim = |symbol: Symbol| format!("persistentvolumeclaim {:?}", names.text(symbol));
         let volume = |symbol: Symbol| format!("persistentvolume {:?}", names.text(symbol));
@@ -230,16 +231,16 @@ fn unsupported(need: &Unsupported, names: &Interner) -> String {
 /// A node's refusal, with all reasons of the first plugin that refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The plugin; the plugin that narrowed the search, for [`Reason::NarrowedOut`].
+    /// The plugin; for [`Reason::NarrowedOut`], the one that narrowed the search.
     pub plugin: PluginId,
-    /// How final it is.
+    /// Whether evictions can cure it.
     pub code: Code,
     /// The plugin's reasons, in its order.
     pub reasons: SmallVec<[Reason; 2]>,
 }
 
 impl Refusal {
-    /// A refusal that evicting pods might cure.
+    /// A refusal that evictions might cure.
     pub fn unschedulable(plugin: PluginId, reason: Reason) -> Self {
         Self {
             plugin,
@@ -248,7 +249,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal that evicting pods would not cure.
+    /// A refusal that evictions would not cure.
     pub fn unresolvable(plugin: PluginId, reason: Reason) -> Self {
         Self {
             plugin,
@@ -261,16 +262,16 @@ impl Refusal {
 /// Why a pod is on no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfit {
-    /// There is no node at all.
+    /// There are no nodes.
     NoNodes,
-    /// A plugin refused the pod before any node was looked at.
+    /// A plugin refused the pod before any node was checked.
     PreFilter(Refusal),
-    /// Each node was refused, in the order in which they were looked at.
+    /// Each node was refused, in the order of the search.
     EveryNode(Vec<(strew_cluster::NodeIdx, Refusal)>),
 }
 
 impl Unfit {
-    /// kube-scheduler's sentence. Source: spec/scheduler §2.9.
+    /// kube-scheduler's message. Source: spec/scheduler §2.9.
     pub fn message(&self, nodes: usize, names: &Interner) -> String {
         match self {
             Self::NoNodes => "no nodes available to schedule pods".to_owned(),
@@ -293,7 +294,7 @@ impl Unfit {
 
 type Counts<T> = indexmap::IndexMap<T, usize, rustc_hash::FxBuildHasher>;
 
-/// `COUNT REASON` of each distinct sentence, from sentences and how often each is said; never is not said at all.
+/// `COUNT REASON` for each distinct message, from messages with their counts; those with count 0 are left out.
 pub(crate) fn histogram(sentences: impl Iterator<Item = (String, usize)>) -> String {
     let mut counts = Counts::default();
     for (sentence, n) in sentences.filter(|(_, n)| *n > 0) {

@@ -1,16 +1,16 @@
 //! The tie rule between best nodes.
 
-/// Whether index `b` comes before index `a` in pre-order of the implicit binary heap (children of i: 2i+1, 2i+2).
+/// True if index `b` comes before index `a` in pre-order of the implicit binary heap (children of i: 2i+1, 2i+2).
 ///
 /// kube-scheduler v1.35 and v1.36 sort results in a heap whose equal elements keep this order (spec/scheduler §2.5).
-/// Counted from 1, a node's number in binary is the path to it: the shorter path goes first where one leads on from
-/// the other, else the path that turns left first.
+/// Counted from 1, a node's number in binary is the path to it. If one path is a prefix of the other, the shorter one
+/// comes first; otherwise the one that turns left first.
 #[inline]
 pub fn heap_precedes(b: usize, a: usize) -> bool {
     let (a, b) = (a as u64 + 1, b as u64 + 1);
     let (depth_a, depth_b) = (a.leading_zeros(), b.leading_zeros());
     if depth_b <= depth_a {
-        // b is at least as deep: bring it up to a's level.
+        // b is at least as deep: reduces it to a's level.
         (b >> (depth_a - depth_b)) < a
     } else {
         b <= (a >> (depth_b - depth_a))
@@ -21,8 +21,8 @@ pub fn heap_precedes(b: usize, a: usize) -> bool {
 #[derive(Debug)]
 pub(crate) struct FirstInHeap<T> {
     first: Option<(usize, T)>,
-    /// The first index of the next level. Within a level pre-order is the order of indexes, so that only the first
-    /// item of a level is compared.
+    /// The first index of the next level. Within a level pre-order is the order of indexes, so only the first item of a
+    /// level is compared.
     level: usize,
 }
 
@@ -36,10 +36,10 @@ impl<T> Default for FirstInHeap<T> {
 }
 
 impl<T> FirstInHeap<T> {
-    /// Takes the item with the next higher index, if it is one of those to choose from.
+    /// Takes the item with the next higher index, if it is a candidate.
     #[inline]
     pub(crate) fn offer(&mut self, is_one: bool, index: usize, item: T) {
-        // One branch that is hardly ever taken: `is_one` alone cannot be foreseen, and costs a misprediction an item.
+        // One rarely taken branch: `is_one` alone is unpredictable, and would cost a misprediction per item.
         if !(is_one & (index >= self.level)) {
             return;
         }

@@ -1,33 +1,34 @@
 //! The order in which parallel filter workers finish.
 //!
-//! Source: `pkg/scheduler/framework/parallelize/parallelism.go` (chunks) and client-go's `util/workqueue/parallelizer.go`
-//! (`ParallelizeUntil`), v1.36.3; spec/scheduler §2.4, step 6, and §2.5 (feasible nodes stand in order of completion).
+//! Source: `pkg/scheduler/framework/parallelize/parallelism.go` (chunks) and client-go's
+//! `util/workqueue/parallelizer.go` (`ParallelizeUntil`), v1.36.3; spec/scheduler §2.4, step 6, and §2.5 (feasible
+//! nodes stand in order of completion).
 
 use std::ops::Range;
 
 use strew_model::Prng;
 
-/// The filter workers of one kube-scheduler, on a machine with a drawn number of cores.
+/// The filter workers of one kube-scheduler, on a machine with a random number of cores.
 ///
 /// Each worker takes a chunk of consecutive nodes, and the next one when it is done; workers beyond the number of cores
-/// find no chunk left when they get to run. Which of the running workers finishes a node next is drawn, each as likely.
-/// So early nodes come first more often than late ones, and on one core the order is that of visiting.
+/// find no chunk left when they run. Which running worker finishes a node next is drawn with equal probabilities. So
+/// early nodes come first more often than late ones, and on one core the order is that of visiting.
 #[derive(Debug, Clone)]
 pub(crate) struct Workers {
     /// `parallelism`.
     workers: usize,
-    /// How many of them run at the same time; at least 2.
+    /// The number of workers that run concurrently; at least 2.
     cores: usize,
     rng: Prng,
-    /// The chunks that are being worked on, less the nodes that are finished.
+    /// The chunks in progress, without the finished nodes.
     chunks: Vec<Range<u32>>,
     /// The last order that was drawn.
     finished: Vec<u32>,
 }
 
 impl Workers {
-    /// Draws the machine from the seed: 1, 2, 4, … cores, at most one for each of the `workers`, each number as likely.
-    /// `None` if they finish in visiting order: with one worker, or on one core.
+    /// Draws the machine from the seed: 1, 2, 4, … cores, at most one per worker, with equal probabilities. `None` if
+    /// the workers finish in visiting order: with one worker, or on one core.
     pub(crate) fn new(workers: u32, seed: u64) -> Option<Self> {
         let mut rng = Prng::new(seed);
         let doublings = u64::from(workers.checked_ilog2()?);
@@ -41,9 +42,9 @@ impl Workers {
         })
     }
 
-    /// The order in which the nodes are finished, by their indexes in visiting order; each call draws again.
+    /// The order in which the nodes are finished, by their indexes in visiting order; each call draws a new one.
     ///
-    /// Cost: one random number a node.
+    /// Cost: one random number per node.
     pub(crate) fn finish_order(&mut self, nodes: usize) -> &[u32] {
         let size = chunk_size(nodes, self.workers);
         let starts = (0..nodes).step_by(size);
@@ -66,7 +67,7 @@ impl Workers {
     }
 }
 
-/// How many nodes a worker takes at once. Source: `chunkSizeFor`.
+/// The number of nodes that a worker takes at once. Source: `chunkSizeFor`.
 fn chunk_size(nodes: usize, workers: usize) -> usize {
     nodes.isqrt().min(nodes / workers + 1).max(1)
 }

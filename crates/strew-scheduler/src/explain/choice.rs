@@ -15,17 +15,18 @@ pub(crate) const SPREAD: PluginId = PluginId::PodTopologySpread;
 /// How the node is chosen.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// The node that is taken.
+    /// The chosen node.
     pub taken: NodeIdx,
-    /// The plugins that score, with their weights, in order; empty where one node alone is left, which is not scored.
+    /// The plugins that score, with their weights, in order; empty if there is one feasible node, which is not scored.
     pub plugins: Vec<(PluginId, i64)>,
-    /// The best nodes, the taken one first; then, if it is not among them, the one that the pod is on.
+    /// The best nodes, the chosen one first; then the node that the pod is on, if it is not among them.
     pub rows: Vec<ScoreRow>,
     /// The nodes with the highest total, in the order of nodes.
     pub best: Vec<NodeIdx>,
-    /// Which of them is taken.
+    /// The rule that chooses one of them.
     pub ties: TieRule,
-    /// Whether another one is taken than the rule takes in visiting order, since feasible nodes were found in another.
+    /// True if the choice differs from the rule's in visiting order, because feasible nodes were found in another
+    /// order.
     pub is_drawn: bool,
 }
 
@@ -36,27 +37,27 @@ pub struct ScoreRow {
     pub node: NodeIdx,
     /// The sum of weighted scores.
     pub total: i64,
-    /// Per plugin 0 to 100, before its weight; `None`: the plugin had nothing to say.
+    /// Per plugin 0 to 100, before its weight; `None` if the plugin does not score the pod.
     pub scores: Vec<Option<i32>>,
-    /// What soft constraints score before they are put on the scale of 0 to 100: lower is better. `None` if the node
-    /// lacks a label that it must have to be scored.
+    /// The raw score of soft constraints, before normalization: lower is better. `None` if the node lacks a label that
+    /// it needs to be scored.
     pub spread_raw: Option<i64>,
-    /// Per soft constraint, its part in that.
+    /// The share of each soft constraint in it.
     pub spread: Vec<SoftShare>,
 }
 
-/// A soft constraint's part in a node's raw score: `count * weight + (maxSkew - 1)`.
+/// The share of a soft constraint in a node's raw score: `count * weight + (maxSkew - 1)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SoftShare {
-    /// The node's domain; `None`: it lacks the label, and nothing is added.
+    /// The node's domain; `None` if it lacks the label, and then nothing is added.
     pub value: Option<Symbol>,
     /// Pods counted there.
     pub count: i32,
-    /// What is added.
+    /// The summand.
     pub term: f64,
 }
 
-/// How many nodes are shown.
+/// The most rows.
 pub const ROWS_MAX: usize = 8;
 
 /// How the node is chosen; `None` if no node takes the pod.
@@ -131,7 +132,7 @@ pub(crate) fn choice(
     })
 }
 
-/// The places of the nodes to show: the taken one, the next by total and name, and the one that the pod is on.
+/// The indexes of the nodes to show: the chosen one, the next by total and name, and the pod's own node.
 fn shown(
     cluster: &Cluster,
     evaluation: &Evaluation,
@@ -162,7 +163,7 @@ fn shown(
     places
 }
 
-/// What each soft constraint adds to a node's raw score.
+/// The summand of each soft constraint in a node's raw score.
 fn shares(cluster: &Cluster, plan: &SpreadPlan, weights: &[f64], node: NodeIdx) -> Vec<SoftShare> {
     let share = |(constraint, &weight): (&SoftConstraint, &f64)| {
         let column = cluster.column(constraint.key);

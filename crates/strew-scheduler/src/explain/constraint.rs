@@ -13,14 +13,14 @@ use crate::plugins::pod_topology_spread::{HardConstraint, SoftConstraint, Spread
 use crate::profile::Profile;
 use crate::status::Reason;
 
-/// What the selector of default constraints is deduced from (KEP-1258, spec/scheduler §1.5).
+/// The source of a default constraint's selector (KEP-1258, spec/scheduler §1.5).
 #[derive(Debug, Clone)]
 pub struct Deduced {
     /// Services whose selector matches the pod.
     pub services: Vec<Symbol>,
     /// The pod's controller.
     pub owner: Option<OwnerRef>,
-    /// Whether a selector was taken from the controller: it is of a kind that is looked at, and it is there.
+    /// True if the controller exists, and its kind has a selector.
     pub owner_used: bool,
     /// The default constraints, their selectors not filled in; they hold only if something was deduced.
     pub defaults: Vec<SpreadConstraint>,
@@ -35,51 +35,50 @@ pub struct SpreadOff {
     pub filter: bool,
     /// The score is off: soft constraints have no effect.
     pub score: bool,
-    /// The constraints that would hold for the pod and have no effect for that, with their places in its spec or in
-    /// the defaults.
+    /// The constraints that have no effect for this reason, with their indexes in the pod's spec or in the defaults.
     pub without_effect: Vec<(usize, SpreadConstraint)>,
 }
 
-/// A label key of `matchLabelKeys`, and the value that the pod has there now.
+/// A label key of `matchLabelKeys`, with the pod's present value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergedKey {
     /// The key.
     pub key: Symbol,
-    /// The pod's value; `None`: it has none, and the key adds nothing.
+    /// The pod's value; `None` if it has none, and then the key adds nothing.
     pub value: Option<Symbol>,
 }
 
-/// What is likely not meant.
+/// A probable mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
     /// No `labelSelector`: no pod counts.
     NoSelector,
     /// `labelSelector: {}`: no pod counts, although all match.
     EmptySelector,
-    /// The selector does not match the pod itself: placing it changes no count.
+    /// The selector does not match the pod itself: placing the pod changes no count.
     NotItself,
-    /// The selector wants two different values of this label: no pod matches. A label of the pod was changed after
+    /// The selector requires two different values of this label, so no pod matches. The pod's label was changed after
     /// its creation, when its value had been merged (spec/scheduler §1.3).
     Contradiction(Symbol),
     /// No node has the topology label.
     UnknownKey,
     /// This many domains exist only through nodes that the pod cannot use, and hold fewer pods than every domain that
-    /// it can use: without them, the minimum would be higher.
+    /// it can use: without them the minimum would be higher.
     UnusableMinimum(usize),
 }
 
-/// What both kinds of constraint have.
+/// The common part of hard and soft constraints.
 #[derive(Debug, Clone)]
 pub struct Common {
-    /// Its place in the spec, or in the defaults.
+    /// Its index in the spec, or in the defaults.
     pub index: usize,
-    /// As it holds: match label keys merged, a default's selector deduced.
+    /// The effective constraint: match label keys merged, a default's selector deduced.
     pub constraint: SpreadConstraint,
-    /// What `matchLabelKeys` merged.
+    /// The keys that `matchLabelKeys` merged.
     pub merged: Vec<MergedKey>,
-    /// Whether the pod would be counted itself.
+    /// True if the pod would be counted itself.
     pub self_match: bool,
-    /// What is likely not meant.
+    /// Probable mistakes.
     pub warnings: Vec<Warning>,
     /// Nodes that lack the label.
     pub lacking: Vec<NodeIdx>,
@@ -88,15 +87,15 @@ pub struct Common {
 /// A hard constraint.
 #[derive(Debug, Clone)]
 pub struct HardExplained {
-    /// What both kinds have.
+    /// The common part.
     pub common: Common,
-    /// What is subtracted from every count.
+    /// The minimum that is subtracted from every count.
     pub minimum: Minimum,
-    /// How many domains exist.
+    /// The number of existing domains.
     pub domains_existing: u32,
-    /// Every value of the label that a node has, by its text.
+    /// All values of the label on nodes, sorted by text.
     pub domains: Vec<Domain>,
-    /// How many nodes have this label and are left out all the same, since they lack that of another hard constraint.
+    /// The number of nodes with this label that are left out because they lack the label of another hard constraint.
     pub left_out: usize,
 }
 
@@ -109,29 +108,30 @@ pub struct Domain {
     pub value: Symbol,
     /// Pods counted there.
     pub count: i32,
-    /// Nodes that have the value.
+    /// The number of nodes with this value.
     pub nodes: usize,
-    /// How many of those count for the constraint. Without any, the domain does not exist for it.
+    /// The number of these nodes that count for the constraint. If it is 0, the domain does not exist for it.
     pub eligible: usize,
-    /// How many of those the pod could use, whoever else is there: not cordoned, taints tolerated, affinity met.
+    /// The number of these nodes that the pod could use, regardless of other pods: not cordoned, taints tolerated,
+    /// affinity met.
     pub usable: usize,
-    /// How many of those nothing but this constraint would keep the pod off.
+    /// The number of these nodes that only this constraint refuses.
     pub open: usize,
-    /// Whether no existing domain holds fewer.
+    /// True if no existing domain has fewer pods.
     pub is_emptiest: bool,
-    /// The verdict; soft constraints give none.
+    /// The verdict; `None` for soft constraints.
     pub check: Option<SkewCheck>,
-    /// What else keeps the pod off nodes here: the first reason of each such node, and how many nodes, most first.
+    /// Other reasons against nodes here: the first reason of each such node, with the number of nodes, most first.
     pub other_reasons: Vec<(Reason, usize)>,
 }
 
 impl Domain {
-    /// Whether it exists for the constraint: some node of it counts.
+    /// True if it exists for the constraint: at least one of its nodes counts.
     pub fn exists(&self) -> bool {
         self.eligible > 0
     }
 
-    /// Whether the pod cannot use any node that makes it exist.
+    /// True if it exists only through nodes that the pod cannot use.
     pub fn exists_for_others_only(&self) -> bool {
         self.exists() && self.usable == 0
     }
@@ -140,11 +140,11 @@ impl Domain {
 /// A soft constraint.
 #[derive(Debug, Clone)]
 pub struct SoftExplained {
-    /// What both kinds have.
+    /// The common part.
     pub common: Common,
-    /// Its weight among the nodes that take the pod; `None` unless two or more do.
+    /// Its weight among the feasible nodes; `None` unless there are at least two.
     pub weighed: Option<Weighed>,
-    /// Every value of the label that a node has, by its text.
+    /// All values of the label on nodes, sorted by text.
     pub domains: Vec<Domain>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn hard(
     plan.hard.iter().map(explain).collect()
 }
 
-/// The place of each node among the refused.
+/// For each node, its refusal, if there is one.
 fn by_node<'a>(cluster: &Cluster, refused: &'a [RefusedNode]) -> Vec<Option<&'a RefusedNode>> {
     let mut by_node = vec![None; cluster.node_rows()];
     for node in refused {
@@ -209,8 +209,8 @@ fn explain_hard(
     }
 }
 
-/// How many domains hold the minimum down although the pod cannot use them: those with fewer pods than every domain
-/// that it can use. With fewer domains than minDomains the minimum is 0, with them or without.
+/// The number of domains that keep the minimum low although the pod cannot use them: those with fewer pods than every
+/// domain that it can use. With fewer domains than minDomains the minimum is 0 in any case.
 fn holding_down(domains: &[Domain], limit: &Limit) -> usize {
     let usable = domains.iter().filter(|d| d.exists() && d.usable > 0);
     let n_usable = usable.clone().count() as i64;
@@ -224,7 +224,7 @@ fn holding_down(domains: &[Domain], limit: &Limit) -> usize {
     domains.iter().filter(lower).count()
 }
 
-/// The soft constraints of a class, explained for the nodes that take the pod.
+/// Explains the soft constraints of a class, for the feasible nodes.
 pub(crate) fn soft(
     engine: &Engine,
     cluster: &Cluster,
@@ -258,7 +258,7 @@ fn soft_domains(
         }
         return domains;
     }
-    // Hostnames are counted on the one node, whatever the inclusion policies say.
+    // Hostnames are counted per node, whatever the inclusion policies say.
     let per_node = cluster.census(soft.census).per_node();
     let column = cluster.column(soft.key);
     let mut domains = values(cluster, soft.key);
@@ -337,7 +337,7 @@ fn selector_warnings(selector: &Selector, self_match: bool) -> Vec<Warning> {
     }
 }
 
-/// What the profile leaves out of the plugin.
+/// The parts of the plugin that the profile disables.
 pub(crate) fn spread_off(profile: &Profile, plan: &SpreadPlan) -> Option<SpreadOff> {
     let [filter, score] = [true, false].map(|hard| !SpreadPlan::is_on(profile, hard));
     let constraints = plan.effective.constraints.iter().enumerate();
@@ -352,7 +352,8 @@ pub(crate) fn spread_off(profile: &Profile, plan: &SpreadPlan) -> Option<SpreadO
     })
 }
 
-/// What default constraints are deduced from; `None` for a pod with constraints of its own, or without defaults.
+/// The source of the selector of default constraints; `None` if the pod has its own constraints, or there are no
+/// defaults.
 pub(crate) fn deduced(profile: &Profile, cluster: &Cluster, class: ClassId) -> Option<Deduced> {
     let tables = cluster.tables();
     let key = &tables.class(class).key;
@@ -375,8 +376,7 @@ pub(crate) fn deduced(profile: &Profile, cluster: &Cluster, class: ClassId) -> O
     })
 }
 
-/// A row for each value of a key that a node has, with the numbers of nodes; `constraint` is not among the other
-/// reasons.
+/// A row for each value of a key on nodes, with the numbers of nodes; `constraint` is not among the other reasons.
 fn domains(
     cluster: &Cluster,
     key: KeyId,
@@ -409,7 +409,7 @@ fn domains(
     finish(cluster, domains)
 }
 
-/// An empty row for each value that was met.
+/// An empty row for each value.
 fn values(cluster: &Cluster, key: KeyId) -> Vec<Domain> {
     let column = cluster.column(key);
     let row = |i: usize| {
@@ -434,7 +434,7 @@ fn find(domains: &mut [Domain], domain: DomainIdx) -> Option<&mut Domain> {
     domains.get_mut(domain.index())
 }
 
-/// The rows that some node stands behind, by text; reasons with most nodes first.
+/// The rows with at least one node, by text; the reasons with most nodes first.
 fn finish(cluster: &Cluster, mut domains: Vec<Domain>) -> Vec<Domain> {
     domains.retain(|d| d.nodes > 0);
     domains.sort_by_key(|d| cluster.names.text(d.value));

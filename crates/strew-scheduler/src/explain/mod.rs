@@ -1,11 +1,11 @@
-//! Why a pod is where it is, or nowhere: a typed tree, made by running the deciding code again.
+//! Explains why a pod is on its node, or on none: a typed tree, made by running the deciding code again.
 //!
-//! Nothing is computed here that decides: refusals come from the engine, sums from strew-spread, scores from the score
-//! plugins; this module asks for what the fast path does not keep, and names it. Ids stand for names; the wire form
-//! (strew-api) has the names.
+//! Nothing that decides is computed here: refusals come from the engine, sums from strew-spread, scores from the score
+//! plugins. This module collects what the fast path does not keep. Symbols stand for names; the wire form (strew-api)
+//! has the names.
 //!
 //! Reading order: [`Explanation`], [`constraint`] (domain by domain), [`refused`] (node by node), [`volumes`],
-//! [`choice`] (scores). What would turn a refusal is `strew-plan`'s question.
+//! [`choice`] (scores). `strew-plan` finds changes that would place the pod.
 
 pub mod choice;
 pub mod constraint;
@@ -26,34 +26,34 @@ pub use constraint::{
 pub use refused::{Blockers, Cause, RefusedNode};
 pub use volumes::VolumeCause;
 
-/// Where the pod stands.
+/// The state of the pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// On no node, and no node takes it now.
     Pending,
-    /// On no node; decided now, it goes to this one.
+    /// On no node; a decision now would choose this one.
     WouldGo {
         /// The node.
         node: NodeIdx,
     },
-    /// On a node. The rest of the explanation judges it as if it were to be placed now, taken off that node.
+    /// On a node. The rest of the explanation evaluates it as if it were placed now, without that node's binding.
     Placed {
-        /// The node that it is on.
+        /// Its node.
         node: NodeIdx,
-        /// Where it would go now; `None`: nowhere.
+        /// The node that a decision now would choose; `None`: none.
         would_go: Option<NodeIdx>,
     },
-    /// Held by `spec.schedulingGates`. The rest of the explanation judges it as if it had none.
+    /// Held by `spec.schedulingGates`. The rest of the explanation evaluates it as if it had none.
     Gated {
         /// The gates.
         gates: Vec<Symbol>,
-        /// Where it would go without them; `None`: nowhere.
+        /// The node without gates; `None`: none.
         would_go: Option<NodeIdx>,
     },
 }
 
 impl Standing {
-    /// Where the pod goes if it is decided on now.
+    /// The node that a decision now would choose.
     pub fn would_go(&self) -> Option<NodeIdx> {
         match *self {
             Self::Pending => None,
@@ -63,42 +63,42 @@ impl Standing {
     }
 }
 
-/// Why a pod is where it is, or nowhere.
+/// Why a pod is on its node, or on none.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     /// The pod.
     pub pod: PodIdx,
-    /// Where it stands.
+    /// Its state.
     pub standing: Standing,
-    /// kube-scheduler's own sentence on it.
+    /// kube-scheduler's message about the state.
     pub sentence: String,
-    /// kube-scheduler's sentence on the decision that the rest explains, where that is another.
+    /// kube-scheduler's message about the decision that the rest explains, if it differs.
     pub sentence_now: Option<String>,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many of them would take the pod.
+    /// The number of feasible nodes.
     pub feasible: usize,
-    /// Where its topology spread constraints come from.
+    /// The origin of its topology spread constraints.
     pub origin: Origin,
-    /// What the selector of default constraints is deduced from, for a pod without constraints of its own.
+    /// The source of the selector of default constraints, for a pod without constraints of its own.
     pub deduced: Option<Deduced>,
     /// Constraints that filter, in order.
     pub hard: Vec<HardExplained>,
     /// Constraints that score, in order.
     pub soft: Vec<SoftExplained>,
-    /// What the profile leaves out of `PodTopologySpread`; `None`: it filters and scores.
+    /// The parts of `PodTopologySpread` that the profile disables; `None`: none.
     pub spread_off: Option<SpreadOff>,
-    /// The refusal of the pod as a whole, before any node was looked at.
+    /// The refusal of the pod as a whole, before any node was checked.
     pub refused_outright: Option<Refusal>,
-    /// The nodes that refuse it, in the order in which they are looked at.
+    /// The nodes that refuse it, in the order of the search.
     pub refused: Vec<RefusedNode>,
-    /// How the node is chosen among those that take it.
+    /// How a node is chosen among the feasible ones.
     pub choice: Option<Choice>,
 }
 
-/// Explains a pod. The cluster is as before when this returns, but for caches.
+/// Explains a pod. Afterwards the cluster is unchanged, except for caches.
 ///
-/// A pod that is on a node is taken off, judged and put back.
+/// A pod on a node is unbound, evaluated and bound again.
 ///
 /// ```
 /// use strew_cluster::{Cluster, PodFact, PodSpec};
@@ -125,8 +125,8 @@ pub fn explain(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) -> Expla
     explain_with(engine, cluster, pod, &Nominations::new(), None)
 }
 
-/// The same beside the pods that are nominated, as [`Engine::decide_with`] decides. If the `drawn` node is one of the
-/// best it is the one that is taken: which of several a simulation takes is drawn.
+/// As [`explain`], with nominations, as [`Engine::decide_with`] decides. If the node `drawn` is one of the best, it is
+/// the chosen one: a simulation draws which of several it takes.
 pub fn explain_with(
     engine: &mut Engine,
     cluster: &mut Cluster,
@@ -212,7 +212,7 @@ fn explain_unplaced(
     }
 }
 
-/// kube-scheduler's sentence on the decision.
+/// kube-scheduler's message about the decision.
 fn sentence_now(
     cluster: &Cluster,
     pod: PodIdx,

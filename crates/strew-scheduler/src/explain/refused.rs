@@ -23,67 +23,67 @@ use crate::status::{Reason, Refusal, Unfit};
 pub struct RefusedNode {
     /// The node.
     pub node: NodeIdx,
-    /// The refusal of the first plugin: the one that kube-scheduler reports.
+    /// The refusal of the first plugin, which kube-scheduler reports.
     pub first: Refusal,
     /// Every cause, of every plugin, in the order of plugins.
     pub causes: Vec<Cause>,
 }
 
-/// One thing that keeps the pod off a node.
+/// A cause that keeps the pod off a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The node is cordoned.
     Cordoned,
     /// A taint that the pod does not tolerate.
     Taint(Taint),
-    /// Node selector or affinity, and what of it the node does not meet.
+    /// Node selector or affinity, with the parts that the node does not meet.
     NodeAffinity(Gap),
     /// Required affinity names other nodes.
     NarrowedOut,
     /// A host port is taken.
     Port {
-        /// The port that the pod asks for.
+        /// The requested port.
         port: HostPort,
-        /// The pod that has it.
+        /// The pods that hold it.
         holders: Blockers,
     },
     /// Not enough of a resource.
     Shortage(Shortage),
     /// The node lacks the label of a hard constraint.
     NoTopologyLabel {
-        /// The constraint's place in the spec, or in the defaults.
+        /// The constraint's index in the spec, or in the defaults.
         constraint: usize,
         /// The label.
         key: Symbol,
     },
     /// The skew would be too large.
     Skew {
-        /// The constraint's place in the spec, or in the defaults.
+        /// The constraint's index in the spec, or in the defaults.
         constraint: usize,
         /// The node's domain.
         domain: DomainIdx,
-        /// The sum.
+        /// The comparison.
         check: SkewCheck,
     },
-    /// A required affinity term finds no pod around the node.
+    /// A required affinity term matches no pod in the node's domain.
     PodAffinity {
-        /// The term's place among the required ones.
+        /// The term's index among the required ones.
         term: usize,
         /// Its topology key.
         key: Symbol,
-        /// Whether the node has that label at all.
+        /// True if the node has that label.
         labelled: bool,
     },
-    /// A required anti-affinity term of the pod finds pods around the node.
+    /// A required anti-affinity term of the pod matches pods in the node's domain.
     AntiAffinity {
-        /// The term's place among the required ones.
+        /// The term's index among the required ones.
         term: usize,
         /// Its topology key.
         key: Symbol,
-        /// The pods that it finds.
+        /// The matching pods.
         found: Blockers,
     },
-    /// Pods around the node have required anti-affinity to this one.
+    /// Pods in the node's domain have required anti-affinity to this pod.
     ExistingAntiAffinity {
         /// Their terms' topology key.
         key: Symbol,
@@ -92,21 +92,21 @@ pub enum Cause {
     },
     /// A volume of the pod.
     Volume(VolumeCause),
-    /// Room on the node is kept for pods nominated to it: a plugin refuses as soon as these are added.
+    /// Room on the node is reserved for nominated pods: a plugin refuses when they are added.
     Nominated {
         /// The plugin.
         plugin: PluginId,
-        /// What it says then.
+        /// Its reason.
         reason: Reason,
         /// The nominated pods.
         pods: Blockers,
     },
-    /// Anything else that a plugin said.
+    /// Any other refusal.
     Other(Refusal),
 }
 
 impl Cause {
-    /// The plugin that looks at this.
+    /// The plugin of this cause.
     pub fn plugin(&self) -> PluginId {
         match self {
             Self::Cordoned => PluginId::NodeUnschedulable,
@@ -124,7 +124,7 @@ impl Cause {
         }
     }
 
-    /// The reason that kube-scheduler counts it under.
+    /// kube-scheduler's reason.
     pub fn reason(&self) -> Option<Reason> {
         Some(match self {
             Self::Cordoned => Reason::Cordoned,
@@ -147,7 +147,7 @@ impl Cause {
         })
     }
 
-    /// The hard constraint that this is about.
+    /// The hard constraint of this cause.
     pub fn constraint(&self) -> Option<usize> {
         match *self {
             Self::NoTopologyLabel { constraint, .. } | Self::Skew { constraint, .. } => {
@@ -157,7 +157,7 @@ impl Cause {
         }
     }
 
-    /// Whether the node is of no use to the pod whoever else is on it: cordoned, tainted, or not meant.
+    /// True if the pod can never use the node, regardless of other pods: cordoned, tainted, or excluded by affinity.
     pub fn is_unusable(&self) -> bool {
         matches!(
             self,
@@ -170,17 +170,17 @@ impl Cause {
     }
 }
 
-/// Pods that stand in the way.
+/// Pods that prevent a placement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Blockers {
     /// The first of them, at most [`Blockers::NAMED_MAX`].
     pub named: SmallVec<[PodIdx; 4]>,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
 }
 
 impl Blockers {
-    /// How many are named.
+    /// The most pods that are named.
     pub const NAMED_MAX: usize = 4;
 
     pub(super) fn add(&mut self, pod: PodIdx) {
@@ -237,7 +237,7 @@ pub(crate) fn refused_nodes(
     refusals.into_iter().filter_map(of_node).collect()
 }
 
-/// Adds what a node refuses the pod for only beside the pods nominated to it.
+/// Adds the cause of a node that refuses the pod only because of pods nominated to it.
 fn kept_room(barred: &Barred, out: &mut Vec<Cause>) {
     let mut pods = Blockers::default();
     barred.nominated.iter().for_each(|&pod| pods.add(pod));
@@ -254,12 +254,12 @@ fn kept_room(barred: &Barred, out: &mut Vec<Cause>) {
     }
 }
 
-/// What finding causes looks at.
+/// The inputs for finding causes.
 struct Look<'a> {
     cluster: &'a Cluster,
     plan: &'a ClassPlan,
     pod: PodIdx,
-    /// Per census and topology key, per domain: the pods that are counted there.
+    /// Per census and topology key, the pods counted in each domain.
     around: FxHashMap<(CensusId, KeyId), Vec<Blockers>>,
 }
 
@@ -292,7 +292,7 @@ impl Look<'_> {
             | PluginId::ImageLocality
             | PluginId::SelectorSpread => {}
         }
-        // Being cordoned shows as a taint too: one thing, said once.
+        // A cordoned node also has a taint: the cause is listed once.
         if out.len() == before && out.first() != Some(&Cause::Cordoned) {
             out.push(Cause::Other(refusal.clone()));
         }
@@ -407,7 +407,7 @@ impl Look<'_> {
     }
 }
 
-/// Per domain the pods that a census counts there, in the order of the table of pods.
+/// The pods that a census counts in each domain, in the order of the table of pods.
 fn by_domain(cluster: &Cluster, counted: &Counted) -> Vec<Blockers> {
     let counts = |&(c, n): &(CensusId, i32)| c == counted.tally.census && n > 0;
     let classes = cluster.tables().populated();

@@ -9,37 +9,37 @@ use crate::plugins::pod_volumes::VolumePlugin;
 use crate::plugins::volume_zone;
 use crate::profile::PluginId;
 
-/// What a volume of the pod has against a node.
+/// Why a volume of the pod refuses a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VolumeCause {
-    /// Others use a claim that one pod at a time may use.
+    /// Other pods use a claim of access mode ReadWriteOncePod.
     InUse {
         /// The claim.
         claim: Symbol,
-        /// They.
+        /// These pods.
         holders: Blockers,
     },
-    /// A driver attaches no more volumes to the node.
+    /// A driver can attach no more volumes to the node.
     Limit {
         /// The driver.
         driver: Symbol,
-        /// How many volumes it has there.
+        /// The number of its attached volumes.
         attached: usize,
-        /// How many more the pod needs.
+        /// The number of further volumes that the pod needs.
         wanted: usize,
-        /// How many it attaches.
+        /// Its limit.
         limit: i64,
     },
-    /// A volume is for other nodes.
+    /// A volume's node affinity excludes the node.
     NodeAffinity {
         /// The claim.
         claim: Symbol,
         /// Its volume.
         volume: Symbol,
-        /// The volume's terms, of which none matches.
+        /// The volume's terms, none of which matches.
         terms: Box<[NodeSelectorTerm]>,
     },
-    /// A volume is of another zone or region.
+    /// A volume is in another zone or region.
     Zone {
         /// The claim.
         claim: Symbol,
@@ -47,15 +47,15 @@ pub enum VolumeCause {
         volume: Symbol,
         /// The volume's label.
         key: Symbol,
-        /// The values that would do.
+        /// The accepted values.
         values: Box<[Symbol]>,
-        /// What the node has.
+        /// The node's value.
         found: Option<Symbol>,
     },
 }
 
 impl VolumeCause {
-    /// The plugin that looks at this.
+    /// The plugin of this cause.
     pub fn plugin(&self) -> PluginId {
         match self {
             Self::InUse { .. } => PluginId::VolumeRestrictions,
@@ -66,7 +66,7 @@ impl VolumeCause {
     }
 }
 
-/// The causes behind the refusal of one of the volume plugins.
+/// The causes of a refusal by one of the volume plugins.
 pub(super) fn causes(
     cluster: &Cluster,
     pod: PodIdx,
@@ -162,7 +162,7 @@ impl<'a> Look<'a> {
             .collect()
     }
 
-    /// The claims with the names of their volumes, and what is known of those.
+    /// The claims with the names of their volumes, and the volumes' facts.
     fn bound(&self) -> impl Iterator<Item = (Symbol, Symbol, &'a VolumeFact)> + '_ {
         let volumes = self.cluster.volumes();
         self.cluster.claims_of(self.pod).filter_map(move |key| {

@@ -11,27 +11,27 @@ use crate::plan::ClassPlan;
 
 /// Reads signatures for one class.
 pub(super) struct Reader<'a> {
-    /// More groups are not worth it.
+    /// The most groups that are useful.
     pub(super) groups_max: usize,
     plan: &'a ClassPlan,
     columns: &'a Columns,
-    /// Keys of which the domain matters.
+    /// Keys whose domain matters.
     domains: SmallVec<[&'a [u32]; 4]>,
-    /// Counts per node that matter (hostname constraints), with the column that tells who has the key.
+    /// Counts per node that matter (hostname constraints), with the column that shows which nodes have the key.
     counts: SmallVec<[(&'a [u32], &'a [i32]); 2]>,
-    /// Keys with a domain for each node: the count in it matters.
+    /// Keys with a domain for each node: the domain's count matters.
     domain_counts: SmallVec<[(&'a [u32], &'a [i32]); 2]>,
 }
 
 impl<'a> Reader<'a> {
-    /// `None` if nodes must be told apart by something that signatures do not hold.
+    /// `None` if nodes differ by something that signatures do not contain.
     pub(super) fn of(
         cluster: &'a Cluster,
         plan: &'a ClassPlan,
         columns: &'a Columns,
         limits: GroupLimits,
     ) -> Option<Self> {
-        // The legacy score sums over nodes, which no representative can do for others.
+        // The legacy score sums over nodes, so representatives cannot stand for others.
         if plan.asks_host_ports || plan.selector_spread.is_some() {
             return None;
         }
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         }
         keys.sort_unstable();
         keys.dedup();
-        // A key with many domains makes as many groups; it is not even tried.
+        // A key with many domains makes as many groups, so groups are not tried.
         let has_more = |&key: &KeyId| cluster.column(key).len() > reader.groups_max;
         if keys.iter().any(has_more) {
             return None;
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         Some(reader)
     }
 
-    /// By the count where each node is a domain of its own, by the domain where domains are shared.
+    /// By the count if each node is a domain of its own; by the domain if nodes share domains.
     fn add_counted(
         &mut self,
         cluster: &'a Cluster,

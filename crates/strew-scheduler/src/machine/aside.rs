@@ -1,7 +1,7 @@
 //! Facts with invalid values: which part of them is ignored, and why.
 //!
 //! strew-api refuses such objects in files, but a cluster can contain them. A node is ignored as a whole. A pending pod
-//! of ours is not scheduled. A pod on a node counts, without its invalid values.
+//! of this scheduler is not scheduled. A pod on a node counts, without its invalid values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use std::sync::Arc;
 use strew_cluster::{NodeFact, PodFact, PodSpec, SpreadConstraint};
 use strew_model::{Resources, Symbol};
 
-/// No amount is larger: 8 PiB, or as many thousandths of a CPU. A thousand of them on a node still add up.
+/// The largest valid amount: 8 PiB, or as many thousandths of a CPU. The sum of a thousand of them still fits.
 pub const AMOUNT_MAX: i64 = 1 << 53;
 
-/// What is wrong with a fact.
+/// Why a fact is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InvalidFact {
     /// An amount is negative.
     Negative(&'static str, i64),
-    /// An amount is larger than any machine.
+    /// An amount is larger than any machine's.
     TooLarge(&'static str, i64),
-    /// A constraint's number that must be positive is not.
+    /// A constraint's number is not positive.
     NotPositive(&'static str, i32),
-    /// A weight beyond -100 to 100.
+    /// A weight is outside -100 to 100.
     Weight(i32),
     /// It has no name, or no uid.
     Nameless,
@@ -60,7 +60,7 @@ fn resources(of: &Resources) -> Result<(), InvalidFact> {
     scalars.try_for_each(|&(_, value)| amount("an extended resource", value))
 }
 
-/// What is wrong with a node.
+/// Checks a node.
 pub(crate) fn check_node(node: &NodeFact) -> Result<(), InvalidFact> {
     if node.name == Symbol::default() {
         return Err(InvalidFact::Nameless);
@@ -102,7 +102,7 @@ fn spec(of: &PodSpec) -> Result<(), InvalidFact> {
     terms.try_for_each(|&(w, _)| weight(w))
 }
 
-/// What is wrong with a pod.
+/// Checks a pod.
 pub(crate) fn check_pod(pod: &PodFact) -> Result<(), InvalidFact> {
     match pod.uid.is_empty() || pod.name.is_empty() {
         true => Err(InvalidFact::Nameless),
@@ -110,7 +110,7 @@ pub(crate) fn check_pod(pod: &PodFact) -> Result<(), InvalidFact> {
     }
 }
 
-/// Leaves out what is absurd of a pod.
+/// Removes invalid values from a pod.
 pub(crate) fn clean(spec: &mut PodSpec) {
     let cut = |amount: &mut i64| *amount = (*amount).clamp(0, AMOUNT_MAX);
     for resources in [&mut spec.requests, &mut spec.used] {

@@ -1,4 +1,4 @@
-//! One attempt: a pod from the queue to an effect. Source: spec/scheduler §2.4, §2.7, §2.8.
+//! One scheduling attempt: from a pod of the queue to an effect. Source: spec/scheduler §2.4, §2.7, §2.8.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Scheduler {
         Some(())
     }
 
-    /// A pod that is being deleted is not tried.
+    /// Skips a pod that is being deleted.
     fn skip(&mut self, pod: PodIdx) {
         let name = self.pod_name(pod);
         let namespace = self.cluster.names.text(name.namespace);
@@ -86,12 +86,12 @@ impl Scheduler {
 }
 
 impl Unfit {
-    /// Whether the attempt failed, rather than that plugins rejected the pod.
+    /// True if the attempt failed with an error; false if plugins rejected the pod.
     pub(crate) fn is_error(&self) -> bool {
         matches!(self, Self::PreFilter(refusal) if refusal.code == Code::Error)
     }
 
-    /// The plugins that rejected the pod: an event must interest one of them to make it worth another try.
+    /// The plugins that rejected the pod: only an event that concerns one of them makes a retry useful.
     pub fn rejecting_plugins(&self) -> PluginSet {
         match self {
             Self::NoNodes => PluginSet::default(),

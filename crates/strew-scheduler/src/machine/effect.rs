@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use strew_model::{Holds, Marks, Symbol};
 
-/// Names an effect whose outcome is waited for. Numbers only grow.
+/// The id of an effect with an outcome. Ids only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(pub u64);
 
-/// A pod as an effect names it. The uid is the precondition of each: another pod of this name is another pod.
+/// The identity of a pod in an effect. The uid is a precondition of every effect, since another pod may have the same
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodName {
     /// Its uid.
@@ -19,52 +20,52 @@ pub struct PodName {
     pub name: Arc<str>,
 }
 
-/// Something to be done in the world. Safe to carry out twice, and refused when stale.
+/// A change to make in the cluster. It is safe to carry out twice, and refused if it is out of date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Bind a pod to a node. Precondition: the pod with this uid is there, on no node, not being deleted, not gated.
+    /// Bind a pod to a node. Precondition: the pod with this uid exists, on no node, not terminating, not gated.
     Bind {
         /// The id of the outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         pod: PodName,
-        /// To which node.
+        /// The node.
         node: Symbol,
     },
-    /// Patch the condition `PodScheduled` to False. Precondition: the pod with this uid is there.
+    /// Patch the condition `PodScheduled` to False. Precondition: the pod with this uid exists.
     PodCondition {
         /// The id of the outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         pod: PodName,
         /// The condition.
         condition: Condition,
     },
-    /// Patch `status.nominatedNodeName`. Precondition: the pod with this uid is there.
+    /// Patch `status.nominatedNodeName`. Precondition: the pod with this uid exists.
     Nominate {
         /// The id of the outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         pod: PodName,
-        /// To which node; `None`: to none any more.
+        /// The node; `None` clears the nomination.
         node: Option<Symbol>,
     },
     /// Patch the condition `DisruptionTarget` to True with reason `PreemptionByScheduler`, then delete the pod with its
-    /// own grace. Precondition: the pod with this uid is there.
+    /// own grace period. Precondition: the pod with this uid exists.
     DeleteVictim {
         /// The id of the outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         victim: PodName,
         /// The condition's message.
         message: String,
     },
-    /// Record an event. Its outcome is not awaited.
+    /// Record an event. It has no outcome.
     Event(Box<Event>),
 }
 
 impl Effect {
-    /// The id of its outcome, if that is awaited.
+    /// The id of its outcome; `None` if it has none.
     pub fn id(&self) -> Option<EffectId> {
         match self {
             Self::Bind { id, .. }
@@ -79,9 +80,9 @@ impl Effect {
 /// The condition `PodScheduled`, False.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Why.
+    /// The reason.
     pub reason: ConditionReason,
-    /// The whole text; it is not cut.
+    /// The full text, without a limit.
     pub message: Arc<str>,
 }
 
@@ -90,19 +91,19 @@ pub struct Condition {
 pub enum ConditionReason {
     /// Plugins rejected it.
     Unschedulable,
-    /// An attempt failed otherwise.
+    /// An attempt failed with an error.
     SchedulerError,
 }
 
 impl ConditionReason {
-    /// The reason that a scheduler gave, if a condition of this status and reason is one that schedulers write.
+    /// The reason in a condition with this status, if it is one that schedulers write.
     pub fn of(status: &str, reason: &str) -> Option<Self> {
         let all = [Self::Unschedulable, Self::SchedulerError];
         let found = all.into_iter().find(|known| known.name() == reason);
         found.filter(|_| status == "False")
     }
 
-    /// As the condition has it.
+    /// Its name in the condition.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unschedulable => "Unschedulable",
@@ -111,14 +112,14 @@ impl ConditionReason {
     }
 }
 
-/// The subject of an event. Source: spec/scheduler §5.9.
+/// The kind of an event. Source: spec/scheduler §5.9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// A pod was bound.
     Scheduled,
     /// An attempt failed.
     FailedScheduling,
-    /// A pod was asked to go for another one.
+    /// A pod was preempted.
     Preempted,
 }
 
@@ -142,16 +143,16 @@ pub struct Event {
     pub scheduler: Symbol,
     /// The pod that it is about.
     pub regarding: PodName,
-    /// Another pod that it is about.
+    /// A further pod.
     pub related: Option<PodName>,
     /// The text, at most [`NOTE_MAX`] bytes.
     pub note: Arc<str>,
 }
 
-/// How long an event's text may be, in bytes.
+/// The longest text of an event, in bytes.
 pub const NOTE_MAX: usize = 1024;
 
-/// Cuts a text to what an event may hold: its beginning and ` ...`. Source: spec/scheduler §5.9.
+/// Shortens a text to the length of an event's note: its beginning and ` ...`. Source: spec/scheduler §5.9.
 pub fn cut_note(text: &Arc<str>) -> Arc<str> {
     if text.len() <= NOTE_MAX {
         return Arc::clone(text);

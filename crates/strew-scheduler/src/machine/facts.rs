@@ -1,4 +1,5 @@
-//! What each fact changes, and which events it causes for waiting pods. Source: spec/scheduler §4.3, §4.5.
+//! The effects of facts on the state, and the events that they cause for waiting pods. Source: spec/scheduler §4.3,
+//! §4.5.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl Scheduler {
 // === pods ===
 
 impl Scheduler {
-    /// `unreadable`: why no decision can be made from it, if that is known.
+    /// `unreadable`: why no decision can be based on it, if that is so.
     pub(super) fn set_pod(
         &mut self,
         mut fact: PodFact,
@@ -93,7 +94,8 @@ impl Scheduler {
         }
         match (self.assumed.get(&pod).copied(), fact.node) {
             (Some(assumed), None) => {
-                // The fact is older than the bind, or the bind is under way: it stays counted where it was decided.
+                // The fact is older than the bind, or the bind is in progress: the pod stays counted on the chosen
+                // node.
                 fact.node = Some(self.cluster.node(assumed.node).name());
                 self.cluster.set_pod(fact);
             }
@@ -134,7 +136,7 @@ impl Scheduler {
         }
     }
 
-    /// A fact says where an assumed pod is.
+    /// A fact shows the node of an assumed pod.
     fn confirm(&mut self, pod: PodIdx, fact: PodFact, assumed: Assumed, old: PodView) {
         self.assumed.remove(&pod);
         let progress = self.queue.progress(pod);
@@ -170,7 +172,7 @@ impl Scheduler {
         }
     }
 
-    /// A pod that is on no node is new, or lost its node.
+    /// Queues a pod without a node that is new, or has lost its node.
     fn enqueue(&mut self, pod: PodIdx, condition: Option<Condition>) {
         self.learn_condition(pod, condition);
         self.queue.remove(pod);
@@ -205,7 +207,8 @@ impl Scheduler {
         self.queue.update(cx, pod, &events);
     }
 
-    /// Whether a profile here decides for the pod; not so if the pod was set aside, which it is told.
+    /// True if a profile of this scheduler is responsible for the pod. If its fact is invalid, reports that in its
+    /// condition, and returns false.
     fn is_ours(&mut self, pod: PodIdx) -> bool {
         let row = self.cluster.pod(pod);
         if self.profiles.place(&self.cluster, row.class).is_none() {
@@ -235,7 +238,7 @@ impl Scheduler {
         }
     }
 
-    /// A pod lost its nomination: it counts as gone from there, for pods that had to respect it.
+    /// A pod lost its nomination: for pods that had to respect it, this frees as much as a deletion.
     pub(super) fn nomination_changed(&mut self, pod: PodIdx, old: PodView, changed: bool) {
         if old.nominated && changed {
             let priority = self.cluster.spec_of(pod).priority;

@@ -10,32 +10,33 @@ use strew_model::{Labels, Selector, Symbol};
 use super::effect::{Condition, EffectId};
 use crate::preemption::Budget;
 
-/// An input of a scheduler. Facts are complete and idempotent; they may come in any order.
+/// An input of a scheduler. Facts are complete and idempotent, and may arrive in any order.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A node is there, and like this.
+    /// The current state of a node.
     NodeSet(NodeFact),
-    /// A node is gone.
+    /// A node was deleted.
     NodeGone(Symbol),
-    /// A pod is there, and like this.
+    /// The current state of a pod.
     PodSet {
         /// The pod.
         fact: Box<PodFact>,
-        /// Its `PodScheduled` condition, if it is one that a scheduler writes.
+        /// Its condition `PodScheduled`, if a scheduler wrote it.
         condition: Option<Condition>,
     },
-    /// A pod on no node is there that no decision can be made from. It is not tried, and its condition says why.
+    /// The current state of a pod without a node on which no decision can be based. It is not tried, and its condition
+    /// says why.
     PodUnreadable {
-        /// What can be read of it.
+        /// The readable parts.
         fact: Box<PodFact>,
-        /// Its `PodScheduled` condition, if it is one that a scheduler writes.
+        /// Its condition `PodScheduled`, if a scheduler wrote it.
         condition: Option<Condition>,
-        /// What cannot be read, and why.
+        /// The unreadable parts, and why.
         why: Arc<str>,
     },
-    /// The pod with this uid is gone, or has finished.
+    /// The pod with this uid was deleted, or has finished.
     PodGone(Arc<str>),
-    /// A Service is there with this selector; `None`: it has none, or is gone.
+    /// The selector of a Service; `None` if it has none, or was deleted.
     ServiceSet {
         /// Its namespace.
         namespace: Symbol,
@@ -44,23 +45,23 @@ pub enum Input {
         /// Its selector.
         selector: Option<Labels>,
     },
-    /// A controller is there with this selector; `None`: it is gone.
+    /// The selector of a controller; `None` if it was deleted.
     ControllerSet {
         /// Its namespace.
         namespace: Symbol,
-        /// Which.
+        /// The controller.
         owner: OwnerRef,
         /// Its selector.
         selector: Option<Selector>,
     },
-    /// A namespace is there with these labels; `None`: it is gone.
+    /// The labels of a namespace; `None` if it was deleted.
     NamespaceSet {
         /// Its name.
         name: Symbol,
         /// Its labels.
         labels: Option<Labels>,
     },
-    /// A PodDisruptionBudget is there, and like this; `None`: it is gone, or its selector does not parse.
+    /// The current state of a PodDisruptionBudget; `None` if it was deleted, or its selector is invalid.
     BudgetSet {
         /// Its namespace.
         namespace: Symbol,
@@ -69,7 +70,7 @@ pub enum Input {
         /// The budget.
         budget: Option<Budget>,
     },
-    /// A PersistentVolumeClaim is there, and like this; `None`: it is gone.
+    /// The current state of a PersistentVolumeClaim; `None` if it was deleted.
     ClaimSet {
         /// Its namespace.
         namespace: Symbol,
@@ -78,53 +79,53 @@ pub enum Input {
         /// The claim.
         claim: Option<ClaimFact>,
     },
-    /// A PersistentVolume is there, and like this; `None`: it is gone.
+    /// The current state of a PersistentVolume; `None` if it was deleted.
     VolumeSet {
         /// Its name.
         name: Symbol,
         /// The volume.
         volume: Option<VolumeFact>,
     },
-    /// A StorageClass is there, and like this; `None`: it is gone.
+    /// The current state of a StorageClass; `None` if it was deleted.
     StorageClassSet {
         /// Its name.
         name: Symbol,
         /// The class.
         class: Option<StorageClassFact>,
     },
-    /// A CSINode is there, and says how many volumes the node's drivers attach; `None`: it is gone.
+    /// The limits in a CSINode for the volumes of the node's drivers; `None` if it was deleted.
     AttachLimitsSet {
         /// The node's name.
         node: Symbol,
         /// The limits.
         limits: Option<AttachLimits>,
     },
-    /// What became of an effect. One that never comes is found out by facts, or given up after a while.
+    /// The outcome of an effect. If it never arrives, later facts show it, or it counts as failed after a while.
     Outcome {
-        /// Which effect.
+        /// The effect.
         effect: EffectId,
-        /// What became of it.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// Nothing but time.
+    /// Only time has passed.
     Tick,
 }
 
-/// What became of an effect.
+/// The outcome of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It was carried out.
     Ok,
     /// Its precondition did not hold.
     Conflict(Arc<str>),
-    /// Its object is not there.
+    /// Its object does not exist.
     Gone,
     /// It was not carried out, or the result is unknown.
     Failed(Arc<str>),
 }
 
 impl Outcome {
-    /// What went wrong, in words.
+    /// The error, in words.
     pub(crate) fn error(&self) -> Option<&str> {
         match self {
             Self::Ok => None,

@@ -15,7 +15,7 @@ use crate::queue::Context;
 use crate::queue::queue::Progress;
 
 impl Scheduler {
-    /// Measures durations from now on, by a clock of the world's. Nothing is decided by it.
+    /// Measures durations from now on, with this clock. No decision depends on it.
     pub fn measure_with(&mut self, clock: Stopwatch) {
         self.counters.measure_with(clock);
         self.profiles
@@ -23,11 +23,10 @@ impl Scheduler {
             .for_each(|engine| engine.measure_with(clock));
     }
 
-    /// Everything that was counted and measured, and how things are now: a family for each metric of
-    /// [`catalogue`], in its order.
+    /// All counters and measurements, and the present gauges: a family for each metric of [`catalogue`], in its order.
     ///
-    /// Cost: a walk over the pods that wait and over the classes that have pods. What is counted of the cluster may
-    /// grow; nothing else changes.
+    /// Cost: a walk over the waiting pods and over the classes with pods. New tallies may be counted; nothing else
+    /// changes.
     pub fn metrics(&mut self) -> Vec<Family> {
         let mut measured = Measured::new();
         for (name, meter) in self.profiles.meters() {
@@ -55,7 +54,7 @@ impl Scheduler {
         families
     }
 
-    /// How things are now.
+    /// The present gauges.
     fn gauges(&self) -> [Family; 7] {
         let counts = self.queue.counts();
         let mut pending = Family::new(&catalogue::PENDING_PODS);
@@ -117,7 +116,7 @@ impl Scheduler {
 // === what is noted on the way ===
 
 impl Scheduler {
-    /// How kube-scheduler calls what an input tells of; before it is taken in. `None`: it is not timed.
+    /// kube-scheduler's name for the event of an input. Call it before the input is handled. `None` if it is not timed.
     pub(super) fn event_of(&self, input: &Input) -> Option<&'static str> {
         let bound = |uid: &str| {
             let pod = self.cluster.find_pod(uid)?;
@@ -153,7 +152,7 @@ impl Scheduler {
         self.profiles.place(&self.cluster, class).unwrap_or(0)
     }
 
-    /// A bind that was asked for at `since` was taken; the pod is still known to the queue.
+    /// Records that a bind, requested at `since`, succeeded; the queue still knows the pod.
     pub(super) fn note_bound(&mut self, pod: PodIdx, begun: Option<u64>, since: Instant) {
         let progress = self.queue.progress(pod);
         self.note_progress(pod, progress, begun, since);
@@ -177,7 +176,7 @@ impl Scheduler {
         }
     }
 
-    /// A bind that was asked for at `since` was refused.
+    /// Records that a bind, requested at `since`, failed.
     pub(super) fn note_not_bound(&mut self, pod: PodIdx, begun: Option<u64>, since: Instant) {
         let (place, now) = (self.place_of(pod), self.now);
         self.counters.attempt(Attempt::Error, place, begun);
@@ -185,7 +184,7 @@ impl Scheduler {
             .took(Point::Bind, "Error", place, now.since(since));
     }
 
-    /// A pod fits nowhere; what comes of that was found out since `begun`.
+    /// Records the result of PostFilter for a pod that fits nowhere; it began at `begun`.
     pub(super) fn note_post_filter(
         &mut self,
         post_filter: &PostFilter,

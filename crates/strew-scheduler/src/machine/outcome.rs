@@ -13,7 +13,7 @@ use crate::queue::{Context, Event, PluginSet};
 
 impl Scheduler {
     pub(super) fn outcome(&mut self, effect: EffectId, outcome: &Outcome) {
-        // A fact may have arrived before; then the outcome is no longer awaited.
+        // A fact may have arrived earlier; then the outcome is no longer needed.
         let Some(pending) = self.pending.remove(&effect) else {
             return;
         };
@@ -40,7 +40,7 @@ impl Scheduler {
         }
     }
 
-    /// The API server took the bind; the fact will follow.
+    /// The API server accepted the bind; the fact follows.
     fn bound(&mut self, effect: EffectId, pod: PodIdx, since: Instant) {
         if let Some(assumed) = self.assumed.get_mut(&pod)
             && assumed.bind == Some(effect)
@@ -65,9 +65,9 @@ impl Scheduler {
         self.record(EventKind::Scheduled, pod, &note.into());
     }
 
-    /// The pod is on no node after all: it is forgotten there, which may help others, and tried again.
+    /// The bind failed: removes the pod from the node, which may help other pods, and queues it again.
     fn bind_failed(&mut self, effect: EffectId, pod: PodIdx, since: Instant, error: &str) {
-        // The row may be another pod's by now: then it knows nothing of this bind.
+        // The row may belong to another pod by now, which knows nothing of this bind.
         let assumed = self.assumed.get(&pod).filter(|a| a.bind == Some(effect));
         let Some(&Assumed { begun, .. }) = assumed else {
             return;
@@ -76,7 +76,7 @@ impl Scheduler {
         self.assumed.remove(&pod);
         let old = view(&self.cluster, pod);
         self.cluster.unbind(pod);
-        // Not for the pod itself, which is in no place where an event would find it.
+        // Not for the pod itself, which is in no queue where an event could find it.
         self.on_event(&Event::pod_deleted(old));
         let cx = Context {
             cluster: &self.cluster,

@@ -1,7 +1,7 @@
 //! Preemption in progress: asks the victims of a pod to terminate. Source: spec/scheduler §2.8, §3.16.
 //!
-//! The pod is nominated at once and held back (PreEnqueue) while its victims are asked to go: all but the last one
-//! first, and the last one when that has worked; if it has not, the last one is spared.
+//! The pod is nominated at once and held back (PreEnqueue) while its victims are asked to terminate: all but the last
+//! one first, and the last one when that has succeeded. If it has not, the last one is spared.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -22,18 +22,18 @@ use crate::queue::queue::{Preempted, view};
 use crate::queue::{Context, PodView};
 use crate::status::Unfit;
 
-/// Everything about nominations and victims.
+/// The state of nominations and victims.
 #[derive(Debug, Default)]
 pub(super) struct PreemptionState {
     pub(super) budgets: Budgets,
     nominations: Nominations,
-    /// Grows with each change of nominations.
+    /// Increases with each change of nominations.
     version: u64,
-    /// Nominations that were decided here and that no fact has shown yet.
+    /// Nominations decided here that no fact has shown yet.
     unseen: FxHashMap<PodIdx, Unseen>,
-    /// The pods that are held back, each with what it waits for.
+    /// The pods that are held back, with what each waits for.
     held: BTreeMap<PodIdx, Held>,
-    /// The victims of those, while it is not known what became of them; several pods may want one to go.
+    /// The victims of these pods until their outcome is known. Several pods may preempt one victim.
     preemptors_of: FxHashMap<PodIdx, SmallVec<[PodIdx; 1]>>,
     verdicts: ByClass<LastVerdict>,
 }
@@ -41,7 +41,7 @@ pub(super) struct PreemptionState {
 #[derive(Debug, Clone, Copy)]
 struct Unseen {
     ours: Option<Symbol>,
-    /// What the last fact said.
+    /// The nomination in the last fact.
     told: Option<Symbol>,
     effect: EffectId,
 }
@@ -49,13 +49,13 @@ struct Unseen {
 #[derive(Debug)]
 struct Held {
     asked: Vec<(PodIdx, EffectId)>,
-    /// To be asked when all others have been.
+    /// The victim to ask after all others.
     last: Option<PodIdx>,
     node: Symbol,
     failed: bool,
-    /// When the first one was asked.
+    /// When the first victim was asked.
     since: Instant,
-    /// A victim went at a time when the pod could not be woken: it must be tried later without an event.
+    /// True if a victim went while the pod could not be woken: then it must be retried without an event.
     room: bool,
 }
 
@@ -64,13 +64,13 @@ struct Held {
 pub struct Hold {
     /// The pod.
     pub pod: Arc<str>,
-    /// Where room is made for it.
+    /// The node of its nomination.
     pub node: Symbol,
     /// The uids of victims that are still to be asked to terminate.
     pub victims: Vec<Arc<str>>,
 }
 
-/// The last verdict that no eviction helps: for the next pod of the class while nothing has changed.
+/// The last verdict that no eviction helps, reused for the next pod of the class while nothing has changed.
 #[derive(Debug)]
 struct LastVerdict {
     unfit: Rc<Unfit>,
@@ -79,7 +79,7 @@ struct LastVerdict {
     clears: bool,
 }
 
-/// What comes of a failed attempt besides waiting.
+/// The result of PostFilter for a failed attempt.
 pub(super) struct PostFilter {
     pub(super) message: Arc<str>,
     nomination: Nominate,
@@ -93,7 +93,7 @@ enum Nominate {
 }
 
 impl PostFilter {
-    /// How many pods go, if that is what comes of it.
+    /// The number of victims, if there are any.
     pub(super) fn victims(&self) -> Option<usize> {
         self.eviction.as_ref().map(|e| e.victims.len())
     }
@@ -111,7 +111,7 @@ impl PreemptionState {
         }
     }
 
-    /// What becomes of a victim concerns the pod no more.
+    /// The pod no longer depends on this victim.
     fn stop_watching(&mut self, victim: PodIdx, preemptor: PodIdx) {
         if let Some(preemptors) = self.preemptors_of.get_mut(&victim) {
             preemptors.retain(|other| *other != preemptor);
@@ -121,7 +121,7 @@ impl PreemptionState {
         }
     }
 
-    /// What a fact says of a nomination, unless it is older than what was decided here.
+    /// The nomination that a fact shows, unless it is older than the decision here.
     pub(super) fn believe(&mut self, pod: PodIdx, told: Option<Symbol>) -> Option<Symbol> {
         let Some(unseen) = self.unseen.get_mut(&pod) else {
             return told;
@@ -138,7 +138,7 @@ impl PreemptionState {
 // === what is gone ===
 
 impl PreemptionState {
-    /// Forgets the verdicts: their classes may be gone.
+    /// Drops the verdicts, since their classes may be gone.
     pub(super) fn sweep(&mut self) {
         self.verdicts.clear();
     }
@@ -170,7 +170,7 @@ impl Holds for PreemptionState {
 // === finding out ===
 
 impl Scheduler {
-    /// The pods for which others are being asked to go.
+    /// The pods with a preemption in progress.
     pub fn holds(&self) -> impl Iterator<Item = Hold> {
         let uid = |pod: PodIdx| Arc::clone(&self.cluster.pod(pod).uid);
         self.making.held.iter().map(move |(&pod, held)| {
@@ -183,7 +183,7 @@ impl Scheduler {
         })
     }
 
-    /// What the plugins that act on a pod that fits nowhere make of it.
+    /// Runs PostFilter for a pod that fits nowhere.
     pub(super) fn post_filter(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) -> PostFilter {
         let class = self.cluster.pod(pod).class;
         let nominated = self.cluster.pod(pod).history.nominated;
@@ -238,7 +238,7 @@ impl Scheduler {
         }
     }
 
-    /// Holds the pod back while its victims are asked to terminate; call it before the pod is requeued.
+    /// Holds the pod back while its victims are asked to terminate. Call it before the pod is requeued.
     pub(super) fn hold_for(&mut self, pod: PodIdx, post_filter: &PostFilter) {
         let eviction = post_filter.eviction.as_ref();
         if eviction.is_some_and(|e| !e.deleted.is_empty()) {
@@ -246,7 +246,7 @@ impl Scheduler {
         }
     }
 
-    /// Nominates, and asks victims to go; after the pod was put back.
+    /// Nominates the pod and asks the victims to terminate. Call it after the pod was requeued.
     pub(super) fn make_room(&mut self, pod: PodIdx, post_filter: PostFilter) {
         match post_filter.nomination {
             Nominate::Set(node) => self.nominate(pod, Some(node)),
@@ -283,7 +283,7 @@ impl Scheduler {
     }
 }
 
-/// Whether the verdict holds for every pod of the class that is not nominated.
+/// True if the verdict holds for every pod of the class without a nomination.
 fn is_of_class(preemption: &Preemption) -> bool {
     use preemption::Outcome;
     match preemption.outcome {
@@ -296,7 +296,7 @@ fn is_of_class(preemption: &Preemption) -> bool {
 // === nominations ===
 
 impl Scheduler {
-    /// Nominates a pod, here at once and in the world by an effect.
+    /// Nominates a pod, here at once and in the cluster by an effect.
     fn nominate(&mut self, pod: PodIdx, node: Option<Symbol>) {
         let told = self.cluster.pod(pod).history.nominated;
         if told == node {
@@ -335,12 +335,12 @@ impl Scheduler {
         }
     }
 
-    /// A bind failed: what the pod was nominated to is not held for it any more.
+    /// A bind failed: clears the pod's nomination.
     pub(super) fn clear_nomination(&mut self, pod: PodIdx) {
         self.nominate(pod, None);
     }
 
-    /// A fact was taken in: keeps the nominations as the facts have them.
+    /// Takes over the nomination from a fact.
     pub(super) fn note_nomination(&mut self, pod: PodIdx) {
         let row = self.cluster.pod(pod);
         let (uid, node) = (Arc::clone(&row.uid), row.history.nominated);
@@ -348,7 +348,7 @@ impl Scheduler {
         self.making.nominate(&uid, node.filter(|_| waits));
     }
 
-    /// A pod is on a node, or gone: it makes room for itself no more.
+    /// A pod is on a node, or gone: its preemption ends.
     pub(super) fn stop_making_room(&mut self, pod: PodIdx) {
         self.making.unseen.remove(&pod);
         let uid = Arc::clone(&self.cluster.pod(pod).uid);
@@ -404,7 +404,7 @@ impl Scheduler {
         self.advance(preemptor);
     }
 
-    /// A pod is gone: perhaps one that was asked to go.
+    /// A pod is gone, which may have been a victim.
     pub(super) fn victim_gone(&mut self, victim: PodIdx) {
         let Some(preemptors) = self.making.preemptors_of.remove(&victim) else {
             return;
@@ -421,7 +421,7 @@ impl Scheduler {
         }
     }
 
-    /// Asks the last victim when all others have been, and lets the pod go when all have.
+    /// Asks the last victim after all others, and releases the pod after all.
     fn advance(&mut self, preemptor: PodIdx) {
         let Some(held) = self.making.held.get_mut(&preemptor) else {
             return;

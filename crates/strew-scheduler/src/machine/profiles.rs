@@ -8,17 +8,18 @@ use crate::engine::Engine;
 use crate::metrics::meter::Meter;
 use crate::profile::Profile;
 
-/// The scheduler name of pods that name none.
+/// The scheduler name of pods without one.
 const DEFAULT_NAME: &str = "default-scheduler";
 
-/// One engine a profile, over one cluster.
+/// One engine per profile, over one cluster.
 pub struct Profiles {
     engines: Vec<(Symbol, Engine)>,
     by_name: FxHashMap<Symbol, usize>,
 }
 
 impl Profiles {
-    /// Of several profiles of one name the last one counts; configuration has refused that before.
+    /// If several profiles have the same name, the last one counts; configurations with such profiles are refused
+    /// earlier.
     pub fn new(names: &mut Interner, profiles: Vec<Profile>) -> Self {
         let mut all = Self {
             engines: Vec::new(),
@@ -36,20 +37,20 @@ impl Profiles {
         all
     }
 
-    /// The place of the profile that decides for a class; `None`: another scheduler does.
+    /// The index of the profile for a class; `None` if another scheduler is responsible.
     pub(crate) fn place(&self, cluster: &Cluster, class: ClassId) -> Option<usize> {
         let tables = cluster.tables();
         let name = tables.spec(tables.class(class).key.spec).scheduler_name;
         self.by_name.get(&name).copied()
     }
 
-    /// The profile that decides for a class.
+    /// The profile for a class.
     pub fn of_class(&self, cluster: &Cluster, class: ClassId) -> Option<&Profile> {
         let place = self.place(cluster, class)?;
         Some(self.engines[place].1.profile())
     }
 
-    /// The engine that decides for a class; `None`: another scheduler does.
+    /// The engine for a class; `None` if another scheduler is responsible.
     pub fn engine_of(&mut self, cluster: &Cluster, class: ClassId) -> Option<&mut Engine> {
         let place = self.place(cluster, class)?;
         Some(self.engine_mut(place))
@@ -68,7 +69,7 @@ impl Profiles {
         self.engines.iter_mut().map(|(_, engine)| engine)
     }
 
-    /// What was measured by each engine, with its profile's name.
+    /// The measurements of each engine, with its profile's name.
     pub(crate) fn meters(&self) -> impl Iterator<Item = (Symbol, &Meter)> {
         let engines = self.engines.iter();
         engines.filter_map(|(name, engine)| Some((*name, engine.meter()?)))

@@ -21,16 +21,16 @@ use crate::queue::{Context, Counts, Gate, PluginSet, Queue, QueueLimits};
 /// Settings of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the queue.
+    /// Settings of the queue.
     pub queue: QueueLimits,
-    /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
+    /// An effect without an outcome for this long counts as failed. Far longer than any retry.
     pub lost_after: Span,
-    /// How many pod classes and terms must be new before what is gone is freed, or 8 times as many strings.
+    /// The least number of new pod classes and terms before unused ones are freed; for strings, 8 times as many.
     pub sweep_min: usize,
 }
 
 impl Limits {
-    /// What `strew scheduler` runs with, where its configuration says nothing else, and a simulation.
+    /// The settings of `strew scheduler`, except those in its configuration, and of a simulation.
     pub const fn production() -> Self {
         Self {
             queue: QueueLimits::production(),
@@ -40,14 +40,14 @@ impl Limits {
     }
 }
 
-/// An effect whose outcome is waited for.
+/// An effect without an outcome.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
     pub(super) kind: PendingKind,
     pub(super) since: Instant,
 }
 
-/// What is waited for.
+/// The kind of the effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PendingKind {
     Bind(PodIdx),
@@ -56,35 +56,35 @@ pub(super) enum PendingKind {
     Victim { victim: PodIdx, preemptor: PodIdx },
 }
 
-/// A pod that is counted on a node without a fact that says so.
+/// A pod that is counted on a node before a fact shows it there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Assumed {
     pub(super) node: NodeIdx,
-    /// The bind, while its outcome is not known.
+    /// The bind, until its outcome is known.
     pub(super) bind: Option<EffectId>,
-    /// When the attempt began, where that is measured.
+    /// When the attempt began, if that is measured.
     pub(super) begun: Option<u64>,
 }
 
-/// What is known of a pod's `PodScheduled` condition.
+/// The last known `PodScheduled` condition of a pod.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told {
-    /// Its reason and message, as a hash: a hundred thousand pods have long messages.
+    /// A hash of its reason and message, because a hundred thousand pods have long messages.
     pub(super) hash: u64,
-    /// The patch, while its outcome is not known: facts of before are older.
+    /// The patch, until its outcome is known: facts may be older.
     pub(super) patch: Option<EffectId>,
 }
 
-/// Where a pod stands in this scheduler.
+/// The state of a pod in this scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// On a node, as a fact says.
+    /// On a node, as a fact shows.
     Bound,
-    /// On a node, as was decided here.
+    /// On a node, as decided here.
     Assumed,
     /// In the queue.
     Queued,
-    /// It is no concern of this scheduler, or being deleted.
+    /// Another scheduler is responsible, or it is being deleted.
     Ignored,
 }
 
@@ -107,12 +107,12 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
+    /// A scheduler without facts. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
     pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, now: Instant) -> Self {
         let mut cluster = Cluster::new();
         cluster.names = names;
         let profiles = Profiles::new(&mut cluster.names, profiles);
-        // What profiles hold is not marked.
+        // Symbols of profiles are not marked in sweeps.
         cluster.names.pin();
         Self {
             cluster,
@@ -132,7 +132,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes in what happened. No decision is made here. Time that runs backwards is taken as standing still.
+    /// Handles an input. It makes no decision. Time that runs backwards counts as standing still.
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.now = self.now.max(now);
         self.pass_time();
@@ -181,7 +181,7 @@ impl Scheduler {
         }
     }
 
-    /// The next effect; pods are tried one by one until there is one. `None`: nothing to do before the next input, or
+    /// The next effect; tries pods one by one until there is one. `None`: nothing to do before the next input, or
     /// [`next_wake`](Self::next_wake).
     pub fn poll_effect(&mut self) -> Option<Effect> {
         loop {
@@ -192,7 +192,7 @@ impl Scheduler {
         }
     }
 
-    /// When to call [`handle`](Self::handle) with a tick, if nothing else happens before.
+    /// When to call [`handle`](Self::handle) with a tick, if no input arrives earlier.
     pub fn next_wake(&self) -> Option<Instant> {
         let lost = self.pending.first_key_value();
         let lost = lost.map(|(_, pending)| pending.since + self.limits.lost_after);
@@ -218,27 +218,27 @@ impl Scheduler {
 // === what there is to see ===
 
 impl Scheduler {
-    /// What it knows.
+    /// The facts.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The strings of all facts and effects.
+    /// The interner of all facts and effects.
     pub fn names_mut(&mut self) -> &mut Interner {
         &mut self.cluster.names
     }
 
-    /// How many pods are where in the queue.
+    /// The numbers of pods in the parts of the queue.
     pub fn queue_counts(&self) -> Counts {
         self.queue.counts()
     }
 
-    /// How many effects wait for their outcome.
+    /// The number of effects without an outcome.
     pub fn effects_pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Where a pod stands; `None`: it is not known.
+    /// The state of a pod; `None` if it is not known.
     pub fn standing(&self, uid: &str) -> Option<Standing> {
         let pod = self.cluster.find_pod(uid)?;
         Some(match self.cluster.pod(pod).node {
@@ -249,12 +249,12 @@ impl Scheduler {
         })
     }
 
-    /// What keeps a pod from being tried at all.
+    /// What prevents attempts for a pod.
     pub fn gate(&self, uid: &str) -> Option<Gate> {
         self.queue.gate(self.cluster.find_pod(uid)?)
     }
 
-    /// The plugins that keep a pod in the queue: those that rejected it when it was tried last, or hold it back.
+    /// The plugins that keep a pod in the queue: those that rejected it in its last attempt, or hold it back.
     pub fn rejected_by(&self, uid: &str) -> PluginSet {
         let Some(pod) = self.cluster.find_pod(uid) else {
             return PluginSet::default();
@@ -266,20 +266,20 @@ impl Scheduler {
         plugins
     }
 
-    /// The nodes that were set aside, and why.
+    /// The nodes that are ignored because their facts are invalid, with the reasons.
     pub fn nodes_aside(&self) -> impl Iterator<Item = (Symbol, &InvalidFact)> {
         self.nodes_aside.iter().map(|(&name, why)| (name, why))
     }
 
-    /// The pods of which something, or all, was set aside, and why.
+    /// The pods of which something is ignored because their facts are invalid, with the reasons.
     pub fn pods_aside(&self) -> impl Iterator<Item = (&str, &InvalidFact)> {
         self.pods_aside.iter().map(|(uid, why)| (&**uid, why))
     }
 
-    /// Recounts what is kept incrementally.
+    /// Recounts what is maintained incrementally.
     ///
     /// # Errors
-    /// The first thing that is not as a recount has it, in words.
+    /// The first difference from a recount, in words.
     pub fn audit(&self) -> Result<(), String> {
         self.cluster.audit()?;
         self.queue.audit()?;
@@ -308,7 +308,7 @@ impl Scheduler {
         }
     }
 
-    /// Notes that the outcome of an effect is waited for.
+    /// Records that an effect has no outcome yet.
     pub(super) fn expect(&mut self, kind: PendingKind) -> EffectId {
         let id = self.next_effect;
         self.next_effect = EffectId(id.0 + 1);
@@ -317,7 +317,7 @@ impl Scheduler {
         id
     }
 
-    /// The name of the profile that decides for a pod.
+    /// The name of the profile for a pod.
     pub(super) fn scheduler_of(&self, pod: PodIdx) -> Symbol {
         let class = self.cluster.pod(pod).class;
         let place = self.profiles.place(&self.cluster, class);
@@ -335,7 +335,7 @@ impl Scheduler {
         })));
     }
 
-    /// Patches the condition, unless it is that already. Source: spec/scheduler §5.8.
+    /// Patches the condition, unless it is the same already. Source: spec/scheduler §5.8.
     pub(super) fn tell(&mut self, pod: PodIdx, condition: Condition) {
         let hash = hash_of(&condition);
         if self.told.get(&pod).is_some_and(|told| told.hash == hash) {

@@ -1,6 +1,7 @@
-//! What facts about storage change, and which events they cause for waiting pods. Source: spec/scheduler §3.12, §4.3.
+//! The effects of facts about storage, and the events that they cause for waiting pods. Source: spec/scheduler §3.12,
+//! §4.3.
 //!
-//! A fact that is as it was makes no event; nor does one that goes, which helps no pod.
+//! An unchanged fact causes no event, and neither does a deletion, which helps no pod.
 
 use strew_cluster::{AttachLimits, ClaimFact, StorageClassFact, VolumeFact};
 use strew_model::Symbol;

@@ -1,11 +1,11 @@
-//! Frees what is no longer used: see [`Cluster::begin_sweep`](strew_cluster::Cluster::begin_sweep).
+//! Frees unused classes, plans and strings: see [`Cluster::begin_sweep`](strew_cluster::Cluster::begin_sweep).
 
 use strew_model::{Holds, Marks};
 
 use super::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Frees what nothing holds any more, if enough is new for that.
+    /// Frees what is unused, if enough is new since the last time.
     pub(super) fn sweep_if_due(&mut self) {
         if !self.cluster.is_sweep_due(self.limits.sweep_min) {
             return;

@@ -1,7 +1,7 @@
 //! Every metric of the scheduler: names, labels, buckets and help texts.
 //!
-//! Names that begin with `scheduler_` are kube-scheduler's, with its labels and buckets; what only strew tells begins
-//! with `strew_`. Source: spec/scheduler §5.7; KEP-1258 for `e2e_scheduling_duration_seconds`.
+//! Names that begin with `scheduler_` are kube-scheduler's, with its labels and buckets; strew's own begin with
+//! `strew_`. Source: spec/scheduler §5.7; KEP-1258 for `e2e_scheduling_duration_seconds`.
 
 use super::histogram::Buckets;
 

@@ -10,7 +10,7 @@ use super::family::{Family, Info, Kind, Value};
 use super::histogram::Histogram;
 use super::{Point, Status, Stopwatch};
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Attempt {
     Scheduled,
@@ -28,14 +28,14 @@ impl Attempt {
     }
 }
 
-/// From this number of attempts on, pods share one label. Source: kube-scheduler, `getAttemptsLabel`.
+/// Pods with at least this many attempts share one label. Source: kube-scheduler, `getAttemptsLabel`.
 const MANY_ATTEMPTS: u32 = 15;
 
-/// What was counted.
+/// The machine's counts.
 #[derive(Default)]
 pub(crate) struct Counters {
     clock: Option<Stopwatch>,
-    /// By the profile's place.
+    /// By result and profile index.
     attempts: BTreeMap<(Attempt, usize), u64>,
     durations: BTreeMap<(Attempt, usize), Histogram>,
     algorithm: Option<Histogram>,
@@ -45,7 +45,7 @@ pub(crate) struct Counters {
     pub(crate) after_flush: u64,
     pub(crate) preemptions: u64,
     victims: Option<Histogram>,
-    /// By whether all went well.
+    /// By whether they succeeded.
     executions: BTreeMap<bool, Histogram>,
     events: BTreeMap<&'static str, Histogram>,
 }
@@ -64,7 +64,7 @@ impl Counters {
         self.clock = Some(clock);
     }
 
-    /// What the clock says, where there is one.
+    /// The clock's reading; `None` without a clock.
     pub(crate) fn read(&self) -> Option<u64> {
         self.clock.map(|clock| clock())
     }
@@ -85,7 +85,7 @@ impl Counters {
         }
     }
 
-    /// A decision that began at `begun` has been made.
+    /// A decision that began at `begun` was made.
     pub(crate) fn decided(&mut self, begun: Option<u64>) {
         if let Some(took) = self.since(begun) {
             let histogram = &mut self.algorithm;
@@ -95,7 +95,7 @@ impl Counters {
         }
     }
 
-    /// A point that began at `begun` has ended.
+    /// An extension point that began at `begun` has ended.
     pub(crate) fn passed(
         &mut self,
         point: Point,
@@ -108,7 +108,7 @@ impl Counters {
         }
     }
 
-    /// A point has taken so long.
+    /// An extension point has taken this long.
     pub(crate) fn took(&mut self, point: Point, status: Status, profile: usize, took: Span) {
         let histogram = self.points.entry((point, status, profile));
         histogram
@@ -136,7 +136,7 @@ impl Counters {
             .observe(pods as u64);
     }
 
-    /// All victims of one pod were asked to go.
+    /// All victims of one pod were asked to terminate.
     pub(crate) fn asked_victims(&mut self, well: bool, took: Span) {
         let histogram = self.executions.entry(well);
         histogram
@@ -144,7 +144,7 @@ impl Counters {
             .observe(took.0);
     }
 
-    /// A fact that came at `begun` was taken in.
+    /// A fact that arrived at `begun` was handled.
     pub(crate) fn handled(&mut self, event: &'static str, begun: Option<u64>) {
         if let Some(took) = self.since(begun) {
             let histogram = self.events.entry(event);
@@ -157,7 +157,7 @@ impl Counters {
 
 // === what there is to tell ===
 
-/// A family with one histogram, counted or not.
+/// A family with one histogram, which may be empty.
 fn single(info: &'static Info, histogram: &Option<Histogram>) -> Family {
     let empty;
     let histogram = match histogram {
@@ -171,7 +171,7 @@ fn single(info: &'static Info, histogram: &Option<Histogram>) -> Family {
 }
 
 impl Counters {
-    /// The families; `profile` tells a name by its place. `points` takes what belongs to the family of the engines.
+    /// The families; `profile` maps an index to a name. `points` takes the samples that belong to the engines' family.
     pub(crate) fn families(
         &self,
         profile: impl Fn(usize) -> Cow<'static, str>,

@@ -4,23 +4,23 @@ use std::borrow::Cow;
 
 use super::histogram::{Buckets, Histogram};
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// A number that only grows.
     Counter,
-    /// A number that comes and goes.
+    /// A number that grows and shrinks.
     Gauge,
     /// Counts by size.
     Histogram(Buckets),
 }
 
-/// What is known of a metric before anything is counted.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Info {
-    /// Its whole name.
+    /// Its full name.
     pub name: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
@@ -31,18 +31,18 @@ pub struct Info {
 /// One number, or one histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Of a counter of things.
+    /// For a counter of things.
     Count(u64),
-    /// Of a gauge, or of a counter of what is no thing.
+    /// For a gauge, or a counter of another quantity.
     Number(f64),
-    /// Of a histogram.
+    /// For a histogram.
     Histogram(Box<Histogram>),
 }
 
-/// A value under labels.
+/// A value with its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// As many as the metric has labels, in their order.
+    /// The values of the metric's labels, in their order.
     pub labels: Vec<Cow<'static, str>>,
     /// The value.
     pub value: Value,
@@ -51,7 +51,7 @@ pub struct Sample {
 /// All values of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
-    /// Which metric.
+    /// The metric.
     pub info: &'static Info,
     /// Its values.
     pub samples: Vec<Sample>,
@@ -71,7 +71,7 @@ impl Family {
         family
     }
 
-    /// A value under these labels.
+    /// Adds a value with these labels.
     pub fn push<const N: usize>(&mut self, labels: [Cow<'static, str>; N], value: Value) {
         debug_assert_eq!(N, self.info.labels.len(), "{}", self.info.name);
         self.samples.push(Sample {
@@ -82,7 +82,7 @@ impl Family {
 }
 
 impl Value {
-    /// A gauge's, of a number of things.
+    /// A gauge with a number of things.
     pub fn number(things: usize) -> Self {
         Self::Number(things as f64)
     }

@@ -1,6 +1,6 @@
 //! Histograms: counts per bucket.
 
-/// What the numbers of a histogram are.
+/// The unit of a histogram's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, reported as seconds.
@@ -22,18 +22,18 @@ impl Unit {
 /// The upper bounds of a histogram's buckets, each `factor` times the one before. Source: Go's `ExponentialBuckets`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buckets {
-    /// The first bound, as reported.
+    /// The first bound, in the reported unit.
     pub start: f64,
-    /// How much larger the next one is.
+    /// The ratio of consecutive bounds.
     pub factor: f64,
-    /// How many bounds there are; what is larger than the last one counts too.
+    /// The number of bounds; larger numbers are counted too.
     pub len: usize,
-    /// Of the numbers that are counted.
+    /// The unit of the counted numbers.
     pub unit: Unit,
 }
 
 impl Buckets {
-    /// Of durations: the first bound in seconds.
+    /// For durations; `start` in seconds.
     pub const fn seconds(start: f64, factor: f64, len: usize) -> Self {
         Self {
             start,
@@ -43,7 +43,7 @@ impl Buckets {
         }
     }
 
-    /// Of numbers of things.
+    /// For numbers of things.
     pub const fn ones(start: f64, factor: f64, len: usize) -> Self {
         Self {
             start,
@@ -53,20 +53,20 @@ impl Buckets {
         }
     }
 
-    /// The bounds as reported, made by repeated multiplication: equal to Go's to the last digit.
+    /// The bounds in the reported unit, computed by repeated multiplication: equal to Go's to the last digit.
     pub fn bounds(self) -> impl Iterator<Item = f64> {
         std::iter::successors(Some(self.start), move |bound| Some(bound * self.factor))
             .take(self.len)
     }
 }
 
-/// Counts of numbers by bucket. Counting one is a search among at most 20 bounds.
+/// Numbers counted by bucket. Counting is a search among at most 20 bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
     buckets: Buckets,
-    /// The bounds in the unit that is counted.
+    /// The bounds in the counted unit.
     limits: Box<[u64]>,
-    /// Per bound, and one more for what is larger.
+    /// Per bound, and one more for larger numbers.
     counts: Box<[u64]>,
     sum: u64,
 }
@@ -88,8 +88,7 @@ impl Histogram {
         }
     }
 
-    /// What somebody else has counted: per bound how many numbers were no larger, how many there were in all, and their
-    /// sum.
+    /// A histogram from existing counts: the cumulative number per bound, the total number, and the sum.
     pub fn of(buckets: Buckets, within: &[u64], count: u64, sum: u64) -> Self {
         let mut histogram = Self::new(buckets);
         debug_assert_eq!(within.len(), histogram.limits.len());
@@ -111,7 +110,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(number);
     }
 
-    /// Counts what another one of the same buckets has counted.
+    /// Adds the counts of another histogram with the same buckets.
     pub fn add(&mut self, other: &Self) {
         debug_assert_eq!(self.limits, other.limits);
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
@@ -125,12 +124,12 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Their sum, as reported.
+    /// Their sum, in the reported unit.
     pub fn sum(&self) -> f64 {
         self.sum as f64 / self.buckets.unit.scale()
     }
 
-    /// Per bucket its upper bound, as it is told, and how many numbers are in it and in none before; the last bound is
+    /// Per bucket its upper bound in the reported unit, and the numbers in this bucket only; the last bound is
     /// infinite.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = self.buckets.bounds().chain([f64::INFINITY]);

@@ -19,22 +19,22 @@ use crate::status::{Refusal, Unfit};
 /// One of this many decisions is measured in detail. Source: kube-scheduler's `pluginMetricsSamplePercent`, 10.
 const SAMPLE_EVERY: u64 = 10;
 
-/// For how many rejected nodes the plugin is determined at most, in a decision that found a node.
+/// The most rejected nodes whose plugin is determined, in a decision that found a node.
 const REJECTED_NODES_MAX: usize = 128;
 
-/// Every user who creates pods can invent topology keys.
+/// The most counted pairs, because every user who creates pods can invent topology keys.
 const REJECTIONS_MAX: usize = 256;
 
-/// How many nodes each plugin rejected first; with the topology key of the spread constraint, or none.
+/// How many nodes each plugin rejected first, with the topology key of the spread constraint, or none.
 pub(crate) type Rejections = BTreeMap<(PluginId, Symbol), u64>;
 
-/// What was measured of one engine's decisions.
+/// The measurements of one engine's decisions.
 pub(crate) struct Meter {
     clock: Stopwatch,
     /// When the last point ended.
     lap: u64,
     decisions: u64,
-    /// Whether this decision is looked at closely; never so between decisions.
+    /// True if this decision is measured in detail; false between decisions.
     sampled: bool,
     points: BTreeMap<(Point, Status), Histogram>,
     plugins: BTreeMap<(PluginId, Point), Histogram>,
@@ -43,7 +43,7 @@ pub(crate) struct Meter {
     scheduled: Rejections,
     chosen: BTreeMap<PluginId, Histogram>,
     ranges: BTreeMap<PluginId, Histogram>,
-    /// The weighted scores of this decision, where it is looked at closely.
+    /// The weighted scores of this decision, if it is measured in detail.
     scores: Vec<(PluginId, Vec<i32>)>,
 }
 
@@ -97,12 +97,12 @@ impl Meter {
         self.lap = now;
     }
 
-    /// What the clock says, in a decision that is looked at closely.
+    /// The clock's reading, in a decision that is measured in detail.
     pub(crate) fn read(&self) -> Option<u64> {
         self.sampled.then(self.clock)
     }
 
-    /// A plugin has been asked since `begun`, if that was read.
+    /// A plugin was evaluated since `begun`, if that was read.
     pub(crate) fn asked(&mut self, plugin: PluginId, point: Point, begun: Option<u64>) {
         if let Some(begun) = begun {
             let took = (self.clock)().saturating_sub(begun);
@@ -122,7 +122,7 @@ impl Meter {
         }
     }
 
-    /// A score plugin has been asked since `begun`: what it said of these nodes, before the weight.
+    /// A score plugin was evaluated since `begun`: its scores of these nodes, before the weight.
     pub(crate) fn said(
         &mut self,
         (plugin, weight): (PluginId, i32),
@@ -147,7 +147,7 @@ impl Meter {
         self.scores.push((plugin, weighted));
     }
 
-    /// The node at this place among those that were scored is taken.
+    /// The node at this index among the scored ones is chosen.
     pub(crate) fn chose(&mut self, place: usize) {
         let size = |score: i32| u64::try_from(score).unwrap_or(0);
         for (plugin, scores) in self.scores.drain(..) {
@@ -179,7 +179,7 @@ impl Meter {
         rejections
     }
 
-    /// No node takes the pod, for the same reasons as the one before.
+    /// No node takes the pod, for the same reasons as the previous one.
     pub(crate) fn refused_alike(&mut self, rejections: &Rejections) {
         for (&key, &nodes) in rejections {
             count(&mut self.unschedulable, key, nodes);
@@ -212,7 +212,7 @@ fn count(rejections: &mut Rejections, key: (PluginId, Symbol), nodes: u64) {
     *rejections.entry(key).or_default() += nodes;
 }
 
-/// What rejected a node: the plugin, and the topology key of the first hard constraint that fails there.
+/// The rejection of a node: the plugin, and the topology key of the first hard constraint that fails there.
 impl Holds for Meter {
     fn mark(&self, marks: &mut Marks) {
         for (_, key) in self.unschedulable.keys().chain(self.scheduled.keys()) {
@@ -235,7 +235,7 @@ fn by(cx: Cycle<'_>, node: NodeIdx, refusal: &Refusal) -> (PluginId, Symbol) {
 
 // === what there is to tell ===
 
-/// The families that engines' meters fill together.
+/// The families that the engines' meters fill together.
 pub(crate) struct Measured {
     pub(crate) points: Family,
     plugins: Family,
@@ -243,7 +243,7 @@ pub(crate) struct Measured {
     rejections: Family,
     chosen: Family,
     ranges: Family,
-    /// Over all profiles: the metric has no label for them.
+    /// Over all profiles, since the metric has no label for them.
     of_plugins: BTreeMap<(PluginId, Point), Histogram>,
 }
 
@@ -260,7 +260,7 @@ impl Measured {
         }
     }
 
-    /// Adds what one engine measured; `text` is of symbols.
+    /// Adds the measurements of one engine; `text` resolves symbols.
     pub(crate) fn add(&mut self, meter: &Meter, profile: &str, text: impl Fn(Symbol) -> String) {
         let profile = || Cow::Owned(profile.to_owned());
         for (&(point, status), histogram) in &meter.points {

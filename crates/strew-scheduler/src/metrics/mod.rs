@@ -1,14 +1,14 @@
-//! What a scheduler counts and measures of itself, and how it is told: plain integers here, texts in the world.
+//! The scheduler's metrics: plain integers inside, texts at the boundary.
 //!
-//! Counting needs no clock. Durations need one, which the world gives as a [`Stopwatch`]: what it reads is added to
-//! [`Histogram`]s and to nothing else, so that no decision can depend on it. Without one no clock is read, and the way
-//! of a decision is the same but for a branch at each point that could be measured.
+//! Counting needs no clock. Durations need one, which the caller provides as a [`Stopwatch`]. Its readings go into
+//! [`Histogram`]s only, so that no decision can depend on them. Without a stopwatch, a decision takes the same path
+//! except for a branch at each point that could be measured.
 //!
-//! [`Family`]s are made when somebody asks ([`Scheduler::metrics`](crate::machine::Scheduler::metrics)), by the
-//! [`mod@catalogue`]: names, labels and buckets are kube-scheduler's where the thing is the same.
+//! [`Family`]s are made on request ([`Scheduler::metrics`](crate::machine::Scheduler::metrics)), by the
+//! [`mod@catalogue`]: names, labels and buckets are kube-scheduler's if the metric is the same.
 //!
-//! Reading order: [`histogram`], [`family`], [`mod@catalogue`], `meter` (of an engine's decisions), `counters` (of the
-//! machine), `spread` (how even the workloads are).
+//! Reading order: [`histogram`], [`family`], [`mod@catalogue`], `meter` (an engine's decisions), `counters` (the
+//! machine), `spread` (the skew of workloads).
 //!
 //! Source: spec/scheduler §5.7.
 
@@ -22,7 +22,7 @@ pub(crate) mod spread;
 pub use family::{Family, Info, Kind, Sample, Value};
 pub use histogram::{Buckets, Histogram, Unit};
 
-/// Reads a clock that only grows: nanoseconds since any moment.
+/// Reads a monotonic clock: nanoseconds since any moment.
 pub type Stopwatch = fn() -> u64;
 
 /// An extension point, with kube-scheduler's name.
@@ -47,8 +47,8 @@ impl Point {
     }
 }
 
-/// What a point came to: the name of kube-scheduler's status code.
+/// The status of a point, by kube-scheduler's name of its code.
 pub(crate) type Status = &'static str;
 
-/// The status where nothing is wrong.
+/// The status of success.
 pub(crate) const SUCCESS: Status = "Success";

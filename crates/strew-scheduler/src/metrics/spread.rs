@@ -13,41 +13,41 @@ use crate::machine::Profiles;
 use crate::plugins::pod_topology_spread::SpreadPlan;
 use crate::profile::Profile;
 
-/// How many constraints of workloads have series.
+/// The most constraints of workloads with series.
 const CONSTRAINTS_MAX: usize = 500;
 
-/// How many domains of all constraints together have series.
+/// The most domains of all constraints together with series.
 const DOMAINS_MAX: usize = 2000;
 
-/// A constraint with this many domains (mostly one per node) has no series per domain.
+/// A constraint with at least this many domains (usually one per node) has no series per domain.
 const DOMAINS_TOO_MANY: usize = 33;
 
-/// The label under which ReplicaSets differ that belong to one Deployment.
+/// The label that distinguishes the ReplicaSets of one Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A constraint of a workload: namespace, workload, topology key, whether it is hard.
 type Key = (String, String, Symbol, bool);
 
-/// What the pods of a class belong to.
+/// The workload of a class's pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Workload {
-    /// A controller: its kind, which labels do not tell, and its name, a Deployment's in the place of its ReplicaSets'.
+    /// A controller: its kind, which is no label, and its name; for a Deployment's ReplicaSet the Deployment's name.
     Of(OwnerKind, String),
-    /// Pods without a controller: those that a constraint counts go by its selector.
+    /// Pods without a controller, identified by the constraint's selector.
     Bare,
 }
 
-/// What a constraint counts, and what it allows.
+/// The counts and limits of a constraint.
 struct Counted {
     skew: i32,
     max_skew: i32,
-    /// Pods by the domain's value; left out where there are many.
+    /// Pods by the domain's value; their number if there are too many.
     domains: Result<Vec<(Symbol, i32)>, usize>,
 }
 
-/// The four families: skews, largest skews that are allowed, pods by domain, what was left out.
+/// The four families: skews, allowed skews, pods by domain, and what was left out.
 ///
-/// Cost: classes that have pods x constraints; what is not counted yet is counted.
+/// Cost: classes with pods × constraints; new tallies are counted.
 pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4] {
     let mut constraints: BTreeMap<Key, (Workload, Counted)> = BTreeMap::new();
     let mut workloads_left_out = 0;
@@ -63,9 +63,9 @@ pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4
                 Workload::Bare => selector,
             };
             match constraints.entry((namespace.clone(), name, key, hard)) {
-                // Two workloads that the labels do not tell apart: the first is told.
+                // Two workloads have equal labels: the first one is reported.
                 Entry::Occupied(known) if known.get().0 != workload => workloads_left_out += 1,
-                // Of several classes (a rollout), the one that was met last counts.
+                // Of several classes (during a rollout), the last one counts.
                 Entry::Occupied(mut known) => known.get_mut().1 = counted,
                 Entry::Vacant(new) => {
                     new.insert((workload.clone(), counted));
@@ -115,7 +115,7 @@ pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4
     [skews, max_skews, pods, left_out]
 }
 
-/// The classes of ours that have pods on nodes, in the order in which they were met, with their profile.
+/// The classes of this scheduler with pods on nodes, in the order of their first pod, with their profile.
 fn classes<'a>(cluster: &Cluster, profiles: &'a Profiles) -> Vec<(ClassId, &'a Profile)> {
     let with_pods = cluster.tables().populated();
     let counted = with_pods.filter(|(_, row)| !row.members.is_empty() && !row.key.terminating);
@@ -126,7 +126,7 @@ fn classes<'a>(cluster: &Cluster, profiles: &'a Profiles) -> Vec<(ClassId, &'a P
         .collect()
 }
 
-/// The namespace of the pods, and what owns them.
+/// The namespace and the workload of the pods.
 fn workload(cluster: &Cluster, class: ClassId) -> (String, Workload) {
     let (tables, names) = (cluster.tables(), &cluster.names);
     let key = &tables.class(class).key;
@@ -142,7 +142,7 @@ fn workload(cluster: &Cluster, class: ClassId) -> (String, Workload) {
     (namespace, Workload::Of(owner_ref.kind, name))
 }
 
-/// The constraints of a class that count by domain: topology key, whether it is hard, selector, numbers.
+/// The constraints of a class that count by domain: topology key, hard or soft, selector, numbers.
 fn counted(
     cluster: &mut Cluster,
     profile: &Profile,

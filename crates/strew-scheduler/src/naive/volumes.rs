@@ -1,4 +1,4 @@
-//! The naive reading of the volume plugins for one pod. Source: spec/scheduler §2.3, §3.12.
+//! The naive implementation of the volume plugins for one pod. Source: spec/scheduler §2.3, §3.12.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use strew_model::{Symbol, well_known};
 use crate::profile::PluginId;
 use crate::status::{Code, Reason, Refusal};
 
-/// All four volume plugins of the default profile, by recounts of the pods.
+/// All four volume plugins of the default profile, by recounting pods.
 pub struct NaiveVolumes<'a> {
     cluster: &'a Cluster,
     pod: PodIdx,
@@ -20,7 +20,7 @@ pub struct NaiveVolumes<'a> {
 }
 
 impl<'a> NaiveVolumes<'a> {
-    /// For a pod, as things are.
+    /// For a pod, in the cluster as it is.
     pub fn new(cluster: &'a Cluster, pod: PodIdx) -> Self {
         Self {
             cluster,
@@ -45,7 +45,7 @@ impl<'a> NaiveVolumes<'a> {
         claim.volume.is_none() && class.is_some_and(|class| class.waits)
     }
 
-    /// Why the pod is refused before any node is looked at.
+    /// Why the pod is refused before any node is checked.
     pub fn pre_filter(&self) -> Option<Refusal> {
         for used in self.claims {
             if let (Some(claim), None) = (used.named, self.claim(used)) {
@@ -104,10 +104,10 @@ impl<'a> NaiveVolumes<'a> {
         })
     }
 
-    /// Why a node is refused; `None` if it passes. Only where [`pre_filter`](Self::pre_filter) does not refuse.
+    /// Why a node is refused; `None` if it passes. Only valid if [`pre_filter`](Self::pre_filter) does not refuse.
     ///
-    /// `asks_use`: whether claims may be in use. Beside nominated pods nobody asks that was not refused without them:
-    /// PreFilter has skipped it (spec/scheduler §2.3).
+    /// `asks_use`: true if claims in use are checked. With nominated pods added they are not checked, unless the pod
+    /// was refused without them: PreFilter has skipped the filter (spec/scheduler §2.3).
     pub fn filter(&self, node: NodeIdx, asks_use: bool) -> Option<Refusal> {
         let fact = self.cluster.node(node).fact()?;
         if asks_use && self.is_in_use() {
@@ -147,7 +147,7 @@ impl<'a> NaiveVolumes<'a> {
         terms.any(|term| term.matches(well_known::EMPTY, &node.labels, names))
     }
 
-    /// Whether any pod on a node names a claim of the pod that one pod at a time may use.
+    /// True if a pod on a node uses a ReadWriteOncePod claim of the pod.
     fn is_in_use(&self) -> bool {
         let once = self.claims.iter();
         let once: BTreeSet<Symbol> = once
@@ -186,7 +186,7 @@ impl<'a> NaiveVolumes<'a> {
     }
 }
 
-/// Whether a zone or region label of a volume does not hold for a node that has any such label.
+/// True if a zone or region label of a volume does not match a node that has any such label.
 fn is_apart(volume: &VolumeFact, node: &NodeFact) -> bool {
     use well_known::{REGION, REGION_BETA, ZONE, ZONE_BETA};
     let value = |key| node.labels.get(key);

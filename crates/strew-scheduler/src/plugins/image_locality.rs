@@ -3,12 +3,12 @@
 use strew_cluster::{Cluster, NodeIdx, PodSpec};
 
 const MIB: i64 = 1 << 20;
-/// Below this an image counts for nothing.
+/// Images below this sum count as 0.
 const SUM_MIN: i64 = 23 * MIB;
-/// More than this a container does not count.
+/// The most that a container counts.
 const SUM_MAX_PER_CONTAINER: i64 = 1000 * MIB;
 
-/// How much of the pod's images the node has, weighed by how widespread each is: 0 to 100.
+/// The share of the pod's images that the node has, weighted by how widespread each is: 0 to 100.
 pub fn score(cluster: &Cluster, node: NodeIdx, spec: &PodSpec) -> i32 {
     let Some(fact) = cluster.node(node).fact() else {
         return 0;

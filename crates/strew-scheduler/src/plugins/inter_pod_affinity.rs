@@ -1,6 +1,6 @@
-//! InterPodAffinity: affinity and anti-affinity between pods, both ways. Source: spec/scheduler §3.10.
+//! InterPodAffinity: affinity and anti-affinity between pods, in both directions. Source: spec/scheduler §3.10.
 //!
-//! Unlike spread, it counts pods that are being deleted. [`hint`] tells when a refused pod is worth another try.
+//! Unlike topology spread, it counts terminating pods. [`hint`] decides when a refused pod is worth a retry.
 
 pub mod hint;
 
@@ -14,7 +14,7 @@ use strew_spread::Tally;
 use crate::profile::{PluginId, Profile};
 use crate::status::{Reason, Refusal};
 
-/// Counts of one kind per domain of one key.
+/// Counts per domain of one key.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
     /// The topology key.
@@ -30,16 +30,16 @@ pub struct AffinityPlan {
     pub unwelcome: Vec<Counted>,
     /// Pods that match all required affinity terms, by each term's key (A).
     pub wanted: Vec<Counted>,
-    /// Whether the pod matches all its own required affinity terms: then the first of a group may go anywhere.
+    /// True if the pod matches all its own required affinity terms: then the first pod of a group may go anywhere.
     pub matches_itself: bool,
     /// Pods that match a required anti-affinity term, by that term's key (N).
     pub unwanted: Vec<Counted>,
-    /// Weights of preferences, both ways, by key (T).
+    /// Weights of preferences in both directions, by key (T).
     pub preferences: Vec<Counted>,
 }
 
 impl AffinityPlan {
-    /// Finds what to count for a class, counting what was not counted before.
+    /// Finds what to count for a class, and counts what is new.
     pub fn make(cluster: &mut Cluster, profile: &Profile, class: ClassId) -> Self {
         let tables = cluster.tables();
         let key = tables.class(class).key.clone();
@@ -119,8 +119,8 @@ impl AffinityPlan {
         all.into_iter().flatten()
     }
 
-    /// What can tell nodes apart just now: what is counted anywhere, and what is wanted, for which a node must have
-    /// the label even while nothing is counted.
+    /// The counts that can distinguish nodes at present: those that are not all 0, and those of required affinity, for
+    /// which a node needs the label even if nothing is counted.
     pub(crate) fn active<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Counted> {
         let others = [&self.unwelcome, &self.unwanted, &self.preferences];
         let counted = others
@@ -130,20 +130,20 @@ impl AffinityPlan {
         self.wanted.iter().chain(counted)
     }
 
-    /// Which of all that could be counted is [`active`](Self::active), a bit each; `None` if that is more than 64.
+    /// The counts that are [`active`](Self::active), one bit each; `None` if there are more than 64.
     pub(crate) fn activity(&self, cluster: &Cluster) -> Option<u64> {
         let bit =
             |(i, counted): (usize, &Counted)| u64::from(counts_something(cluster, counted)) << i;
         (self.all().count() <= 64).then(|| self.all().enumerate().map(bit).sum())
     }
 
-    /// Notes that the tallies are in use.
+    /// Marks the tallies as used.
     pub(crate) fn touch(&self, cluster: &mut Cluster) {
         self.all()
             .for_each(|c| cluster.touch_census(c.tally.census));
     }
 
-    /// Notes in a sweep which columns and tallies it reads.
+    /// Marks the columns and tallies that it reads, in a sweep.
     pub(crate) fn keep(&self, sweep: &mut Sweep) {
         for counted in self.all() {
             sweep.touch_column(counted.key);
@@ -151,7 +151,7 @@ impl AffinityPlan {
         }
     }
 
-    /// PreFilter's Skip: nothing that Filter would look at.
+    /// True if PreFilter skips Filter, because it would have no effect.
     pub fn filter_is_skipped(&self, cluster: &Cluster) -> bool {
         self.wanted.is_empty()
             && self.unwanted.is_empty()
@@ -179,7 +179,7 @@ fn counts_something(cluster: &Cluster, counted: &Counted) -> bool {
     tally.maximum().unwrap_or(0) > 0 || tally.minimum().unwrap_or(0) < 0
 }
 
-/// Whether anything is counted anywhere.
+/// True if anything is counted in any domain.
 fn any(cluster: &Cluster, counted: &Counted) -> bool {
     cluster.tally(counted.tally).maximum().unwrap_or(0) > 0
 }
@@ -199,7 +199,7 @@ pub fn filter(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<R
     filter_with(cluster, plan, node, |counted| cluster.tally(counted.tally))
 }
 
-/// The same, counting from tallies of the caller's.
+/// As [`filter`], with tallies of the caller.
 pub fn filter_with<'a>(
     cluster: &'a Cluster,
     plan: &AffinityPlan,
@@ -221,12 +221,12 @@ pub fn filter_with<'a>(
     None
 }
 
-/// Whether anything is counted in the node's domain.
+/// True if anything is counted in the node's domain.
 pub fn is_there(cluster: &Cluster, counted: &Counted, node: NodeIdx) -> bool {
     count_at(cluster, counted, node).is_some_and(|n| n > 0)
 }
 
-/// Whether required affinity holds: pods are there for every term, or the pod is the first of its group.
+/// True if required affinity holds: there are pods for every term, or the pod is the first of its group.
 pub fn wanted_are_there(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> bool {
     wanted_with(cluster, plan, node, &|counted| cluster.tally(counted.tally))
 }
@@ -248,16 +248,16 @@ fn wanted_with<'a>(
     all || (plan.matches_itself && !plan.wanted.iter().any(anywhere))
 }
 
-/// What Filter counts, to be changed without changing the cluster's: AddPod and RemovePod.
+/// A copy of Filter's counts, to be changed: AddPod and RemovePod.
 ///
-/// Pods that are being deleted count here, so that trying out is counting.
+/// Terminating pods count here, so adding and removing pods only changes counts.
 #[derive(Debug, Clone)]
 pub struct Trial {
     tallies: Vec<(Counted, Tally)>,
 }
 
 impl Trial {
-    /// As things are.
+    /// The counts of the cluster as it is.
     pub fn new(cluster: &Cluster, plan: &AffinityPlan) -> Self {
         let mut tallies: Vec<(Counted, Tally)> = Vec::new();
         for &counted in plan
@@ -274,7 +274,7 @@ impl Trial {
         Self { tallies }
     }
 
-    /// A pod of class `other` comes to (1) or leaves (-1) a node.
+    /// Adds (1) or removes (-1) a pod of class `other` on a node.
     pub fn update(&mut self, cluster: &Cluster, other: ClassId, node: NodeIdx, delta: i32) {
         let counted_in = &cluster.tables().class(other).counted_in;
         for (counted, tally) in &mut self.tallies {
@@ -288,7 +288,7 @@ impl Trial {
         }
     }
 
-    /// Why a node is refused as tried out; `None` if it passes.
+    /// Why a node is refused with these counts; `None` if it passes.
     pub fn filter(&self, cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<Refusal> {
         filter_with(cluster, plan, node, |counted| {
             let tried = self.tallies.iter().find(|(c, _)| c.tally == counted.tally);
@@ -297,7 +297,7 @@ impl Trial {
     }
 }
 
-/// Scores the feasible nodes. Returns false, and scores nothing, if nothing is preferred.
+/// Scores the feasible nodes. Returns false, and scores nothing, if there are no preferences.
 pub(crate) fn score(
     cluster: &Cluster,
     plan: &AffinityPlan,

@@ -1,7 +1,7 @@
-//! The plugins, a file each, named as kube-scheduler names them.
+//! The plugins, one file each, named as in kube-scheduler.
 //!
-//! Each file holds its rule once: `allows`/`filter` for one node, `score` for one node or a list of nodes. Columns and
-//! tallies only remember the answers.
+//! Each file has its rule once: `allows`/`filter` for one node, `score` for one node or a list of nodes. Columns and
+//! tallies only cache the answers.
 
 pub mod image_locality;
 pub mod inter_pod_affinity;
@@ -20,7 +20,7 @@ pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
 
-/// kube-scheduler's `DefaultNormalizeScore`: on a scale of 0 to 100 by the largest. Source: spec/scheduler §3.
+/// kube-scheduler's `DefaultNormalizeScore`: scales to 0 to 100 by the largest score. Source: spec/scheduler §3.
 pub(crate) fn normalize(scores: &mut [i32], reverse: bool) {
     let max = scores.iter().copied().max().unwrap_or(0);
     if max == 0 {

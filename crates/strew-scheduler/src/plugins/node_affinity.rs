@@ -7,14 +7,14 @@ use crate::profile::{AddedAffinity, PluginId};
 use crate::queue::hint::Hint;
 use crate::status::{Reason, Refusal};
 
-/// Whether the node meets the required affinity.
+/// True if the node meets the required affinity.
 pub fn allows(cluster: &Cluster, affinity: NodeAffinityId, node: &NodeFact) -> bool {
     cluster
         .tables()
         .node_affinity_matches(affinity, node, &cluster.names)
 }
 
-/// Whether the node meets the affinity that the profile adds to every pod's.
+/// True if the node meets the affinity that the profile adds to every pod's.
 pub fn added_allows(cluster: &Cluster, added: &AddedAffinity, node: &NodeFact) -> bool {
     let matches = |t: &NodeSelectorTerm| t.matches(node.name, &node.labels, &cluster.names);
     added
@@ -23,14 +23,14 @@ pub fn added_allows(cluster: &Cluster, added: &AddedAffinity, node: &NodeFact) -
         .is_none_or(|terms| terms.iter().any(matches))
 }
 
-/// What of a required affinity a node does not meet.
+/// The parts of a required affinity that a node does not meet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gap {
-    /// Pairs of `spec.nodeSelector` that the node's labels lack, each with the value that is there instead.
+    /// Pairs of `spec.nodeSelector` that the node's labels lack, each with the node's value.
     pub pairs: Vec<MissingPair>,
-    /// Why no required term holds: what fails in each, in their order. Empty if one holds, or none is required.
+    /// What fails in each required term, in their order. Empty if one holds, or none is required.
     pub terms: Vec<TermGap>,
-    /// The list of required terms is there and empty: no node matches.
+    /// True if the list of required terms exists and is empty: then no node matches.
     pub no_terms: bool,
 }
 
@@ -39,27 +39,27 @@ pub struct Gap {
 pub struct MissingPair {
     /// The label's key.
     pub key: Symbol,
-    /// The value asked for.
+    /// The required value.
     pub wanted: Symbol,
-    /// The value that is there.
+    /// The node's value; `None` if it lacks the label.
     pub found: Option<Symbol>,
 }
 
-/// What fails in one required term.
+/// Why one required term fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TermGap {
-    /// The term holds nothing that a node could meet.
+    /// The term is empty, and so matches no node.
     NoNode,
-    /// These of its expressions fail, and whether a test of the node's name fails.
+    /// These of its expressions fail, or its test of the node's name.
     Fails {
         /// The expressions.
         expressions: Vec<NodeExpression>,
-        /// Whether `metadata.name` is another.
+        /// True if `metadata.name` does not match.
         name: bool,
     },
 }
 
-/// What of the required affinity the node does not meet; nothing where [`allows`] holds.
+/// The parts of the required affinity that the node does not meet; empty if [`allows`] holds.
 pub fn gap(affinity: &NodeAffinity, node: &NodeFact, names: &Interner) -> Gap {
     let pairs = affinity
         .node_selector
@@ -105,10 +105,10 @@ pub fn raw_score(cluster: &Cluster, node: NodeIdx, spec: &PodSpec, added: &Added
     matching.map(|(weight, _)| weight).sum()
 }
 
-/// PreFilter: the node names to which the affinity narrows the search, if every term names some.
+/// PreFilter: the node names to which the affinity narrows the search, if every term names at least one.
 ///
 /// # Errors
-/// If the terms leave no name.
+/// The terms leave no name.
 pub fn narrow(affinity: &NodeAffinity) -> Result<Option<Vec<Symbol>>, Refusal> {
     let Some(terms) = affinity.terms.as_deref().filter(|terms| !terms.is_empty()) else {
         return Ok(None);
@@ -122,7 +122,7 @@ pub fn narrow(affinity: &NodeAffinity) -> Result<Option<Vec<Symbol>>, Refusal> {
         let Some(first) = named.next() else {
             return Ok(None);
         };
-        // Inside a term all must hold: two different names leave none.
+        // All requirements of a term must hold: two different names leave none.
         if named.all(|name| name == first) && !union.contains(&first) {
             union.push(first);
         }
@@ -136,7 +136,7 @@ pub fn narrow(affinity: &NodeAffinity) -> Result<Option<Vec<Symbol>>, Refusal> {
     Ok(Some(union))
 }
 
-/// After a node came or changed: worth a try if it matches now and did not before.
+/// After a node was created or changed: worth a retry if it matches now and did not before.
 pub(crate) fn hint_after_node(
     cluster: &Cluster,
     added: &AddedAffinity,

@@ -1,10 +1,10 @@
-//! NodePorts: ports of the host. Source: spec/scheduler §3.7.
+//! NodePorts: host ports. Source: spec/scheduler §3.7.
 
 use strew_cluster::{HostPort, NodeRow};
 
 use crate::queue::hint::Hint;
 
-/// The ports of the pod that are taken on the node.
+/// The ports of the pod that are in use on the node.
 pub fn conflicts<'a>(
     node: &'a NodeRow,
     ports: &'a [HostPort],
@@ -13,12 +13,12 @@ pub fn conflicts<'a>(
     ports.iter().filter(taken)
 }
 
-/// Whether none of the ports is taken.
+/// True if none of the ports is in use.
 pub fn allows(node: &NodeRow, ports: &[HostPort]) -> bool {
     conflicts(node, ports).next().is_none()
 }
 
-/// After a pod that was on a node went: worth a try if it held a port that the pod wants.
+/// After a pod on a node was deleted: worth a retry if it held a port that the pod needs.
 pub(crate) fn hint_after_pod_gone(ports: &[HostPort], freed: &[HostPort]) -> Hint {
     let wanted = |port: &HostPort| freed.iter().any(|f| port.conflicts_with(f));
     Hint::queue_if(ports.iter().any(wanted))

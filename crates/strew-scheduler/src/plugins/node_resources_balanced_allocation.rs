@@ -4,19 +4,19 @@ use smallvec::SmallVec;
 use strew_cluster::NodeRow;
 use strew_model::{ResourceName, Resources};
 
-/// Whether the plugin has anything to say of a pod with these requests.
+/// True if the plugin scores a pod with these requests.
 pub fn applies(requests: &Resources, resources: &[ResourceName]) -> bool {
     resources.iter().any(|&name| requests.get(name) > 0)
 }
 
-/// How much more balanced the node becomes with the pod: 0 to 100, 75 at most where it was even before.
+/// How much more balanced the node becomes with the pod: 0 to 100; at most 75 if it was balanced before.
 pub fn score(node: &NodeRow, requests: &Resources, resources: &[ResourceName]) -> u8 {
     let with = balance(node, resources, requests, true);
     let without = balance(node, resources, requests, false);
     (50 + (50 + with - without) / 2) as u8
 }
 
-/// 100 less the spread of the shares in use, with or without the pod.
+/// 100 minus the deviation of the used shares, with or without the pod.
 fn balance(node: &NodeRow, resources: &[ResourceName], requests: &Resources, with: bool) -> i64 {
     let Some(fact) = node.fact() else {
         return 0;
@@ -31,7 +31,7 @@ fn balance(node: &NodeRow, resources: &[ResourceName], requests: &Resources, wit
             .used()
             .get(name)
             .saturating_add(if with { asked } else { 0 });
-        // Go divides the two int64 as float64 and caps the result.
+        // Go divides both int64 as float64 and caps the result.
         Some((used as f64 / has as f64).min(1.0))
     };
     let shares: SmallVec<[f64; 2]> = resources.iter().filter_map(share).collect();

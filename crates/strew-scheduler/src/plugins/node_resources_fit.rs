@@ -9,20 +9,20 @@ use crate::profile::{FitArgs, PluginId, ScoringStrategy};
 use crate::queue::hint::Hint;
 use crate::status::{Code, Reason, Refusal};
 
-/// One resource of which there is not enough.
+/// An insufficient resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
-    /// Which.
+    /// The resource.
     pub resource: Lacking,
-    /// What the pod asks for.
+    /// The pod's request.
     pub requested: i64,
-    /// What the node has left.
+    /// The node's free amount.
     pub free: i64,
-    /// What the node has in all.
+    /// The node's allocatable amount.
     pub allocatable: i64,
 }
 
-/// What a node may lack.
+/// A resource that a node may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lacking {
     /// Places for pods.
@@ -33,7 +33,7 @@ pub enum Lacking {
     Memory,
     /// Ephemeral storage, in bytes.
     EphemeralStorage,
-    /// Any other, in its units.
+    /// Any other resource, in its units.
     Scalar(Symbol),
 }
 
@@ -49,7 +49,7 @@ impl From<ResourceName> for Lacking {
 }
 
 impl Shortage {
-    /// The reason that kube-scheduler counts it under.
+    /// kube-scheduler's reason.
     pub fn reason(&self) -> Reason {
         match self.resource {
             Lacking::Pods => Reason::TooManyPods,
@@ -61,7 +61,7 @@ impl Shortage {
     }
 }
 
-/// Everything that a node lacks for these requests, in kube-scheduler's order. Scalars stand in the order of names.
+/// Everything that a node lacks for these requests, in kube-scheduler's order; scalar resources in the order of names.
 pub fn shortages(node: &NodeRow, requests: &Resources) -> SmallVec<[Shortage; 2]> {
     let mut found = SmallVec::new();
     let Some(fact) = node.fact() else {
@@ -89,7 +89,7 @@ pub fn shortages(node: &NodeRow, requests: &Resources) -> SmallVec<[Shortage; 2]
         .iter()
         .map(|&(name, _)| ResourceName::Scalar(name));
     for name in common.into_iter().chain(scalars) {
-        // A pod that asks for nothing of a resource is not refused for the lack of it.
+        // A pod without a request of a resource is not refused for lack of it.
         let requested = requests.get(name);
         if requested != 0 {
             check(
@@ -103,12 +103,12 @@ pub fn shortages(node: &NodeRow, requests: &Resources) -> SmallVec<[Shortage; 2]
     found
 }
 
-/// Whether the node has room.
+/// True if the node has enough of everything.
 pub fn fits(node: &NodeRow, requests: &Resources) -> bool {
     shortages(node, requests).is_empty()
 }
 
-/// Why the node has no room; `None` if it has.
+/// Why the node refuses the requests; `None` if it takes them.
 pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option<Refusal> {
     let mut found = shortages(node, requests);
     if found.is_empty() {
@@ -120,7 +120,7 @@ pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option
         }
         _ => std::cmp::Ordering::Equal,
     });
-    // "Too many pods" never makes a refusal final: pods may go.
+    // "Too many pods" never makes a refusal final, because pods can be evicted.
     let hopeless = |s: &Shortage| s.resource != Lacking::Pods && s.requested > s.allocatable;
     let code = match found.iter().any(hopeless) {
         true => Code::UnschedulableAndUnresolvable,
@@ -134,9 +134,9 @@ pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option
     })
 }
 
-/// After a node came or changed: worth a try if the pod fits it when empty, and something that it asks for grew.
+/// After a node was created or changed: worth a retry if the pod fits on it when empty, and a requested resource grew.
 ///
-/// Ignored resources are looked at here, as upstream does.
+/// Ignored resources count here, as upstream.
 pub(crate) fn hint_after_node(
     requests: &Resources,
     old: Option<&NodeFact>,
@@ -158,7 +158,7 @@ pub(crate) fn hint_after_node(
     Hint::queue_if(fits_empty && old.is_none_or(grew))
 }
 
-/// After a pod on a node shrank: retry if the pod requests a resource that shrank.
+/// After a pod on a node shrank: worth a retry if the pod requests a resource that shrank.
 pub(crate) fn hint_after_scale_down(
     requests: &Resources,
     old: &Resources,
@@ -168,7 +168,7 @@ pub(crate) fn hint_after_scale_down(
     Hint::queue_if(requested(requests).any(freed))
 }
 
-/// The names of all resources that may be asked for.
+/// The names of all requested resources.
 fn requested(requests: &Resources) -> impl Iterator<Item = ResourceName> + '_ {
     let scalars = requests.scalars().iter();
     let scalars = scalars.map(|&(name, _)| ResourceName::Scalar(name));
@@ -180,7 +180,7 @@ fn requested(requests: &Resources) -> impl Iterator<Item = ResourceName> + '_ {
     common.into_iter().chain(scalars)
 }
 
-/// What Filter looks at of the requests: all but the extended resources that the profile leaves out.
+/// The requests that Filter checks: all but the extended resources that the profile ignores.
 pub(crate) fn filtered(cluster: &Cluster, args: &FitArgs, requests: &Resources) -> Resources {
     let mut kept = requests.clone();
     for &(name, _) in requests.scalars() {
@@ -206,7 +206,7 @@ pub fn score(node: &NodeRow, args: &FitArgs, requests: &Resources, scored: (i64,
     for &(name, weight) in &args.resources {
         let capacity = fact.allocatable.get(name);
         let unasked = matches!(name, ResourceName::Scalar(_)) && requests.get(name) == 0;
-        // A node that has none of a resource is not judged by it.
+        // A resource that the node does not have is left out.
         if capacity == 0 || unasked {
             continue;
         }
@@ -216,7 +216,7 @@ pub fn score(node: &NodeRow, args: &FitArgs, requests: &Resources, scored: (i64,
             other => node.used().get(other).saturating_add(requests.get(other)),
         };
         let one = args.strategy.score(requested, capacity);
-        // The ratio strategy leaves resources that score nothing out of the mean, too.
+        // The ratio strategy also leaves resources with score 0 out of the mean.
         if one > 0 || !matches!(args.strategy, ScoringStrategy::RequestedToCapacityRatio(_)) {
             sum += weight * one;
             weights += weight;
@@ -250,7 +250,7 @@ impl ScoringStrategy {
     }
 }
 
-/// Memory in bytes times 100 may pass 63 bits.
+/// Memory in bytes times 100 may exceed 63 bits.
 fn percent(part: i64, whole: i64) -> i64 {
     match part.checked_mul(100) {
         Some(product) => product / whole,
@@ -258,7 +258,7 @@ fn percent(part: i64, whole: i64) -> i64 {
     }
 }
 
-/// The value of a piecewise linear function; scores of points are 0 to 10, and count tenfold.
+/// The value of a piecewise linear function; scores of points are 0 to 10, and are multiplied by 10.
 fn on_line(points: &[(i64, i64)], utilization: i64) -> i64 {
     let after = points.iter().position(|&(u, _)| utilization <= u);
     match after {

@@ -5,7 +5,7 @@ use strew_model::{Taint, Toleration};
 
 use crate::queue::hint::Hint;
 
-/// Whether the node is not cordoned, or the pod tolerates that.
+/// True if the node is not cordoned, or the pod tolerates that.
 pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {
     !node.unschedulable
         || tolerations
@@ -13,7 +13,7 @@ pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {
             .any(|t| t.tolerates(&Taint::UNSCHEDULABLE))
 }
 
-/// After a node came or changed: worth a try if it is not cordoned.
+/// After a node was created or changed: worth a retry if it is not cordoned.
 pub(crate) fn hint_after_node(new: Option<&NodeFact>) -> Hint {
     Hint::queue_if(new.is_some_and(|node| !node.unschedulable))
 }

@@ -1,7 +1,7 @@
-//! NodeVolumeLimits: how many volumes a CSI driver attaches to a node, as its CSINode says.
+//! NodeVolumeLimits: the number of volumes that a CSI driver attaches to a node, by its CSINode.
 //!
-//! Volumes that are still attached without a pod (VolumeAttachments) are not counted, unlike upstream.
-//! Source: upstream `nodevolumelimits/csi.go`, v1.36.3; spec/scheduler §3.12.
+//! Volumes that are still attached without a pod (VolumeAttachments) are not counted, unlike upstream. Source: upstream
+//! `nodevolumelimits/csi.go`, v1.36.3; spec/scheduler §3.12.
 
 use strew_cluster::volumes::Attachment;
 use strew_cluster::{Cluster, NodeRow, PodSpec, Unsupported};
@@ -10,9 +10,9 @@ use crate::profile::PluginId;
 use crate::queue::Hint;
 use crate::status::{Reason, Refusal};
 
-/// Whether a node's drivers can attach these volumes (sorted, each once) beside those that its pods have.
+/// Checks that a node's drivers can attach these volumes (sorted, without repetitions) beside those of its pods.
 ///
-/// Claims of the node's pods x look-ups; nothing where its drivers name no limit.
+/// Cost: claims of the node's pods × look-ups; nothing if its drivers have no limit.
 pub(crate) fn filter(cluster: &Cluster, row: &NodeRow, new: &[Attachment]) -> Option<Refusal> {
     let volumes = cluster.volumes();
     let limits = volumes.limits(row.name());
@@ -34,7 +34,7 @@ pub(crate) fn filter(cluster: &Cluster, row: &NodeRow, new: &[Attachment]) -> Op
     Some(Refusal::unschedulable(plugin, Reason::VolumeLimit))
 }
 
-/// A pod on a node went: worth another try if it had a volume that may have been counted.
+/// After a pod on a node was deleted: worth a retry if it had a volume that may have been counted.
 pub(crate) fn hint_after_pod_gone(gone: &PodSpec) -> Hint {
     let is_disk = |need: &Unsupported| {
         matches!(

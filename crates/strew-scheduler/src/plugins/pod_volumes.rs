@@ -1,7 +1,8 @@
-//! The volumes of one pod, looked up once for a decision: what PreFilter finds, and what Filter asks each node.
+//! The volumes of one pod, looked up once per decision: the findings of PreFilter, and the checks of Filter on each
+//! node.
 //!
-//! Claims mostly belong to one pod each, so nothing is kept from one decision to the next; a pod without claims costs
-//! one look at an empty list. Source: spec/scheduler §2.3, §3.12.
+//! Most claims belong to one pod, so nothing is kept between decisions; a pod without claims costs one look at an empty
+//! list. Source: spec/scheduler §2.3, §3.12.
 
 use std::sync::Arc;
 
@@ -14,41 +15,41 @@ use super::{node_volume_limits, volume_binding, volume_restrictions, volume_zone
 use crate::profile::{PluginId, Profile};
 use crate::status::{Code, Reason, Refusal};
 
-/// A claim of the pod, and what is known of it.
+/// A claim of the pod with its facts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looked<'a> {
     pub(crate) used: PodClaim,
-    /// Namespace and name; `None`: no object of that name was ever seen.
+    /// Namespace and name; `None` if no object of that name was ever seen.
     pub(crate) key: Option<ClaimKey>,
     pub(crate) fact: Option<&'a ClaimFact>,
-    /// Whether it is bound when its first pod is placed.
+    /// True if it is bound when its first pod is placed.
     pub(crate) waits: bool,
 }
 
-/// The volume of a claim that is bound.
+/// The volume of a bound claim.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundVolume {
-    /// `None`: it is not there.
+    /// `None` if it does not exist.
     pub(crate) fact: Option<Arc<VolumeFact>>,
-    /// Whether `VolumeZone` looks at it: not so for generic ephemeral volumes.
+    /// True if `VolumeZone` checks it: false for generic ephemeral volumes.
     pub(crate) zoned: bool,
 }
 
-/// What the volume plugins found before any node was looked at.
+/// What the volume plugins found before any node was checked.
 #[derive(Debug, Default)]
 pub(crate) struct PodVolumes {
     /// Why the pod is refused as a whole.
     pub(crate) refused: Option<Refusal>,
-    /// The claims of the pod that one pod at a time may use.
+    /// The ReadWriteOncePod claims of the pod.
     pub(crate) once_pod: SmallVec<[Symbol; 2]>,
-    /// How many of them are in use on nodes that are there.
+    /// The number of them in use on existing nodes.
     pub(crate) in_use: i32,
     /// The volumes of its bound claims, in the order of the spec.
     pub(crate) bound: SmallVec<[BoundVolume; 2]>,
-    /// Nodes that a claim is being bound on: another pod has been put there, and its volume will be in reach of that
-    /// node; one list for each such claim.
+    /// For each claim that is being bound, the nodes where another pod of the claim was placed: its volume will be
+    /// reachable from these nodes.
     pub(crate) binding: SmallVec<[SmallVec<[NodeIdx; 2]>; 1]>,
-    /// What drivers would have to attach, each once.
+    /// The volumes that drivers would have to attach, without repetitions.
     pub(crate) attachments: SmallVec<[Attachment; 2]>,
     has_claims: bool,
     has_ephemeral: bool,
@@ -56,7 +57,7 @@ pub(crate) struct PodVolumes {
 }
 
 impl PodVolumes {
-    /// Looks at the volumes of a pod. Claims x look-ups; nothing for a pod without.
+    /// Looks up the volumes of a pod. Cost: claims × look-ups; nothing for a pod without claims.
     pub(crate) fn find(&mut self, cluster: &Cluster, profile: &Profile, pod: PodIdx) {
         if std::mem::take(&mut self.has_claims) {
             *self = Self::default();
@@ -109,22 +110,22 @@ impl PodVolumes {
         self.in_use = self.once_pod.iter().filter(in_use).count() as i32;
     }
 
-    /// Whether the pod has any claim.
+    /// True if the pod has claims.
     pub(crate) fn has_claims(&self) -> bool {
         self.has_claims
     }
 
-    /// Whether pods of its class have other claims, for being named otherwise.
+    /// True if pods of its class have different claims, because the names of claims depend on the pod's.
     pub(crate) fn has_ephemeral(&self) -> bool {
         self.has_ephemeral
     }
 
-    /// Whether nodes may answer differently: only then must each be asked.
+    /// True if nodes may differ: only then each must be checked.
     pub(crate) fn asks_nodes(&self) -> bool {
         self.asks_nodes
     }
 
-    /// The refusal of one of the volume plugins, of a node as it is.
+    /// The refusal of a node by one of the volume plugins.
     pub(crate) fn filter(
         &self,
         cluster: &Cluster,
@@ -152,7 +153,7 @@ impl PodVolumes {
         }
     }
 
-    /// Whether the volume plugins of a profile all let a node pass, as it is.
+    /// True if all volume plugins of a profile accept a node.
     pub(crate) fn allow(&self, cluster: &Cluster, profile: &Profile, node: NodeIdx) -> bool {
         let mut plugins = PLUGINS
             .iter()
@@ -160,7 +161,7 @@ impl PodVolumes {
         plugins.all(|&(_, plugin)| self.filter(cluster, plugin, node).is_none())
     }
 
-    /// Whether PreFilter skips a plugin.
+    /// True if PreFilter skips a plugin.
     pub(crate) fn skips(&self, plugin: VolumePlugin) -> bool {
         match plugin {
             VolumePlugin::Restrictions => self.in_use == 0,
@@ -173,7 +174,7 @@ impl PodVolumes {
     }
 }
 
-/// A plugin that looks at volumes.
+/// A plugin that checks volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VolumePlugin {
     /// VolumeRestrictions
@@ -218,17 +219,17 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Whether nothing will ever bind it.
+    /// True if no controller will ever bind it.
     pub(crate) fn is_unattended(&self) -> bool {
         self.fact.is_some_and(|fact| fact.unattended)
     }
 
-    /// Whether it is a generic ephemeral volume.
+    /// True for a generic ephemeral volume.
     pub(crate) fn is_ephemeral(&self) -> bool {
         self.used.named.is_none()
     }
 
-    /// Whether it is bound where the pod goes.
+    /// True if it is bound when the pod is placed.
     fn is_bound_later(&self, profile: &Profile) -> bool {
         profile.binds_claims && self.waits
     }
@@ -239,14 +240,14 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// Whether a pod on a node that is there names a claim.
+/// True if a pod on an existing node uses a claim.
 fn is_used(cluster: &Cluster, key: ClaimKey) -> bool {
     let mut users = cluster.volumes().users(key).iter();
     users.any(|&node| cluster.node(node).fact().is_some())
 }
 
-/// PreFilter of all volume plugins, in their order; the first that refuses ends it. A claim that none of them looks at,
-/// or that waits for its first pod, is what strew cannot place.
+/// PreFilter of all volume plugins, in their order; the first refusal ends it. Claims that none of them handles, or
+/// that wait for their first pod, are needs that strew does not implement.
 fn refuse(
     cluster: &Cluster,
     profile: &Profile,

@@ -5,11 +5,11 @@ use strew_cluster::node_order::{ZoneKey, zone_key};
 use strew_cluster::{CensusId, CensusKey, ClassId, Cluster, NodeIdx};
 use strew_model::well_known;
 
-/// What the plugin reads for a class.
+/// What the plugin reads for a class of pods.
 pub struct SelectorSpreadPlan {
-    /// Whether the pod has constraints of its own: then this plugin has nothing to say.
+    /// True if the pod has its own constraints: then the plugin does not score it.
     own_constraints: bool,
-    /// The pods of the Services and controller of the pod; `None` where it has none.
+    /// The pods of the Services and controller of the pod; `None` if it has none.
     census: Option<CensusId>,
 }
 
@@ -43,7 +43,7 @@ impl SelectorSpreadPlan {
     }
 }
 
-/// Scores the feasible nodes. Returns whether the plugin has anything to say.
+/// Scores the feasible nodes. Returns false if the plugin does not score the pod.
 pub(crate) fn score(
     cluster: &Cluster,
     plan: &SelectorSpreadPlan,

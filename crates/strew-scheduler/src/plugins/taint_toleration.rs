@@ -5,12 +5,12 @@ use strew_model::{Effect, Taint, Toleration, tolerates_all};
 
 use crate::queue::hint::Hint;
 
-/// Whether the pod tolerates every taint that forbids scheduling.
+/// True if the pod tolerates every taint with effect NoSchedule or NoExecute.
 pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {
     tolerates_all(tolerations, &node.taints)
 }
 
-/// The taints that forbid scheduling and are not tolerated, for explanations.
+/// The taints with these effects that are not tolerated, for explanations.
 pub fn untolerated<'a>(
     node: &'a NodeFact,
     tolerations: &'a [Toleration],
@@ -19,7 +19,7 @@ pub fn untolerated<'a>(
     forbidding.filter(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
 }
 
-/// How many `PreferNoSchedule` taints the pod does not tolerate; fewer is better.
+/// The number of `PreferNoSchedule` taints that the pod does not tolerate; fewer is better.
 pub fn raw_score(cluster: &Cluster, node: NodeIdx, tolerations: &[Toleration]) -> i32 {
     let Some(fact) = cluster.node(node).fact() else {
         return 0;
@@ -33,7 +33,7 @@ pub fn raw_score(cluster: &Cluster, node: NodeIdx, tolerations: &[Toleration]) -
         .count() as i32
 }
 
-/// After a node came or changed: worth a try if its taints are tolerated now and were not before.
+/// After a node was created or changed: worth a retry if its taints are tolerated now and were not before.
 pub(crate) fn hint_after_node(
     tolerations: &[Toleration],
     old: Option<&NodeFact>,

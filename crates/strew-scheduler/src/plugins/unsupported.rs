@@ -1,7 +1,7 @@
 //! Needs that strew does not implement: claims that wait for their first pod, disks without a claim, dynamic resources,
 //! pod groups.
 //!
-//! Such a pod stays Pending with a reason that says so; it is never placed as if the need were not there
+//! Such a pod stays Pending with a reason that says so. It is never placed as if it did not have the need
 //! (spec/scheduler §3.12, §3.13, §3.17).
 
 use strew_cluster::{PodSpec, Unsupported};
@@ -9,7 +9,7 @@ use strew_cluster::{PodSpec, Unsupported};
 use crate::profile::PluginId;
 use crate::status::{Code, Reason, Refusal};
 
-/// PreFilter: the first need that is not implemented, as the plugin that would look at it.
+/// PreFilter: the first need that is not implemented, reported as the plugin that would handle it.
 pub fn refuse(spec: &PodSpec) -> Option<Refusal> {
     let need = spec.unsupported.first()?;
     let plugin = match need {

@@ -8,13 +8,14 @@ use super::pod_volumes::{BoundVolume, Looked};
 use crate::profile::PluginId;
 use crate::status::{Reason, Refusal};
 
-/// Each claim must be there for this pod, with its volume, to stay, and bound unless it waits for its first pod.
+/// Each claim must exist for this pod and not terminate, and be bound to an existing volume unless it waits for its
+/// first pod.
 pub(crate) fn pre_filter(cluster: &Cluster, pod: PodIdx, claims: &[Looked<'_>]) -> Option<Reason> {
     let unusable = claims
         .iter()
         .find_map(|looked| unusable(cluster, pod, looked));
     unusable.or_else(|| {
-        // What is bound by no controller is no matter of being late.
+        // A claim that no controller will bind is not merely late.
         let late =
             |looked: &Looked<'_>| !looked.is_bound() && !looked.waits && !looked.is_unattended();
         claims.iter().any(late).then_some(Reason::UnboundClaims)
@@ -44,7 +45,7 @@ fn unusable(cluster: &Cluster, pod: PodIdx, looked: &Looked<'_>) -> Option<Reaso
     })
 }
 
-/// The node affinity of each volume; the first that is not there, or not for the node, decides.
+/// Checks the node affinity of each volume; the first missing or mismatching volume decides.
 pub(crate) fn filter(cluster: &Cluster, node: &NodeFact, bound: &[BoundVolume]) -> Option<Refusal> {
     let reason = bound.iter().find_map(|volume| match &volume.fact {
         None => Some(Reason::VolumesMissing),

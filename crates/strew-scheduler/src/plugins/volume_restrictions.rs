@@ -1,4 +1,4 @@
-//! VolumeRestrictions: claims that only one pod at a time may use. Disks without a claim are not implemented.
+//! VolumeRestrictions: claims with access mode ReadWriteOncePod. Disks without a claim are not implemented.
 //!
 //! Source: upstream `volumerestrictions/volume_restrictions.go`, v1.36.3; spec/scheduler §3.12.
 
@@ -10,21 +10,22 @@ use crate::profile::PluginId;
 use crate::queue::{Hint, PodView};
 use crate::status::{Reason, Refusal};
 
-/// A claim must be there, for its access modes to be known.
+/// A claim must exist, since its access modes are needed.
 pub(crate) fn pre_filter(claims: &[Looked<'_>]) -> Option<Reason> {
     let missing = claims.iter().filter(|looked| looked.fact.is_none());
     let mut named = missing.filter_map(|looked| looked.used.named);
     named.next().map(Reason::ClaimMissing)
 }
 
-/// No node will do while a claim of the pod that one pod at a time may use is in use anywhere.
+/// No node takes the pod while a ReadWriteOncePod claim of it is in use anywhere.
 pub(crate) fn filter(in_use: i32) -> Option<Refusal> {
     let plugin = PluginId::VolumeRestrictions;
     (in_use > 0).then(|| Refusal::unschedulable(plugin, Reason::ClaimInUse))
 }
 
-/// How many volumes of another pod name one of these claims, of the pod's namespace where that is given. v1.36.3 does not
-/// look at it (a quirk): preemption there may evict a pod of another namespace for a claim that it does not hold.
+/// The number of volumes of another pod that name one of these claims, of the pod's namespace if that is given. v1.36.3
+/// ignores the namespace (a quirk): preemption there may evict a pod of another namespace for a claim that it does not
+/// hold.
 pub(crate) fn mentions(
     cluster: &Cluster,
     once_pod: &[Symbol],
@@ -41,7 +42,7 @@ pub(crate) fn mentions(
     named.filter(|claim| once_pod.contains(claim)).count() as i32
 }
 
-/// A pod on a node went: worth another try if it named a claim of the pod.
+/// After a pod on a node was deleted: worth a retry if it used a claim of the pod.
 pub(crate) fn hint_after_pod_gone(
     cluster: &Cluster,
     waiting: (Symbol, &PodSpec),

@@ -9,7 +9,7 @@ use super::pod_volumes::{BoundVolume, Looked};
 use crate::profile::PluginId;
 use crate::status::{Reason, Refusal};
 
-/// The labels that are compared.
+/// The compared labels.
 pub const LABELS: [Symbol; 4] = [
     well_known::ZONE_BETA,
     well_known::REGION_BETA,
@@ -17,7 +17,7 @@ pub const LABELS: [Symbol; 4] = [
     well_known::REGION,
 ];
 
-/// The volume of each claim must be there, for its labels to be known. Generic ephemeral volumes are not looked at.
+/// The volume of each claim must exist, since its labels are needed. Generic ephemeral volumes are not checked.
 pub(crate) fn pre_filter(cluster: &Cluster, claims: &[Looked<'_>]) -> Option<Reason> {
     let volume_of = |looked: &Looked<'_>| looked.fact.and_then(|fact| fact.volume);
     let named = claims.iter().filter(|looked| !looked.is_ephemeral());
@@ -26,8 +26,8 @@ pub(crate) fn pre_filter(cluster: &Cluster, claims: &[Looked<'_>]) -> Option<Rea
     Some(Reason::VolumeMissing(missing))
 }
 
-/// A node without any of the labels takes every volume; of one that has some, each label of a volume must hold. Where
-/// the node lacks a label of before v1.17, that of today is compared.
+/// A node without any of the labels takes every volume; otherwise each label of a volume must match. If the node lacks
+/// a label from before v1.17, its successor is compared.
 pub(crate) fn filter(node: &NodeFact, bound: &[BoundVolume]) -> Option<Refusal> {
     LABELS.iter().find_map(|&key| node.labels.get(key))?;
     let zoned = bound.iter().filter(|volume| volume.zoned);
@@ -41,7 +41,7 @@ pub(crate) fn filter(node: &NodeFact, bound: &[BoundVolume]) -> Option<Refusal> 
     Some(Refusal::unresolvable(plugin, Reason::VolumeZone))
 }
 
-/// The value of a node that a volume's label is compared with.
+/// The node's value that a volume's label is compared with.
 pub(crate) fn value_on(node: &NodeFact, key: Symbol) -> Option<Symbol> {
     let today = match key {
         well_known::ZONE_BETA => well_known::ZONE,

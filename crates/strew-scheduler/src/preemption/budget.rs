@@ -8,11 +8,12 @@ use strew_model::{Holds, Marks, Selector, Symbol};
 /// A PodDisruptionBudget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Which pods of its namespace; a missing or empty selector means none here, although the API means all by `{}`.
+    /// The pods that it selects in its namespace. A missing or empty selector selects none here, although in the API
+    /// `{}` selects all.
     pub selector: Selector,
     /// `status.disruptionsAllowed`.
     pub disruptions_allowed: i32,
-    /// Names of pods whose eviction was granted already (`status.disruptedPods`): they are not charged again.
+    /// Names of pods with a granted eviction (`status.disruptedPods`): they are not charged again.
     pub disrupted: BTreeSet<Box<str>>,
 }
 
@@ -23,7 +24,7 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// A budget is there, and like this; `None`: it is gone, or its selector does not parse.
+    /// Sets the current state of a budget; `None` if it was deleted, or its selector is invalid.
     pub fn set(&mut self, namespace: Symbol, name: Symbol, budget: Option<Budget>) {
         match budget {
             Some(budget) => self.by_name.insert((namespace, name), budget),
@@ -31,15 +32,15 @@ impl Budgets {
         };
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// Splits pods, most important first, into those whose eviction breaks a budget and the others.
+    /// Splits pods, most important first, into those whose eviction violates a budget and the others.
     ///
-    /// Every pod is charged to every budget that means it, in this order, also when it is not evicted in the end: the
-    /// most important pods use a budget up (a quirk of v1.36.3). Source: spec/scheduler §3.16, 3b.
+    /// Every pod is charged to every budget that selects it, in this order, even if it is not evicted in the end: the
+    /// most important pods use up a budget (a quirk of v1.36.3). Source: spec/scheduler §3.16, 3b.
     pub(crate) fn split(&self, cluster: &Cluster, pods: &[PodIdx]) -> (Vec<PodIdx>, Vec<PodIdx>) {
         let mut left: BTreeMap<(Symbol, Symbol), i32> = BTreeMap::new();
         pods.iter().partition(|&&pod| {

@@ -1,4 +1,4 @@
-//! Which nodes are tried for preemption, and which candidate is taken.
+//! Chooses the nodes to try for preemption, and the candidate.
 
 use std::cmp::Reverse;
 
@@ -8,8 +8,8 @@ use super::victims::{Candidate, started};
 use crate::profile::PreemptionArgs;
 use crate::status::{Code, Unfit};
 
-/// The nodes where evicting pods might help: those refused with exactly `Unschedulable`, in the order of nodes. A node
-/// that is gone since is left out.
+/// The nodes where evictions might help: those with code `Unschedulable`, in the order of nodes. Nodes that no longer
+/// exist are left out.
 pub(crate) fn nodes_to_try(cluster: &Cluster, unfit: &Unfit) -> Vec<NodeIdx> {
     match unfit {
         Unfit::PreFilter(refusal) if refusal.code == Code::Unschedulable => {
@@ -26,15 +26,15 @@ pub(crate) fn nodes_to_try(cluster: &Cluster, unfit: &Unfit) -> Vec<NodeIdx> {
     }
 }
 
-/// How many candidates are enough. Source: spec/scheduler §3.16, 3.
+/// The number of candidates at which the search stops. Source: spec/scheduler §3.16, 3.
 pub(crate) fn candidates_wanted(args: &PreemptionArgs, nodes: usize) -> usize {
     let share = nodes * usize::from(args.candidate_nodes_percentage_min) / 100;
     share.max(args.candidate_nodes_min as usize).min(nodes)
 }
 
-/// The candidate to take: fewest broken budgets; lowest priority of its most important victim; smallest sum of
-/// priorities; fewest victims; latest start of the earliest among its victims of the highest priority. Of several that
-/// are alike upstream takes any, and strew the first in the order of nodes. Source: spec/scheduler §3.16, 5.
+/// The best candidate: fewest violated budgets; lowest priority of its most important victim; smallest sum of
+/// priorities; fewest victims; latest start of the earliest among its victims of the highest priority. Of equal
+/// candidates upstream takes any, strew the first in the order of nodes. Source: spec/scheduler §3.16, 5.
 pub(crate) fn choose<'a>(
     cluster: &Cluster,
     candidates: &'a [Candidate],

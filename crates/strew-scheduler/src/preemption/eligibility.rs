@@ -1,16 +1,15 @@
-//! Whether a pod may preempt others.
+//! Decides whether a pod may preempt others.
 
 use strew_cluster::{Cluster, PodIdx};
 
 use crate::status::{Code, Unfit};
 
-/// Why a pod may not make others go now.
+/// Why a pod may not preempt now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ineligible {
     /// Its `preemptionPolicy` is `Never`.
     PolicyNever,
-    /// A pod that was preempted is still terminating on the node that the pod is nominated to: its room is to be
-    /// waited for.
+    /// A preempted pod is still terminating on the node that the pod is nominated to: the pod must wait for its room.
     VictimTerminating,
 }
 
@@ -26,7 +25,7 @@ impl Ineligible {
     }
 }
 
-/// Why the pod may not make others go; `None` if it may. Source: spec/scheduler §3.16, 1.
+/// Why the pod may not preempt; `None` if it may. Source: spec/scheduler §3.16, 1.
 pub(crate) fn ineligible(cluster: &Cluster, pod: PodIdx, unfit: &Unfit) -> Option<Ineligible> {
     let spec = cluster.spec_of(pod);
     if spec.never_preempts {
@@ -42,7 +41,7 @@ pub(crate) fn ineligible(cluster: &Cluster, pod: PodIdx, unfit: &Unfit) -> Optio
             refused.map(|(_, refusal)| refusal.code)
         }
     };
-    // Where eviction would not help, nothing is waited for.
+    // If eviction would not help, the pod does not wait.
     if code == Some(Code::UnschedulableAndUnresolvable) {
         return None;
     }

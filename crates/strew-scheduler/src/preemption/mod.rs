@@ -1,14 +1,13 @@
-//! DefaultPreemption: the victims that make room for a pod of higher priority that fits nowhere.
+//! DefaultPreemption: finds victims for a pod of higher priority that fits nowhere.
 //!
-//! [`preempt`] answers what would be done, and changes nothing. One node at a time is looked at: pods never go from
-//! one node to repair the skew for another. Source: spec/scheduler §3.16.
+//! [`preempt`] computes the result and changes nothing. It considers one node at a time: pods of one node are never
+//! evicted to repair the skew for another. Source: spec/scheduler §3.16.
 //!
-//! Reading order: [`eligibility`], `candidates` (which nodes are tried, which is taken), [`victims`] (who must go
-//! from a node), [`budget`], [`nominations`] (room that was made for others), [`post_filter`] (what kube-scheduler
-//! says of it).
+//! Reading order: [`eligibility`], `candidates` (nodes to try, choice of the candidate), [`victims`] (the victims on a
+//! node), [`budget`], [`nominations`] (room reserved for other pods), [`post_filter`] (kube-scheduler's messages).
 //!
-//! Where strew differs: upstream begins the search at a random node and takes a random one of equal candidates; strew
-//! begins at the first in the order of nodes, and takes the first.
+//! Difference: upstream begins the search at a random node and takes a random one of equal candidates; strew begins at
+//! the first in the order of nodes, and takes the first.
 //!
 //! ```
 //! use strew_cluster::{Cluster, NodeFact, PodFact, PodHistory, PodSpec};
@@ -75,70 +74,72 @@ pub use nominations::Nominations;
 pub use post_filter::Nomination;
 pub use victims::{Candidate, NotHelped};
 
-/// What preemption comes to for a pod that fits nowhere.
+/// The result of preemption for a pod that fits nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preemption {
-    /// What comes of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The nodes that would do, in the order of nodes.
+    /// The nodes where preemption would work, in the order of nodes.
     pub candidates: Vec<Candidate>,
-    /// The nodes that were tried in vain, in the order of nodes.
+    /// The nodes that were tried without success, in the order of nodes.
     pub not_helped: Vec<(NodeIdx, NotHelped)>,
-    /// How many nodes there are.
+    /// The number of nodes.
     nodes: usize,
-    /// Whether `DynamicResources` has its say first: that there is no claim to take back.
+    /// True if `DynamicResources` runs first and reports that there is no claim to deallocate.
     after_claims: bool,
 }
 
-/// What comes of a preemption.
+/// The outcome of a preemption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Room is made.
+    /// Victims are evicted.
     Preempt(Eviction),
-    /// The pod may not make others go now.
+    /// The pod may not preempt now.
     NotEligible(Ineligible),
     /// No eviction helps.
     NoCandidate,
-    /// Some node takes the pod without any eviction, and no other node would do: an error upstream.
+    /// A node takes the pod without evictions, and no candidate was found: an error upstream.
     FitsAsItIs,
-    /// `DynamicResources` failed before preemption was reached: PreFilter had refused the pod (a quirk of v1.36.3).
+    /// `DynamicResources` failed before preemption, because PreFilter had refused the pod (a quirk of v1.36.3).
     ClaimsNotFound,
-    /// Preemption has no part in this: there is no node, the attempt failed, or the profile does not enable it.
+    /// Preemption does not run: there is no node, the attempt failed, or the profile does not enable it.
     NotAsked(NotAsked),
 }
 
-/// Why preemption has no part in an attempt.
+/// Why preemption does not run for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAsked {
-    /// There is no node, or the attempt ended with an error, or no plugin acts on a pod that fits nowhere.
+    /// There is no node, the attempt ended with an error, or no PostFilter plugin handles the refusal.
     NoAttempt,
-    /// The pod needs what strew does not implement.
+    /// The pod has a need that strew does not implement.
     Unsupported,
     /// The profile does not enable `DefaultPreemption`.
     Disabled,
 }
 
-/// What is to be done to make room. The pod is nominated to the node first.
+/// The changes that make room. The pod is nominated to the node first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Eviction {
     /// The node that the pod is nominated to.
     pub node: NodeIdx,
-    /// The pods that must go, at least one, most important first.
+    /// The victims, at least one, most important first.
     pub victims: Vec<PodIdx>,
-    /// How many of them break a disruption budget.
+    /// The number of victims whose eviction violates a disruption budget.
     pub violations: usize,
-    /// The victims that are still to be deleted: the others are terminating already.
+    /// The victims to delete; the others are terminating already.
     pub deleted: Vec<PodIdx>,
-    /// Pods of lower priority whose nomination to the node is cleared; none if nothing is left to delete.
+    /// Pods of lower priority whose nomination to the node is cleared; empty if there is nothing to delete.
     pub cleared: Vec<PodIdx>,
 }
 
-/// Finds out how room can be made for a pod that fits nowhere. Nothing is changed in the cluster but what is counted.
+/// Finds how to make room for a pod that fits nowhere. The cluster's facts do not change, but new tallies may be
+/// counted.
 ///
-/// `unfit` is the last decision on the pod, on this very cluster. `now_s` (seconds since 1970) stands for the start of
-/// pods that have not started.
+/// `unfit` is the last decision on the pod, on the same state of the cluster. `now_s` (seconds since 1970) is the start
+/// time of pods that have not started.
 ///
-/// Cost: nodes refused as `Unschedulable`, at most [`PreemptionArgs`] many candidates, x their pods x all filters.
+/// Cost: nodes refused as `Unschedulable`, at most as many candidates as [`PreemptionArgs`] say, × their pods × all
+/// filters.
 pub fn preempt(
     engine: &mut Engine,
     cluster: &mut Cluster,
@@ -193,7 +194,7 @@ pub fn preempt(
     preemption
 }
 
-/// What settles the matter before any node is tried.
+/// The outcome that is clear before any node is tried.
 fn preliminary(
     cluster: &Cluster,
     pod: PodIdx,
@@ -211,7 +212,7 @@ fn preliminary(
             if refusal.reasons.iter().any(unsupported) {
                 return Err(Outcome::NotAsked(NotAsked::Unsupported));
             }
-            // With `Unschedulable` the other plugins' PreFilter, thus that of DynamicResources, has run.
+            // With code `Unschedulable`, PreFilter of all plugins has run, that of DynamicResources included.
             if after_claims && refusal.code == Code::UnschedulableAndUnresolvable {
                 return Err(Outcome::ClaimsNotFound);
             }

@@ -12,9 +12,9 @@ use super::tryout::Tryout;
 use crate::cycle::Cycle;
 use crate::status::Refusal;
 
-/// Which pending pod is nominated to which node, by uid and by name: the node may not be there (any more).
+/// The nominated nodes of pending pods, by the pod's uid and the node's name: the node need not exist.
 ///
-/// Queries leave out pods that are gone or on a node by now.
+/// Queries leave out pods that are gone or bound.
 #[derive(Debug, Clone, Default)]
 pub struct Nominations {
     node_of: BTreeMap<Arc<str>, Symbol>,
@@ -30,7 +30,7 @@ impl Nominations {
         }
     }
 
-    /// Those of all pending pods, from their `status.nominatedNodeName`. Cost: every pod is looked at.
+    /// The nominations of all pending pods, from their `status.nominatedNodeName`. Cost: visits every pod.
     pub fn of(cluster: &Cluster) -> Self {
         let mut nominations = Self::new();
         for (_, row) in cluster.pods().filter(|(_, row)| row.node.is_none()) {
@@ -39,7 +39,7 @@ impl Nominations {
         nominations
     }
 
-    /// A pod is nominated to a node; `None`: to none (any more).
+    /// Sets the nomination of a pod; `None` clears it.
     pub fn set(&mut self, uid: &Arc<str>, node: Option<Symbol>) {
         if let Some(before) = self.node_of.remove(uid)
             && let Some(pods) = self.pods_of.get_mut(&before)
@@ -55,7 +55,7 @@ impl Nominations {
         }
     }
 
-    /// The node that a pod is nominated to.
+    /// The nominated node of a pod.
     pub fn node_of(&self, uid: &str) -> Option<Symbol> {
         self.node_of.get(uid).copied()
     }
@@ -90,7 +90,7 @@ impl Nominations {
         found.filter(|&pod| cluster.pod(pod).node.is_none())
     }
 
-    /// The nodes that some pod is nominated to.
+    /// The nodes with nominated pods.
     fn nodes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = NodeIdx> + 'a {
         let found = self.pods_of.keys();
         let found = found.filter_map(|&name| cluster.find_node(name));
@@ -104,34 +104,34 @@ impl Holds for Nominations {
     }
 }
 
-/// A node that refuses a pod as soon as the pods nominated to it are added.
+/// A node that refuses a pod when the pods nominated to the node are added.
 #[derive(Debug, Clone)]
 pub struct Barred {
     /// The node.
     pub node: NodeIdx,
-    /// What the first plugin says then.
+    /// The refusal of the first plugin then.
     pub refusal: Refusal,
-    /// The pods that are nominated to it and whose priority is not below the pod's.
+    /// The pods nominated to it whose priority is not below the pod's.
     pub nominated: Vec<PodIdx>,
 }
 
-/// What nominations, the pod's own among them, make of one decision.
+/// The effects of nominations, the pod's own included, on one decision.
 #[derive(Debug, Default)]
 pub(crate) struct NominationEffects {
-    /// Nodes that refuse the pod as soon as the pods nominated to them are added.
+    /// Nodes that refuse the pod when the pods nominated to them are added.
     pub(crate) barred: Vec<Barred>,
-    /// The node that the pod itself is nominated to, and why it is refused there nevertheless.
+    /// The pod's own nominated node, with the refusal if it does not take the pod.
     pub(crate) own: Option<(NodeIdx, Option<Refusal>)>,
 }
 
-/// What nearly every decision has.
+/// The effects in nearly all decisions: none.
 pub(crate) static NO_EFFECTS: NominationEffects = NominationEffects {
     barred: Vec::new(),
     own: None,
 };
 
 impl NominationEffects {
-    /// `None`: neither others' nominations nor one of the pod itself.
+    /// `None` if there are no relevant nominations.
     #[inline]
     pub(crate) fn of(cx: Cycle<'_>, pod: PodIdx, nominations: &Nominations) -> Option<Self> {
         let row = cx.cluster.pod(pod);
@@ -139,8 +139,8 @@ impl NominationEffects {
         has_any.then(|| Self::find(cx, row.class, pod, nominations))
     }
 
-    /// Tries the pod on the nodes that nominations are about. Cost: the plan's tallies are copied, if there are any
-    /// such nodes; nothing otherwise.
+    /// Tries the pod on the nodes of nominations. Cost: copies the plan's tallies if there are such nodes; otherwise
+    /// nothing.
     fn find(cx: Cycle<'_>, class: ClassId, pod: PodIdx, nominations: &Nominations) -> Self {
         let cluster = cx.cluster;
         let mut claims = Self::default();
@@ -169,17 +169,17 @@ impl NominationEffects {
         claims
     }
 
-    /// Whether nothing is different from a decision without nominations.
+    /// True if the decision is the same as without nominations.
     pub(crate) fn is_empty(&self) -> bool {
         self.barred.is_empty() && self.own.is_none()
     }
 
-    /// Why a node is refused for the sake of pods nominated to it.
+    /// Why a node is refused because of pods nominated to it.
     pub(crate) fn bars(&self, node: NodeIdx) -> Option<&Refusal> {
         self.barred_by(node).map(|barred| &barred.refusal)
     }
 
-    /// The node, if it refuses the pod for the sake of pods nominated to it.
+    /// The node's entry, if it refuses the pod because of pods nominated to it.
     pub(crate) fn barred_by(&self, node: NodeIdx) -> Option<&Barred> {
         self.barred.iter().find(|barred| barred.node == node)
     }

@@ -8,24 +8,24 @@ use strew_model::Interner;
 use super::{NotAsked, NotHelped, Outcome, Preemption};
 use crate::status::{Code, Unfit, histogram};
 
-/// What happens to the pod's nomination.
+/// The effect on the pod's nomination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nomination {
-    /// To this node.
+    /// It is set to this node.
     Set(NodeIdx),
-    /// To no node any more.
+    /// It is cleared.
     Clear,
-    /// As it was.
+    /// It stays.
     Keep,
 }
 
-/// What `DynamicResources` says of a pod without claims.
+/// The message of `DynamicResources` for a pod without claims.
 const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 
-/// What is said of nodes that have no pod to evict.
+/// The message for nodes without a pod to evict.
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
-/// What is said of nodes that were not tried.
+/// The message for nodes that were not tried.
 const NOT_TRIED: &str = "Preemption is not helpful for scheduling";
 
 impl NotHelped {
@@ -38,7 +38,7 @@ impl NotHelped {
         }
     }
 
-    /// kube-scheduler's sentences. `node` is the name of the node.
+    /// kube-scheduler's messages. `node` is the name of the node.
     pub fn reasons(&self, node: &str, names: &Interner) -> Vec<String> {
         match self {
             Self::NoVictims => vec![NO_VICTIMS.to_owned()],
@@ -49,7 +49,7 @@ impl NotHelped {
 }
 
 impl Preemption {
-    /// What happens to the pod's nomination.
+    /// The effect on the pod's nomination.
     pub fn nomination(&self) -> Nomination {
         match &self.outcome {
             Outcome::Preempt(eviction) => Nomination::Set(eviction.node),
@@ -70,7 +70,7 @@ impl Preemption {
         }
     }
 
-    /// What all PostFilter plugins together say; empty if room is made.
+    /// The message of all PostFilter plugins together; empty if preemption makes room.
     pub fn post_filter_message(&self, cluster: &Cluster) -> String {
         let said = match &self.outcome {
             Outcome::Preempt(_) => return String::new(),
@@ -122,7 +122,7 @@ impl Preemption {
         histogram(said.chain(alike))
     }
 
-    /// The errors of all nodes, as upstream's aggregate writes them.
+    /// The errors of all nodes, in the form of upstream's aggregate.
     fn errors(&self, cluster: &Cluster) -> String {
         let errors = self.not_helped.iter();
         let errors = errors.filter(|(_, why)| *why == NotHelped::FitsAsItIs);

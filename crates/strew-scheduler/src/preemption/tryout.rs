@@ -1,7 +1,7 @@
-//! Evaluates filters with some pods added to or removed from a node, without changing the cluster.
+//! Evaluates filters with pods added to or removed from a node, without changing the cluster.
 //!
-//! The row of the node and the tallies that filters read are copied; pods come to and leave the copies. As upstream,
-//! a filter that PreFilter skipped as things were is not asked either when pods were added (spec/scheduler §2.3).
+//! The row of the node and the tallies that filters read are copied; pods are added to and removed from the copies. As
+//! upstream, a filter that PreFilter skipped is not run with added pods either (spec/scheduler §2.3).
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, NodeRow, PodIdx};
 use strew_model::Symbol;
@@ -19,11 +19,11 @@ pub(crate) struct Tryout<'a> {
     cx: Cycle<'a>,
     class: ClassId,
     spread: pod_topology_spread::update::Trial,
-    /// `None`: there was nothing to look at, and it stays unlooked at.
+    /// `None`: PreFilter has skipped the plugin, and it stays skipped.
     affinity: Option<inter_pod_affinity::Trial>,
 }
 
-/// A node as tried out. When it is dropped, the tallies are again as things are.
+/// A node with changed pods. When it is dropped, the tallies are reset.
 pub(crate) struct TriedNode<'t, 'a> {
     tryout: &'t mut Tryout<'a>,
     node: NodeIdx,
@@ -47,7 +47,7 @@ impl<'a> Tryout<'a> {
         self.cx.cluster
     }
 
-    /// A node as it is.
+    /// Begins with a node as it is.
     pub(crate) fn on(&mut self, node: NodeIdx) -> TriedNode<'_, 'a> {
         TriedNode {
             row: self.cx.cluster.node(node).clone(),
@@ -68,14 +68,14 @@ impl<'a> Tryout<'a> {
 }
 
 impl TriedNode<'_, '_> {
-    /// A pod comes.
+    /// Adds a pod.
     pub(crate) fn add(&mut self, pod: PodIdx) {
         let cluster = self.tryout.cluster();
         self.row.try_with(pod, cluster);
         self.change(cluster.pod(pod).class, 1);
     }
 
-    /// A pod leaves.
+    /// Removes a pod.
     pub(crate) fn remove(&mut self, pod: PodIdx) {
         let cluster = self.tryout.cluster();
         self.row.try_without(pod, cluster);
@@ -87,8 +87,8 @@ impl TriedNode<'_, '_> {
         self.changes.push((class, delta));
     }
 
-    /// Why the node refuses the pod, with these nominated pods and without; both must pass. Source: spec/scheduler
-    /// §2.6.
+    /// Why the node refuses the pod, with these nominated pods or without them; it must pass both times. Source:
+    /// spec/scheduler §2.6.
     pub(crate) fn refusal(&mut self, nominated: &[PodIdx]) -> Option<Refusal> {
         match nominated {
             [] => self.plain_refusal(),
@@ -111,7 +111,7 @@ impl TriedNode<'_, '_> {
         filters.iter().find_map(|&plugin| self.filter(plugin))
     }
 
-    /// The rules of [`Cycle::filter`]; those that look at pods look at the copies.
+    /// The rules of [`Cycle::filter`], with counts from the copies.
     fn filter(&self, plugin: PluginId) -> Option<Refusal> {
         let tryout = &*self.tryout;
         let Cycle {
@@ -141,7 +141,7 @@ impl TriedNode<'_, '_> {
             PluginId::NodeVolumeLimits => {
                 node_volume_limits::filter(cluster, &self.row, &volumes.attachments)
             }
-            // No pod that leaves changes what these look at.
+            // Removing pods does not affect these.
             PluginId::SchedulingGates
             | PluginId::NodeUnschedulable
             | PluginId::NodeName
@@ -158,7 +158,7 @@ impl TriedNode<'_, '_> {
         }
     }
 
-    /// How many more mentions of these claims there are than before pods came and left.
+    /// The number of uses of these claims that were added, less those removed.
     fn mentions(&self, once_pod: &[Symbol]) -> i32 {
         let Tryout { cx, class, .. } = &*self.tryout;
         let own = cx.cluster.tables().class(*class).key.namespace;

@@ -1,4 +1,4 @@
-//! The victims on one node.
+//! Finds the victims on one node.
 
 use std::cmp::Reverse;
 
@@ -8,35 +8,35 @@ use super::budget::Budgets;
 use super::tryout::Tryout;
 use crate::status::Refusal;
 
-/// A node on which the pod would fit if these pods went.
+/// A node on which the pod would fit without these pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// The node.
     pub node: NodeIdx,
     /// The pods, at least one, most important first.
     pub victims: Vec<PodIdx>,
-    /// How many of them break a disruption budget.
+    /// The number of victims whose eviction violates a disruption budget.
     pub violations: usize,
 }
 
-/// Why evicting pods of a node does not help.
+/// Why evictions on a node do not help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotHelped {
     /// No pod on it has a lower priority.
     NoVictims,
-    /// It refuses the pod even without any pod of lower priority.
+    /// It refuses the pod even without all pods of lower priority.
     Refused(Refusal),
-    /// It takes the pod without any eviction: the refusal is not of this cluster. An error upstream.
+    /// It takes the pod without evictions: the refusal is of another state of the cluster. An error upstream.
     FitsAsItIs,
 }
 
-/// Finds the pods of a node that must go.
+/// Finds the victims on a node.
 ///
-/// All of lower priority leave; then, those that break a budget first and the most important first, each stays that
-/// the pod fits beside. Pods x filters of one node. Source: spec/scheduler §3.16, 3.
+/// First all pods of lower priority are removed. Then each is added back if the pod fits beside it: those that violate
+/// a budget first, and the most important first. Cost: pods × filters of one node. Source: spec/scheduler §3.16, 3.
 ///
 /// # Errors
-/// Why it does not help.
+/// Why evictions do not help.
 pub(crate) fn dry_run(
     tryout: &mut Tryout<'_>,
     node: NodeIdx,
@@ -46,7 +46,7 @@ pub(crate) fn dry_run(
     now_s: i64,
 ) -> Result<Candidate, NotHelped> {
     let cluster = tryout.cluster();
-    // Most clusters know one priority: then no node need be looked at.
+    // Most clusters have one priority: then no node need be checked.
     if cluster
         .lowest_priority()
         .is_none_or(|lowest| lowest >= priority)
@@ -96,7 +96,7 @@ pub(crate) fn dry_run(
     })
 }
 
-/// When a pod started, for comparisons; one that has not started does so at this moment, after all others.
+/// A pod's start time for comparisons; a pod that has not started counts as starting now, after all others.
 pub(super) fn started(cluster: &Cluster, pod: PodIdx, now_s: i64) -> (i64, bool) {
     let started = cluster.pod(pod).history.started_s;
     (started.unwrap_or(now_s), started.is_none())
@@ -104,9 +104,9 @@ pub(super) fn started(cluster: &Cluster, pod: PodIdx, now_s: i64) -> (i64, bool)
 
 /// The pods of a node, most important first: higher priority, then earlier start.
 ///
-/// Upstream asks the clock at each comparison for a pod that has not started, so that the first of two such counts as
-/// the older, and its sort (an insertion sort up to 12 pods) thus turns their order on the node around (a quirk). With
-/// more than 12 pods its sort is not stable, and strew's order of equal pods is one of those that it may give.
+/// Upstream reads the clock at each comparison for a pod that has not started, so the first of two such pods counts as
+/// the older one. Its sort (an insertion sort up to 12 pods) therefore reverses their order on the node (a quirk). With
+/// more than 12 pods its sort is not stable, and strew's order of equal pods is one of the possible results.
 fn by_importance(cluster: &Cluster, pods: &[PodIdx], now_s: i64) -> Vec<PodIdx> {
     let mut placed: Vec<(usize, PodIdx)> = pods.iter().copied().enumerate().collect();
     placed.sort_by_key(|&(place, pod)| {

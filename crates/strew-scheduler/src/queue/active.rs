@@ -6,36 +6,36 @@ use std::collections::BTreeSet;
 use strew_cluster::PodIdx;
 use strew_model::Instant;
 
-/// The order in which pods are tried: higher priority first; among equals the one queued earlier.
+/// The order of attempts: higher priority first; of equal priorities, the one queued earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn {
     /// Higher first.
     pub priority: Reverse<i32>,
-    /// When it was last put into the queue.
+    /// When it was last queued.
     pub queued_at: Instant,
-    /// Orders pods that were queued at the same moment: first come, first served.
+    /// The order of pods queued at the same time.
     pub serial: u64,
 }
 
 /// The active queue.
 #[derive(Debug, Clone, Default)]
 pub struct Active {
-    // An ordered set rather than a heap: a pod that goes is taken out at once, not skipped later.
+    // An ordered set, not a heap: a pod that is gone is removed at once, not skipped later.
     pods: BTreeSet<(Turn, PodIdx)>,
 }
 
 impl Active {
-    /// Puts a pod in.
+    /// Adds a pod.
     pub fn push(&mut self, turn: Turn, pod: PodIdx) {
         self.pods.insert((turn, pod));
     }
 
-    /// Takes a pod out.
+    /// Removes a pod.
     pub fn remove(&mut self, turn: Turn, pod: PodIdx) {
         self.pods.remove(&(turn, pod));
     }
 
-    /// Takes the next pod out.
+    /// Takes the next pod.
     pub fn pop(&mut self) -> Option<PodIdx> {
         self.pods.pop_first().map(|(_, pod)| pod)
     }

@@ -7,12 +7,12 @@ use strew_model::{Instant, Span};
 
 use super::active::Turn;
 
-/// How long pods wait after failing.
+/// How long pods wait after failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackoffLimits {
-    /// After the first failure. `podInitialBackoffSeconds`.
+    /// The wait after the first failure. `podInitialBackoffSeconds`.
     pub initial: Span,
-    /// At most. `podMaxBackoffSeconds`.
+    /// The longest wait. `podMaxBackoffSeconds`.
     pub max: Span,
 }
 
@@ -26,17 +26,17 @@ impl BackoffLimits {
     }
 }
 
-/// How often a pod has failed.
+/// The numbers of a pod's failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Failures {
     /// How often plugins rejected it.
     pub rejections: u32,
-    /// How often an attempt failed otherwise since it was last rejected.
+    /// How often an attempt failed with an error since the last rejection.
     pub errors: u32,
 }
 
 impl BackoffLimits {
-    /// How long a pod waits: doubled with each failure.
+    /// The wait of a pod: doubled with each failure.
     pub fn duration(&self, failures: Failures) -> Span {
         let count = match failures.errors {
             0 => failures.rejections,
@@ -60,34 +60,34 @@ impl BackoffLimits {
     }
 }
 
-/// Whether a wait that ends with this second is still on. Equal seconds still wait, as upstream.
+/// True if a wait that ends in this second is not over. In the same second it is not, as upstream.
 pub fn is_on(expiry_s: u64, now: Instant) -> bool {
     expiry_s != 0 && expiry_s >= now.secs()
 }
 
-/// Pods that wait, by the second in which their wait ends; equal seconds in the order of the active queue.
+/// Waiting pods by the second in which their wait ends; in the same second in the order of the active queue.
 #[derive(Debug, Clone, Default)]
 pub struct Backoff {
     pods: BTreeSet<(u64, Turn, PodIdx)>,
 }
 
 impl Backoff {
-    /// Puts a pod in.
+    /// Adds a pod.
     pub fn push(&mut self, expiry_s: u64, turn: Turn, pod: PodIdx) {
         self.pods.insert((expiry_s, turn, pod));
     }
 
-    /// Takes a pod out.
+    /// Removes a pod.
     pub fn remove(&mut self, expiry_s: u64, turn: Turn, pod: PodIdx) {
         self.pods.remove(&(expiry_s, turn, pod));
     }
 
-    /// Takes the next pod out, whether its wait is over or not.
+    /// Takes the next pod, whether its wait is over or not.
     pub fn pop(&mut self) -> Option<PodIdx> {
         self.pods.pop_first().map(|(_, _, pod)| pod)
     }
 
-    /// Takes a pod out whose wait is over.
+    /// Takes a pod whose wait is over.
     pub fn pop_due(&mut self, now: Instant) -> Option<PodIdx> {
         let &(expiry_s, _, _) = self.pods.first()?;
         (!is_on(expiry_s, now)).then(|| self.pop()).flatten()

@@ -11,14 +11,14 @@ use strew_model::{Holds, Marks, Symbol};
 
 use crate::profile::PluginId;
 
-/// What happened to a thing, as bits in kube-scheduler's order: the order decides which events match a registration.
+/// The changes of an object, as bits in kube-scheduler's order, which decides which events match a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Actions(u32);
 
 impl Actions {
-    /// It came.
+    /// It was created.
     pub const ADD: Self = Self(1);
-    /// It went.
+    /// It was deleted.
     pub const DELETE: Self = Self(1 << 1);
     /// A node's allocatable changed.
     pub const NODE_ALLOCATABLE: Self = Self(1 << 2);
@@ -28,24 +28,25 @@ impl Actions {
     pub const NODE_TAINT: Self = Self(1 << 4);
     /// A pod's labels changed.
     pub const POD_LABEL: Self = Self(1 << 8);
-    /// A pod asks for less.
+    /// A pod's requests decreased.
     pub const POD_SCALE_DOWN: Self = Self(1 << 9);
-    /// A pod has more tolerations.
+    /// A pod got more tolerations.
     pub const POD_TOLERATION: Self = Self(1 << 10);
-    /// A pod's last scheduling gate is gone.
+    /// A pod's last scheduling gate was removed.
     pub const POD_GATES_ELIMINATED: Self = Self(1 << 11);
     /// All bits of updates; bits 5 to 7 and 12 are node conditions, annotations, declared features and generated
-    /// claims, which no plugin here wants to hear of.
+    /// claims, for which no plugin here registers.
     pub const UPDATE: Self = Self(0b1_1111_1111_1100);
 
-    /// Which bit it is, if it is one alone.
+    /// The index of the bit, if only one is set.
     pub(crate) fn single(self) -> Option<usize> {
         self.0
             .is_power_of_two()
             .then(|| self.0.trailing_zeros() as usize)
     }
 
-    /// Whether an event of these actions matches a registration: bits overlap, and none is beyond the registered ones.
+    /// True if an event with these actions matches a registration: bits overlap, and none is beyond the registered
+    /// ones.
     pub fn match_registered(self, registered: Self) -> bool {
         self.0 & registered.0 != 0 && self.0 <= registered.0
     }
@@ -59,7 +60,7 @@ impl BitOr for Actions {
     }
 }
 
-/// What an event is about.
+/// The kind of an event's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// A node.
@@ -74,22 +75,22 @@ pub enum Resource {
     Volume,
     /// A StorageClass.
     StorageClass,
-    /// A CSINode: how many volumes a node's drivers attach.
+    /// A CSINode: the volume limits of a node's drivers.
     AttachLimits,
 }
 
-/// A pod as an event shows it.
+/// A pod in an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodView {
     /// Its class.
     pub class: ClassId,
-    /// Whether it is on a node.
+    /// True if it is on a node.
     pub bound: bool,
-    /// Whether it is nominated to one.
+    /// True if it is nominated to one.
     pub nominated: bool,
 }
 
-/// Old and new of the thing; the old is absent where it came, the new where it went.
+/// The old and the new object; the old one is absent after a creation, the new one after a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A node.
@@ -102,44 +103,44 @@ pub enum Subject {
         namespace: Symbol,
         /// Its name.
         name: Symbol,
-        /// Whether something controls it, as a pod does the claim of its generic ephemeral volume.
+        /// True if it has a controller, as the claim of a generic ephemeral volume has its pod.
         owned: bool,
     },
     /// A volume.
     Volume {
-        /// Whether its zone and region labels are others than before.
+        /// True if its zone and region labels changed.
         rezoned: bool,
     },
     /// A storage class.
     StorageClass {
-        /// Whether its claims wait for their first pod.
+        /// True if its claims wait for their first pod.
         waits: bool,
     },
     /// A node's limits.
     AttachLimits {
-        /// Whether one of them is larger than before.
+        /// True if one of them increased.
         grew: bool,
     },
 }
 
-/// Something happened in the cluster.
+/// A change in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// To what kind of thing.
+    /// The kind of the object.
     pub resource: Resource,
-    /// What.
+    /// The changes.
     pub actions: Actions,
-    /// To which one.
+    /// The object.
     pub subject: Subject,
 }
 
 impl Event {
-    /// A node came.
+    /// A node was created.
     pub fn node_added(node: Rc<NodeFact>) -> Self {
         Self::node(Actions::ADD, None, Some(node))
     }
 
-    /// A node went.
+    /// A node was deleted.
     pub fn node_deleted(node: Rc<NodeFact>) -> Self {
         Self::node(Actions::DELETE, Some(node), None)
     }
@@ -152,7 +153,7 @@ impl Event {
         }
     }
 
-    /// The events of a node that changed, one for each changed facet, in kube-scheduler's order.
+    /// The events of a changed node, one for each changed aspect, in kube-scheduler's order.
     pub fn of_node_update(old: &Rc<NodeFact>, new: &Rc<NodeFact>) -> SmallVec<[Self; 4]> {
         let facets = [
             (old.unschedulable && !new.unschedulable, Actions::NODE_TAINT),
@@ -174,7 +175,7 @@ impl Event {
         Self::pod(Resource::AssignedPod, Actions::ADD, None, Some(new))
     }
 
-    /// A pod is on its node no more; or it is not nominated any more, which frees as much.
+    /// A pod is no longer on its node, or no longer nominated, which frees as much.
     pub fn pod_deleted(old: PodView) -> Self {
         Self::pod(Resource::AssignedPod, Actions::DELETE, Some(old), None)
     }
@@ -192,8 +193,8 @@ impl Event {
         }
     }
 
-    /// The events of a pod that changed, one for each changed facet in kube-scheduler's order; with none of them
-    /// changed, a general update, which no plugin here wants to hear of.
+    /// The events of a changed pod, one for each changed aspect in kube-scheduler's order; if none changed, a general
+    /// update, for which no plugin here registers.
     pub fn of_pod_update(cluster: &Cluster, old: PodView, new: PodView) -> SmallVec<[Self; 4]> {
         let resource = match new.bound {
             true => Resource::AssignedPod,
@@ -227,7 +228,7 @@ impl Event {
         events
     }
 
-    /// Something about storage came (`is_new`), or changed.
+    /// A storage object was created (`is_new`) or changed.
     pub fn of_storage(resource: Resource, is_new: bool, subject: Subject) -> Self {
         let actions = match is_new {
             true => Actions::ADD,
@@ -259,7 +260,7 @@ impl Event {
 }
 
 impl Event {
-    /// The classes that it shows.
+    /// The classes of its pods.
     pub(crate) fn classes(&self) -> impl Iterator<Item = ClassId> {
         let shown = match &self.subject {
             Subject::Pod(old, new) => [*old, *new],
@@ -290,7 +291,7 @@ impl Holds for Event {
     }
 }
 
-/// Whether anything is asked for less.
+/// True if a request decreased.
 fn shrank(old: &strew_model::Resources, new: &strew_model::Resources) -> bool {
     let scalars = old.scalars().iter();
     old.cpu_milli > new.cpu_milli
@@ -307,7 +308,7 @@ const fn either(a: Actions, b: Actions) -> Actions {
 
 /// The actions that a plugin registered for. Source: upstream `EventsToRegister` of each, v1.36.3.
 ///
-/// Left out is what changes nothing that strew decides by: allowed topologies, capacities, drivers, attachments.
+/// Actions that do not affect strew's decisions are left out: allowed topologies, capacities, drivers, attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Registered {
     node: Actions,
@@ -395,7 +396,7 @@ impl Registered {
                 pod: either(COMES_OR_GOES, Actions::POD_LABEL),
                 ..Self::NOTHING
             },
-            // DynamicResources and pod groups are not implemented: such a pod is tried again by the flush only.
+            // DynamicResources and pod groups are not implemented: such a pod is retried only by the flush.
             PluginId::DynamicResources
             | PluginId::NodeDeclaredFeatures
             | PluginId::GangScheduling
@@ -406,7 +407,7 @@ impl Registered {
     }
 }
 
-/// A set of plugins, a bit each.
+/// A set of plugins, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct PluginSet(u32);
 
@@ -421,12 +422,12 @@ impl PluginSet {
         Self(self.0 & other.0)
     }
 
-    /// Whether a plugin is in it.
+    /// True if a plugin is in it.
     pub fn contains(self, plugin: PluginId) -> bool {
         self.0 & (1 << plugin as u32) != 0
     }
 
-    /// Puts a plugin in.
+    /// Adds a plugin.
     pub fn insert(&mut self, plugin: PluginId) {
         self.0 |= 1 << plugin as u32;
     }
@@ -438,7 +439,7 @@ impl PluginSet {
             .filter(move |&plugin| self.contains(plugin))
     }
 
-    /// Those of the plugins that listen to anything, in the order of registration.
+    /// The plugins that registered for any event, in the order of registration.
     pub(crate) fn listening(self) -> impl Iterator<Item = PluginId> {
         self.iter()
             .filter(|&plugin| Registered::of(plugin) != Registered::NOTHING)

@@ -1,6 +1,6 @@
-//! Queueing hints: the plugin that refused a pod says whether an event can help it.
+//! Queueing hints: the plugin that refused a pod decides whether an event can help it.
 //!
-//! A hint is asked once for a class, not for each pod of it: pods of one class differ in nothing that a hint looks at.
+//! A hint is evaluated once per class, not per pod: pods of one class do not differ in anything that a hint reads.
 
 use strew_cluster::{ClassId, Cluster, PodClaim, SpreadConstraint};
 
@@ -13,12 +13,12 @@ use crate::plugins::{
 };
 use crate::profile::PluginId;
 
-/// What an event means for a waiting pod.
+/// The effect of an event on a waiting pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// Try again.
+    /// Retry.
     Queue,
-    /// Nothing that would help has changed.
+    /// The event does not help.
     Skip,
 }
 
@@ -28,23 +28,23 @@ impl Hint {
     }
 }
 
-/// What hints are answered from.
+/// The inputs of hints.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The cluster, the event already in it.
+    /// The cluster, with the event applied.
     pub cluster: &'a Cluster,
     /// The profiles.
     pub profiles: &'a Profiles,
 }
 
-/// Asks hints, and keeps what answering takes time to find.
+/// Evaluates hints, and caches what is expensive to find.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     /// By row of the classes.
     hard: Vec<Option<Hard>>,
 }
 
-/// The hard spread constraints of a class, as of a version of services and controllers.
+/// The hard spread constraints of a class, for a version of services and controllers.
 #[derive(Debug)]
 struct Hard {
     class: ClassId,
@@ -53,7 +53,7 @@ struct Hard {
 }
 
 impl Hints {
-    /// Whether any of these plugins, which refused pods of a class and listen to such events, wants them tried again.
+    /// True if one of these plugins, which refused pods of a class and registered for such events, wants a retry.
     /// `own`: the event is about the waiting pod itself.
     pub(crate) fn should_retry(
         &mut self,
@@ -67,7 +67,7 @@ impl Hints {
         asked.listening().any(ask)
     }
 
-    /// One plugin's answer.
+    /// The hint of one plugin.
     pub(crate) fn ask(
         &mut self,
         cx: Context<'_>,
@@ -104,7 +104,7 @@ impl Hints {
                     PluginId::InterPodAffinity => {
                         inter_pod_affinity::hint::after_node(cx.cluster, class, old, new)
                     }
-                    // They registered without a hint, or not for nodes: always worth it.
+                    // These registered without a hint, or not for nodes: always worth a retry.
                     PluginId::SchedulingGates
                     | PluginId::NodeName
                     | PluginId::NodePorts
@@ -128,8 +128,8 @@ impl Hints {
                 name,
                 owned,
             } => {
-                // VolumeRestrictions and VolumeZone look past generic ephemeral volumes. Which pod's claim it is of
-                // those is not told to a class: it may be that of any.
+                // VolumeRestrictions and VolumeZone ignore generic ephemeral volumes. A class does not show which of
+                // its pods an ephemeral claim belongs to: it may belong to any of them.
                 let looks_at_all =
                     matches!(plugin, PluginId::NodeVolumeLimits | PluginId::VolumeBinding);
                 let names_it = |used: &PodClaim| match used.named {
@@ -202,7 +202,7 @@ impl Hints {
             },
             PluginId::PodTopologySpread => {
                 let hard = self.hard(cx, class);
-                // Hints tell the waiting pod from others by uid; here that is known already.
+                // Hints distinguish the waiting pod from others by uid; here that is known already.
                 let waiting = spread::Waiting {
                     uid: "waiting",
                     namespace: tables.class(class).key.namespace,
@@ -262,7 +262,7 @@ impl Hints {
         slot.as_ref().map_or(&[], |of| &of.constraints)
     }
 
-    /// Clears the cache; answers are computed again when needed.
+    /// Clears the cache; it is filled again when needed.
     pub(crate) fn sweep(&mut self) {
         self.hard = Vec::new();
     }

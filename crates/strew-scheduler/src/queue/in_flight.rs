@@ -8,20 +8,20 @@ use strew_cluster::PodIdx;
 use super::event::Event;
 use super::incoming::Cause;
 
-/// An event, and the waiting pod that it is about, if it is about one.
+/// An event, and the waiting pod that it is about, if any.
 #[derive(Debug, Clone)]
 pub(crate) struct Logged {
     pub(crate) event: Event,
     pub(crate) own: Option<PodIdx>,
 }
 
-/// The events since the earliest pod in flight was popped. Empty while none is.
+/// The events since the earliest pod in flight was popped. Empty while no pod is in flight.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InFlight {
     events: VecDeque<Logged>,
     /// The number of the first of `events`.
     first: u64,
-    /// Per pod the number of the first event after its pop.
+    /// For each pod, the number of the first event after its pop.
     popped: FxHashMap<PodIdx, u64>,
 }
 
@@ -38,14 +38,14 @@ impl InFlight {
         }
     }
 
-    /// The pod is in flight no more. Returns the events since it was popped.
+    /// Ends the flight of a pod. Returns the events since it was popped.
     pub(crate) fn finish(&mut self, pod: PodIdx) -> Vec<Logged> {
         let Some(from) = self.popped.remove(&pod) else {
             return Vec::new();
         };
         let skip = (from - self.first) as usize;
         let seen = self.events.range(skip..).cloned().collect();
-        // Order does not matter to a minimum.
+        // A minimum does not depend on the order.
         #[allow(clippy::iter_over_hash_type, reason = "a minimum has no order")]
         let earliest = self.popped.values().copied().min();
         let keep_from = earliest.unwrap_or(self.first + self.events.len() as u64);
@@ -56,12 +56,12 @@ impl InFlight {
         seen
     }
 
-    /// The events that are kept.
+    /// The kept events.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.events.iter().map(|logged| &logged.event)
     }
 
-    /// How many events are kept, by label, and for how many pods.
+    /// The number of kept events by label, and the number of pods in flight.
     pub(crate) fn counted(&self) -> (BTreeMap<String, usize>, usize) {
         let mut events = BTreeMap::new();
         for logged in &self.events {

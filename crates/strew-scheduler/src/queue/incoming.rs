@@ -3,7 +3,7 @@
 
 use super::event::{Actions, Event, Resource};
 
-/// A queue that pods come into.
+/// A part of the queue that pods enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueName {
     Active,
@@ -13,7 +13,7 @@ pub(crate) enum QueueName {
 
 const QUEUES: [&str; 3] = ["active", "backoff", "unschedulable"];
 
-/// What brings a pod into a queue.
+/// The event that brings a pod into a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cause(u8);
 
@@ -27,7 +27,7 @@ const RESOURCES: [&str; 7] = [
     "storage.k8s.io/CSINode",
 ];
 
-/// By bit of [`Actions`], and last any update. Source: kube-scheduler, `ActionType.String`.
+/// By bit of [`Actions`]; the last one is any update. Source: kube-scheduler, `ActionType.String`.
 const ACTIONS: [&str; 14] = [
     "Add",
     "Delete",
@@ -86,7 +86,7 @@ impl Cause {
         Self((resource * ACTIONS.len() + action.min(ACTIONS.len() - 1)) as u8)
     }
 
-    /// As kube-scheduler labels it.
+    /// kube-scheduler's label.
     pub(crate) fn label(self) -> String {
         let place = usize::from(self.0);
         match place.checked_sub(EVENTS.into()) {
@@ -99,7 +99,7 @@ impl Cause {
     }
 }
 
-/// How many pods came into each queue, by cause.
+/// The number of pods that entered each queue, by cause.
 #[derive(Debug, Clone)]
 pub(crate) struct Incoming([[u64; Cause::COUNT]; QUEUES.len()]);
 
@@ -114,7 +114,7 @@ impl Incoming {
         self.0[into as usize][usize::from(cause.0)] += 1;
     }
 
-    /// Queue, event and number of those that came.
+    /// Queue, event and number of pods, without zeros.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, String, u64)> {
         QUEUES.into_iter().zip(&self.0).flat_map(|(queue, counts)| {
             let counts = counts.iter().enumerate().filter(|(_, n)| **n > 0);

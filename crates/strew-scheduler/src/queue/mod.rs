@@ -1,7 +1,8 @@
-//! Which pod is tried when: active, backoff, unschedulable and gated pods. Source: spec/scheduler §4.
+//! Decides when a pod is tried: active, backoff, unschedulable and gated pods. Source: spec/scheduler §4.
 //!
-//! Reading order: [`queue`] (the places and the ways between them), [`active`], [`backoff`], [`event`] (what happens,
-//! and who listens), [`hint`] (whether it helps), `waiting` (unschedulable pods by plugin and class), `in_flight`.
+//! Reading order: [`queue`] (the states of pods and their changes), [`active`], [`backoff`], [`event`] (changes, and
+//! the plugins registered for them), [`hint`] (whether a change helps), `waiting` (unschedulable pods by plugin and
+//! class), `in_flight`.
 
 pub mod active;
 pub mod backoff;

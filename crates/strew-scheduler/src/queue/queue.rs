@@ -16,23 +16,23 @@ use super::incoming::{Cause, Incoming, QueueName};
 use super::waiting::Waiting;
 pub use preempting::Preempted;
 
-/// How often pods are looked at that have waited for too long.
+/// How often pods that have waited too long are looked for.
 const FLUSH_EVERY: Span = Span::from_secs(30);
 
 /// Settings of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// How long pods wait after failing.
+    /// How long pods wait after failures.
     pub backoff: BackoffLimits,
-    /// After so long a pod is tried again without any event. `--pod-max-in-unschedulable-pods-duration`.
+    /// A pod is retried without an event after this long. `--pod-max-in-unschedulable-pods-duration`.
     pub unschedulable_max: Span,
-    /// Pods whose wait is not over, and that are tried because nothing else is, come no closer upon each other.
-    /// kube-scheduler's own pace limits it there; where a decision takes no time, something must.
+    /// The least time between two pods that are tried before their backoff is over, because no other pod is ready.
+    /// kube-scheduler's own speed limits this; where a decision takes no time, this setting does.
     pub early_every: Span,
 }
 
 impl QueueLimits {
-    /// As v1.36.3.
+    /// The settings of v1.36.3.
     pub const fn production() -> Self {
         Self {
             backoff: BackoffLimits::production(),
@@ -42,17 +42,17 @@ impl QueueLimits {
     }
 }
 
-/// What keeps a pod from being tried at all (PreEnqueue).
+/// What prevents attempts for a pod (PreEnqueue).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
     /// `spec.schedulingGates`.
     SchedulingGates,
-    /// Victims were asked to go for this pod, and it is not known yet what became of that.
+    /// Victims were asked to terminate for this pod, and the outcome is not known yet.
     Preemption,
 }
 
 impl Gate {
-    /// kube-scheduler's sentence, where it has no argument.
+    /// kube-scheduler's message, if it has no argument.
     pub fn text(self) -> &'static str {
         match self {
             Self::SchedulingGates => "waiting for scheduling gates",
@@ -61,15 +61,15 @@ impl Gate {
     }
 }
 
-/// Where a pod is.
+/// The state of a pod in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Active,
-    /// Rejected by plugins: it may be tried early when nothing else is there to try.
+    /// Rejected by plugins: it may be tried early when no other pod is ready.
     Backoff {
         expiry_s: u64,
     },
-    /// Failed otherwise.
+    /// Failed with an error.
     ErrorBackoff {
         expiry_s: u64,
     },
@@ -78,11 +78,11 @@ enum Place {
     },
     Gated(Gate),
     InFlight,
-    /// Decided; kept for the case that the bind fails.
+    /// Decided; kept in case the bind fails.
     Binding,
 }
 
-/// A pod of the queue. Small: there may be a hundred thousand.
+/// A pod of the queue. Small, since there may be a hundred thousand.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     queued_at: Instant,
@@ -93,9 +93,9 @@ struct Entry {
     failures: Failures,
     rejected_by: PluginSet,
     place: Place,
-    /// When it was first ready to be tried.
+    /// When it first became ready.
     ready_since: Option<Instant>,
-    /// Whether it is tried again for its age only.
+    /// True if it is retried only for its age.
     flushed: bool,
 }
 
@@ -109,18 +109,18 @@ impl Entry {
     }
 }
 
-/// How many pods are where.
+/// The numbers of pods by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Ready to be tried.
+    /// Ready.
     pub active: usize,
-    /// Waiting a little, rejected by plugins.
+    /// In backoff, rejected by plugins.
     pub backoff: usize,
-    /// Waiting a little after another failure.
+    /// In backoff after an error.
     pub error_backoff: usize,
     /// Waiting for an event.
     pub unschedulable: usize,
-    /// Not to be tried.
+    /// Gated.
     pub gated: usize,
 }
 
@@ -131,23 +131,23 @@ pub struct Queue {
     entries: FxHashMap<PodIdx, Entry>,
     active: Active,
     backoff: Backoff,
-    /// From when on a pod of `backoff` may be tried early.
+    /// When a pod of `backoff` may next be tried early.
     next_early: Instant,
     error_backoff: Backoff,
     waiting: Waiting,
     /// The waiting pods by age.
     by_age: BTreeSet<(Instant, PodIdx)>,
     gated: usize,
-    /// Pods whose preemption is under way.
+    /// Pods with a preemption in progress.
     held: FxHashSet<PodIdx>,
     in_flight: InFlight,
     hints: Hints,
     now: Instant,
     started: Instant,
-    /// The last moment at which waiting pods were looked at for their age.
+    /// When waiting pods were last checked for their age.
     flushed: Instant,
     serial: u64,
-    /// What is happening to pods, while they change their place.
+    /// The cause of the present changes, for metrics.
     cause: Cause,
     incoming: Incoming,
 }
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    /// How many pods are where.
+    /// The numbers of pods by state.
     pub fn counts(&self) -> Counts {
         Counts {
             active: self.active.len(),
@@ -190,13 +190,13 @@ impl Queue {
         }
     }
 
-    /// Whether a pod waits anywhere here; one that is being bound does not.
+    /// True if a pod waits in the queue; false if it is being bound.
     pub fn contains(&self, pod: PodIdx) -> bool {
         let entry = self.entries.get(&pod);
         entry.is_some_and(|e| e.place != Place::Binding)
     }
 
-    /// What keeps a pod from being tried at all.
+    /// What prevents attempts for a pod.
     pub fn gate(&self, pod: PodIdx) -> Option<Gate> {
         match self.entries.get(&pod)?.place {
             Place::Gated(gate) => Some(gate),
@@ -204,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// The plugins that rejected a pod when it was tried last.
+    /// The plugins that rejected a pod in its last attempt.
     pub fn rejected_by(&self, pod: PodIdx) -> PluginSet {
         self.entries
             .get(&pod)
@@ -217,7 +217,7 @@ impl Queue {
         self.entries.get(&pod).map_or(0, |e| e.attempts)
     }
 
-    /// A pod that is not here yet is to be tried.
+    /// Adds a new pod.
     pub fn add(&mut self, cx: Context<'_>, pod: PodIdx) {
         self.remove(pod);
         let class = cx.cluster.pod(pod).class;
@@ -239,7 +239,7 @@ impl Queue {
         self.make_ready(cx, pod);
     }
 
-    /// A pod is to be tried no more: it is gone, or on a node.
+    /// Removes a pod that is gone, or on a node.
     pub fn remove(&mut self, pod: PodIdx) {
         if self.entries.contains_key(&pod) {
             self.lift(pod);
@@ -248,7 +248,7 @@ impl Queue {
         self.held.remove(&pod);
     }
 
-    /// The next pod to be tried; it is in flight until [`decided`](Self::decided) or a requeue.
+    /// The next pod to try; it is in flight until [`decided`](Self::decided) or a requeue.
     pub fn pop(&mut self) -> Option<PodIdx> {
         let pod = match self.active.pop() {
             Some(pod) => pod,
@@ -267,20 +267,20 @@ impl Queue {
         Some(pod)
     }
 
-    /// Whether [`pop`](Self::pop) would give a pod.
+    /// True if [`pop`](Self::pop) would return a pod.
     pub fn is_ready(&self) -> bool {
         !self.active.is_empty() || !self.backoff.is_empty() && self.now >= self.next_early
     }
 
-    /// A node was found for a pod in flight. Its failures are remembered for the case that the bind fails.
+    /// A node was found for a pod in flight. Its failures are kept in case the bind fails.
     pub fn decided(&mut self, pod: PodIdx) {
         self.lift(pod);
     }
 
     /// No node was found for a pod in flight; these plugins rejected it.
     ///
-    /// With none of them (an error) it waits a little. Else it waits for an event that makes it worth another try,
-    /// which may have come since it was popped. Source: spec/scheduler §4.2.
+    /// If there are none (an error), it goes into backoff. Otherwise it waits for an event that makes a retry useful,
+    /// which may have happened since it was popped. Source: spec/scheduler §4.2.
     pub fn requeue(&mut self, cx: Context<'_>, pod: PodIdx, rejected_by: PluginSet) {
         self.cause = Cause::ATTEMPT_FAILED;
         let meanwhile = self.in_flight.finish(pod);
@@ -304,7 +304,7 @@ impl Queue {
         let hints = &mut self.hints;
         let should_retry = meanwhile.iter().any(|logged| {
             let own = logged.own == Some(pod);
-            // What happens to other waiting pods concerns only them.
+            // Events about other waiting pods concern only those.
             (own || logged.own.is_none()) && {
                 let asked = rejected_by.and(logged.event.listeners());
                 hints.should_retry(cx, asked, class, &logged.event, own)
@@ -316,7 +316,7 @@ impl Queue {
         }
     }
 
-    /// A pod's own facts changed; `events` say how.
+    /// A pod's own facts changed, as `events` say.
     pub fn update(&mut self, cx: Context<'_>, pod: PodIdx, events: &[Event]) {
         let class = cx.cluster.pod(pod).class;
         let priority = cx.cluster.spec_of(pod).priority;
@@ -363,12 +363,12 @@ impl Queue {
         }
     }
 
-    /// Something happened: the waiting pods that it makes worth another try are tried again.
+    /// Handles an event: retries the waiting pods that it may help.
     pub fn on_event(&mut self, cx: Context<'_>, event: &Event) {
         self.on_event_for(cx, event, i32::MAX);
     }
 
-    /// The same, for pods of at most this priority only.
+    /// As [`on_event`](Self::on_event), only for pods of at most this priority.
     pub fn on_event_for(&mut self, cx: Context<'_>, event: &Event, priority_max: i32) {
         self.in_flight.note(event, None);
         let listeners = event.listeners();
@@ -390,7 +390,7 @@ impl Queue {
         }
     }
 
-    /// Time has passed: waits that are over end, and pods that waited too long are tried again.
+    /// Advances the time: ends waits that are over, and retries pods that have waited too long.
     pub fn advance(&mut self, cx: Context<'_>, now: Instant) {
         self.now = self.now.max(now);
         let now = self.now;
@@ -419,7 +419,7 @@ impl Queue {
         }
     }
 
-    /// When time alone will move a pod next.
+    /// The next time at which a pod moves without an input.
     pub fn next_wake(&self) -> Option<Instant> {
         let flush = self.by_age.first().map(|&(queued_at, _)| {
             let due = queued_at + self.limits.unschedulable_max;
@@ -451,7 +451,7 @@ impl Queue {
         entry.priority = priority;
     }
 
-    /// Takes a pod out of its place; it stands at `Binding` then, which is no place to be moved from.
+    /// Takes a pod out of its state. It is then in state `Binding`, which has no set of its own.
     fn lift(&mut self, pod: PodIdx) {
         let entry = *self.entry_mut(pod);
         match entry.place {
@@ -476,7 +476,7 @@ impl Queue {
         self.entry_mut(pod).place = Place::Binding;
     }
 
-    /// PreEnqueue: what keeps the pod from being tried.
+    /// PreEnqueue: what prevents attempts for the pod.
     fn pre_enqueue(&self, cx: Context<'_>, pod: PodIdx) -> Option<Gate> {
         if self.held.contains(&pod) {
             return Some(Gate::Preemption);
@@ -490,7 +490,7 @@ impl Queue {
         self.gated += 1;
     }
 
-    /// To the active queue at once.
+    /// Moves it to the active queue.
     fn activate(&mut self, cx: Context<'_>, pod: PodIdx) {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
@@ -504,7 +504,7 @@ impl Queue {
         self.incoming.count(QueueName::Active, self.cause);
     }
 
-    /// To backoff while it must wait, else to the active queue.
+    /// Moves it to backoff if its wait is not over, otherwise to the active queue.
     fn make_ready(&mut self, cx: Context<'_>, pod: PodIdx) {
         let now = self.now;
         let limits = self.limits.backoff;
@@ -528,7 +528,7 @@ impl Queue {
         }
     }
 
-    /// To the unschedulable pods, or to the gated ones.
+    /// Moves it to the unschedulable pods, or to the gated ones.
     fn wait(&mut self, cx: Context<'_>, pod: PodIdx) {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
@@ -550,7 +550,7 @@ impl Queue {
         self.make_ready(cx, pod);
     }
 
-    /// The last moment up to `now` at which waiting pods are looked at for their age.
+    /// The last time up to `now` at which waiting pods are checked for their age.
     fn last_tick(&self, now: Instant) -> Instant {
         let ticks = now.since(self.started).0 / FLUSH_EVERY.0;
         self.started + Span(ticks * FLUSH_EVERY.0)

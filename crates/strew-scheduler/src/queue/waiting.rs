@@ -8,7 +8,7 @@ use super::event::PluginSet;
 
 type ByClass = IndexMap<ClassId, Vec<PodIdx>, FxBuildHasher>;
 
-/// The unschedulable pods. An event looks at the groups that it may concern, and never at a pod of another.
+/// The unschedulable pods. An event visits only the groups that it may concern.
 #[derive(Debug, Clone, Default)]
 pub struct Waiting {
     groups: IndexMap<PluginSet, ByClass, FxBuildHasher>,
@@ -16,7 +16,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Puts a pod in, and returns its slot in its group.
+    /// Adds a pod, and returns its slot in its group.
     pub fn push(&mut self, rejected_by: PluginSet, class: ClassId, pod: PodIdx) -> u32 {
         let by_class = self.groups.entry(rejected_by).or_default();
         let group = by_class.entry(class).or_default();
@@ -25,7 +25,7 @@ impl Waiting {
         group.len() as u32 - 1
     }
 
-    /// Takes a pod out. Returns the pod that has its slot now, if one does.
+    /// Removes a pod. Returns the pod that has its slot now, if one does.
     pub fn remove(&mut self, rejected_by: PluginSet, class: ClassId, slot: u32) -> Option<PodIdx> {
         let by_class = self.groups.get_mut(&rejected_by)?;
         let group = by_class.get_mut(&class)?;
@@ -38,7 +38,7 @@ impl Waiting {
         moved
     }
 
-    /// Takes out whole groups of pods: those that listen and for which `should_retry` holds.
+    /// Removes whole groups of pods: those whose plugins listen, and for which `should_retry` returns true.
     pub fn drain(
         &mut self,
         listeners: PluginSet,

@@ -1,4 +1,4 @@
-//! Queueing hints: whether an event makes a pod that this plugin refused worth another try.
+//! Queueing hints: whether an event makes a pod that this plugin refused worth a retry.
 //!
 //! Source: spec/scheduler §3.10, Events.
 
@@ -7,9 +7,9 @@ use strew_model::{Labels, Symbol};
 
 use crate::queue::hint::Hint;
 
-/// After another pod came (`old` absent), went (`new` absent) or changed its labels, all as classes.
+/// After another pod was created (`old` absent), deleted (`new` absent) or changed its labels; pods are given by class.
 ///
-/// As upstream, "matches" is said of a pod that matches *all* terms of a list, and never of an empty list.
+/// As upstream, "matches" means that a pod matches *all* terms of a list; an empty list never matches.
 pub fn after_pod(
     cluster: &Cluster,
     waiting: ClassId,
@@ -30,7 +30,7 @@ pub fn after_pod(
     })
 }
 
-/// After a node came or changed its labels.
+/// After a node was created or changed its labels.
 pub fn after_node(
     cluster: &Cluster,
     waiting: ClassId,
@@ -49,7 +49,7 @@ pub fn after_node(
     let lost = |term: &AffinityTerm| {
         before(term.key).is_some_and(|value| new.labels.get(term.key) != Some(value))
     };
-    // A pod that only others object to may go to any new node.
+    // A pod that only anti-affinity refuses may go to any new node.
     let others_object = affinity.required.is_empty();
     let is_new = old.is_none() && (others_object || !affinity.required_anti.is_empty());
     Hint::queue_if(
@@ -61,12 +61,12 @@ fn spec_of(cluster: &Cluster, class: ClassId) -> strew_cluster::SpecId {
     cluster.tables().class(class).key.spec
 }
 
-/// Whether a pod of class `other` matches all terms that `holder` holds, and there are some.
+/// True if a pod of class `other` matches all terms of `holder`, and there is at least one.
 fn matches_all(cluster: &Cluster, terms: &[AffinityTerm], holder: ClassId, other: ClassId) -> bool {
     !terms.is_empty() && terms.iter().all(|t| matches(cluster, t, holder, other))
 }
 
-/// Whether a required anti-affinity term of `holder` matches a pod of class `other`.
+/// True if a required anti-affinity term of `holder` matches a pod of class `other`.
 fn refuses(cluster: &Cluster, holder: ClassId, other: ClassId) -> bool {
     let affinity = cluster.tables().affinity_of(spec_of(cluster, holder));
     let anti = &affinity.required_anti;

@@ -7,7 +7,7 @@ use strew_model::{Labels, Requirement, Selector, Symbol};
 
 use crate::profile::{Compat, DefaultConstraints, Profile, SchedulerGates};
 
-/// Where constraints come from.
+/// The origin of constraints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The pod's spec.
@@ -16,19 +16,19 @@ pub enum Origin {
     SystemDefaults,
     /// `defaultingType: List`.
     ListDefaults,
-    /// Nowhere: the pod has none, and no default applies.
+    /// The pod has none, and no default applies.
     None,
 }
 
-/// The constraints that hold for a class of pods.
+/// The effective constraints of a class of pods.
 #[derive(Debug, Clone)]
 pub struct Effective {
-    /// Where they come from.
+    /// Their origin.
     pub origin: Origin,
-    /// In order, their selectors complete. Fields without effect are empty: those of a gate that is off, and
-    /// `match_label_keys` where nothing was merged.
+    /// In order, with complete selectors. Fields without effect are empty: those of a gate that is off, and
+    /// `match_label_keys` if nothing was merged.
     pub constraints: Vec<SpreadConstraint>,
-    /// Per constraint: whether the pod's own labels match.
+    /// Per constraint: true if the pod's own labels match.
     pub self_match: Vec<bool>,
 }
 
@@ -63,7 +63,7 @@ impl Effective {
     }
 }
 
-/// The constraint without what a gate switched off.
+/// The constraint without the fields that a gate disables.
 fn gated(mut constraint: SpreadConstraint, gates: SchedulerGates) -> SpreadConstraint {
     if !gates.min_domains {
         constraint.min_domains = None;
@@ -75,11 +75,11 @@ fn gated(mut constraint: SpreadConstraint, gates: SchedulerGates) -> SpreadConst
     constraint
 }
 
-/// The constraint with the values that the pod has *now* under each of its match label keys. Without a selector, or if
-/// the keys have no effect, it is left as it is and the keys go.
+/// The constraint with the pod's *present* values of its match label keys merged. Without a selector, or if the keys
+/// have no effect, only the keys are dropped.
 ///
-/// The API server merges at creation since v1.34; for pods of before, this is the only place. Merging again changes
-/// nothing, unless a label was changed meanwhile: then no pod matches (spec/scheduler §1.3).
+/// Since v1.34 the API server merges at creation; for older pods this is the only place. Merging again changes nothing,
+/// unless a label was changed meanwhile: then no pod matches (spec/scheduler §1.3).
 fn merged(mut constraint: SpreadConstraint, labels: &Labels, merges: bool) -> SpreadConstraint {
     if !merges || constraint.selector == Selector::Nothing {
         constraint.match_label_keys = Box::default();

@@ -12,7 +12,7 @@ use crate::status::{Reason, Refusal};
 pub enum Verdict {
     /// The node lacks the topology label.
     NoDomain,
-    /// The sum.
+    /// The comparison.
     Checked(SkewCheck),
 }
 
@@ -23,7 +23,7 @@ impl Verdict {
     }
 }
 
-/// The verdict of one constraint, counting from `tally`.
+/// The verdict of one constraint, with counts from `tally`.
 pub fn verdict(
     cluster: &Cluster,
     constraint: &HardConstraint,
@@ -45,7 +45,7 @@ pub fn filter(cluster: &Cluster, plan: &SpreadPlan, node: NodeIdx) -> Option<Ref
     })
 }
 
-/// The same, counting from tallies of the caller's.
+/// As [`filter`], with tallies of the caller.
 pub fn filter_with<'a>(
     cluster: &'a Cluster,
     plan: &SpreadPlan,
@@ -67,7 +67,7 @@ pub fn filter_with<'a>(
         })
 }
 
-/// Keeps the nodes that pass every hard constraint. Nodes x one domain a constraint; pods are not touched.
+/// Keeps the nodes that pass every hard constraint. Cost: nodes × one domain per constraint; pods are not visited.
 pub fn retain_passing(cluster: &Cluster, plan: &SpreadPlan, nodes: &mut Vec<NodeIdx>) {
     for constraint in &plan.hard {
         let gate = Gate::of(cluster, constraint);
@@ -75,7 +75,7 @@ pub fn retain_passing(cluster: &Cluster, plan: &SpreadPlan, nodes: &mut Vec<Node
     }
 }
 
-/// A constraint made ready for many nodes: a domain passes while its count is at most `highest`.
+/// A constraint prepared for many nodes: a domain passes if its count is at most `highest`.
 struct Gate<'a> {
     domains: &'a [u32],
     counts: &'a [i32],
@@ -92,13 +92,13 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether a node passes. A missing label is a domain beyond all others.
+    /// True if a node passes. A missing label is a domain beyond all others.
     #[inline]
     fn passes(&self, node: NodeIdx) -> bool {
         let domain = self.domains[node.index()];
         match self.counts.get(domain as usize) {
             Some(&count) => i64::from(count) <= self.highest,
-            // A domain that no counted node makes up holds nothing.
+            // A domain without counted nodes has count 0.
             None => domain != strew_cluster::topology::MISSING && self.highest >= 0,
         }
     }

@@ -1,4 +1,4 @@
-//! Queueing hints: whether an event makes a pod that this plugin refused worth another try.
+//! Queueing hints: whether an event makes a pod that this plugin refused worth a retry.
 //!
 //! Source: spec/scheduler §1.13.
 
@@ -14,11 +14,11 @@ pub struct Waiting<'a> {
     pub uid: &'a str,
     /// Its namespace.
     pub namespace: Symbol,
-    /// Its hard constraints, selectors complete.
+    /// Its hard constraints, with complete selectors.
     pub hard: &'a [SpreadConstraint],
 }
 
-/// Another pod as an event shows it.
+/// Another pod in an event.
 #[derive(Debug, Clone, Copy)]
 pub struct Other<'a> {
     /// Its uid.
@@ -29,11 +29,11 @@ pub struct Other<'a> {
     pub labels: &'a Labels,
     /// Its tolerations.
     pub tolerations: &'a [Toleration],
-    /// Whether it is bound to a node, or nominated to one.
+    /// True if it is bound to a node, or nominated to one.
     pub placed: bool,
 }
 
-/// After a pod event: `old` absent means added, `new` absent means deleted.
+/// After a pod event: `old` absent means created, `new` absent means deleted.
 pub fn after_pod(waiting: Waiting<'_>, old: Option<Other<'_>>, new: Option<Other<'_>>) -> Hint {
     let foreign = |other: &Other<'_>| {
         other.uid != waiting.uid && (!other.placed || other.namespace != waiting.namespace)
@@ -67,7 +67,7 @@ pub fn after_pod(waiting: Waiting<'_>, old: Option<Other<'_>>, new: Option<Other
     }
 }
 
-/// After a node event: `old` absent means added, `new` absent means deleted.
+/// After a node event: `old` absent means created, `new` absent means deleted.
 pub fn after_node(
     hard: &[SpreadConstraint],
     old: Option<&NodeFact>,

@@ -1,7 +1,7 @@
 //! PodTopologySpread: KEP-1258 (defaults), KEP-3022 (minDomains), KEP-3243 (matchLabelKeys).
 //!
-//! [`constraints`] finds the constraints that hold for a pod; [`SpreadPlan`] ties them to tallies; [`filter`] and
-//! [`score`] read those; [`update`] tries pods out; [`hint`] tells when a refused pod is worth another try.
+//! [`constraints`] finds the constraints of a pod; [`SpreadPlan`] connects them to tallies; [`filter`] and [`score`]
+//! read those; [`update`] adds and removes pods on copies; [`hint`] decides when a refused pod is worth a retry.
 //! Source: spec/scheduler §1.
 
 pub mod constraints;
@@ -19,25 +19,25 @@ use strew_spread::Limit;
 use crate::profile::{DefaultConstraints, PluginId, Profile};
 pub use constraints::{Effective, Origin};
 
-/// A hard constraint, tied to its tally.
+/// A hard constraint with its tally.
 #[derive(Debug, Clone)]
 pub struct HardConstraint {
-    /// Its place in the pod's spec, or in the list of defaults.
+    /// Its index in the pod's spec, or in the defaults.
     pub index: usize,
     /// Its numbers.
     pub limit: Limit,
     /// Its topology key.
     pub key: KeyId,
-    /// Whether the pod would be counted itself.
+    /// True if the pod would be counted itself.
     pub self_match: bool,
-    /// Counts over the nodes that are included and have the keys of all hard constraints.
+    /// Counts over the included nodes that have the keys of all hard constraints.
     pub tally: TallyId,
 }
 
-/// A soft constraint, tied to what it counts.
+/// A soft constraint with its counts.
 #[derive(Debug, Clone)]
 pub struct SoftConstraint {
-    /// Its place in the pod's spec, or in the list of defaults.
+    /// Its index in the pod's spec, or in the defaults.
     pub index: usize,
     /// Its maxSkew.
     pub max_skew: i32,
@@ -45,25 +45,25 @@ pub struct SoftConstraint {
     pub key: KeyId,
     /// Counts per node, whatever the inclusion policies say.
     pub census: CensusId,
-    /// Counts per domain over the included nodes; `None` for hostnames, which are counted on the one node.
+    /// Counts per domain over the included nodes; `None` for hostnames, which are counted per node.
     pub tally: Option<TallyId>,
 }
 
 /// What the plugin reads for a class of pods.
 #[derive(Debug, Clone)]
 pub struct SpreadPlan {
-    /// The constraints as they hold for the class.
+    /// The effective constraints of the class.
     pub effective: Effective,
     /// The hard ones in their order.
     pub hard: Vec<HardConstraint>,
     /// The soft ones in their order.
     pub soft: Vec<SoftConstraint>,
-    /// Whether a node must have the keys of all soft constraints to be scored; not so with system defaults.
+    /// True if a node needs the keys of all soft constraints to be scored; false with system defaults.
     pub require_all: bool,
 }
 
 impl SpreadPlan {
-    /// Finds the constraints of a class and the tallies for them, counting what was not counted before.
+    /// Finds the constraints of a class and their tallies, and counts what is new.
     pub fn make(cluster: &mut Cluster, profile: &Profile, class: ClassId) -> Self {
         let effective = Effective::of(cluster, profile, class);
         let require_all = effective.origin == Origin::Pod
@@ -111,8 +111,8 @@ impl SpreadPlan {
         plan
     }
 
-    /// Whether the profile has the part of the plugin that looks at hard constraints, or at soft ones: its filter, or
-    /// its score.
+    /// True if the profile enables the part of the plugin for hard constraints (its filter), or for soft ones (its
+    /// score).
     pub fn is_on(profile: &Profile, hard: bool) -> bool {
         match hard {
             true => profile.filters_with(PluginId::PodTopologySpread),
@@ -120,8 +120,7 @@ impl SpreadPlan {
         }
     }
 
-    /// Whether constraint `index` has no effect, since the profile leaves out the part of the plugin that would look
-    /// at it.
+    /// True if constraint `index` has no effect, because the profile disables the part of the plugin for it.
     pub fn is_off(&self, index: usize) -> bool {
         let hard = self.hard.iter().map(|constraint| constraint.index);
         let soft = self.soft.iter().map(|constraint| constraint.index);
@@ -143,7 +142,7 @@ impl SpreadPlan {
     fn census(&self, cluster: &mut Cluster, class: ClassId, index: usize) -> CensusId {
         let namespace = cluster.tables().class(class).key.namespace;
         let selector = match &self.effective.constraints[index].selector {
-            // An empty selector counts nothing although it matches everything (spec/scheduler §1.4).
+            // An empty selector counts nothing, although it matches everything (spec/scheduler §1.4).
             selector if selector.is_empty() => Selector::Nothing,
             selector => selector.clone(),
         };
@@ -153,8 +152,8 @@ impl SpreadPlan {
         })
     }
 
-    /// The tally of constraint `index`: what counts for it, by domain, over the nodes that count for it. A soft
-    /// constraint over hostnames has one too, although scoring counts its pods on one node at a time.
+    /// The tally of constraint `index`: pods by domain over the nodes that count for it. A soft constraint over
+    /// hostnames has one too, although scoring counts its pods per node.
     pub fn counted(&self, cluster: &mut Cluster, class: ClassId, index: usize) -> (KeyId, TallyId) {
         if let Some(hard) = self.hard.iter().find(|c| c.index == index) {
             return (hard.key, hard.tally);
@@ -190,7 +189,7 @@ impl SpreadPlan {
         cluster.ensure_tally(census, key)
     }
 
-    /// Which nodes count for constraint `index`: its inclusion policies, and the keys that a node must have.
+    /// The nodes that count for constraint `index`: its inclusion policies, and the keys that a node needs.
     pub fn eligibility(&self, cluster: &Cluster, class: ClassId, index: usize) -> Eligibility {
         let constraint = &self.effective.constraints[index];
         let required_keys = match constraint.hard || self.require_all {
@@ -204,7 +203,7 @@ impl SpreadPlan {
         Eligibility::of(cluster.tables(), class, required_keys, policies)
     }
 
-    /// Notes that the tallies are in use.
+    /// Marks the tallies as used.
     pub(crate) fn touch(&self, cluster: &mut Cluster) {
         self.hard
             .iter()
@@ -214,7 +213,7 @@ impl SpreadPlan {
             .for_each(|c| cluster.touch_census(c.census));
     }
 
-    /// Notes in a sweep which columns and tallies it reads.
+    /// Marks the columns and tallies that it reads, in a sweep.
     pub(crate) fn keep(&self, sweep: &mut Sweep) {
         for constraint in &self.hard {
             sweep.touch_column(constraint.key);

@@ -9,14 +9,14 @@ use super::{SoftConstraint, SpreadPlan};
 /// The nodes to score.
 #[derive(Debug, Clone, Copy)]
 pub struct Scored<'a> {
-    /// Nodes, each a feasible one.
+    /// Feasible nodes.
     pub nodes: &'a [NodeIdx],
-    /// For how many feasible nodes that score alike each of them stands; absent: for itself.
+    /// The number of feasible nodes with equal scores that each of them represents; `None`: each represents itself.
     pub sizes: Option<&'a [u32]>,
 }
 
 impl<'a> Scored<'a> {
-    /// Nodes that stand for themselves.
+    /// Nodes that represent themselves.
     pub fn each(nodes: &'a [NodeIdx]) -> Self {
         Self { nodes, sizes: None }
     }
@@ -26,7 +26,7 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// What scoring needs besides its input, kept from one decision to the next so that nothing is allocated.
+/// Buffers of scoring, kept between decisions to avoid allocations.
 #[derive(Debug, Default)]
 pub struct Workspace {
     sums: Vec<f64>,
@@ -37,14 +37,14 @@ pub struct Workspace {
 /// The numbers of one soft constraint in one decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weighed {
-    /// How many domains the scored nodes make up; for hostnames, how many nodes are scored.
+    /// The number of domains of the scored nodes; for hostnames, the number of scored nodes.
     pub size: usize,
     /// `ln(size + 2)`.
     pub weight: f64,
 }
 
-/// Scores nodes, 0 to 100 each; `raw` gets what Score returns before normalizing, where asked for.
-/// Returns false, and scores nothing, if no soft constraint holds.
+/// Scores nodes, 0 to 100 each; `raw` gets the scores before normalization, if requested. Returns false, and scores
+/// nothing, if there is no soft constraint.
 pub fn score(
     cluster: &Cluster,
     plan: &SpreadPlan,
@@ -67,7 +67,7 @@ pub fn score(
     let mut extremes = Extremes::NONE;
     let is_ignored = |place: usize| ignored > 0 && space.ignored[place];
     for (place, sum) in space.sums.iter_mut().enumerate() {
-        // Rounded sums are whole numbers far below 2^53: kept in place, they need no second list.
+        // Rounded sums are whole numbers far below 2^53: they are kept in place, without a second list.
         if is_ignored(place) {
             *sum = 0.0;
         } else {
@@ -110,7 +110,7 @@ pub fn weigh_all(
     (weighed, ignored)
 }
 
-/// Marks the nodes that lack a soft key, where all are required, and counts those that they stand for.
+/// Marks the nodes that lack a soft key, if all are required, and counts the nodes that they represent.
 fn mark_ignored(
     cluster: &Cluster,
     plan: &SpreadPlan,
@@ -157,7 +157,7 @@ fn weigh(
     }
 }
 
-/// How many domains the nodes make up that are not ignored; those without the label make up the empty one.
+/// The number of domains of the nodes that are not ignored; nodes without the label form the empty domain.
 fn distinct_domains(
     cluster: &Cluster,
     constraint: &SoftConstraint,
@@ -169,7 +169,7 @@ fn distinct_domains(
     space.seen.clear();
     space.seen.resize(column.len(), false);
     let domains = column.domains();
-    // With every domain seen there is nothing more to find; one more may be that of nodes without the label.
+    // With every domain seen the search can stop; one more may be that of nodes without the label.
     let all = column.inhabited() + usize::from(column.labelled() < cluster.nodes_present());
     let mut size = 0;
     for (i, &node) in nodes.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! AddPod and RemovePod: how one pod more or less on a node changes the hard constraints.
+//! AddPod and RemovePod: how adding or removing a pod on a node changes the hard constraints.
 //!
-//! Source: spec/scheduler §1.7, with its two quirks: a terminating pod that was never counted is subtracted all the
-//! same, and an empty selector, which counts nothing, does match here.
+//! Source: spec/scheduler §1.7, with its two quirks: a terminating pod that was never counted is subtracted
+//! nevertheless, and an empty selector, which counts nothing, matches here.
 
 use strew_cluster::{ClassId, Cluster, NodeIdx};
 use strew_spread::Tally;
@@ -10,14 +10,14 @@ use super::SpreadPlan;
 use super::filter::filter_with;
 use crate::status::Refusal;
 
-/// The tallies of a plan's hard constraints, to be changed without changing the cluster's.
+/// A copy of the tallies of a plan's hard constraints, to be changed.
 #[derive(Debug, Clone)]
 pub struct Trial {
     tallies: Vec<Tally>,
 }
 
 impl Trial {
-    /// As things are.
+    /// The counts of the cluster as it is.
     pub fn new(cluster: &Cluster, plan: &SpreadPlan) -> Self {
         Self {
             tallies: plan
@@ -28,7 +28,7 @@ impl Trial {
         }
     }
 
-    /// A pod of class `other` comes to (1) or leaves (-1) a node; `incoming` is the class that the plan is for.
+    /// Adds (1) or removes (-1) a pod of class `other` on a node; `incoming` is the class of the plan.
     pub fn update(
         &mut self,
         cluster: &Cluster,
@@ -66,12 +66,12 @@ impl Trial {
         }
     }
 
-    /// The tally of the hard constraint at `place`.
+    /// The tally of the hard constraint with this index.
     pub fn tally(&self, place: usize) -> &Tally {
         &self.tallies[place]
     }
 
-    /// Why a node is refused as tried out; `None` if it passes.
+    /// Why a node is refused with these counts; `None` if it passes.
     pub fn filter(&self, cluster: &Cluster, plan: &SpreadPlan, node: NodeIdx) -> Option<Refusal> {
         // Constraints are identified by the index of their tally in the plan.
         let place = |constraint: &super::HardConstraint| {

@@ -3,10 +3,10 @@
 use super::{Counts, Place, Queue};
 
 impl Queue {
-    /// Recounts what is kept twice.
+    /// Recounts what is stored redundantly.
     ///
     /// # Errors
-    /// The first thing that is not as a recount has it, in words.
+    /// The first difference from a recount, in words.
     pub fn audit(&self) -> Result<(), String> {
         let mut counts = Counts::default();
         let mut in_flight = 0;

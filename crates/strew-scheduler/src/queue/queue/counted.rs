@@ -9,19 +9,19 @@ use super::{Gate, Place, Queue};
 use crate::profile::PluginId;
 use crate::queue::Context;
 
-/// How far a pod came.
+/// The progress of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// How often it was tried.
+    /// The number of attempts.
     pub(crate) attempts: u32,
-    /// When it was first ready to be tried.
+    /// When it first became ready.
     pub(crate) ready_since: Instant,
-    /// Whether it was tried last for its age only.
+    /// True if its last attempt was only for its age.
     pub(crate) flushed: bool,
 }
 
 impl Queue {
-    /// How far a pod came that is here, or being bound.
+    /// The progress of a pod in the queue, or being bound.
     pub(crate) fn progress(&self, pod: PodIdx) -> Option<Progress> {
         let entry = self.entries.get(&pod)?;
         Some(Progress {
@@ -31,8 +31,8 @@ impl Queue {
         })
     }
 
-    /// How many pods wait because a plugin rejected them, by the place of their profile. A pod that several rejected
-    /// counts for each.
+    /// How many pods wait because a plugin rejected them, by plugin and profile index. A pod that several plugins
+    /// rejected counts for each.
     pub(crate) fn unschedulable_by(&self, cx: Context<'_>) -> BTreeMap<(PluginId, usize), usize> {
         let mut pods = BTreeMap::new();
         #[allow(clippy::iter_over_hash_type, reason = "counts have no order")]
@@ -54,12 +54,12 @@ impl Queue {
         pods
     }
 
-    /// Queue, event and number of the pods that came into it by that.
+    /// Queue, event and number of the pods that entered the queue for it.
     pub(crate) fn incoming(&self) -> impl Iterator<Item = (&'static str, String, u64)> {
         self.incoming.counted()
     }
 
-    /// How many events are kept for pods in flight, by label, and how many such pods there are.
+    /// The number of events kept for pods in flight, by label, and the number of these pods.
     pub(crate) fn in_flight(&self) -> (BTreeMap<String, usize>, usize) {
         self.in_flight.counted()
     }

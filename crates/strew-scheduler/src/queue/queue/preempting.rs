@@ -6,19 +6,19 @@ use super::{Gate, Queue};
 use crate::queue::incoming::Cause;
 use crate::queue::{Context, PluginSet};
 
-/// What a preemption came to, for the pod that others were asked to go for.
+/// The result of a preemption for the preempting pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preempted {
-    /// All were asked: an event will tell when they are gone.
+    /// All victims were asked: an event will follow when they are gone.
     Asked,
-    /// One went before all were asked: the pod is worth another try at once.
+    /// One was gone before all were asked: the pod is worth a retry at once.
     Room,
-    /// One could not be asked: the pod is tried again after its backoff, never early.
+    /// One could not be asked: the pod is retried after its backoff, never early.
     Failed,
 }
 
 impl Queue {
-    /// Keeps a pod from being tried while its preemption is under way.
+    /// Prevents attempts for a pod while its preemption is in progress.
     pub fn hold(&mut self, pod: PodIdx) {
         self.held.insert(pod);
     }
@@ -33,7 +33,7 @@ impl Queue {
         let entry = self.entry_mut(pod);
         match outcome {
             Preempted::Asked if !entry.rejected_by.is_empty() => return self.wait(cx, pod),
-            // An error, for which no early try makes up: victims may be refused for ever.
+            // An error, which rules out an early retry: requests for victims may be refused for ever.
             Preempted::Failed => entry.rejected_by = PluginSet::default(),
             Preempted::Asked | Preempted::Room => {}
         }

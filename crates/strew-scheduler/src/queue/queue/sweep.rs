@@ -7,14 +7,14 @@ use strew_model::{Holds, Marks};
 use super::Queue;
 
 impl Queue {
-    /// The classes that entries and events name, whether or not a pod is of them still.
+    /// The classes that entries and events name, even if no pod has them any more.
     pub(crate) fn classes(&self) -> FxHashSet<ClassId> {
         let entries = self.entries.values().map(|entry| entry.class);
         let events = self.in_flight.events().flat_map(|event| event.classes());
         entries.chain(events).collect()
     }
 
-    /// Forgets what it can find again.
+    /// Drops what can be found again.
     pub(crate) fn sweep(&mut self) {
         self.hints.sweep();
     }
