@@ -1,4 +1,4 @@
-//! Dense ids and hash-consing: equal values get one id, and a question about a value is answered once an id.
+//! Dense ids and hash-consing: equal values get one id, and a question about a value is answered once per id.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ macro_rules! index_type {
         $vis struct $name(pub u32);
 
         impl $name {
-            /// The place in the table.
+            /// The index in the table.
             $vis fn index(self) -> usize {
                 self.0 as usize
             }
@@ -24,7 +24,7 @@ macro_rules! index_type {
 
         impl From<usize> for $name {
             /// # Panics
-            /// Beyond 2³² rows, which no table here can hold.
+            /// `index` is 2³² or more, which no table here reaches.
             fn from(index: usize) -> Self {
                 Self(u32::try_from(index).expect("fewer than 2^32 rows"))
             }
@@ -68,12 +68,12 @@ macro_rules! id_type {
     };
 }
 
-/// How many bits of an id say which row is meant: 67 million rows at a time.
+/// The number of bits of an id for the row: 67 million rows at a time.
 const ROW_BITS: u32 = 26;
 
 const ROW_MASK: u32 = (1 << ROW_BITS) - 1;
 
-/// A row, and which of the values that had this row is meant, modulo 64.
+/// A row, and the number modulo 64 of the value among all that had this row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RawId(u32);
 
@@ -81,7 +81,7 @@ impl RawId {
     /// The id of the first value of a row.
     ///
     /// # Panics
-    /// Beyond 2²⁶ rows.
+    /// `row` is 2²⁶ or more.
     pub const fn first(row: u32) -> Self {
         assert!(row <= ROW_MASK, "fewer than 2^26 values at a time");
         Self(row)
@@ -99,15 +99,15 @@ impl RawId {
     }
 }
 
-/// A table in which each distinct value stands once.
+/// A table with each distinct value once.
 ///
-/// A value that is [removed](Self::remove) leaves its row to a later one under another id: an id of before finds
-/// nothing, and equals no id of now (until a row has been used 64 times more). Rows are used again in the order in which
-/// they became free.
+/// A [removed](Self::remove) value leaves its row to a later value with another id: the old id finds nothing, and
+/// equals no present id (until the row has been used 64 times more). Rows are reused in the order in which they became
+/// free.
 #[derive(Debug, Clone)]
 pub struct HashConsed<Id, T> {
     rows: Vec<Row<T>>,
-    /// The row that the chain of a hash begins with.
+    /// The first row of the chain of a hash.
     chains: FxHashMap<u32, u32>,
     free: VecDeque<u32>,
     id: PhantomData<Id>,
@@ -142,7 +142,7 @@ impl<Id: From<RawId> + Into<RawId> + Copy, T: Hash + Eq> HashConsed<Id, T> {
     /// The id of `value`, and whether it is new.
     ///
     /// # Panics
-    /// With more than 2²⁶ values at a time.
+    /// More than 2²⁶ values at a time.
     pub fn insert(&mut self, value: T) -> (Id, bool) {
         if let Some(id) = self.find(&value) {
             return (id, false);
@@ -163,7 +163,7 @@ impl<Id: From<RawId> + Into<RawId> + Copy, T: Hash + Eq> HashConsed<Id, T> {
         (Id::from(entry.id), true)
     }
 
-    /// Removes the value of an id. Does nothing if it is not there any more.
+    /// Removes the value of an id; returns `None` if it was removed before.
     pub fn remove(&mut self, id: Id) -> Option<T> {
         let raw: RawId = id.into();
         let entry = self.rows.get_mut(raw.row()).filter(|row| row.id == raw)?;
@@ -196,14 +196,14 @@ impl<Id: From<RawId> + Into<RawId> + Copy, T: Hash + Eq> HashConsed<Id, T> {
     /// The value of an id.
     ///
     /// # Panics
-    /// If it was removed.
+    /// The value was removed.
     #[inline]
     pub fn get(&self, id: Id) -> &T {
         self.try_get(id)
             .expect("an id is used only while its value is there")
     }
 
-    /// The value of an id; `None`: it was removed.
+    /// The value of an id; `None` if it was removed.
     #[inline]
     pub fn try_get(&self, id: Id) -> Option<&T> {
         let raw: RawId = id.into();
@@ -227,7 +227,7 @@ impl<Id: From<RawId> + Into<RawId> + Copy, T: Hash + Eq> HashConsed<Id, T> {
         None
     }
 
-    /// How many distinct values there are.
+    /// The number of distinct values.
     pub fn len(&self) -> usize {
         self.rows.len() - self.free.len()
     }
@@ -237,7 +237,7 @@ impl<Id: From<RawId> + Into<RawId> + Copy, T: Hash + Eq> HashConsed<Id, T> {
         self.len() == 0
     }
 
-    /// How many rows there are, free ones included: every [`RawId::row`] is below.
+    /// The number of rows, free ones included: every [`RawId::row`] is smaller.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -248,7 +248,7 @@ impl<Id: From<RawId> + Into<RawId> + Copy, T: Hash + Eq> HashConsed<Id, T> {
         rows.filter_map(|row| Some((Id::from(row.id), row.value.as_ref()?)))
     }
 
-    /// Removes the values whose ids do not pass, and gives their memory back where most of it is not needed any more.
+    /// Removes the values for whose ids `keep` returns false, and frees memory if most of it is unused.
     pub fn retain(&mut self, mut keep: impl FnMut(Id) -> bool) {
         let dropped: Vec<Id> = { self.iter().map(|(id, _)| id) }
             .filter(|&id| !keep(id))

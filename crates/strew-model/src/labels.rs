@@ -3,12 +3,12 @@
 use crate::Symbol;
 use crate::symbol::{Holds, Marks};
 
-/// Labels of one object, sorted by key; a key stands once.
+/// Labels of one object, sorted by key, each key once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Labels(Box<[(Symbol, Symbol)]>);
 
 impl Labels {
-    /// Labels of pairs in any order; of a repeated key the last value counts.
+    /// Labels from pairs in any order; the last value of a repeated key counts.
     pub fn new(mut pairs: Vec<(Symbol, Symbol)>) -> Self {
         pairs.reverse();
         pairs.sort_by_key(|&(key, _)| key);
@@ -16,7 +16,7 @@ impl Labels {
         Self(pairs.into())
     }
 
-    /// The value of `key`. Label sets are short, so a walk beats a search.
+    /// The value of `key`. Label sets are short, so a linear scan is faster than a search.
     #[inline]
     pub fn get(&self, key: Symbol) -> Option<Symbol> {
         self.0.iter().find(|&&(k, _)| k == key).map(|&(_, v)| v)
@@ -27,7 +27,7 @@ impl Labels {
         self.0.iter().copied()
     }
 
-    /// Whether there is no label.
+    /// True if there is no label.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,7 +37,7 @@ impl Labels {
         self.0.len()
     }
 
-    /// Whether every pair of `other` is here too.
+    /// True if every pair of `other` is contained.
     pub fn contains_all(&self, other: &Labels) -> bool {
         other
             .iter()

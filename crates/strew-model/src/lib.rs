@@ -1,9 +1,10 @@
-//! The vocabulary of strew: what every deciding crate talks about.
+//! The vocabulary of strew: the plain types that all deciding crates use.
 //!
-//! Strings become [`Symbol`]s at the edge, so that a decision compares integers.
-//! Nothing here reads a clock, rolls dice of its own or parses what a person wrote.
+//! Strings become [`Symbol`]s at the boundary, so that decisions compare integers. This crate reads no clock, makes no
+//! random choices, and does not parse input of users.
 //!
-//! Reading order: [`symbol`], [`index`], [`labels`], [`selector`], [`node_selector`], [`taint`], [`resources`], [`time`], [`prng`].
+//! Reading order: [`symbol`], [`index`], [`labels`], [`selector`], [`node_selector`], [`taint`], [`resources`],
+//! [`time`], [`prng`].
 //!
 //! ```
 //! use strew_model::{Interner, Labels, Requirement, Selector};

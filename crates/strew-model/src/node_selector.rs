@@ -12,10 +12,10 @@ pub enum NodeSelectorTerm {
     AllOf {
         /// Expressions over the node's labels.
         expressions: Box<[NodeExpression]>,
-        /// Tests of the node's name, the only field there is.
+        /// Tests of the node's name, which is the only supported field.
         fields: Box<[FieldMatch]>,
     },
-    /// A term without any, or one that cannot be parsed: no node matches.
+    /// An empty term, or an invalid one: no node matches.
     NoNode,
 }
 
@@ -24,11 +24,11 @@ pub enum NodeSelectorTerm {
 pub struct NodeExpression {
     /// The label's key.
     pub key: Symbol,
-    /// What is asked of its value.
+    /// The condition on its value.
     pub operator: NodeOperator,
 }
 
-/// What an expression asks of a node's label.
+/// The condition of an expression on a node's label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NodeOperator {
     /// An operator that label selectors have too.
@@ -49,7 +49,7 @@ pub struct FieldMatch {
 }
 
 impl NodeSelectorTerm {
-    /// Whether a node of this name and these labels matches.
+    /// True if a node with this name and these labels matches.
     pub fn matches(&self, name: Symbol, labels: &Labels, names: &Interner) -> bool {
         match self {
             Self::NoNode => false,
@@ -65,7 +65,7 @@ impl NodeSelectorTerm {
 }
 
 impl NodeExpression {
-    /// Whether the labels meet this expression.
+    /// True if the labels meet this expression.
     pub fn matches(&self, labels: &Labels, names: &Interner) -> bool {
         let number = || labels.get(self.key).and_then(|v| names.integer(v));
         match &self.operator {

@@ -1,9 +1,10 @@
-//! Random numbers that mean the same next year.
+//! Random numbers that are the same in every release.
 
 /// xoshiro256++ seeded by SplitMix64; integers only, ranges include both ends.
 ///
-/// Own code, because a seed must give the same run in every release; libraries promise that for their generators, not
-/// for their ranges and shuffles. Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021.
+/// It is strew's own code, because a seed must give the same run in every release. Libraries promise that for their
+/// generators, but not for their ranges and shuffles. Source: Blackman and Vigna, "Scrambled linear pseudorandom number
+/// generators", 2021.
 #[derive(Debug, Clone)]
 pub struct Prng([u64; 4]);
 
@@ -38,14 +39,14 @@ impl Prng {
     /// A number from `low` to `high`, both included, without bias.
     ///
     /// # Panics
-    /// If `low > high`.
+    /// `low > high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         assert!(low <= high, "an empty range has no numbers");
         let span = (high - low).wrapping_add(1);
         if span == 0 {
             return self.next_u64();
         }
-        // Lemire's multiplication, with rejection of the few products that would make some numbers likelier.
+        // Lemire's multiplication; the few products that would favour some numbers are rejected.
         loop {
             let product = u128::from(self.next_u64()) * u128::from(span);
             if (product as u64) >= span.wrapping_neg() % span {
@@ -57,12 +58,12 @@ impl Prng {
     /// An index below `len`.
     ///
     /// # Panics
-    /// If `len` is 0.
+    /// `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.between(0, len as u64 - 1) as usize
     }
 
-    /// True `numerator` times in `denominator`.
+    /// True with probability `numerator / denominator`.
     pub fn chance(&mut self, numerator: u64, denominator: u64) -> bool {
         self.between(1, denominator) <= numerator
     }
@@ -70,7 +71,7 @@ impl Prng {
     /// One of the items.
     ///
     /// # Panics
-    /// If there is none.
+    /// There are no items.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]
     }

@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use crate::symbol::{Holds, Marks, Symbol};
 
-/// Amounts of each resource: what a pod asks for, or what a node has or has given away.
+/// Amounts of each resource: requested by a pod, or available or used on a node.
 ///
 /// CPU in thousandths of a core, memory and ephemeral storage in bytes, all others in whole units. Never negative in
-/// what reaches a decision: strew-api refuses negative and overflowing quantities.
+/// decisions: strew-api refuses negative and overflowing quantities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Resources {
     /// CPU in thousandths of a core.
@@ -44,7 +44,7 @@ impl Resources {
         }
     }
 
-    /// CPU in thousandths and memory in bytes, and nothing else.
+    /// An amount of CPU in thousandths and of memory in bytes.
     pub fn of(cpu_milli: i64, memory: i64) -> Self {
         Self {
             cpu_milli,
@@ -53,7 +53,7 @@ impl Resources {
         }
     }
 
-    /// The amount of a resource that has no column of its own.
+    /// The amount of a resource without a field of its own.
     pub fn scalar(&self, name: Symbol) -> i64 {
         self.scalars
             .iter()
@@ -61,12 +61,12 @@ impl Resources {
             .map_or(0, |&(_, v)| v)
     }
 
-    /// Whether a resource that has no column of its own is named here, even with 0.
+    /// True if a resource without a field of its own is named here, even with 0.
     pub fn has_scalar(&self, name: Symbol) -> bool {
         self.scalars.iter().any(|&(n, _)| n == name)
     }
 
-    /// Sets the amount of a resource that has no column of its own.
+    /// Sets the amount of a resource without a field of its own.
     pub fn set_scalar(&mut self, name: Symbol, amount: i64) {
         match self.scalars.binary_search_by_key(&name, |&(n, _)| n) {
             Ok(i) => self.scalars[i].1 = amount,
@@ -74,12 +74,12 @@ impl Resources {
         }
     }
 
-    /// The resources that have no column of their own.
+    /// The resources without a field of their own.
     pub fn scalars(&self) -> &[(Symbol, i64)] {
         &self.scalars
     }
 
-    /// Adds `other` `times` times (-1 takes it away), saturating.
+    /// Adds `other` `times` times (-1 subtracts it), saturating.
     pub fn add(&mut self, other: &Resources, times: i64) {
         let plus = |own: &mut i64, more: i64| *own = own.saturating_add(more.saturating_mul(times));
         plus(&mut self.cpu_milli, other.cpu_milli);
@@ -92,7 +92,7 @@ impl Resources {
         }
     }
 
-    /// Raises each amount to that of `other`, where that is more.
+    /// Raises each amount to that of `other`, if that is larger.
     pub fn raise_to(&mut self, other: &Resources) {
         self.cpu_milli = self.cpu_milli.max(other.cpu_milli);
         self.memory = self.memory.max(other.memory);
@@ -102,7 +102,7 @@ impl Resources {
         }
     }
 
-    /// Whether nothing is asked for.
+    /// True if all amounts are 0.
     pub fn is_zero(&self) -> bool {
         self.cpu_milli == 0
             && self.memory == 0

@@ -5,10 +5,10 @@
 use crate::symbol::{Holds, Marks};
 use crate::{Interner, Labels, Symbol};
 
-/// Which label sets are meant.
+/// Selects label sets.
 ///
-/// Kubernetes tells a missing selector (matches nothing) from an empty one (matches everything), and several places
-/// treat an empty one as "count nothing": so both are told apart here.
+/// Kubernetes distinguishes a missing selector (matches nothing) from an empty one (matches everything), and several
+/// plugins treat an empty one as "count nothing". So this type distinguishes them too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Selector {
     /// A missing `labelSelector`: matches no labels at all, and is not "empty".
@@ -22,11 +22,11 @@ pub enum Selector {
 pub struct Requirement {
     /// The label's key.
     pub key: Symbol,
-    /// What is asked of it.
+    /// The condition on its value.
     pub operator: Operator,
 }
 
-/// What a requirement asks of a label.
+/// The condition of a requirement on a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operator {
     /// Present, with one of these values (sorted).
@@ -52,14 +52,14 @@ impl Requirement {
         Self { key, operator }
     }
 
-    /// Whether `labels` meet this requirement.
+    /// True if `labels` meet this requirement.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.operator.accepts(labels.get(self.key))
     }
 }
 
 impl Operator {
-    /// Whether a label with this value, or its absence, is accepted.
+    /// True if a label with this value, or without one (`None`), is accepted.
     pub fn accepts(&self, value: Option<Symbol>) -> bool {
         match self {
             Self::In(values) => value.is_some_and(|v| values.contains(&v)),
@@ -69,7 +69,7 @@ impl Operator {
         }
     }
 
-    /// As `kubectl -l` takes it: `key=value`, `key in (a,b)`.
+    /// In the form of `kubectl -l`: `key=value`, `key in (a,b)`.
     pub fn text(&self, key: Symbol, names: &Interner) -> String {
         let key = names.text(key);
         let list = |values: &[Symbol]| {
@@ -95,7 +95,7 @@ fn sorted(mut values: Vec<Symbol>) -> Box<[Symbol]> {
 }
 
 impl Selector {
-    /// A selector of requirements in any order; equal sets of requirements make equal selectors.
+    /// A selector from requirements in any order; equal sets of requirements make equal selectors.
     pub fn all_of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_unstable();
         requirements.dedup();
@@ -108,7 +108,7 @@ impl Selector {
         Self::all_of(pairs.into_iter().map(is).collect())
     }
 
-    /// Whether `labels` are meant.
+    /// True if the selector selects `labels`.
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
@@ -116,12 +116,12 @@ impl Selector {
         }
     }
 
-    /// Whether this is `{}`. A missing selector is not empty.
+    /// True for `{}`. A missing selector is not empty.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::AllOf(requirements) if requirements.is_empty())
     }
 
-    /// As `kubectl -l` takes it, requirements by their text; `<none>` for a missing selector, `{}` for an empty one.
+    /// In the form of `kubectl -l`, sorted by text; `<none>` for a missing selector, `{}` for an empty one.
     pub fn text(&self, names: &Interner) -> String {
         let Self::AllOf(requirements) = self else {
             return "<none>".to_owned();
@@ -131,12 +131,12 @@ impl Selector {
         }
         let texts = requirements.iter().map(|r| r.operator.text(r.key, names));
         let mut texts: Vec<String> = texts.collect();
-        // Requirements stand in the order of their symbols, which is that of their arrival.
+        // The requirements are sorted by symbol, which is the order in which they were interned.
         texts.sort_unstable();
         texts.join(",")
     }
 
-    /// This selector and further requirements. A missing selector stays missing.
+    /// This selector with further requirements. A missing selector stays missing.
     #[must_use]
     pub fn and(&self, more: impl IntoIterator<Item = Requirement>) -> Self {
         match self {

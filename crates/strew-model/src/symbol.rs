@@ -4,7 +4,7 @@ use crate::index::{HashConsed, RawId};
 
 /// An interned string: equal symbols of one [`Interner`] are equal strings.
 ///
-/// The order of symbols says nothing of their texts. A symbol is good while something that is marked holds it, see
+/// The order of symbols is not that of their texts. A symbol is valid while a marked value holds it, see
 /// [`Interner::sweep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Symbol(RawId);
@@ -28,7 +28,7 @@ impl From<Symbol> for RawId {
     }
 }
 
-/// Strings that every interner knows, at fixed places.
+/// Strings that every interner contains, with fixed symbols.
 pub mod well_known {
     use super::{RawId, Symbol};
 
@@ -46,13 +46,13 @@ pub mod well_known {
     }
 
     well_known! {
-        /// The empty string; also the domain of nodes that lack a topology key, where they count.
+        /// The empty string; also the domain of nodes without a topology key, if they count.
         EMPTY = "";
-        /// The label that names a node's host.
+        /// The label with a node's host name.
         HOSTNAME = "kubernetes.io/hostname";
-        /// The label that names a node's zone.
+        /// The label with a node's zone.
         ZONE = "topology.kubernetes.io/zone";
-        /// The label that names a node's region.
+        /// The label with a node's region.
         REGION = "topology.kubernetes.io/region";
         /// The zone label before v1.17.
         ZONE_BETA = "failure-domain.beta.kubernetes.io/zone";
@@ -60,31 +60,31 @@ pub mod well_known {
         REGION_BETA = "failure-domain.beta.kubernetes.io/region";
         /// The key of the taint of a cordoned node.
         UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable";
-        /// The namespace of objects that name none.
+        /// The namespace of objects without one.
         DEFAULT_NAMESPACE = "default";
     }
 }
 
-/// The strings in use; each is kept once.
+/// The strings in use; each is stored once.
 ///
-/// Nothing counts who holds a symbol. Whoever owns the interner [sweeps](Self::sweep) it now and then: all that holds
-/// symbols marks them, and what is not marked is dropped.
+/// Symbols are not reference-counted. The owner of the interner [sweeps](Self::sweep) it from time to time: everything
+/// with symbols marks them, and strings that are not marked are dropped.
 #[derive(Debug, Clone)]
 pub struct Interner {
     texts: HashConsed<Symbol, Box<str>>,
-    /// By row the sweep, modulo 256, after which the string was last asked for.
+    /// By row: the number modulo 256 of the last sweep before the string was last requested.
     asked: Vec<u8>,
-    /// Strings of rows below are never dropped.
+    /// Strings of smaller rows are never dropped.
     pinned: usize,
     sweeps: u64,
-    /// How many strings are new since the last sweep.
+    /// The number of new strings since the last sweep.
     new: usize,
-    /// How many strings were held at the last sweep.
+    /// The number of strings left by the last sweep.
     left: usize,
 }
 
 impl Interner {
-    /// An interner that holds the [`well_known`] strings.
+    /// An interner with the [`well_known`] strings.
     pub fn new() -> Self {
         let mut names = Self {
             texts: HashConsed::new(),
@@ -101,10 +101,10 @@ impl Interner {
         names
     }
 
-    /// The symbol of `text`, new or known.
+    /// The symbol of `text`, which is added if it is new.
     ///
     /// # Panics
-    /// With more than 2²⁶ distinct strings at a time.
+    /// More than 2²⁶ distinct strings at a time.
     pub fn intern(&mut self, text: &str) -> Symbol {
         let symbol = match self.texts.find(text) {
             Some(symbol) => symbol,
@@ -121,12 +121,12 @@ impl Interner {
         symbol
     }
 
-    /// The symbol of `text`, if it is in use.
+    /// The symbol of `text`; `None` if it is not in use.
     pub fn get(&self, text: &str) -> Option<Symbol> {
         self.texts.find(text)
     }
 
-    /// The string of a symbol of this interner. A symbol that was dropped is a bug of its holder: it stops a debug build,
+    /// The string of a symbol of this interner. A dropped symbol is a bug of its holder: it panics in a debug build,
     /// and has an empty text otherwise.
     pub fn text(&self, symbol: Symbol) -> &str {
         let text = self.texts.try_get(symbol);
@@ -134,17 +134,17 @@ impl Interner {
         text.map_or("", |text| text)
     }
 
-    /// The string read as a base-10 integer, as node affinity's `Gt` and `Lt` do.
+    /// The string as a base-10 integer, as for node affinity's `Gt` and `Lt`; `None` if it is none.
     pub fn integer(&self, symbol: Symbol) -> Option<i64> {
         self.text(symbol).parse().ok()
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Never: the well-known strings are always there.
+    /// Always false: the well-known strings are never dropped.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
@@ -153,25 +153,25 @@ impl Interner {
 // === what is gone ===
 
 impl Interner {
-    /// Keeps all strings of now for ever: what settings hold need not be marked.
+    /// Keeps all present strings for ever, so that settings need not mark them.
     pub fn pin(&mut self) {
         self.pinned = self.texts.rows();
         self.new = 0;
     }
 
-    /// How often it was swept. What keeps symbols without being asked to mark them must forget them when this changes.
+    /// The number of sweeps. A cache that does not mark its symbols must drop them when this changes.
     pub fn sweeps(&self) -> u64 {
         self.sweeps
     }
 
-    /// Whether as many strings are new as were held at the last sweep, and `min` at least: sweeping then costs a constant
-    /// number of steps for each new string.
+    /// True if at least as many strings are new as the last sweep left, and at least `min`: then sweeping costs a
+    /// constant number of steps per new string.
     #[inline]
     pub fn is_sweep_due(&self, min: usize) -> bool {
         self.new >= self.left.max(min)
     }
 
-    /// Begins to find out which symbols are held: none is marked but those that are pinned.
+    /// Begins a sweep: only pinned symbols are marked.
     pub fn marks(&self) -> Marks {
         let rows = self.texts.rows();
         Marks {
@@ -179,8 +179,8 @@ impl Interner {
         }
     }
 
-    /// Drops every string whose symbol is not marked, unless it was asked for since the sweep before the last one: a fact
-    /// with it may be on its way.
+    /// Drops every string whose symbol is not marked, unless it was requested since the sweep before the last one: a
+    /// fact with it may be in transit.
     pub fn sweep(&mut self, marks: &Marks) {
         let now = self.sweeps as u8;
         let asked = &self.asked;
@@ -197,7 +197,7 @@ impl Interner {
     }
 }
 
-/// The symbols of an interner that something holds.
+/// The marked symbols of an interner.
 #[derive(Debug, Clone)]
 pub struct Marks {
     /// By row.
@@ -205,7 +205,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Something holds this symbol.
+    /// Marks a symbol.
     #[inline]
     pub fn mark(&mut self, symbol: Symbol) {
         if let Some(held) = self.held.get_mut(symbol.index()) {
@@ -214,7 +214,7 @@ impl Marks {
     }
 }
 
-/// A value in which symbols may be.
+/// A value that may contain symbols.
 pub trait Holds {
     /// Marks every symbol in it.
     fn mark(&self, marks: &mut Marks);

@@ -4,14 +4,14 @@
 
 use crate::symbol::{Holds, Marks, Symbol, well_known};
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Effect {
-    /// No new pod.
+    /// No new pods.
     NoSchedule,
     /// A worse score.
     PreferNoSchedule,
-    /// No new pod, and running ones are evicted.
+    /// No new pods, and running ones are evicted.
     NoExecute,
 }
 
@@ -33,19 +33,19 @@ pub struct Taint {
     pub key: Symbol,
     /// Its value, often empty.
     pub value: Symbol,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
 }
 
 impl Taint {
-    /// The taint that a cordoned node stands for.
+    /// The taint that a cordoned node counts as having.
     pub const UNSCHEDULABLE: Taint = Taint {
         key: well_known::UNSCHEDULABLE_TAINT,
         value: well_known::EMPTY,
         effect: Effect::NoSchedule,
     };
 
-    /// Whether it keeps pods from being scheduled.
+    /// True if its effect is NoSchedule or NoExecute.
     pub fn forbids_scheduling(&self) -> bool {
         matches!(self.effect, Effect::NoSchedule | Effect::NoExecute)
     }
@@ -54,11 +54,11 @@ impl Taint {
 /// How a toleration compares values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TolerationOperator {
-    /// The values are equal (also when no operator is given).
+    /// The values are equal; also the default.
     Equal,
     /// The value does not matter.
     Exists,
-    /// An operator that is unknown, or switched off by its gate: tolerates nothing.
+    /// An unknown operator, or one whose gate is off: tolerates nothing.
     Never,
 }
 
@@ -76,7 +76,7 @@ pub struct Toleration {
 }
 
 impl Toleration {
-    /// Whether this toleration accepts the taint.
+    /// True if this toleration accepts the taint.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.is_none_or(|e| e == taint.effect)
             && self.key.is_none_or(|k| k == taint.key)
@@ -88,7 +88,7 @@ impl Toleration {
     }
 }
 
-/// Whether every taint that forbids scheduling is tolerated.
+/// True if every taint that forbids scheduling is tolerated.
 pub fn tolerates_all(tolerations: &[Toleration], taints: &[Taint]) -> bool {
     let mut forbidding = taints.iter().filter(|t| t.forbids_scheduling());
     forbidding.all(|taint| tolerations.iter().any(|t| t.tolerates(taint)))

@@ -1,4 +1,4 @@
-//! Moments and spans of time, as arguments: nothing here reads a clock.
+//! Times and durations as plain values: nothing here reads a clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -6,43 +6,43 @@ use std::ops::{Add, Sub};
 /// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
 
-/// A moment: nanoseconds since 1970, or since whatever beginning the world chose. 64 bits reach 584 years far.
+/// A time: nanoseconds since 1970, or since another start. 64 bits cover 584 years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(pub u64);
 
-/// A span of time in nanoseconds. Arithmetic saturates: absurd settings give far moments, never a panic.
+/// A duration in nanoseconds. Arithmetic saturates: extreme settings give distant times, never a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(pub u64);
 
 impl Instant {
-    /// So many whole seconds after the beginning.
+    /// This many seconds after the start.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(NANOS))
     }
 
-    /// The whole seconds since the beginning; what is left is cut off.
+    /// Whole seconds since the start, rounded down.
     pub const fn secs(self) -> u64 {
         self.0 / NANOS
     }
 
-    /// The time since `earlier`; nothing if that is later.
+    /// The time since `earlier`; zero if that is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// So many seconds.
+    /// A duration in seconds.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(NANOS))
     }
 
-    /// So many milliseconds.
+    /// A duration in milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(NANOS / 1000))
     }
 
-    /// Twice as long, `times` times over; `None` past 64 bits.
+    /// The duration doubled `times` times; `None` beyond 64 bits.
     pub const fn doubled(self, times: u32) -> Option<Self> {
         match 1u64.checked_shl(times) {
             Some(factor) => match self.0.checked_mul(factor) {
