@@ -1,25 +1,24 @@
-//! Scores of domains that are joined into a hierarchy: regions first, then the zones of a region, and so on.
+//! Scores of domains in a hierarchy: regions first, then the zones of a region, and so on.
 //!
-//! A level's domains are compared with their siblings only. What a level prefers weighs more than everything below it:
-//! each has six bits of the combined score. Source: spec/placement §3.4, §3.8; the OCM spread proposal, "Implementation
-//! Example".
+//! A domain is compared with its siblings only. Each level has six bits of the combined score, so a level's preference
+//! outweighs all levels below it. Source: spec/placement §3.4, §3.8; the OCM spread proposal, "Implementation Example".
 
 use std::cmp::Ordering;
 
 /// The score of the emptiest of unequal siblings.
 pub const HIGHEST: i64 = 63;
 
-/// The bits that a level's score takes.
+/// The bits of a level's score.
 const BITS: u32 = 6;
 
-/// As many levels as a combined score holds.
+/// The most levels that a combined score can hold.
 pub const LEVELS_MAX: usize = 8;
 
-/// The score of a domain with `count`, between the smallest and the largest count of its siblings: 63 to 0, rounded
-/// down; 0 where all are equal.
+/// The score of a domain with `count`, given the smallest and the largest count of its siblings: 63 to 0, rounded down;
+/// 0 if all are equal.
 #[inline]
 pub fn score(count: i32, min: i32, max: i32) -> i64 {
-    // The ends are what most domains have, and need no division.
+    // Most domains are at one of the ends, which need no division.
     if max <= min || count == max {
         return 0;
     }
@@ -29,13 +28,13 @@ pub fn score(count: i32, min: i32, max: i32) -> i64 {
     HIGHEST * (i64::from(max) - i64::from(count)) / (i64::from(max) - i64::from(min))
 }
 
-/// What a score at `level` of `levels` (the first is 0) adds to the combined score.
+/// The share of a score at `level` of `levels` (the first is 0) in the combined score.
 #[inline]
 pub fn placed(score: i64, level: usize, levels: usize) -> i64 {
     score << (BITS * (levels - 1 - level) as u32)
 }
 
-/// The smallest and largest combined score among those that are compared.
+/// The smallest and largest of the compared combined scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Combined {
     /// The smallest.
@@ -45,20 +44,20 @@ pub struct Combined {
 }
 
 impl Combined {
-    /// Of nobody yet.
+    /// Without any score.
     pub const NONE: Self = Self {
         min: i64::MAX,
         max: i64::MIN,
     };
 
-    /// With one more.
+    /// Adds a score.
     #[inline]
     pub fn include(&mut self, raw: i64) {
         self.min = self.min.min(raw);
         self.max = self.max.max(raw);
     }
 
-    /// A combined score on the scale of -100 to 100, rounded down; 0 where all are equal.
+    /// A combined score on the scale of -100 to 100, rounded down; 0 if all are equal.
     #[inline]
     pub fn normalize(self, raw: i64) -> i64 {
         if self.max <= self.min {
@@ -68,24 +67,24 @@ impl Combined {
     }
 }
 
-/// A domain that wants a share: how much it holds, and its weight among its siblings. The weight is positive.
+/// A weighted domain: its count, and its positive weight among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// What it holds.
+    /// Its count.
     pub count: i32,
     /// Its weight.
     pub weight: u32,
 }
 
 impl Share {
-    /// Compares how full two domains are: `count / weight`, exactly.
+    /// Compares `count / weight` of two domains, exactly.
     pub fn cmp_fill(self, other: Self) -> Ordering {
         let left = i128::from(self.count) * i128::from(other.weight);
         left.cmp(&(i128::from(other.count) * i128::from(self.weight)))
     }
 
-    /// What this domain would hold if it were as full as `least`, rounded up: with weights, the number that a count is
-    /// compared with in the place of the minimum. With equal weights it is the minimum.
+    /// The count at which this domain would be as full as `least`, rounded up. With weights, a count is compared with
+    /// this number instead of the minimum; with equal weights it is the minimum.
     pub fn fair(self, least: Self) -> i32 {
         let product = i128::from(self.weight) * i128::from(least.count);
         let weight = i128::from(least.weight.max(1));
@@ -93,7 +92,7 @@ impl Share {
         i32::try_from(rounded_up).unwrap_or(i32::MAX)
     }
 
-    /// Twice the count and one: numerator of the load that Webster's method compares.
+    /// Twice the count plus one: the numerator of the load in Webster's method.
     fn load(self) -> i128 {
         2 * i128::from(self.count) + 1
     }
@@ -112,7 +111,7 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Of siblings; `None` without any.
+    /// From siblings; `None` if there are none.
     pub fn of(siblings: impl IntoIterator<Item = Share>) -> Option<Self> {
         let mut siblings = siblings.into_iter();
         let first = siblings.next()?;
@@ -131,7 +130,7 @@ impl Loads {
         Some(loads)
     }
 
-    /// The score of a domain: 63 to 0, rounded down; 0 where all are equal. With equal weights it is [`score`].
+    /// The score of a domain: 63 to 0, rounded down; 0 if all are equal. With equal weights it equals [`score`].
     pub fn score(self, share: Share) -> i64 {
         let range = self.max.load() * i128::from(self.min.weight)
             - self.min.load() * i128::from(self.max.weight);

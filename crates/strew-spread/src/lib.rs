@@ -1,11 +1,11 @@
-//! The arithmetic of skew, shared by all that spreads.
+//! The arithmetic of skew, for the scheduler, WorkloadSpread and placement.
 //!
-//! A *domain* is a value under a topology key (or a tuple of values, for hierarchical spreading), given here as a dense
-//! [`DomainIdx`] whose meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching.
-//! A [`Limit`] is what a hard constraint allows; [`SkewCheck`] is one verdict with its numbers. [`soft`] scores where a
-//! constraint only prefers; [`level`] scores domains in a hierarchy, and weighs them where some should hold more.
+//! A *domain* is a value of a topology key (or a tuple of values, in a hierarchy), given as a dense [`DomainIdx`] whose
+//! meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching. A [`Limit`] is a
+//! hard constraint; [`SkewCheck`] is one verdict with its numbers. [`soft`] scores preferences; [`level`] scores
+//! domains in a hierarchy, with weights if some should hold more.
 //!
-//! If a second place computes a skew, the design has failed.
+//! A skew must not be computed in a second place.
 //!
 //! ```
 //! use strew_spread::{DomainIdx, Limit, Tally};

@@ -1,4 +1,4 @@
-//! What a hard constraint allows, and the verdict with its numbers.
+//! Hard constraints, and verdicts with their numbers.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use crate::{DomainIdx, Tally};
 pub struct Limit {
     /// The largest skew allowed; positive.
     pub max_skew: i32,
-    /// With fewer domains than this, the minimum is taken as 0 (KEP-3022); positive, 1 where not given.
+    /// With fewer domains than this, the minimum counts as 0 (KEP-3022); positive, 1 by default.
     pub min_domains: i32,
 }
 
-/// The number that a domain is compared with, and why it is that number.
+/// The minimum that a domain is compared with, and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Minimum {
     /// The count of the emptiest domain.
     Emptiest(i32),
     /// 0, because there are fewer domains than `min_domains`.
     TooFewDomains {
-        /// How many domains there are.
+        /// The number of domains.
         domains: u32,
-        /// How many there must be.
+        /// The required number.
         min_domains: i32,
     },
 }
 
 impl Minimum {
-    /// The number itself.
+    /// The number.
     #[inline]
     pub fn value(self) -> i32 {
         match self {
@@ -54,13 +54,13 @@ impl Limit {
         }
     }
 
-    /// The largest count at which a domain still takes one more replica. Source: spec/scheduler §1.8, solved for it.
+    /// The largest count at which a domain takes one more replica. Source: spec/scheduler §1.8, solved for the count.
     #[inline]
     pub fn highest_count(self, tally: &Tally, self_match: bool) -> i64 {
         i64::from(self.max_skew) + i64::from(self.minimum(tally).value()) - i64::from(self_match)
     }
 
-    /// The verdict on one more replica in `domain`; `self_match` tells whether it would be counted itself.
+    /// The verdict on one more replica in `domain`; `self_match`: true if it would be counted itself.
     pub fn check(self, tally: &Tally, domain: DomainIdx, self_match: bool) -> SkewCheck {
         SkewCheck {
             there: tally.count(domain),
@@ -71,26 +71,26 @@ impl Limit {
     }
 }
 
-/// One verdict of a hard constraint, with the numbers that make it. `Display` writes the sum out.
+/// A verdict of a hard constraint with its numbers. `Display` writes the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkewCheck {
     /// Counted replicas in the domain.
     pub there: i32,
-    /// Whether the new replica would be counted too.
+    /// True if the new replica would be counted too.
     pub self_match: bool,
-    /// What is subtracted.
+    /// The number that is subtracted.
     pub minimum: Minimum,
     /// The limit.
     pub max_skew: i32,
 }
 
 impl SkewCheck {
-    /// The skew that this replica would make.
+    /// The resulting skew.
     pub fn skew(self) -> i64 {
         i64::from(self.there) + i64::from(self.self_match) - i64::from(self.minimum.value())
     }
 
-    /// Whether the limit holds.
+    /// True if the skew is at most `max_skew`.
     pub fn allowed(self) -> bool {
         self.skew() <= i64::from(self.max_skew)
     }

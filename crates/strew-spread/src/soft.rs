@@ -1,21 +1,21 @@
-//! Scores of constraints that only prefer.
+//! Scores of soft constraints.
 //!
 //! Source: spec/scheduler §1.9 to §1.11. Numbers are binary64, summed in the order of the constraints, without fused
 //! multiply-add: Go on amd64 does the same.
 
-/// How much a constraint's count weighs, by the number of domains among the candidates: `ln(size + 2)`.
+/// The weight of a constraint's count, by the number of domains among the candidates: `ln(size + 2)`.
 pub fn weight(size: usize) -> f64 {
-    // Exact: sizes are far below 2^53.
+    // Exact, since sizes are far below 2^53.
     (size as f64 + 2.0).ln()
 }
 
-/// What one constraint adds to a candidate's raw score.
+/// The summand of one constraint in a candidate's raw score.
 #[inline]
 pub fn term(count: i32, weight: f64, max_skew: i32) -> f64 {
     f64::from(count) * weight + f64::from(max_skew - 1)
 }
 
-/// The raw score of a candidate: its terms' sum, rounded half away from zero. Lower is better.
+/// The raw score of a candidate: the sum of its terms, rounded half away from zero. Lower is better.
 #[inline]
 pub fn round(sum: f64) -> i64 {
     // `f64::round` is a library call on baseline x86-64; this is exact for |sum| < 2^51.
@@ -24,7 +24,7 @@ pub fn round(sum: f64) -> i64 {
     whole + i64::from(rest >= 0.5) - i64::from(rest <= -0.5)
 }
 
-/// The extremes over the candidates that are scored.
+/// The extremes over the scored candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extremes {
     /// The smallest raw score.
@@ -34,13 +34,13 @@ pub struct Extremes {
 }
 
 impl Extremes {
-    /// Of no candidate yet.
+    /// Without any candidate.
     pub const NONE: Self = Self {
         min: i64::MAX,
         max: 0,
     };
 
-    /// With one more candidate.
+    /// Adds a candidate.
     #[inline]
     pub fn include(&mut self, raw: i64) {
         self.min = self.min.min(raw);

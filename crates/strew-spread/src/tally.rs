@@ -1,28 +1,28 @@
 //! Counts per domain.
 
-/// A domain: the place of a value (or tuple of values) in the caller's table of domains.
+/// A domain: the index of a value (or tuple of values) in the caller's table of domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainIdx(pub u32);
 
 impl DomainIdx {
-    /// The place in the table of domains.
+    /// The index in the table of domains.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// How many counted replicas each domain holds, over the domains that exist.
+/// The number of counted replicas per domain.
 ///
-/// A domain exists while at least one *place* (a node, a cluster) makes it up, also when it holds nothing: an empty
-/// node makes a domain (KEP-3022, spec/scheduler §1.6). Counts may go below zero while a preemption is tried out
-/// (spec/scheduler §1.7). Changing one count costs a binary search among the *distinct* counts; reading the minimum is
+/// A domain exists while at least one *place* (a node, a cluster) belongs to it, even without replicas: an empty node
+/// makes a domain (KEP-3022, spec/scheduler §1.6). Counts may become negative while preemption tries evictions
+/// (spec/scheduler §1.7). Changing a count costs a binary search among the *distinct* counts; reading the minimum is
 /// O(1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Per domain.
     counts: Vec<i32>,
-    /// Per domain: how many places make it up.
+    /// Per domain: the number of its places.
     places: Vec<u32>,
     /// The distinct counts of existing domains, ascending, each with the number of domains that have it.
     levels: Vec<(i32, u32)>,
@@ -30,10 +30,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A tally of counts per domain, and of how many places make up each; as if built step by step.
+    /// A tally from counts and numbers of places per domain, equal to one that was built step by step.
     ///
     /// # Panics
-    /// If the lists are not of equal length.
+    /// The lists have different lengths.
     pub fn of_counts(counts: Vec<i32>, places: Vec<u32>) -> Self {
         assert_eq!(
             counts.len(),
@@ -59,12 +59,12 @@ impl Tally {
         }
     }
 
-    /// A further place makes up `domain`.
+    /// Adds a place to `domain`.
     pub fn add_place(&mut self, domain: DomainIdx) {
         self.add_places(domain, 1);
     }
 
-    /// So many more places make up `domain`.
+    /// Adds this many places to `domain`.
     pub fn add_places(&mut self, domain: DomainIdx, places: u32) {
         self.reserve(domain);
         let i = domain.index();
@@ -76,10 +76,10 @@ impl Tally {
         }
     }
 
-    /// One place fewer makes up `domain`; its own replicas must have been taken away before.
+    /// Removes a place from `domain`, whose replicas must have been removed before.
     ///
     /// # Panics
-    /// If there was none.
+    /// The domain has no place.
     pub fn remove_place(&mut self, domain: DomainIdx) {
         let i = domain.index();
         assert!(self.places[i] > 0, "a place is removed once");
@@ -102,18 +102,18 @@ impl Tally {
         }
     }
 
-    /// The replicas in `domain`; 0 for one that was never met.
+    /// The replicas in `domain`; 0 for an unknown one.
     #[inline]
     pub fn count(&self, domain: DomainIdx) -> i32 {
         self.counts.get(domain.index()).copied().unwrap_or(0)
     }
 
-    /// The counts by domain index. Domains that were never met may be missing at the end: they hold 0.
+    /// The counts by domain index. Unknown domains may be missing at the end: their count is 0.
     pub fn counts(&self) -> &[i32] {
         &self.counts
     }
 
-    /// Whether some place makes up `domain`.
+    /// True if `domain` has a place.
     pub fn exists(&self, domain: DomainIdx) -> bool {
         self.places.get(domain.index()).is_some_and(|&n| n > 0)
     }
@@ -126,7 +126,7 @@ impl Tally {
             .map(|(i, _)| DomainIdx(i as u32))
     }
 
-    /// How many domains exist.
+    /// The number of existing domains.
     pub fn domains(&self) -> u32 {
         self.domains
     }
@@ -142,7 +142,7 @@ impl Tally {
         self.levels.last().map(|&(count, _)| count)
     }
 
-    /// The largest less the smallest count: how uneven it is now. 0 without domains.
+    /// The largest minus the smallest count; 0 without domains.
     pub fn skew(&self) -> i32 {
         self.maximum().unwrap_or(0) - self.minimum().unwrap_or(0)
     }
