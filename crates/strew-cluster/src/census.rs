@@ -1,7 +1,7 @@
-//! Censuses: counts of pods per node, kept current, with tallies per domain derived from them.
+//! Censuses: counts of pods per node, kept current, with derived tallies per domain.
 //!
-//! One mechanism serves all that counts pods: topology spread, affinity, anti-affinity and preferences differ only in
-//! what a pod of a class counts ([`CensusKey`]).
+//! One mechanism serves everything that counts pods: topology spread, affinity, anti-affinity and preferences differ
+//! only in what a pod of a class counts ([`CensusKey`]).
 
 mod weighing;
 
@@ -16,23 +16,23 @@ use crate::topology::{EMPTY_DOMAIN, KeyId, Topology};
 pub(crate) use weighing::Weighing;
 
 index_type! {
-    /// A census that is kept.
+    /// The id of a census.
     pub struct CensusId;
 }
 
-/// A tally of a census.
+/// The id of a tally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TallyId {
     /// The census.
     pub census: CensusId,
-    /// The place among the census's tallies.
+    /// The index among the census's tallies.
     pub place: u32,
 }
 
 /// What is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CensusKey {
-    /// Pods of a namespace that a selector matches and that are not being deleted (spec/scheduler §1.4).
+    /// Pods of a namespace that a selector matches and that do not terminate (spec/scheduler §1.4).
     Spread {
         /// The incoming pod's namespace.
         namespace: Symbol,
@@ -52,7 +52,7 @@ pub enum CensusKey {
         namespace: Symbol,
         /// Its affinity.
         affinity: AffinityId,
-        /// Which of its required anti-affinity terms.
+        /// The index of the required anti-affinity term.
         term: u32,
     },
     /// Required anti-affinity terms with this topology key, of existing pods, that match an incoming pod
@@ -65,7 +65,7 @@ pub enum CensusKey {
         /// The incoming pod's labels.
         labels: LabelsId,
     },
-    /// Weights of preferences with this topology key, both ways, between an incoming pod and existing ones
+    /// Weights of preferences with this topology key, in both directions, between an incoming pod and existing ones
     /// (spec/scheduler §3.10, T).
     Preference {
         /// The terms' topology key.
@@ -76,21 +76,21 @@ pub enum CensusKey {
         labels: LabelsId,
         /// The incoming pod's affinity.
         affinity: AffinityId,
-        /// What a required affinity term of an existing pod weighs.
+        /// The weight of a required affinity term of an existing pod.
         hard_weight: i32,
-        /// Whether preferred terms of existing pods are left out.
+        /// True if preferred terms of existing pods are ignored.
         ignore_existing: bool,
     },
 }
 
-/// A derived tally: which key, and which nodes count.
+/// The key of a derived tally: the topology key, and the nodes that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TallyKey {
     /// The topology key.
     pub key: KeyId,
-    /// Which nodes count.
+    /// The nodes that count.
     pub eligibility: EligibilityId,
-    /// Whether nodes that lack the label count in the domain of the empty value.
+    /// True if nodes without the label count in the domain of the empty value.
     pub missing_as_empty: bool,
 }
 
@@ -103,12 +103,12 @@ pub struct DomainTally {
     pub tally: Tally,
 }
 
-/// Counts per node of what a [`CensusKey`] says, and the tallies derived from it.
+/// Counts per node for a [`CensusKey`], and the tallies derived from them.
 #[derive(Debug, Clone)]
 pub struct Census {
     key: CensusKey,
     per_node: Vec<i32>,
-    /// `None`: the place is free.
+    /// `None` if the index is free.
     tallies: Vec<Option<DomainTally>>,
     last_used: u64,
 }
@@ -119,7 +119,7 @@ impl Census {
         &self.key
     }
 
-    /// Per node; nodes that are not there (any more) may still hold pods.
+    /// Per node; nodes that do not exist (any more) may still have pods.
     #[inline]
     pub fn per_node(&self) -> &[i32] {
         &self.per_node
@@ -158,8 +158,8 @@ impl DomainTally {
     }
 }
 
-/// The censuses in use, bounded in bytes: the one that was not asked for longest goes first, and is counted anew when
-/// it is asked for again.
+/// The censuses in use, bounded in bytes. The one unused for longest is dropped first, and counted again when it is
+/// needed.
 #[derive(Debug, Clone)]
 pub(crate) struct Censuses {
     slots: Vec<Option<Census>>,
@@ -167,15 +167,15 @@ pub(crate) struct Censuses {
     free: Vec<CensusId>,
     clock: u64,
     bytes_max: usize,
-    /// Censuses that were started since the budget was last looked at.
+    /// Censuses started since the last check of the budget.
     unbudgeted: usize,
-    /// How many censuses were looked at for the budget so far.
+    /// The number of censuses visited for the budget so far.
     #[cfg(test)]
     looked_at: usize,
     evicted: u64,
-    /// Grows with each census that is started or dropped.
+    /// Increases with each census that is started or dropped.
     version: u64,
-    /// Censuses asked for after this moment stay, whatever the budget says.
+    /// Censuses used after this moment stay, whatever the budget says.
     pinned_from: u64,
 }
 
@@ -196,7 +196,7 @@ impl Censuses {
         }
     }
 
-    /// How many censuses were dropped so far: ids kept elsewhere are good while this stays the same.
+    /// The number of dropped censuses: ids kept elsewhere are valid while it stays the same.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -216,7 +216,7 @@ impl Censuses {
         Some(id)
     }
 
-    /// Notes that a census is in use.
+    /// Marks a census as used.
     #[inline]
     pub(crate) fn touch(&mut self, id: CensusId) {
         self.clock += 1;
@@ -256,7 +256,7 @@ impl Censuses {
         id
     }
 
-    /// Counts `count` on a node, in a census without tallies as yet.
+    /// Counts `count` on a node, in a census without tallies.
     #[inline]
     pub(crate) fn count_initial(
         &mut self,
@@ -271,14 +271,14 @@ impl Censuses {
         }
     }
 
-    /// Replaces the counts per node of a census without tallies as yet.
+    /// Replaces the counts per node of a census without tallies.
     pub(crate) fn adopt(&mut self, id: CensusId, per_node: Vec<i32>) {
         let census = self.slots[id.index()].as_mut().expect("just started");
         debug_assert!(census.tallies.is_empty());
         census.per_node = per_node;
     }
 
-    /// A tally of a census, derived now if it is new.
+    /// A tally of a census, derived if it is new.
     pub(crate) fn tally(
         &mut self,
         id: CensusId,
@@ -320,7 +320,7 @@ impl Censuses {
             .expect("a tally is used only while a plan holds it")
     }
 
-    /// One pod that counts `delta` came to (or, negative, left) a node.
+    /// Adds (or, with a negative `delta`, removes) one pod on a node.
     #[inline]
     pub(crate) fn count(
         &mut self,
@@ -339,7 +339,7 @@ impl Censuses {
         }
     }
 
-    /// Takes a node out of all tallies, before it changes.
+    /// Removes a node from all tallies, before it changes.
     pub(crate) fn detach_node(
         &mut self,
         node: NodeIdx,
@@ -359,7 +359,7 @@ impl Censuses {
         }
     }
 
-    /// Puts a node into all tallies that count it, after it changed.
+    /// Adds a node to all tallies that count it, after it changed.
     pub(crate) fn attach_node(
         &mut self,
         node: NodeIdx,
@@ -381,22 +381,22 @@ impl Censuses {
         }
     }
 
-    /// Makes room for a slot of a node that is not there yet.
+    /// Makes room for new nodes.
     pub(crate) fn grow(&mut self, nodes: usize) {
         for census in self.slots.iter_mut().flatten() {
             census.grow(nodes);
         }
     }
 
-    /// Censuses asked for from now on stay until the next call.
+    /// Censuses used from now on stay until the next call.
     pub(crate) fn pin_from_now(&mut self) {
         self.pinned_from = self.clock;
     }
 
-    /// Drops the censuses that were not asked for longest until the rest fits the budget, except pinned ones.
+    /// Drops the censuses that were unused for longest until the rest fits the budget, except pinned ones.
     ///
-    /// What they take is summed up for every sixteenth part that is new, so the budget may be exceeded by as much: one
-    /// pod may ask for thousands of censuses, and each of them must not walk all others.
+    /// The size is summed again only when a sixteenth of the censuses is new, so the budget may be exceeded by as much:
+    /// one pod may need thousands of censuses, and each of them must not visit all others.
     pub(crate) fn evict(&mut self, dropped: &mut Vec<CensusId>) {
         if self.unbudgeted * 16 < self.by_key.len() {
             return;
@@ -423,7 +423,7 @@ impl Censuses {
         }
     }
 
-    /// Drops every census that `which` names.
+    /// Drops every census for which `which` returns true.
     pub(crate) fn drop_where(
         &mut self,
         which: impl Fn(&CensusKey) -> bool,
@@ -438,7 +438,7 @@ impl Censuses {
         }
     }
 
-    /// The moment of now, for [`drop_unused_since`](Self::drop_unused_since).
+    /// The present moment, for [`drop_unused_since`](Self::drop_unused_since).
     pub(crate) fn clock(&self) -> u64 {
         self.clock
     }
@@ -456,7 +456,7 @@ impl Censuses {
         }
     }
 
-    /// Drops every census that was not asked for after a moment, and that nothing refers to any more.
+    /// Drops every census that was not used after a moment, or refers to freed values.
     pub(crate) fn drop_unused_since(&mut self, moment: u64, dropped: &mut Vec<CensusId>) {
         let unused = self.iter().filter(|(_, c)| c.last_used <= moment);
         let ids: Vec<CensusId> = unused.map(|(id, _)| id).collect();
@@ -476,10 +476,10 @@ impl Censuses {
 }
 
 impl DomainTally {
-    /// Counts from the per-node figures: the plain recount, in one pass over the nodes.
+    /// Counts from the per-node counts: a plain recount, in one pass over the nodes.
     fn fill(&mut self, per_node: &[i32], eligible: &EligibleNodes, topology: &Topology) {
         let column = topology.column(self.key.key);
-        // Sums first, places after: each domain then enters the levels once.
+        // Sums first, then places: so each domain enters the levels once.
         let mut sums = vec![0i32; column.len()];
         let mut places = vec![0u32; column.len()];
         for node in eligible

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::cluster::NodeIdx;
 
-/// The last changes, each with a number that only grows. Bounded: what is too old is forgotten.
+/// The last changes, each with an increasing number. Bounded: old changes are dropped.
 #[derive(Debug, Clone)]
 pub struct ChangeLog {
     first: u64,
@@ -13,7 +13,7 @@ pub struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// A log that remembers `capacity` changes.
+    /// A log of the last `capacity` changes.
     pub fn new(capacity: usize) -> Self {
         let entries = VecDeque::with_capacity(capacity.min(1024));
         Self {
@@ -23,7 +23,7 @@ impl ChangeLog {
         }
     }
 
-    /// Notes that `node` changed.
+    /// Records that `node` changed.
     pub fn push(&mut self, node: NodeIdx) {
         if self.entries.len() == self.capacity {
             self.entries.pop_front();
@@ -32,12 +32,12 @@ impl ChangeLog {
         self.entries.push_back(node);
     }
 
-    /// The number that the next change will have: a reader that has seen all keeps it.
+    /// The number of the next change: a reader that has seen all changes stores it.
     pub fn head(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
 
-    /// The nodes that changed since `seen`, or `None` if that was too long ago.
+    /// The nodes that changed since `seen`; `None` if that is too long ago.
     pub fn since(&self, seen: u64) -> Option<impl ExactSizeIterator<Item = NodeIdx> + '_> {
         let skip = usize::try_from(seen.checked_sub(self.first)?).ok()?;
         (skip <= self.entries.len()).then(|| self.entries.range(skip..).copied())

@@ -35,48 +35,48 @@ id_type! {
     pub struct ClassId;
 }
 
-/// What makes up a class.
+/// The key of a class: everything that decisions can tell apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClassKey {
     /// Their namespace.
     pub namespace: Symbol,
     /// Their labels.
     pub labels: LabelsId,
-    /// What they ask for.
+    /// Their spec.
     pub spec: SpecId,
     /// Their controller.
     pub owner: Option<OwnerRef>,
-    /// Whether they are being deleted. Spread does not count such pods, affinity does (spec/scheduler §0): so they are
+    /// True if they terminate. Topology spread does not count such pods, affinity does (spec/scheduler §0), so they are
     /// a class of their own.
     pub terminating: bool,
 }
 
-/// Pods that no decision can tell apart, and where they are.
+/// Pods that no decision can tell apart, with their nodes.
 #[derive(Debug, Clone)]
 pub struct PodClass {
-    /// What they have in common.
+    /// Their common properties.
     pub key: ClassKey,
-    /// The bound (or assumed) ones with their nodes, in no particular order.
+    /// Bound (or assumed) pods with their nodes, in no particular order.
     pub members: Vec<(PodIdx, NodeIdx)>,
-    /// The censuses that count these pods, each with what one pod counts there. Complete while there are pods.
+    /// The censuses that count these pods, with the count per pod. Complete while the class has pods.
     pub counted_in: Vec<(CensusId, i32)>,
     id: ClassId,
     serial: u64,
-    /// How many pods are of this class, on nodes or not. With none, the class is freed by the next sweep.
+    /// The number of pods, bound or not. Without pods, the next sweep frees the class.
     pods: u32,
     /// While there are no pods: the version of the censuses for which `counted_in` is complete.
     pub(crate) counted_at: Option<u64>,
-    /// While there are pods: its place among the populated classes.
+    /// While there are pods: its index among the populated classes.
     place: usize,
 }
 
 impl PodClass {
-    /// Classes that were met later have larger numbers.
+    /// Classes that appeared later have larger numbers.
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// Whether a pod is of this class, on a node or not.
+    /// True if the class has pods, bound or not.
     pub fn has_pods(&self) -> bool {
         self.pods > 0
     }
@@ -93,7 +93,7 @@ pub struct SpecParts {
     pub affinity: AffinityId,
 }
 
-/// Every distinct label set, spec and class. What no pod has any more is freed by a [sweep](crate::Cluster::begin_sweep).
+/// Every distinct label set, spec and class. A [sweep](crate::Cluster::begin_sweep) frees those without pods.
 #[derive(Debug, Clone, Default)]
 pub struct ClassTables {
     labels: HashConsed<LabelsId, Labels>,
@@ -106,19 +106,19 @@ pub struct ClassTables {
     keys: HashConsed<ClassId, ClassKey>,
     /// By row of the keys.
     classes: Vec<Option<PodClass>>,
-    /// Classes with pods, in no particular order: a census looks at no others.
+    /// Classes with pods, in no particular order; a census visits only these.
     populated: Vec<ClassId>,
     anti_keys: IndexSet<Symbol, FxBuildHasher>,
     preference_keys: IndexSet<Symbol, FxBuildHasher>,
     affinity_version: u64,
-    /// How many classes were met.
+    /// The number of classes so far.
     met: u64,
-    /// How many classes, terms and constraints are new since the last sweep.
+    /// The number of classes, terms and constraints that are new since the last sweep.
     new: usize,
 }
 
 impl ClassTables {
-    /// The class of a pod, made now if it is new.
+    /// The class of a pod, made if it is new.
     pub(crate) fn class_of(&mut self, pod: &PodFact) -> ClassId {
         let key = ClassKey {
             namespace: pod.namespace,
@@ -156,7 +156,8 @@ impl ClassTables {
         id
     }
 
-    /// What a class of this spec counts towards the next sweep: itself, and what a hostile pod has many of.
+    /// The weight of a spec's class for the next sweep: 1, and the number of terms, of which a hostile pod may have
+    /// many.
     fn weight(&self, spec: SpecId) -> usize {
         let spec = self.spec(spec);
         let affinity = &spec.affinity;
@@ -164,7 +165,7 @@ impl ClassTables {
         1 + terms + affinity.preferred.len() + spec.spread.len()
     }
 
-    /// Notes the topology keys of a spec's terms; tells whether any is new.
+    /// Records the topology keys of a spec's terms; returns true if one is new.
     fn note_affinity(&mut self, spec: SpecId) -> bool {
         let affinity = self.affinities.get(self.parts(spec).affinity);
         let before = (self.anti_keys.len(), self.preference_keys.len());
@@ -203,14 +204,14 @@ impl ClassTables {
     /// A class.
     ///
     /// # Panics
-    /// If it was freed.
+    /// It was freed.
     #[inline]
     pub fn class(&self, id: ClassId) -> &PodClass {
         self.find_class(id)
             .expect("a class is used only while a pod is of it")
     }
 
-    /// A class; `None`: it was freed.
+    /// A class; `None` if it was freed.
     #[inline]
     pub fn find_class(&self, id: ClassId) -> Option<&PodClass> {
         let class = self.classes.get(id.index())?.as_ref();
@@ -229,7 +230,7 @@ impl ClassTables {
         self.classes.iter().flatten().map(|c| (c.id, c))
     }
 
-    /// How many classes there are, those included that the next sweep frees.
+    /// The number of classes, including those that the next sweep frees.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -239,7 +240,7 @@ impl ClassTables {
         self.keys.is_empty()
     }
 
-    /// The classes that have pods, on nodes or not, in no particular order.
+    /// The classes with pods, bound or not, in no particular order.
     pub fn populated(&self) -> impl ExactSizeIterator<Item = (ClassId, &PodClass)> {
         self.populated.iter().map(|&id| (id, self.class(id)))
     }
@@ -254,7 +255,7 @@ impl ClassTables {
         &self.preference_keys
     }
 
-    /// A number that grows whenever the topology keys of affinity terms change.
+    /// Increases whenever the topology keys of affinity terms change.
     pub fn affinity_version(&self) -> u64 {
         self.affinity_version
     }
@@ -294,7 +295,7 @@ impl ClassTables {
         self.affinity(self.parts(spec).affinity)
     }
 
-    /// Whether a node meets a required node affinity. Source: spec/scheduler §0.
+    /// True if a node meets a required node affinity. Source: spec/scheduler §0.
     pub fn node_affinity_matches(
         &self,
         id: NodeAffinityId,
@@ -309,7 +310,7 @@ impl ClassTables {
 // === members of a class ===
 
 impl ClassTables {
-    /// A pod is of this class now.
+    /// Adds a pod to this class.
     pub(crate) fn join(&mut self, id: ClassId) {
         let place = self.populated.len();
         let class = self.class_mut(id);
@@ -320,7 +321,7 @@ impl ClassTables {
         }
     }
 
-    /// A pod is not of this class any more, while the censuses are at this version.
+    /// Removes a pod from this class; `censuses` is their present version.
     pub(crate) fn leave(&mut self, id: ClassId, censuses: u64) {
         let class = self.class_mut(id);
         class.pods -= 1;
@@ -335,7 +336,7 @@ impl ClassTables {
         }
     }
 
-    /// Changes where classes with pods are counted.
+    /// Changes the censuses in which classes with pods are counted.
     pub(crate) fn recount(&mut self, mut change: impl FnMut(&mut Vec<(CensusId, i32)>)) {
         for id in &self.populated {
             if let Some(class) = &mut self.classes[id.index()] {
@@ -344,7 +345,7 @@ impl ClassTables {
         }
     }
 
-    /// Compares pods and members by class with a recount of the pods: how many there are, and how many on nodes.
+    /// Compares pods and members by class with a recount: the number of pods, and the number on nodes.
     pub(crate) fn audit(&self, counts: impl Fn(ClassId) -> (usize, usize)) -> Result<(), String> {
         for (id, class) in self.classes() {
             let kept = (class.pods as usize, class.members.len());
@@ -367,17 +368,17 @@ impl ClassTables {
 // === what is gone ===
 
 impl ClassTables {
-    /// How many classes, terms and constraints are new since the last sweep.
+    /// The number of classes, terms and constraints that are new since the last sweep.
     pub(crate) fn new_since_sweep(&self) -> usize {
         self.new
     }
 
-    /// How many classes, terms and constraints there are.
+    /// The number of classes, terms and constraints.
     pub(crate) fn weight_in_all(&self) -> usize {
         self.keys.iter().map(|(_, key)| self.weight(key.spec)).sum()
     }
 
-    /// Frees the classes without pods that are not among `kept`, and what only they had.
+    /// Frees the classes without pods that are not among `kept`, and what only they used.
     pub(crate) fn sweep(&mut self, kept: &FxHashSet<ClassId>) {
         self.new = 0;
         let Self { keys, classes, .. } = self;
@@ -414,7 +415,7 @@ impl ClassTables {
         self.sweep_keys();
     }
 
-    /// Forgets topology keys that no term has any more.
+    /// Drops topology keys that no term has any more.
     fn sweep_keys(&mut self) {
         let anti = std::mem::take(&mut self.anti_keys);
         let preference = std::mem::take(&mut self.preference_keys);
@@ -422,7 +423,7 @@ impl ClassTables {
         for id in specs {
             self.note_affinity(id);
         }
-        // Keys only went: with as many as before, none did.
+        // Keys were only removed: with an equal number, none was.
         if (anti.len(), preference.len()) == (self.anti_keys.len(), self.preference_keys.len()) {
             (self.anti_keys, self.preference_keys) = (anti, preference);
         } else {
@@ -441,7 +442,7 @@ impl ClassTables {
 
 impl Holds for ClassTables {
     fn mark(&self, marks: &mut Marks) {
-        // Parts of specs are in the specs; keys of terms, too.
+        // Parts of specs are marked with the specs, and so are keys of terms.
         for (_, labels) in self.labels.iter() {
             labels.mark(marks);
         }

@@ -1,4 +1,4 @@
-//! Which nodes count for a constraint.
+//! The nodes that count for a constraint.
 //!
 //! Source: spec/scheduler §1.4 (node inclusion), §1.6 and §1.9 (nodes that lack a key).
 
@@ -10,11 +10,11 @@ use crate::cluster::{NodeIdx, NodeRow};
 use crate::pod_spec::Policy;
 
 index_type! {
-    /// A rule of which nodes count, kept as a set of nodes.
+    /// The id of a rule; its nodes are stored as a set.
     pub struct EligibilityId;
 }
 
-/// A rule of which nodes count. The default: all nodes.
+/// A rule that says which nodes count. The default: all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Eligibility {
     /// The node must have all of these labels (sorted).
@@ -43,7 +43,7 @@ impl Eligibility {
         }
     }
 
-    /// Whether the node counts.
+    /// True if the node counts.
     pub fn admits(
         &self,
         node: &NodeRow,
@@ -68,7 +68,7 @@ impl Eligibility {
 /// The nodes that each rule in use admits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EligibleNodes {
-    /// `None`: the row is free.
+    /// `None` if the row is free.
     rules: Vec<(Option<Eligibility>, FixedBitSet)>,
 }
 
@@ -103,7 +103,7 @@ impl EligibleNodes {
         &self.rules[id.index()].1
     }
 
-    /// Asks every rule about a node again.
+    /// Evaluates every rule for a node again.
     pub(crate) fn refresh(
         &mut self,
         node: NodeIdx,
@@ -119,12 +119,12 @@ impl EligibleNodes {
         }
     }
 
-    /// How many rules are in use.
+    /// The number of rules in use.
     pub(crate) fn len(&self) -> usize {
         self.rules.iter().filter(|(rule, _)| rule.is_some()).count()
     }
 
-    /// Frees the rules that are not kept.
+    /// Frees the rules for which `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(EligibilityId) -> bool) {
         for (i, row) in self.rules.iter_mut().enumerate() {
             if !keep(EligibilityId::from(i)) {

@@ -7,7 +7,7 @@ use strew_model::{Holds, Labels, Marks, Resources, Symbol, Taint};
 use crate::owners::OwnerRef;
 use crate::pod_spec::PodSpec;
 
-/// A node as it is now.
+/// The current state of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFact {
     /// Its name.
@@ -16,20 +16,20 @@ pub struct NodeFact {
     pub labels: Labels,
     /// Its taints, in the order of the spec.
     pub taints: Box<[Taint]>,
-    /// Whether it is cordoned.
+    /// True if it is cordoned.
     pub unschedulable: bool,
-    /// What pods may ask for in all.
+    /// The resources that its pods may request in total.
     pub allocatable: Resources,
-    /// How many pods it takes; 0 if unknown.
+    /// The number of pods that it takes; 0 if unknown.
     pub pods_max: i64,
-    /// Images that it has, each name with its size in bytes.
+    /// Its images, each name with its size in bytes.
     pub images: Box<[(Symbol, i64)]>,
 }
 
-/// A pod as it is now. A pod that has finished is not a fact: it is gone.
+/// The current state of a pod. A finished pod has no fact: it counts as deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodFact {
-    /// What identifies it.
+    /// Its identity.
     pub uid: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
@@ -39,24 +39,24 @@ pub struct PodFact {
     pub labels: Labels,
     /// Its controller.
     pub owner: Option<OwnerRef>,
-    /// Whether it has a deletion timestamp.
+    /// True if it has a deletion timestamp.
     pub terminating: bool,
     /// The node that it is bound to.
     pub node: Option<Symbol>,
-    /// What it asks for.
+    /// The deciding part of its spec.
     pub spec: PodSpec,
-    /// What has become of it, as far as preemption looks at it.
+    /// The parts of its status that preemption reads.
     pub history: PodHistory,
 }
 
-/// What has become of a pod. It is no part of its class: pods of one class differ in it.
+/// Parts of a pod's status that are not part of its class: pods of one class may differ in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodHistory {
     /// `status.nominatedNodeName`.
     pub nominated: Option<Symbol>,
     /// `status.startTime`, in seconds since 1970.
     pub started_s: Option<i64>,
-    /// Whether its first `DisruptionTarget` condition is true with reason `PreemptionByScheduler`.
+    /// True if its first `DisruptionTarget` condition is true with reason `PreemptionByScheduler`.
     pub preempted: bool,
 }
 

@@ -1,32 +1,32 @@
-//! How many nodes have each image.
+//! The number of nodes with each image.
 //!
 //! Source: `pkg/scheduler/backend/cache/cache.go` (image states), v1.36.3; spec/scheduler §3.11.
 
 use rustc_hash::FxHashMap;
 use strew_model::{Holds, Marks, Symbol};
 
-/// An image name that some node has.
+/// An image name that nodes report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageState {
     /// Bytes, as first seen for that name.
     pub size: i64,
-    /// How many nodes have it.
+    /// The number of nodes that have it.
     pub nodes: u32,
 }
 
-/// All image names that nodes have.
+/// All image names that nodes report.
 #[derive(Debug, Clone, Default)]
 pub struct Images {
     by_name: FxHashMap<Symbol, ImageState>,
 }
 
 impl Images {
-    /// What is known of an image name.
+    /// The state of an image name; `None` if no node has it.
     pub fn get(&self, name: Symbol) -> Option<ImageState> {
         self.by_name.get(&name).copied()
     }
 
-    /// Whether no node has any image.
+    /// True if no node has an image.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

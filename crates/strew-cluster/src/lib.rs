@@ -1,13 +1,13 @@
-//! The cluster as decisions see it: nodes, pods, pod classes, and counts that are kept current.
+//! The cluster for decisions: nodes, pods, pod classes, and counts that are kept current.
 //!
-//! Speed comes from *not recounting*. Pods that no decision can tell apart share one [`PodClass`]. What decisions count is
-//! a [`Census`], updated with every pod that comes or goes, with a [`strew_spread::Tally`] per topology key derived from
-//! it. A count is read, never searched for.
+//! Speed comes from *not recounting*. Pods that no decision can tell apart share one [`PodClass`]. A [`Census`] counts
+//! pods per node and is updated with every bound or removed pod; a [`strew_spread::Tally`] per topology key is derived
+//! from it. Decisions read counts and never search for pods.
 //!
 //! Reading order: [`pod_spec`], [`fact`] (the input), [`cluster`] (the tables and their updates), [`class`], [`census`],
 //! [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`].
 //!
-//! Absent on purpose: clocks, sockets, text parsing, and any rule of a scheduling plugin beyond what is counted.
+//! This crate has no clocks, sockets or text parsing, and no rule of a scheduling plugin except what it counts.
 
 pub mod census;
 pub mod changes;

@@ -7,10 +7,10 @@ use strew_model::{Holds, Labels, Marks, Symbol, well_known};
 use crate::cluster::NodeIdx;
 use crate::topology::MISSING;
 
-/// Region and zone; both empty where the node has neither label.
+/// Region and zone; both empty if the node has neither label.
 pub type ZoneKey = (Symbol, Symbol);
 
-/// The zone key of a node with these labels: the labels before v1.17 win.
+/// The zone key of a node with these labels; labels from before v1.17 take precedence.
 pub fn zone_key(labels: &Labels) -> ZoneKey {
     let first = |old, new| {
         labels
@@ -24,31 +24,31 @@ pub fn zone_key(labels: &Labels) -> ZoneKey {
     )
 }
 
-/// Nodes by zone in order of arrival, and the list made of them.
+/// Nodes by zone in order of arrival, and the list made from them.
 #[derive(Debug, Clone, Default)]
 pub struct NodeOrder {
     /// Zones in order of first appearance; an emptied zone is removed.
     zones: Vec<(ZoneKey, Vec<NodeIdx>)>,
     list: Vec<NodeIdx>,
-    /// By node: its place in the list, or [`MISSING`].
+    /// By node: its position in the list, or [`MISSING`].
     positions: Vec<u32>,
     stale: bool,
 }
 
 impl NodeOrder {
-    /// A node arrived.
+    /// Adds a node.
     pub fn add(&mut self, node: NodeIdx, zone: ZoneKey) {
         self.enter(node, zone);
         self.stale = true;
     }
 
-    /// A node left.
+    /// Removes a node.
     pub fn remove(&mut self, node: NodeIdx, zone: ZoneKey) {
         self.leave(node, zone);
         self.stale = true;
     }
 
-    /// A node's zone changed. The list keeps the old order until a node comes or goes, as upstream's does.
+    /// Changes a node's zone. The list keeps the old order until a node is added or removed, as upstream's does.
     pub fn rezone(&mut self, node: NodeIdx, from: ZoneKey, to: ZoneKey) {
         if from != to {
             self.leave(node, from);
@@ -56,7 +56,7 @@ impl NodeOrder {
         }
     }
 
-    /// Rebuilds the list if nodes came or went.
+    /// Rebuilds the list if nodes were added or removed.
     pub fn refresh(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;
@@ -80,7 +80,7 @@ impl NodeOrder {
         }
     }
 
-    /// A node's place in the list, if it is there.
+    /// A node's position in the list; `None` if it is not there.
     pub fn position(&self, node: NodeIdx) -> Option<usize> {
         let position = self.positions.get(node.index()).copied().unwrap_or(MISSING);
         (position != MISSING).then_some(position as usize)
@@ -91,7 +91,7 @@ impl NodeOrder {
         &self.list
     }
 
-    /// Whether [`refresh`](Self::refresh) is due.
+    /// True if [`refresh`](Self::refresh) would change the list.
     pub fn is_stale(&self) -> bool {
         self.stale
     }

@@ -5,7 +5,7 @@
 use rustc_hash::FxHashMap;
 use strew_model::{Holds, Labels, Marks, Requirement, Selector, Symbol};
 
-/// The kinds of controllers whose selector is looked at.
+/// The kinds of controllers whose selector is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OwnerKind {
     /// `v1 ReplicationController`.
@@ -14,7 +14,7 @@ pub enum OwnerKind {
     ReplicaSet,
     /// `apps/v1 StatefulSet`.
     StatefulSet,
-    /// Any other: nothing is deduced from it.
+    /// Any other kind, whose selector is not used.
     Other,
 }
 
@@ -36,12 +36,12 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// A number that grows with every change of a selector, for caches of deduced selectors.
+    /// Increases with every change of a selector, for caches of deduced selectors.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// A Service with a selector is there; `None`: it is gone, or selects nothing.
+    /// Sets the selector of a Service; `None` if it was deleted, or selects nothing.
     pub fn set_service(&mut self, namespace: Symbol, name: Symbol, selector: Option<Labels>) {
         let services = self.services.get(&namespace);
         let known = services.and_then(|of| of.iter().find(|&&(n, _)| n == name));
@@ -57,7 +57,7 @@ impl Owners {
         }
     }
 
-    /// A controller with this selector is there; `None`: it is gone.
+    /// Sets the selector of a controller; `None` if it was deleted.
     pub fn set_controller(
         &mut self,
         namespace: Symbol,
@@ -92,7 +92,7 @@ impl Owners {
         self.controllers.get(&(namespace, owner))
     }
 
-    /// The selector that default constraints get for a pod. Empty: the pod gets none.
+    /// The selector of default constraints for a pod. If it is empty, the pod gets no default constraints.
     pub fn deduce(&self, namespace: Symbol, labels: &Labels, owner: Option<OwnerRef>) -> Selector {
         let mut requirements: Vec<Requirement> = Vec::new();
         for (_, selector) in self.services_of(namespace, labels) {

@@ -4,35 +4,35 @@ use strew_model::{
     Holds, Interner, Labels, Marks, NodeSelectorTerm, Resources, Selector, Symbol, Toleration,
 };
 
-/// The part of a pod's spec that decides. Equal specs are kept once.
+/// The deciding part of a pod's spec. Equal specs are stored once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PodSpec {
     /// `spec.schedulerName`.
     pub scheduler_name: Symbol,
     /// `spec.priority`, or 0.
     pub priority: i32,
-    /// Whether `preemptionPolicy` is `Never`: it makes no other pod go.
+    /// True if `preemptionPolicy` is `Never`: the pod preempts no other pods.
     pub never_preempts: bool,
-    /// What filters ask a node for (spec/scheduler §3.8).
+    /// The requests that filters check (spec/scheduler §3.8).
     pub requests: Resources,
-    /// CPU (milli) and memory (bytes) for the score of `NodeResourcesFit`: containers without a request count with
-    /// 100m and 200Mi, and pod-level requests are not looked at (a quirk of v1.36.3).
+    /// CPU (milli) and memory (bytes) for the score of `NodeResourcesFit`: containers without a request count with 100m
+    /// and 200Mi, and pod-level requests are ignored (a quirk of v1.36.3).
     pub scored: (i64, i64),
-    /// What it takes on the node that it is on.
+    /// The resources that it uses on its node.
     pub used: Resources,
-    /// The same for scores: containers without a request count with 100m and 200Mi.
+    /// CPU and memory that it uses for scores: containers without a request count with 100m and 200Mi.
     pub used_scored: (i64, i64),
-    /// Which nodes it must be on.
+    /// Required node affinity.
     pub node_affinity: NodeAffinity,
-    /// Which nodes it prefers: weight and term.
+    /// Preferred node affinity: weight and term.
     pub preferred_nodes: Box<[(i32, NodeSelectorTerm)]>,
     /// Its tolerations.
     pub tolerations: Box<[Toleration]>,
-    /// Ports of the host that it needs for itself.
+    /// Its host ports.
     pub host_ports: Box<[HostPort]>,
     /// Normalized images of its init containers, containers and image volumes.
     pub images: Box<[Symbol]>,
-    /// How many init containers and containers it has.
+    /// The number of its init containers and containers.
     pub containers: u32,
     /// Its own topology spread constraints, in the order of the spec.
     pub spread: Box<[SpreadConstraint]>,
@@ -40,40 +40,40 @@ pub struct PodSpec {
     pub affinity: PodAffinity,
     /// `spec.schedulingGates`.
     pub gates: Box<[Symbol]>,
-    /// Its volumes that stand for a PersistentVolumeClaim, in the order of the spec.
+    /// Its volumes with a PersistentVolumeClaim, in the order of the spec.
     pub claims: Box<[PodClaim]>,
-    /// Needs that strew does not implement: such a pod stays Pending and says so.
+    /// Needs that strew does not implement: such a pod stays Pending with that reason.
     pub unsupported: Box<[Unsupported]>,
 }
 
 /// Required node affinity: `spec.nodeSelector` and the required terms. Both must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeAffinity {
-    /// Labels that the node must have.
+    /// Labels that the node needs.
     pub node_selector: Labels,
     /// One of these terms must match; an empty list matches no node.
     pub terms: Option<Box<[NodeSelectorTerm]>>,
 }
 
 impl NodeAffinity {
-    /// Whether a node of this name and these labels meets it. Source: spec/scheduler §0.
+    /// True if a node with this name and these labels meets it. Source: spec/scheduler §0.
     pub fn matches(&self, name: Symbol, labels: &Labels, names: &Interner) -> bool {
         let any = |terms: &[NodeSelectorTerm]| terms.iter().any(|t| t.matches(name, labels, names));
         labels.contains_all(&self.node_selector) && self.terms.as_deref().is_none_or(any)
     }
 
-    /// Whether nothing is required.
+    /// True if nothing is required.
     pub fn is_none(&self) -> bool {
         self.node_selector.is_empty() && self.terms.is_none()
     }
 }
 
-/// A port of the host, for one pod on a node.
+/// A host port, which only one pod on a node can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// `hostIP`; the symbol of `0.0.0.0` stands for every address and must be what `any_ip` says.
+    /// `hostIP`; the symbol of `0.0.0.0` stands for every address, and `any_ip` must be set accordingly.
     pub ip: Symbol,
-    /// Whether `ip` is the wildcard.
+    /// True if `ip` is the wildcard.
     pub any_ip: bool,
     /// TCP, UDP or SCTP.
     pub protocol: Symbol,
@@ -82,7 +82,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether both cannot be on one node. Source: spec/scheduler §3.7.
+    /// True if both cannot be on one node. Source: spec/scheduler §3.7.
     pub fn conflicts_with(&self, other: &HostPort) -> bool {
         self.port == other.port
             && self.protocol == other.protocol
@@ -90,7 +90,7 @@ impl HostPort {
     }
 }
 
-/// A topology spread constraint, with defaults still absent where a person would want to see that they were.
+/// A topology spread constraint. Defaults that explanations distinguish from given values stay absent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpreadConstraint {
     /// Positive.
@@ -99,15 +99,15 @@ pub struct SpreadConstraint {
     pub key: Symbol,
     /// `DoNotSchedule` (true) or `ScheduleAnyway`.
     pub hard: bool,
-    /// Which pods of the namespace count.
+    /// The pods of the namespace that count.
     pub selector: Selector,
-    /// Positive; 1 where not given.
+    /// Positive; 1 by default.
     pub min_domains: Option<i32>,
-    /// Whether required node affinity decides which nodes count. Default: Honor.
+    /// Whether required node affinity affects which nodes count. Default: Honor.
     pub node_affinity_policy: Policy,
-    /// Whether untolerated taints decide which nodes count. Default: Ignore.
+    /// Whether untolerated taints affect which nodes count. Default: Ignore.
     pub node_taints_policy: Policy,
-    /// Label keys whose values at the incoming pod are added to the selector.
+    /// Label keys whose values on the incoming pod are added to the selector.
     pub match_label_keys: Box<[Symbol]>,
 }
 
@@ -116,60 +116,60 @@ pub struct SpreadConstraint {
 pub enum Policy {
     /// Nodes that fail the test do not count.
     Honor,
-    /// The test is not made.
+    /// Nodes are not tested.
     Ignore,
 }
 
 /// Affinity and anti-affinity to other pods.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PodAffinity {
-    /// All must hold.
+    /// Terms of which all must hold.
     pub required: Box<[AffinityTerm]>,
-    /// None may hold.
+    /// Terms of which none may hold.
     pub required_anti: Box<[AffinityTerm]>,
     /// Weight (negative for anti-affinity) and term.
     pub preferred: Box<[(i32, AffinityTerm)]>,
 }
 
 impl PodAffinity {
-    /// Whether there is no term at all.
+    /// True if there are no terms.
     pub fn is_none(&self) -> bool {
         self.required.is_empty() && self.required_anti.is_empty() && self.preferred.is_empty()
     }
 }
 
-/// Pods that match, counted per value of a node label.
+/// An affinity term: the matching pods, counted per value of a node label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AffinityTerm {
     /// The node label.
     pub key: Symbol,
-    /// Which pods.
+    /// The pods.
     pub selector: Selector,
-    /// Namespaces listed.
+    /// The listed namespaces.
     pub namespaces: Box<[Symbol]>,
-    /// Namespaces by their labels; `Nothing` where absent. Absent with no namespace listed: the pod's own.
+    /// Namespaces by their labels; `Nothing` if absent. If it is absent and no namespace is listed: the pod's own.
     pub namespace_selector: Selector,
 }
 
 impl AffinityTerm {
-    /// Whether only the namespace of the pod that holds the term is meant.
+    /// True if the term applies only to the namespace of its pod.
     pub fn is_own_namespace(&self) -> bool {
         self.namespaces.is_empty() && self.namespace_selector == Selector::Nothing
     }
 }
 
-/// A volume of a pod that a PersistentVolumeClaim of its namespace stands for.
+/// A volume of a pod with a PersistentVolumeClaim of its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PodClaim {
     /// The volume's name in the pod.
     pub volume: Symbol,
-    /// The claim's name; `None`: it is a generic ephemeral volume, whose claim is made for this pod and named
-    /// `POD-VOLUME`. Pods of a workload are then still of one class.
+    /// The claim's name; `None` for a generic ephemeral volume, whose claim is made for this pod and named
+    /// `POD-VOLUME`. So pods of a workload still share one class.
     pub named: Option<Symbol>,
 }
 
 impl PodClaim {
-    /// The name of the claim, for a pod of this name.
+    /// The name of the claim for a pod with this name.
     pub fn claim_name(&self, pod: &str, names: &Interner) -> String {
         match self.named {
             Some(claim) => names.text(claim).to_owned(),
@@ -181,19 +181,19 @@ impl PodClaim {
 /// A need that strew does not implement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Unsupported {
-    /// A claim that is bound only when its first pod is placed: the volume, the claim and its storage class.
+    /// A claim that is bound when its first pod is placed: the volume, the claim and its storage class.
     UnboundClaim(Symbol, Symbol, Option<Symbol>),
-    /// A claim that is not bound where nothing binds claims: the volume and the claim.
+    /// An unbound claim that no controller binds: the volume and the claim.
     UnattendedClaim(Symbol, Symbol),
-    /// A volume of a kind that one node at a time may use (GCE PD, EBS, iSCSI, RBD), and the volume's name.
+    /// A volume of a kind that only one node may use at a time (GCE PD, EBS, iSCSI, RBD), and the volume's name.
     ExclusiveDisk(Symbol),
-    /// An in-tree disk of which a node attaches only so many, and the volume's name.
+    /// An in-tree disk whose number per node is limited, and the volume's name.
     CountedDisk(Symbol),
     /// Dynamic resource allocation, and the claim's name.
     ResourceClaim(Symbol),
-    /// A pod group that wants to be scheduled as a whole.
+    /// A pod group that must be scheduled as a whole.
     PodGroup(Symbol),
-    /// A selector that does not parse, and where it stands.
+    /// An invalid selector, and its field.
     BadSelector(Symbol),
 }
 

@@ -8,7 +8,7 @@ use strew_spread::DomainIdx;
 use crate::cluster::NodeIdx;
 
 index_type! {
-    /// A topology key that some decision asked for.
+    /// The id of a topology key that a decision used.
     pub struct KeyId;
 }
 
@@ -16,17 +16,17 @@ index_type! {
 #[derive(Debug, Clone)]
 pub struct TopologyColumn {
     key: Symbol,
-    /// Values in order of first appearance. The empty value stands first: it is also the domain of nodes without the
-    /// label, for those who count such nodes (spec/scheduler §1.9).
+    /// Values in order of first appearance. The empty value is first; it is also the domain of nodes without the label,
+    /// for constraints that count such nodes (spec/scheduler §1.9).
     values: IndexSet<Symbol, FxBuildHasher>,
-    /// Per node; [`MISSING`] where the node lacks the label.
+    /// Per node; [`MISSING`] if the node lacks the label.
     domain_of: Vec<u32>,
-    /// Per domain: how many nodes have it.
+    /// Per domain: the number of its nodes.
     nodes_in: Vec<u32>,
-    /// How many domains have a node, and how many have more than one.
+    /// The number of domains with a node, and of those with more than one.
     inhabited: usize,
     shared: usize,
-    /// How many nodes have the label.
+    /// The number of nodes with the label.
     labelled: usize,
 }
 
@@ -69,39 +69,39 @@ impl TopologyColumn {
         &self.domain_of
     }
 
-    /// The label value that a domain stands for.
+    /// The label value of a domain.
     pub fn value(&self, domain: DomainIdx) -> Symbol {
         self.values[domain.index()]
     }
 
-    /// The domain of a label value, if some node had it.
+    /// The domain of a label value; `None` if no node had it.
     pub fn domain_of_value(&self, value: Symbol) -> Option<DomainIdx> {
         self.values
             .get_index_of(&value)
             .map(|i| DomainIdx(i as u32))
     }
 
-    /// How many domains were met, the empty one included.
+    /// The number of known domains, the empty one included.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Never: the empty domain is always there.
+    /// Always false: the empty domain exists.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// How many domains have a node.
+    /// The number of domains with a node.
     pub fn inhabited(&self) -> usize {
         self.inhabited
     }
 
-    /// How many nodes have the label.
+    /// The number of nodes with the label.
     pub fn labelled(&self) -> usize {
         self.labelled
     }
 
-    /// Whether no two nodes share a domain.
+    /// True if no two nodes share a domain.
     pub fn is_one_to_one(&self) -> bool {
         self.shared == 0
     }
@@ -133,26 +133,26 @@ impl TopologyColumn {
     }
 }
 
-/// A column with at least this many domains without nodes is rebuilt once they outnumber the others.
+/// A column with at least this many domains without nodes is rebuilt when they outnumber the others.
 const STALE_DOMAINS_MIN: usize = 64;
 
 impl TopologyColumn {
-    /// Whether most of its domains have no node any more.
+    /// True if most of its domains have no node any more.
     fn is_stale(&self) -> bool {
         let gone = self.values.len() - 1 - self.inhabited.min(self.values.len() - 1);
         gone > self.inhabited.max(STALE_DOMAINS_MIN)
     }
 }
 
-/// The columns of all topology keys that were asked for.
+/// The columns of all topology keys in use.
 #[derive(Debug, Clone, Default)]
 pub struct Topology {
-    /// `None`: the row is free.
+    /// `None` if the row is free.
     columns: Vec<Option<TopologyColumn>>,
 }
 
 impl Topology {
-    /// The column of a key that was asked for before.
+    /// The column of a key; `None` if no decision used it.
     pub fn find(&self, key: Symbol) -> Option<KeyId> {
         self.columns
             .iter()
@@ -163,7 +163,7 @@ impl Topology {
     /// The column of an id of this table.
     ///
     /// # Panics
-    /// If it was freed.
+    /// It was freed.
     #[inline]
     pub fn column(&self, id: KeyId) -> &TopologyColumn {
         self.columns[id.index()]
@@ -171,7 +171,7 @@ impl Topology {
             .expect("a column is used only while a plan holds it")
     }
 
-    /// A column for `key`, filled from the labels of the nodes (`None`: no such node).
+    /// The column of `key`, filled from the labels of the nodes (`None`: no such node).
     pub(crate) fn ensure<'a>(
         &mut self,
         key: Symbol,
@@ -196,25 +196,25 @@ impl Topology {
         }
     }
 
-    /// A node's labels are these now; `None`: it is gone.
+    /// Sets a node's labels; `None` if it was removed.
     pub(crate) fn set_node(&mut self, node: NodeIdx, labels: Option<&Labels>) {
         for column in self.columns.iter_mut().flatten() {
             column.set(node, labels);
         }
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(crate) fn len(&self) -> usize {
         self.columns.iter().flatten().count()
     }
 
-    /// Whether some column holds mostly domains without nodes.
+    /// True if a column has mostly domains without nodes.
     pub(crate) fn is_stale(&self) -> bool {
         let mut columns = self.columns.iter().flatten();
         columns.any(TopologyColumn::is_stale)
     }
 
-    /// Frees the columns that are not kept.
+    /// Frees the columns for which `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(KeyId) -> bool) {
         for (i, column) in self.columns.iter_mut().enumerate() {
             if !keep(KeyId::from(i)) {

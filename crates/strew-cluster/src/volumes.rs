@@ -9,7 +9,7 @@ use strew_model::{Holds, Interner, Labels, Marks, NodeSelectorTerm, Symbol, well
 
 use crate::cluster::NodeIdx;
 
-/// A PersistentVolumeClaim as it is now.
+/// The current state of a PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClaimFact {
     /// `spec.volumeName`.
@@ -22,27 +22,27 @@ pub struct ClaimFact {
     pub lost: bool,
     /// Whether it has a deletion timestamp.
     pub terminating: bool,
-    /// Whether one pod at a time may use it (access mode `ReadWriteOncePod`).
+    /// True if only one pod at a time may use it (access mode `ReadWriteOncePod`).
     pub once_pod: bool,
     /// Its storage class.
     pub class: Option<Symbol>,
-    /// The uid of its controller: the pod that a generic ephemeral volume's claim is for.
+    /// The uid of its controller: the pod of a generic ephemeral volume.
     pub owner: Option<Arc<str>>,
 }
 
-/// A PersistentVolume as it is now.
+/// The current state of a PersistentVolume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct VolumeFact {
     /// Required node affinity; one of the terms must match, an empty list matches no node.
     pub terms: Option<Box<[NodeSelectorTerm]>>,
     /// Its zone and region labels, each with the values that a node may have.
     pub zones: Box<[(Symbol, Box<[Symbol]>)]>,
-    /// The CSI driver that attaches it, and what it is called there; `None`: it is not counted.
+    /// The CSI driver that attaches it, and its handle there; `None` if it is not counted.
     pub attached: Option<(Symbol, Symbol)>,
 }
 
 impl VolumeFact {
-    /// Whether its node affinity admits a node. The node's name is not shown to it (as upstream: a term by
+    /// True if its node affinity admits a node. The node's name is not available to it (as upstream: a term on
     /// `metadata.name` sees an empty one).
     pub fn admits(&self, labels: &Labels, names: &Interner) -> bool {
         let matches = |term: &NodeSelectorTerm| term.matches(well_known::EMPTY, labels, names);
@@ -55,16 +55,16 @@ impl VolumeFact {
 /// A StorageClass: when its claims are bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StorageClassFact {
-    /// Whether its claims are bound when their first pod is placed (`WaitForFirstConsumer`), not at once.
+    /// True if its claims are bound when their first pod is placed (`WaitForFirstConsumer`); false: immediately.
     pub waits: bool,
-    /// The CSI driver that provisions, by which unbound claims are counted; `None`: they are not.
+    /// The CSI driver of its provisioner, under which unbound claims are counted; `None` if they are not.
     pub driver: Option<Symbol>,
 }
 
-/// How many volumes each CSI driver attaches to a node.
+/// The number of volumes that each CSI driver attaches to a node.
 pub type AttachLimits = Box<[(Symbol, i64)]>;
 
-/// A volume by which a driver counts: by its handle, or by namespace and name of a claim that has none yet.
+/// The identity of a volume for a driver's count: its handle, or namespace and name of an unbound claim.
 pub type Attachment = (Symbol, (Symbol, Symbol));
 
 /// Namespace and name of a claim.
@@ -77,14 +77,14 @@ pub struct Volumes {
     volumes: FxHashMap<Symbol, Arc<VolumeFact>>,
     classes: FxHashMap<Symbol, StorageClassFact>,
     limits: FxHashMap<Symbol, AttachLimits>,
-    /// The nodes of the pods that name a claim, once a mention.
+    /// The nodes of the pods that use a claim, once per use.
     users: FxHashMap<ClaimKey, Vec<NodeIdx>>,
     version: u64,
 }
 
 impl Volumes {
-    /// A number that grows with every change of a fact, for those who keep what they deduced. Who uses a claim is told
-    /// by [`usage_changes`](crate::Cluster::usage_changes).
+    /// Increases with every change of a fact, for caches. [`usage_changes`](crate::Cluster::usage_changes) reports
+    /// changed uses of claims.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -104,27 +104,28 @@ impl Volumes {
         self.classes.get(&name).copied()
     }
 
-    /// The limits of a node's drivers; none where nothing is known.
+    /// The limits of a node's drivers; empty if they are unknown.
     pub fn limits(&self, node: Symbol) -> &[(Symbol, i64)] {
         self.known_limits(node).map_or(&[], |limits| limits)
     }
 
-    /// The same; `None` where nothing is known.
+    /// The limits of a node's drivers; `None` if they are unknown.
     pub fn known_limits(&self, node: Symbol) -> Option<&AttachLimits> {
         self.limits.get(&node)
     }
 
-    /// Whether any node's limits are known.
+    /// True if the limits of some node are known.
     pub fn any_limits(&self) -> bool {
         !self.limits.is_empty()
     }
 
-    /// The nodes of the pods that name a claim, in no particular order.
+    /// The nodes of the pods that use a claim, in no particular order.
     pub fn users(&self, key: ClaimKey) -> &[NodeIdx] {
         self.users.get(&key).map_or(&[], |nodes| nodes)
     }
 
-    /// By what a driver counts a claim; `None`: nothing counts it. Source: upstream `nodevolumelimits/csi.go`.
+    /// The identity under which a driver counts a claim; `None` if it is not counted. Source: upstream
+    /// `nodevolumelimits/csi.go`.
     pub fn attachment(&self, key: ClaimKey) -> Option<Attachment> {
         let claim = self.claim(key)?;
         match claim.volume.and_then(|name| self.volume(name)) {
@@ -162,7 +163,7 @@ impl Volumes {
         changed
     }
 
-    /// A pod that names a claim came to a node, or left it.
+    /// Records that a pod with a claim was bound to a node, or unbound.
     pub(crate) fn use_claim(&mut self, key: ClaimKey, node: NodeIdx, comes: bool) {
         let users = self.users.entry(key).or_default();
         if comes {

@@ -1,4 +1,4 @@
-//! How much one pod of a class counts in a census.
+//! How much a pod of a class counts in a census.
 
 use rustc_hash::FxHashMap;
 use strew_model::{Labels, Symbol};
@@ -7,14 +7,14 @@ use super::CensusKey;
 use crate::class::{ClassTables, PodClass};
 use crate::pod_spec::AffinityTerm;
 
-/// What weighing needs to look up.
+/// The inputs of weighing.
 pub(crate) struct Weighing<'a> {
     pub(crate) tables: &'a ClassTables,
     pub(crate) namespaces: &'a FxHashMap<Symbol, Labels>,
 }
 
 impl Weighing<'_> {
-    /// What one pod of `class` counts in the census of `key`; `None`: it is not looked at.
+    /// How much a pod of `class` counts in the census of `key`; `None` if the census does not count such pods.
     pub(crate) fn weigh(&self, key: &CensusKey, class: &PodClass) -> Option<i32> {
         let tables = self.tables;
         let there = &class.key;
@@ -108,10 +108,10 @@ impl Weighing<'_> {
         sum
     }
 
-    /// Whether a term of the incoming pod (in namespace `own`) matches an existing pod.
+    /// True if a term of the incoming pod (in namespace `own`) matches an existing pod.
     ///
-    /// Upstream asks the namespace selector about *empty* labels too, so that one made of `NotIn` or `DoesNotExist`
-    /// only matches every namespace (spec/scheduler §3.10, quirk).
+    /// Upstream also matches the namespace selector against *empty* labels, so that a selector with `NotIn` or
+    /// `DoesNotExist` only matches every namespace (spec/scheduler §3.10, quirk).
     fn finds(&self, term: &AffinityTerm, own: Symbol, there: Symbol, labels: &Labels) -> bool {
         let namespace_matches = self.names_namespace(term, own, there)
             || term.namespace_selector.matches(&Labels::default())
@@ -122,7 +122,7 @@ impl Weighing<'_> {
         namespace_matches && term.selector.matches(labels)
     }
 
-    /// Whether a term of an existing pod (in namespace `own`) matches the incoming pod.
+    /// True if a term of an existing pod (in namespace `own`) matches the incoming pod.
     fn is_met_by(
         &self,
         term: &AffinityTerm,

@@ -11,10 +11,10 @@ use crate::class::ClassId;
 use crate::eligibility::EligibleNodes;
 
 impl Cluster {
-    /// Recounts everything that is kept incrementally.
+    /// Recounts everything that is maintained incrementally.
     ///
     /// # Errors
-    /// The first thing that is not as a recount has it, in words.
+    /// The first difference from a recount, in words.
     pub fn audit(&self) -> Result<(), String> {
         let mut pods_on = 0;
         let mut users: FxHashMap<_, Vec<NodeIdx>> = FxHashMap::default();
@@ -139,7 +139,7 @@ impl Cluster {
     }
 }
 
-/// Equal counts of equal domains; a tally may or may not have met domains that hold nothing.
+/// True if equal domains have equal counts; a tally need not know domains with count 0.
 fn same_tally(a: &Tally, b: &Tally) -> bool {
     let domains = a.counts().len().max(b.counts().len()) as u32;
     let same = |d| {

@@ -12,7 +12,7 @@ use crate::eligibility::{Eligibility, EligibilityId};
 use crate::topology::KeyId;
 
 impl Cluster {
-    /// The column of a topology key, made now if it is new.
+    /// The column of a topology key, made if it is new.
     pub fn ensure_column(&mut self, key: Symbol) -> KeyId {
         let rows = self
             .nodes
@@ -21,7 +21,7 @@ impl Cluster {
         self.topology.ensure(key, rows)
     }
 
-    /// The nodes that a rule admits, asked now if it is new.
+    /// The nodes that a rule admits, computed if the rule is new.
     pub fn ensure_eligibility(&mut self, rule: Eligibility) -> EligibilityId {
         if let Some(id) = self.eligible.find(&rule) {
             return id;
@@ -33,7 +33,7 @@ impl Cluster {
         self.eligible.add(rule, nodes)
     }
 
-    /// A census, counted now if it is new. Ids of before an eviction are no longer good: see [`evicted`](Self::evicted).
+    /// A census, counted if it is new. Ids from before an eviction are invalid: see [`evicted`](Self::evicted).
     pub fn ensure_census(&mut self, key: CensusKey) -> CensusId {
         if let Some(id) = self.censuses.find(&key) {
             return id;
@@ -59,7 +59,7 @@ impl Cluster {
         census
     }
 
-    /// Whether a pod of a class matches all required terms of an affinity of its own.
+    /// True if a pod of a class matches all required terms of its own affinity.
     pub fn finds_itself(&self, affinity: AffinityId, class: ClassId) -> bool {
         let class = self.tables.class(class);
         let weighing = Weighing {
@@ -73,7 +73,7 @@ impl Cluster {
         weighing.weigh(&wanted, class).is_some()
     }
 
-    /// A tally of a census, derived now if it is new.
+    /// A tally of a census, derived if it is new.
     pub fn ensure_tally(&mut self, census: CensusId, key: TallyKey) -> TallyId {
         self.censuses
             .tally(census, key, &self.eligible, &self.topology)
@@ -82,7 +82,7 @@ impl Cluster {
     /// A census.
     ///
     /// # Panics
-    /// If it was evicted meanwhile.
+    /// It was evicted.
     #[inline]
     pub fn census(&self, id: CensusId) -> &Census {
         self.censuses.get(id)
@@ -91,40 +91,41 @@ impl Cluster {
     /// A tally.
     ///
     /// # Panics
-    /// If its census was evicted meanwhile.
+    /// Its census was evicted.
     #[inline]
     pub fn tally(&self, id: TallyId) -> &Tally {
         &self.censuses.tally_of(id).tally
     }
 
-    /// Which nodes a tally counts.
+    /// The nodes that a tally counts.
     pub fn tally_nodes(&self, id: TallyId) -> &FixedBitSet {
         self.eligible
             .nodes(self.censuses.tally_of(id).key.eligibility)
     }
 
-    /// Notes that a census is in use, so that it is not the next to be evicted.
+    /// Marks a census as used, so that it is not evicted next.
     #[inline]
     pub fn touch_census(&mut self, id: CensusId) {
         self.censuses.touch(id);
     }
 
-    /// Censuses asked for from now on are not evicted before the next call: all that one decision needs stays.
+    /// Censuses used from now on are not evicted before the next call, so that everything that one decision needs
+    /// stays.
     pub fn pin_censuses(&mut self) {
         self.censuses.pin_from_now();
     }
 
-    /// How often a class was weighed for a census so far: the work that new classes and new censuses have made.
+    /// How often a class was weighed for a census: the work that new classes and new censuses caused.
     pub fn weighed(&self) -> u64 {
         self.weighed
     }
 
-    /// How many censuses were evicted so far: ids are good while this stays the same.
+    /// The number of evicted censuses: ids are valid while this stays the same.
     pub fn evicted(&self) -> u64 {
         self.censuses.evicted()
     }
 
-    /// What censuses may take together. The default is 64 MiB.
+    /// Sets the largest size of all censuses together, in bytes. The default is 64 MiB.
     pub fn set_census_bytes_max(&mut self, bytes_max: usize) {
         self.censuses.set_bytes_max(bytes_max);
     }

@@ -1,4 +1,4 @@
-//! The tables of nodes and pods, and how facts change them.
+//! The tables of nodes and pods, and their changes by facts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,17 +30,17 @@ use sweep::Sweeping;
 pub use sweep::{Kept, Sweep};
 
 index_type! {
-    /// A row of the table of nodes.
+    /// The index of a row in the table of nodes.
     pub struct NodeIdx;
 }
 index_type! {
-    /// A row of the table of pods.
+    /// The index of a row in the table of pods.
     pub struct PodIdx;
 }
 /// A pod that has not finished.
 #[derive(Debug, Clone)]
 pub struct PodRow {
-    /// What identifies it.
+    /// Its identity.
     pub uid: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
@@ -48,21 +48,21 @@ pub struct PodRow {
     pub class: ClassId,
     /// The node that it is bound to, or assumed on.
     pub node: Option<NodeIdx>,
-    /// What has become of it.
+    /// The parts of its status that preemption reads.
     pub history: PodHistory,
-    /// Its place among the members of its class, while it is on a node.
+    /// Its index among the members of its class, while it is on a node.
     member: u32,
 }
 
-/// How many changes of nodes a cache may miss before it must start afresh.
+/// The number of node changes that a cache may miss before it must start again.
 const CHANGES_REMEMBERED: usize = 8192;
 
-/// What censuses and their tallies may take together.
+/// The largest size of censuses with their tallies, in bytes.
 const CENSUS_BYTES_MAX: usize = 64 << 20;
 
-/// All nodes and pods, and what is counted of them.
+/// All nodes and pods, with the counts of them.
 ///
-/// Facts come in any order: a pod may name a node that is not known yet, and count as soon as the node appears.
+/// Facts may arrive in any order: a pod may name a node that is not known yet, and counts as soon as the node appears.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     /// The strings of all facts.
@@ -81,7 +81,7 @@ pub struct Cluster {
     pods: Vec<Option<PodRow>>,
     pods_free: Vec<PodIdx>,
     pod_by_uid: FxHashMap<Arc<str>, PodIdx>,
-    /// How many pods on nodes have a priority.
+    /// The number of pods on nodes, by priority.
     priorities: BTreeMap<i32, u32>,
     censuses: Censuses,
     eligible: EligibleNodes,
@@ -134,22 +134,22 @@ impl Cluster {
         &self.nodes[node.index()]
     }
 
-    /// How many rows the table of nodes has, those of unknown nodes included: the length of every column.
+    /// The number of rows in the table of nodes, unknown nodes included: the length of every column.
     pub fn node_rows(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How many nodes there are.
+    /// The number of existing nodes.
     pub fn nodes_present(&self) -> usize {
         self.nodes_present
     }
 
-    /// A node by name, known or only named by pods.
+    /// The row of a node by name, even if only pods name it.
     pub fn find_node(&self, name: Symbol) -> Option<NodeIdx> {
         self.node_by_name.get(&name).copied()
     }
 
-    /// The nodes in the order in which kube-scheduler looks at them, as of the last [`refresh_order`](Self::refresh_order).
+    /// The nodes in kube-scheduler's order of visits, as of the last [`refresh_order`](Self::refresh_order).
     pub fn node_order(&self) -> &[NodeIdx] {
         debug_assert!(
             !self.order.is_stale(),
@@ -158,13 +158,13 @@ impl Cluster {
         self.order.list()
     }
 
-    /// A node's place in [`node_order`](Self::node_order), if it is there.
+    /// A node's position in [`node_order`](Self::node_order); `None` if it is not there.
     #[inline]
     pub fn node_position(&self, node: NodeIdx) -> Option<usize> {
         self.order.position(node)
     }
 
-    /// Brings the order of nodes up to date; a decision begins with this.
+    /// Updates the order of nodes; a decision begins with this.
     pub fn refresh_order(&mut self) {
         self.order.refresh();
     }
@@ -172,7 +172,7 @@ impl Cluster {
     /// A pod.
     ///
     /// # Panics
-    /// If the pod is gone.
+    /// The pod is gone.
     #[inline]
     pub fn pod(&self, pod: PodIdx) -> &PodRow {
         self.pods[pod.index()]
@@ -202,7 +202,7 @@ impl Cluster {
         self.tables.class(self.pod(pod).class)
     }
 
-    /// What a pod asks for.
+    /// The spec of a pod.
     pub fn spec_of(&self, pod: PodIdx) -> &PodSpec {
         self.tables.spec(self.class_of(pod).key.spec)
     }
@@ -217,7 +217,7 @@ impl Cluster {
         &self.owners
     }
 
-    /// Claims, volumes, storage classes, and how many volumes nodes attach.
+    /// Claims, volumes, storage classes, and volume limits of nodes.
     pub fn volumes(&self) -> &Volumes {
         &self.volumes
     }
@@ -232,12 +232,12 @@ impl Cluster {
         &self.usage
     }
 
-    /// Nodes that came, went or changed themselves.
+    /// Nodes that were added or removed, or whose own facts changed.
     pub fn structure_changes(&self) -> &ChangeLog {
         &self.structure
     }
 
-    /// Topology keys that were asked for.
+    /// The column of a topology key.
     pub fn column(&self, key: KeyId) -> &TopologyColumn {
         self.topology.column(key)
     }
@@ -245,12 +245,12 @@ impl Cluster {
 // === facts about all else ===
 
 impl Cluster {
-    /// A Service is there with this selector; `None`: it is gone, or has none.
+    /// Sets the selector of a Service; `None` if it was deleted, or has none.
     pub fn set_service(&mut self, namespace: Symbol, name: Symbol, selector: Option<Labels>) {
         self.owners.set_service(namespace, name, selector);
     }
 
-    /// A controller is there with this selector; `None`: it is gone.
+    /// Sets the selector of a controller; `None` if it was deleted.
     pub fn set_controller(
         &mut self,
         namespace: Symbol,
@@ -280,7 +280,7 @@ impl Cluster {
         self.volumes.set_limits(node, limits)
     }
 
-    /// A namespace is there with these labels; `None`: it is gone.
+    /// Sets the labels of a namespace; `None` if it was deleted.
     pub fn set_namespace(&mut self, name: Symbol, labels: Option<Labels>) {
         if self.namespaces.get(&name) == labels.as_ref() {
             return;

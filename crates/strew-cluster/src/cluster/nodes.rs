@@ -7,7 +7,7 @@ use crate::fact::NodeFact;
 use crate::node_order::zone_key;
 
 impl Cluster {
-    /// A node is there, and like this.
+    /// Sets the current state of a node.
     pub fn set_node(&mut self, fact: NodeFact) -> NodeIdx {
         let node = self.node_slot(fact.name);
         if self.nodes[node.index()].fact.as_ref() == Some(&fact) {
@@ -28,7 +28,7 @@ impl Cluster {
         node
     }
 
-    /// A node is gone. Its pods stay known until they go too.
+    /// Removes a node. Its pods stay known until they are removed too.
     pub fn remove_node(&mut self, name: Symbol) {
         let Some(node) = self.find_node(name) else {
             return;
@@ -42,8 +42,8 @@ impl Cluster {
         }
     }
 
-    /// Gives the row of a node away that is not there and that no pod names: clusters whose nodes come and go under
-    /// ever new names do not grow.
+    /// Frees the row of a node that does not exist and that no pod names, so that a cluster whose nodes always have new
+    /// names does not grow.
     pub(super) fn forget_if_empty(&mut self, node: NodeIdx) {
         let row = &self.nodes[node.index()];
         if row.fact.is_none() && row.pods.is_empty() {
@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// Takes a node out of all that is counted, and returns what was known of it.
+    /// Removes a node from all counts, and returns its fact.
     fn detach_node(&mut self, node: NodeIdx) -> Option<NodeFact> {
         self.censuses
             .detach_node(node, &self.eligible, &self.topology);

@@ -10,7 +10,7 @@ use crate::pod_spec::{PodClaim, PodSpec};
 use crate::volumes::ClaimKey;
 
 impl Cluster {
-    /// A pod is there, and like this. Returns its row, which stays its row until it is removed.
+    /// Sets the current state of a pod. Returns its row, which it keeps until it is removed.
     pub fn set_pod(&mut self, fact: PodFact) -> PodIdx {
         let class = self.tables.class_of(&fact);
         let node = fact.node.map(|name| self.node_slot(name));
@@ -48,7 +48,7 @@ impl Cluster {
         pod
     }
 
-    /// A pod is gone, or has finished.
+    /// Removes a pod that was deleted or has finished.
     pub fn remove_pod(&mut self, uid: &str) {
         let Some(pod) = self.pod_by_uid.remove(uid) else {
             return;
@@ -63,23 +63,23 @@ impl Cluster {
         }
     }
 
-    /// Puts a pod on a node: assumed by a decision, or by a fact.
+    /// Binds a pod to a node: assumed by a decision, or shown by a fact.
     pub fn bind(&mut self, pod: PodIdx, node: NodeIdx) {
         self.take_off(pod);
         self.put_on(pod, Some(node));
     }
 
-    /// Takes a pod off its node.
+    /// Unbinds a pod.
     pub fn unbind(&mut self, pod: PodIdx) {
         self.take_off(pod);
     }
 
-    /// Sets a pod's `status.nominatedNodeName`: preemption made room for it there, or (`None`) found nothing.
+    /// Sets a pod's `status.nominatedNodeName`: preemption made room there; `None` clears it.
     pub fn nominate(&mut self, pod: PodIdx, node: Option<Symbol>) {
         self.row_mut(pod).history.nominated = node;
     }
 
-    /// Gives a pod other labels.
+    /// Changes a pod's labels.
     pub fn relabel(&mut self, pod: PodIdx, labels: &Labels) {
         let labels = self.tables.intern_labels(labels);
         let key = ClassKey {
@@ -89,7 +89,7 @@ impl Cluster {
         self.reclass(pod, key);
     }
 
-    /// Gives a pod another spec. For what-if questions: a real pod's spec hardly changes.
+    /// Changes a pod's spec. For what-if questions: a real pod's spec hardly changes.
     pub fn respec(&mut self, pod: PodIdx, spec: &PodSpec) {
         let spec = self.tables.intern_spec(spec);
         let key = ClassKey {
@@ -99,7 +99,7 @@ impl Cluster {
         self.reclass(pod, key);
     }
 
-    /// The lowest priority of all pods that are on a node.
+    /// The lowest priority of all pods on nodes; `None` if there are none.
     pub fn lowest_priority(&self) -> Option<i32> {
         self.priorities.first_key_value().map(|(lowest, _)| *lowest)
     }
@@ -140,7 +140,7 @@ impl Cluster {
         self.use_claims(pod, class_id, node, true);
     }
 
-    /// A pod with claims comes to a node, or leaves it.
+    /// Records that a pod with claims was bound to a node, or unbound.
     fn use_claims(&mut self, pod: PodIdx, class: ClassId, node: NodeIdx, comes: bool) {
         let key = &self.tables.class(class).key;
         let namespace = key.namespace;
@@ -162,8 +162,8 @@ impl Cluster {
         }
     }
 
-    /// The claims of a pod, in the order of its spec; those of generic ephemeral volumes once their name is known at
-    /// all.
+    /// The claims of a pod, in the order of its spec; those of generic ephemeral volumes only if a claim of that name
+    /// was ever seen.
     pub fn claims_of(&self, pod: PodIdx) -> impl Iterator<Item = ClaimKey> + '_ {
         let key = &self.class_of(pod).key;
         let row = self.pod(pod);
@@ -206,8 +206,7 @@ impl Cluster {
         self.usage.push(node);
     }
 
-    /// A pod is of this class now. For the first one every census is asked whether it counts such pods, unless that is
-    /// known.
+    /// Adds a pod to a class. For the first pod, finds the censuses that count such pods, unless they are known.
     fn join(&mut self, id: ClassId) {
         let class = self.tables.class(id);
         let version = self.censuses.version();

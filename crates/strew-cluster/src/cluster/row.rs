@@ -7,7 +7,7 @@ use crate::fact::NodeFact;
 use crate::pod_spec::{HostPort, PodSpec};
 use crate::volumes::ClaimKey;
 
-/// A node, the pods on it and what they take.
+/// A node with its pods and their usage.
 #[derive(Debug, Clone)]
 pub struct NodeRow {
     pub(super) name: Symbol,
@@ -37,7 +37,7 @@ impl NodeRow {
         self.name
     }
 
-    /// What is known of it; `None` while only pods name it.
+    /// Its fact; `None` if only pods name it.
     pub fn fact(&self) -> Option<&NodeFact> {
         self.fact.as_ref()
     }
@@ -47,12 +47,12 @@ impl NodeRow {
         &self.pods
     }
 
-    /// What they take.
+    /// The resources that they use.
     pub fn used(&self) -> &Resources {
         &self.used
     }
 
-    /// CPU (milli) and memory (bytes) that they take for scores: containers without a request count with 100m, 200Mi.
+    /// CPU (milli) and memory (bytes) of its pods for scores: containers without a request count with 100m, 200Mi.
     pub fn used_scored(&self) -> (i64, i64) {
         self.used_scored
     }
@@ -62,12 +62,12 @@ impl NodeRow {
         &self.host_ports
     }
 
-    /// The claims that they name, once a mention, in no particular order.
+    /// The claims that its pods use, once per use, in no particular order.
     pub fn claims(&self) -> &[ClaimKey] {
         &self.claims
     }
 
-    /// As if a pod had come; for a copy of the row, to try things out on.
+    /// Adds a pod, on a copy of the row.
     pub fn try_with(&mut self, pod: PodIdx, cluster: &Cluster) {
         self.pods.push(pod);
         self.account(cluster.spec_of(pod), 1);
@@ -76,7 +76,7 @@ impl NodeRow {
             .for_each(|key| self.use_claim(key, true));
     }
 
-    /// As if a pod of the node had gone; for a copy of the row, to try things out on.
+    /// Removes a pod, on a copy of the row.
     pub fn try_without(&mut self, pod: PodIdx, cluster: &Cluster) {
         self.pods.retain(|&p| p != pod);
         self.account(cluster.spec_of(pod), -1);

@@ -1,12 +1,12 @@
 //! Frees memory that is no longer used: classes without pods, and everything made for them.
 //!
-//! Pods come and go far more often than the number of classes grows, so nothing is freed in between. When as much is new
-//! as was left after the last sweep, one walk frees everything that is not held. This costs each new class a constant
-//! number of steps and keeps memory within twice of what is used. Rows are reused under other indexes.
+//! Pods come and go far more often than the number of classes grows, so nothing is freed in between. When as much is
+//! new as the last sweep left, one pass frees everything that is unused. This costs a constant number of steps per new
+//! class, and keeps memory within twice of what is used. Rows are reused under other indexes.
 //!
-//! The owner of the cluster has the caches, so it drives the sweep: [`begin_sweep`](Cluster::begin_sweep) frees classes,
-//! the caches forget what belonged to these and [touch](Cluster::touch_census) what they still read, and
-//! [`end_sweep`](Cluster::end_sweep) frees what was not touched, and strings that nothing marks.
+//! The owner of the cluster has the caches, so it drives the sweep: [`begin_sweep`](Cluster::begin_sweep) frees
+//! classes, the caches drop what belonged to these and [touch](Cluster::touch_census) what they still read, and
+//! [`end_sweep`](Cluster::end_sweep) frees what was not touched, and strings that are not marked.
 
 use rustc_hash::FxHashSet;
 use strew_model::{Holds, Marks};
@@ -17,18 +17,18 @@ use crate::class::ClassId;
 use crate::eligibility::EligibilityId;
 use crate::topology::KeyId;
 
-/// This many new strings make a sweep as due as one new class.
+/// The number of new strings that counts as one new class for the next sweep.
 const STRINGS_PER_CLASS: usize = 8;
 
 /// When the next sweep is due.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sweeping {
     number: u64,
-    /// How many classes and terms the last sweep left.
+    /// The number of classes and terms that the last sweep left.
     left: usize,
 }
 
-/// A sweep that has begun: what caches still read must be touched before it ends.
+/// A sweep in progress: caches must touch what they still read before it ends.
 #[derive(Debug)]
 pub struct Sweep {
     moment: u64,
@@ -37,18 +37,18 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// A tally is still read.
+    /// Marks a tally as read.
     pub fn touch_tally(&mut self, tally: TallyId) {
         self.tallies.insert(tally);
     }
 
-    /// A column of a topology key is still read.
+    /// Marks a column of a topology key as read.
     pub fn touch_column(&mut self, key: KeyId) {
         self.columns.insert(key);
     }
 }
 
-/// How much a cluster keeps of each kind.
+/// The numbers of kept values by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// Strings.
@@ -59,12 +59,12 @@ pub struct Kept {
     pub censuses: usize,
     /// Columns of topology keys.
     pub columns: usize,
-    /// Rules of which nodes count.
+    /// Rules of eligibility.
     pub rules: usize,
 }
 
 impl Cluster {
-    /// How much is kept of each kind.
+    /// The numbers of kept values by kind.
     pub fn kept(&self) -> Kept {
         Kept {
             strings: self.names.len(),
@@ -75,12 +75,12 @@ impl Cluster {
         }
     }
 
-    /// How many sweeps have begun. A plan that was made before one is good only if it was renewed in it.
+    /// The number of sweeps begun. A plan from before a sweep is valid only if it was renewed in it.
     pub fn sweeps(&self) -> u64 {
         self.sweeping.number
     }
 
-    /// Whether as much is new as the last sweep left, and at least `min` classes and terms, or 8 times as many strings.
+    /// True if as much is new as the last sweep left, and at least `min` classes and terms, or 8 times as many strings.
     #[inline]
     pub fn is_sweep_due(&self, min: usize) -> bool {
         self.tables.new_since_sweep() >= self.sweeping.left.max(min)
@@ -89,13 +89,13 @@ impl Cluster {
                 .is_sweep_due(min.saturating_mul(STRINGS_PER_CLASS))
     }
 
-    /// Frees every class that no pod is of, except those of `kept`, with the label sets and specs that only they had.
+    /// Frees every class without pods, except those of `kept`, with the label sets and specs that only it used.
     pub fn begin_sweep(&mut self, kept: &FxHashSet<ClassId>) -> Sweep {
         self.sweeping.number += 1;
         self.tables.sweep(kept);
         let mut dropped = Vec::new();
         if self.topology.is_stale() {
-            // Domains get other numbers, so nothing that was counted by them is good any more.
+            // Domains get new numbers, so counts by domain are invalid.
             self.censuses.drop_where(|_| true, &mut dropped);
             self.topology.retain(|_| false);
         }
@@ -107,8 +107,8 @@ impl Cluster {
         }
     }
 
-    /// Frees the censuses, tallies and columns that were not touched since the sweep began, and every string that neither the
-    /// cluster nor `mark` marks.
+    /// Frees the censuses, tallies and columns that were not touched since the sweep began, and every string that
+    /// neither the cluster nor `mark` marks.
     pub fn end_sweep(&mut self, sweep: Sweep, mark: impl FnOnce(&mut Marks)) {
         let Sweep {
             moment,
@@ -136,7 +136,7 @@ impl Cluster {
         self.sweeping.left = self.tables.weight_in_all();
     }
 
-    /// Whether a census is about label sets and affinities that are there.
+    /// True if the label sets and affinities of a census still exist.
     fn is_good(&self, key: &CensusKey) -> bool {
         let tables = &self.tables;
         match *key {
