@@ -4,8 +4,8 @@
 //! pods per node and is updated with every bound or removed pod; a [`strew_spread::Tally`] per topology key is derived
 //! from it. Decisions read counts and never search for pods.
 //!
-//! Reading order: [`pod_spec`], [`fact`] (the input), [`cluster`] (the tables and their updates), [`class`], [`census`],
-//! [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`].
+//! Reading order: [`pod_spec`], [`fact`] (the input), [`cluster`] (the tables and their updates), [`class`],
+//! [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`].
 //!
 //! This crate has no clocks, sockets or text parsing, and no rule of a scheduling plugin except what it counts.
 
