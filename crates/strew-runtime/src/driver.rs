@@ -11,31 +11,31 @@ use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::{Answered, Attempt, NOT_LEADING, Outbox, Ticket};
 use crate::watch::{Update, WatchAction, WatchEvent, WatchId, Watches};
 
-/// A moment by two clocks.
+/// A time by two clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// The clock by which everything is decided and waited for; it never goes back.
+    /// The monotonic clock for decisions and waits.
     pub now: Instant,
-    /// The clock on the wall, for what people read.
+    /// The wall clock, for texts.
     pub wall: Instant,
 }
 
 /// An input of a driver.
 #[derive(Debug)]
 pub enum Event {
-    /// What a watch brings.
+    /// An event of a watch.
     Watch(WatchId, WatchEvent),
     /// The answer to a request, exactly one for each [`Action::Send`]. An unknown ticket is ignored.
     Answered(Ticket, Answer),
-    /// An API server calls a webhook. [`Action::Reply`] follows, unless it gives up.
+    /// An API server calls a webhook. [`Action::Reply`] follows, unless the API server gives up.
     Asked(CallId, Box<Call>),
-    /// The API server does not wait for the answer to a call any more. An unknown call is ignored.
+    /// The API server has stopped waiting for the answer to a call. An unknown call is ignored.
     GaveUp(CallId),
     /// This replica may act until this moment, while its lease holds. Without this input a driver does not act.
     Lease(Instant),
 }
 
-/// What a driver wants of the world.
+/// An action for the caller.
 #[derive(Debug)]
 pub enum Action {
     /// Send a request once, and return the answer with [`Event::Answered`].
@@ -46,14 +46,14 @@ pub enum Action {
     Reply(CallId, Box<Decision>),
 }
 
-/// What came of a poll.
+/// The result of a poll.
 #[derive(Debug)]
 pub enum Progress {
-    /// This is to be done; there may be more.
+    /// Carry out this action; there may be more.
     Do(Action),
-    /// The machine has decided on an effect, which the next poll carries out: by the time of then.
+    /// The machine has decided on an effect. The next poll carries it out, with the time of that call.
     Decided,
-    /// Nothing is to be done until something is handled or [`Driver::next_wake`] has come.
+    /// Nothing to do before the next event or [`Driver::next_wake`].
     Idle,
 }
 
@@ -62,12 +62,12 @@ pub trait Observer<M: Machine> {
     /// A poll begins.
     fn polled(&mut self) {}
 
-    /// An effect was decided just now; nothing of it has begun.
+    /// An effect was decided just now; none of its requests is sent yet.
     fn decided(&mut self, machine: &mut M, effect: &M::Effect) {
         let _ = (machine, effect);
     }
 
-    /// A request of an effect has its final answer; the machine has not heard of it yet.
+    /// A request of an effect has its final answer; the machine has not handled it yet.
     fn answered(&mut self, machine: &M, answered: &Answered) {
         let _ = (machine, answered);
     }
@@ -80,28 +80,28 @@ pub trait Observer<M: Machine> {
 
 impl<M: Machine> Observer<M> for () {}
 
-/// A machine with everything around it that does no I/O.
+/// A machine with everything around it that needs no I/O.
 pub struct Driver<M: Machine> {
     machine: M,
     watches: Watches,
     outbox: Outbox<M::Chain>,
-    /// This replica acts until then.
+    /// This replica may act until then.
     acts_until: Instant,
-    /// Whether everything that decides has been listed once.
+    /// True if everything that decisions read has been listed once.
     is_ready: bool,
-    /// What the machine has decided on and nothing has begun with.
+    /// The decided effect whose requests have not begun.
     decided: Option<M::Effect>,
-    /// Whether the machine could decide at the last poll.
+    /// True if the machine could decide at the last poll.
     may_decide: bool,
-    /// Whether nothing is decided any more.
+    /// True if nothing is decided any more.
     has_ended: bool,
-    /// Whether something has happened since the last poll was idle.
+    /// True if an event arrived since the last idle poll.
     is_pending: bool,
 }
 
 impl<M: Machine> Driver<M> {
-    /// A driver of a machine that watches nothing yet. No request is sent again after `patience`; `seed` draws the
-    /// jitter of retries.
+    /// A driver of a machine without watches. Requests are not retried after `patience`; `seed` determines the jitter
+    /// of retries.
     pub fn new(machine: M, watches: Watches, patience: Span, seed: u64) -> Self {
         let outbox = Outbox::new(patience, seed, machine.remembers_refusals());
         Self {
@@ -122,12 +122,12 @@ impl<M: Machine> Driver<M> {
         &self.machine
     }
 
-    /// What is watched.
+    /// The machine's watches.
     pub fn watches(&self) -> &Watches {
         &self.watches
     }
 
-    /// Requests on their way.
+    /// The requests in flight.
     pub fn outbox(&self) -> &Outbox<M::Chain> {
         &self.outbox
     }
@@ -140,19 +140,19 @@ impl<M: Machine> Driver<M> {
         told
     }
 
-    /// Whether everything that decides has been listed once: decisions before would be made on half a cluster.
+    /// True if everything that decisions read has been listed once: earlier decisions would be based on half a cluster.
     pub fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// From now on nothing is decided; what is on its way goes on.
+    /// Stops deciding; requests in flight continue.
     pub fn end(&mut self) {
         self.has_ended = true;
         self.decided = None;
         self.is_pending = true;
     }
 
-    /// Takes in an event. [`poll`](Self::poll) follows, now or after further events.
+    /// Handles an event. Call [`poll`](Self::poll) afterwards, possibly after further events.
     pub fn handle(&mut self, at: Moment, event: Event, observer: &mut impl Observer<M>) {
         match event {
             Event::Watch(id, event) => {
@@ -173,10 +173,10 @@ impl<M: Machine> Driver<M> {
         self.is_pending = true;
     }
 
-    /// Does one thing. Called until it is idle, each time with the time of then.
+    /// Takes one step. Call it until it is idle, each time with the present time.
     ///
-    /// The lease is checked here, right before each request, so that nothing is sent that another replica may do by
-    /// now.
+    /// The lease is checked here, right before each request, so that no request is sent that another replica may send
+    /// by now.
     pub fn poll(&mut self, at: Moment, observer: &mut impl Observer<M>) -> Progress {
         self.tell_updates(at);
         observer.polled();
@@ -221,12 +221,12 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// When to call [`poll`](Self::poll) next, if nothing happens before; a moment in the past means at once.
+    /// When to call [`poll`](Self::poll) next if no event arrives; a time in the past means at once.
     pub fn next_wake(&self) -> Option<Instant> {
         if self.is_pending {
             return Some(Instant::default());
         }
-        // Where too many requests wait, only an answer helps.
+        // If too many requests wait, only an answer helps.
         let may_decide = self.may_decide && !self.outbox.is_full();
         let machine = self.machine.next_wake().filter(|_| may_decide);
         let wakes = [machine, self.outbox.next_wake()];

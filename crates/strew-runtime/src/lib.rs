@@ -1,12 +1,12 @@
 //! One driver for every machine, in a real cluster and in the simulated one.
 //!
 //! A [`Machine`] decides from facts and returns effects. A [`Driver`] does everything between an API server's bytes and
-//! that machine: it knows which objects exist and which of them a new list no longer has, keeps requests about one
-//! object in order, bounds the requests in flight, repeats them, and checks the lease right before each request.
+//! that machine: it knows which objects exist and which are missing from a new list, keeps requests about one object in
+//! order, bounds the requests in flight, retries them, and checks the lease right before each request.
 //!
-//! Sans-IO: the caller passes in an [`Event`] with the time, takes [`Action`]s until there is none, and returns at
+//! Sans-IO: the caller passes in an [`Event`] with the time, takes [`Action`]s until there are none, and calls again at
 //! [`Driver::next_wake`]. `strew-kube` carries out actions with sockets and a clock, `strew-sim` with a simulated
-//! network in virtual time. Randomness comes in as a seed.
+//! network in virtual time. Randomness comes from a seed.
 //!
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
 //! objects), [`warning`]; then the machines: [`scheduler`], [`placement`], [`workloadspread`] (the controller) and

@@ -11,38 +11,38 @@ use crate::driver::Moment;
 use crate::outbox::Answered;
 use crate::watch::{Update, Watches};
 
-/// Names a call: a question of an API server that waits for its answer. The world chooses it, and none twice.
+/// The id of a call: a review for which an API server waits. The caller chooses it and never reuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// A deciding machine with its words on the wire: objects in, requests out.
+/// A deciding machine with its translation to the wire: objects in, requests out.
 pub trait Machine {
-    /// What it wants done.
+    /// A change that it wants made.
     type Effect;
-    /// What is remembered of an effect while its requests are on their way.
+    /// The state of an effect while its requests are in flight.
     type Chain;
 
-    /// Whether what is refused again and again is asked for less and less: up to a minute passes between two tries. Not
-    /// where an API server waits for what comes of each request, and so decides itself how often it is sent.
+    /// True if requests that are refused repeatedly are spaced out, up to a minute apart. False if an API server waits
+    /// for the result of each request, and so determines how often it is sent.
     fn remembers_refusals(&self) -> bool {
         true
     }
 
-    /// Takes in a watch event. Afterwards more kinds may be watched.
+    /// Handles a watch event. It may start further watches.
     fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches);
 
-    /// Whether everything that decides has been listed once. Asked after each update until it is true.
+    /// True if everything that decisions read has been listed once. Called after each update until it is true.
     fn is_whole(&self, watches: &Watches) -> bool {
         watches.is_whole()
     }
 
-    /// An API server asks. The answer comes by [`next_reply`](Self::next_reply), once. A machine that serves no webhook is
-    /// never asked.
+    /// An API server calls the webhook. [`next_reply`](Self::next_reply) returns the answer, once. A machine without a
+    /// webhook is never called.
     fn asked(&mut self, now: Instant, id: CallId, call: Call) {
         let _ = (now, id, call);
     }
 
-    /// The API server does not wait for the answer to a call any more; it may have been answered already.
+    /// The API server has stopped waiting for the answer to a call, which may have been answered already.
     fn gave_up(&mut self, now: Instant, id: CallId) {
         let _ = (now, id);
     }
@@ -55,13 +55,13 @@ pub trait Machine {
     /// Time has passed.
     fn tick(&mut self, now: Instant);
 
-    /// The next effect, or `None` if there is nothing to do before something arrives or time passes.
+    /// The next effect; `None` if there is nothing to do before the next event or the next wake-up.
     fn poll_effect(&mut self) -> Option<Self::Effect>;
 
-    /// The first request of an effect. `leads`: whether this replica acts, so that the request goes out.
+    /// The first request of an effect. `leads`: true if this replica may act, so that the request is sent.
     fn begin(&mut self, at: Moment, effect: Self::Effect, leads: bool) -> Begun<Self::Chain>;
 
-    /// Takes in the final answer to the last request of a chain, and returns what is sent next.
+    /// Handles the final answer to the last request of a chain, and returns the next request.
     fn answered(
         &mut self,
         at: Moment,
@@ -69,29 +69,29 @@ pub trait Machine {
         answered: &Answered,
     ) -> Next<Self::Chain>;
 
-    /// When time alone gives it something to do; `None` if only news does.
+    /// The next time at which it has something to do without an event; `None` if there is none.
     fn next_wake(&self) -> Option<Instant>;
 }
 
-/// What an effect asks of the API server.
+/// The requests of an effect.
 #[derive(Debug)]
 pub enum Begun<C> {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// A Kubernetes event. Its outcome is not waited for; it is dropped if too many wait.
+    /// A Kubernetes event. It has no outcome, and is dropped if too many wait.
     Event(Request),
-    /// One request, or the first of several. Chains with the same `about` are carried out one after another.
+    /// One request, or the first of several. Chains with equal `about` are carried out one after another.
     Chain {
-        /// The object that the requests are about: a uid, or a name.
+        /// The object of the requests: a uid, or a name.
         about: Arc<str>,
-        /// What is remembered until the answer is there.
+        /// The state that is kept until the answer arrives.
         chain: C,
-        /// What is sent first.
+        /// The first request.
         request: Request,
     },
 }
 
-/// What comes after the answer to a request of a chain.
+/// The step after the answer to a request of a chain.
 #[derive(Debug)]
 pub enum Next<C> {
     /// Another request.

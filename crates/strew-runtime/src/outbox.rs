@@ -1,9 +1,8 @@
-//! Requests in flight: in order per object, bounded in number, repeated where that can help.
+//! Requests in flight: in order per object, bounded in number, retried if that can help.
 //!
 //! An effect is a chain of requests, each made from the answer to the previous one. Chains about one object are carried
-//! out one after another: the refusal of a pod must not overtake a bind that was decided before it. Events, whose
-//! result is not awaited, have their own bound. A request that is refused again and again is sent less and less often
-//! (module `refusals`).
+//! out one after another: a pod's status patch must not overtake a bind that was decided earlier. Events, which have no
+//! outcome, have their own bound. A request that is refused repeatedly is sent less and less often (module `refusals`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,45 +17,45 @@ use strew_scheduler::machine::Outcome;
 use crate::refusals::Refusals;
 use crate::warning::Warning;
 
-/// How many requests are on their way at once: what one API server takes from one client without queueing.
+/// The most concurrent requests: as many as an API server takes from one client without queueing.
 const AT_ONCE: usize = 64;
 
-/// How many events are on their way at once, beside the others: a thousand refusals must not keep a bind waiting.
+/// The most concurrent events, beside the other requests: a thousand FailedScheduling events must not delay a bind.
 const EVENTS_AT_ONCE: usize = 8;
 
-/// How many chains may wait for their end before the machine is not asked for more effects.
+/// The number of unfinished chains at which the machine is not asked for further effects.
 const WAITING_MAX: usize = 256;
 
-/// How many events may wait to be sent; those beyond are dropped.
+/// The most events that wait to be sent; further ones are dropped.
 const EVENTS_MAX: usize = 4096;
 
 /// The answer to requests that are not sent because another replica may act by now.
 pub(crate) const NOT_LEADING: &str = "this replica does not lead any more";
 
-/// Names one attempt to send a request. None is used twice.
+/// The id of one attempt to send a request. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// A request, and its final answer.
+/// A request with its final answer.
 #[derive(Debug)]
 pub struct Answered {
-    /// What was asked.
+    /// The request.
     pub request: Arc<Request>,
-    /// What was answered.
+    /// The answer.
     pub answer: Answer,
-    /// Whether it was asked before, and may have been carried out then.
+    /// True if an earlier attempt was sent, and may have been carried out.
     pub repeated: bool,
-    /// Whether it was not sent: another replica may act by now, which is said once where the lease is lost; or it was
-    /// refused too often, and the answer is the last one that came.
+    /// True if it was not sent: another replica may act by now, which is logged once when the lease is lost; or it was
+    /// refused too often, and the answer is the last one received.
     pub is_held_back: bool,
 }
 
-/// A request that is to be sent now.
+/// A request to send now.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) ticket: Ticket,
     pub(crate) request: Arc<Request>,
-    /// How it was answered before: it is too early to send it again.
+    /// The answer to give without sending, because it is too early to send the request again.
     pub(crate) instead: Option<Answer>,
 }
 
@@ -68,28 +67,28 @@ pub(crate) struct Arrived<C> {
     pub(crate) answered: Answered,
 }
 
-/// What a chain is known by.
+/// The identity of a chain.
 #[derive(Debug, Clone)]
 pub(crate) struct OfChain {
     pub(crate) about: Arc<str>,
-    /// Its first request, by which it is remembered when it fails.
+    /// Its first request, by which refusals are remembered.
     first: Arc<Request>,
-    /// Whether it failed the last time: then each of its requests is sent once.
+    /// True if it failed the last time: then each of its requests is sent only once.
     has_failed: bool,
 }
 
-/// A request that is to be sent, or was.
+/// A request that is to be sent, or in flight.
 #[derive(Debug)]
 struct Sending<C> {
-    /// Its chain; `None`: it is an event.
+    /// Its chain; `None` for an event.
     of: Option<(C, OfChain)>,
     request: Arc<Request>,
     retrying: Retrying,
-    /// Whether it is sent once at most.
+    /// True if it must not be retried.
     is_last_try: bool,
 }
 
-/// Requests on their way.
+/// Requests in flight.
 #[derive(Debug)]
 pub struct Outbox<C> {
     patience: Span,
@@ -97,28 +96,28 @@ pub struct Outbox<C> {
     n_tickets: u64,
     /// Ready to be sent, in this order.
     ready: VecDeque<Sending<C>>,
-    /// On their way.
+    /// Sent, without an answer.
     sent: BTreeMap<Ticket, Sending<C>>,
-    /// To be sent again: when, and which.
+    /// To be retried, by time.
     resting: BTreeMap<(Instant, Ticket), Sending<C>>,
-    /// How many of those that are sent are no events.
+    /// The number of sent requests without events.
     n_sent: usize,
-    /// Objects with a chain under way, and the chains that come after it.
+    /// Objects with a chain in progress, and the chains that wait for it.
     under_way: FxHashMap<Arc<str>, VecDeque<(C, Request)>>,
-    /// How many chains have not ended.
+    /// The number of unfinished chains.
     waiting: usize,
-    /// Events that wait for one of their places.
+    /// Events that wait for a free place.
     events: VecDeque<Request>,
-    /// How many events have a place: they are ready, sent or resting.
+    /// The number of events that are ready, sent or to be retried.
     n_events: usize,
     ready_events: VecDeque<Sending<C>>,
     dropped: u64,
-    /// `None`: each request is sent, whatever came of it before.
+    /// `None`: each request is sent, whatever its earlier answers were.
     refusals: Option<Refusals>,
 }
 
 impl<C> Outbox<C> {
-    /// `remembers`: what is refused again and again is sent less and less.
+    /// `remembers`: true if requests that are refused repeatedly are spaced out.
     pub(crate) fn new(patience: Span, seed: u64, remembers: bool) -> Self {
         Self {
             patience,
@@ -138,29 +137,29 @@ impl<C> Outbox<C> {
         }
     }
 
-    /// How many chains have not ended.
+    /// The number of unfinished chains.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How many events were dropped because too many waited.
+    /// The number of dropped events.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Whether the machine should not be asked for more before some chains have ended.
+    /// True if the machine must not be asked for effects before some chains have ended.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting >= WAITING_MAX
     }
 
-    /// When a request is to be sent again.
+    /// When the next request is to be retried.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.resting.first_key_value().map(|((at, _), _)| *at)
     }
 
     // === in ===
 
-    /// Begins a chain when those before about the same object have ended.
+    /// Begins a chain when earlier ones about the same object have ended.
     pub(crate) fn push(&mut self, now: Instant, about: Arc<str>, chain: C, request: Request) {
         self.waiting += 1;
         if let Some(after) = self.under_way.get_mut(&about) {
@@ -182,14 +181,14 @@ impl<C> Outbox<C> {
         self.ready.push_back(sending);
     }
 
-    /// Goes on with a chain.
+    /// Continues a chain with its next request.
     pub(crate) fn advance(&mut self, now: Instant, of: OfChain, chain: C, request: Request) {
         let is_last_try = of.has_failed;
         let sending = self.sending(now, Some((chain, of)), Arc::new(request), is_last_try);
         self.ready.push_back(sending);
     }
 
-    /// A chain has ended with this answer: the next one about the same object begins.
+    /// Ends a chain with this answer: the next one about the same object begins.
     pub(crate) fn end(&mut self, now: Instant, of: &OfChain, last: &Answered) {
         self.note(now, &of.first, last);
         self.waiting = self.waiting.saturating_sub(1);
@@ -202,7 +201,7 @@ impl<C> Outbox<C> {
         }
     }
 
-    /// Sends an event when there is a place for it; it is dropped if too many wait.
+    /// Sends an event when there is a free place; drops it if too many wait.
     pub(crate) fn record(&mut self, now: Instant, request: Request) {
         if self.n_events < EVENTS_AT_ONCE {
             self.n_events += 1;
@@ -251,7 +250,7 @@ impl<C> Outbox<C> {
         }
     }
 
-    /// This replica acts again.
+    /// This replica leads again.
     pub(crate) fn forget_refusals(&mut self) {
         if let Some(refusals) = &mut self.refusals {
             refusals.forget();
@@ -260,7 +259,7 @@ impl<C> Outbox<C> {
 
     // === out ===
 
-    /// The next request that is to be sent, under a new ticket.
+    /// The next request to send, with a new ticket.
     pub(crate) fn next_attempt(&mut self, now: Instant) -> Option<Attempt> {
         while let Some(first) = self.resting.first_entry().filter(|e| e.key().0 <= now) {
             let sending = first.remove();
@@ -277,7 +276,7 @@ impl<C> Outbox<C> {
         self.n_sent += usize::from(sending.of.is_some());
         let ticket = self.ticket();
         let request = Arc::clone(&sending.request);
-        // Of a chain that has begun, the rest is sent.
+        // Further requests of a chain that has begun are always sent.
         let first = match &sending.of {
             Some((_, of)) => &of.first,
             None => &request,
@@ -300,8 +299,8 @@ impl<C> Outbox<C> {
         Ticket(self.n_tickets)
     }
 
-    /// Takes in an answer; `is_sent`: it came from the API server, or on the way there. `None`: the request will be sent
-    /// again, or its end is not waited for.
+    /// Handles an answer. `is_sent`: the request was sent, or lost on the way. Returns `None` if the request will be
+    /// retried, or has no outcome.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
@@ -352,7 +351,7 @@ impl<C> Outbox<C> {
     }
 }
 
-/// Why an effect was not carried out, in words.
+/// Why an effect was not carried out, in words; `None` if it was.
 pub fn failure(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Ok => None,

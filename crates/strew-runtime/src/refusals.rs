@@ -1,9 +1,9 @@
 //! Spaces out requests that the API server refuses again and again.
 //!
-//! Machines retry by their own rules: after a pod's backoff, with the next event, with the next decision. These suit
-//! what may soon succeed, but have no bound for what never does: a missing right, a terminating namespace, a quota, an
-//! object that another webhook refuses. So the outbox remembers refusals. While it holds a request back, the machine
-//! gets the same failure as the last time it was sent.
+//! Machines retry by their own rules: after a pod's backoff, with the next event, with the next decision. These rules
+//! suit requests that may soon succeed, but have no bound for those that never do: a missing right, a terminating
+//! namespace, a quota, an object that another webhook refuses. So the outbox remembers refusals. While it holds a
+//! request back, the machine gets the last failure again.
 //!
 //! A chain of requests counts as one: it is identified by its first request, whichever of them was refused.
 
@@ -14,27 +14,27 @@ use rustc_hash::{FxHashMap, FxHasher};
 use strew_api::request::{Answer, Request};
 use strew_model::time::{Instant, Span};
 
-/// How many failures in a row cause no pause: a conflict, or an API server that is restarting.
+/// The number of failures in a row that cause no pause: conflicts, or an API server that restarts.
 const FREE: u32 = 3;
 
 /// The first wait. Each further one is twice as long.
 const FIRST_WAIT: Span = Span::from_secs(1);
 
-/// The longest wait, and so how late it is noticed that a right was given.
+/// The longest wait, and so the delay until a newly granted right is noticed.
 const LONGEST_WAIT: Span = Span::from_secs(60);
 
-/// A failure is forgotten after so long without another one.
+/// A failure is forgotten after this long without another one.
 const REMEMBERED: Span = Span::from_secs(600);
 
-/// How many are remembered before expired ones are removed.
+/// The number of remembered failures at which expired ones are removed.
 const MANY: usize = 1_024;
 
-/// Requests that failed the last time they were sent.
+/// Requests that failed in their last attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// By what they are about: the hash of kind, namespace and name.
+    /// By object: the hash of kind, namespace and name.
     of: FxHashMap<u64, Vec<Refused>>,
-    /// How many objects there may be before the next cleaning.
+    /// The number of objects at which the next cleaning is due.
     clean_at: usize,
 }
 
@@ -47,7 +47,7 @@ struct Refused {
 }
 
 impl Refused {
-    /// Whether it is the same request, whatever its body says.
+    /// True if it is the same request, apart from its body.
     fn is_of(&self, request: &Request) -> bool {
         let of = |r: &Request| (r.verb, r.resource, r.subresource);
         of(&self.request) == of(request) && names(&self.request) == names(request)
@@ -63,19 +63,19 @@ impl Refused {
 }
 
 impl Refusals {
-    /// How a request that is about to be sent has failed, if it is too early to send it again.
+    /// The last failure of a request, if it is too early to send it again.
     pub(crate) fn too_early(&self, now: Instant, request: &Request) -> Option<&Answer> {
         let refused = self.get(request)?;
         (now < refused.until()).then_some(&refused.answer)
     }
 
-    /// Whether it failed when it was sent last: it is sent once then, and not up to four times in a row.
+    /// True if it failed in its last attempt: then it is sent once, not up to four times in a row.
     pub(crate) fn has_failed(&self, now: Instant, request: &Request) -> bool {
         let refused = self.get(request);
         refused.is_some_and(|refused| now < refused.last + REMEMBERED)
     }
 
-    /// What the chain that began with a request has come to.
+    /// Records the final answer of the chain that began with a request.
     pub(crate) fn note(&mut self, now: Instant, first: &Arc<Request>, answer: &Answer) {
         let is_well = answer.object().is_some();
         if is_well && self.of.is_empty() {
@@ -124,7 +124,7 @@ impl Refusals {
         }
     }
 
-    /// This replica acts again after it did not: what failed before may have failed since the API server was gone.
+    /// This replica leads again: earlier failures may have come from an API server that was down.
     pub(crate) fn forget(&mut self) {
         self.of.clear();
     }

@@ -1,8 +1,8 @@
-//! Which kinds of workloads a WorkloadSpread may target, and which of them are watched.
+//! The kinds of workloads that WorkloadSpreads may target, and which of them are watched.
 //!
 //! Beside the kinds that a machine always watches, these are Kruise's, those of the ConfigMap's white list, and those
-//! that a WorkloadSpread names itself (`strew.dev/any-kind`). Discovery reports repeatedly which of them exist, so a
-//! definition that is installed later is watched from then on, and a missing one ends nothing.
+//! that a WorkloadSpread names itself (`strew.dev/any-kind`). Discovery reports repeatedly which of them are served, so
+//! a definition that is installed later is watched from then on, and a missing one is no error.
 //!
 //! Source: spec/workloadspread §5.3, §6.3.
 
@@ -30,24 +30,24 @@ use crate::watch::{Kind, Reading, Scope, Served, ServedKind, Watches};
 /// Group and kind.
 type Key = (Box<str>, Box<str>);
 
-/// Which of the kinds that may be targets are watched.
+/// Which of the possible kinds are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follows {
     Named,
     Every,
 }
 
-/// What a WorkloadSpread says of the kind of its target.
+/// The kind of a WorkloadSpread's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
     key: Key,
     version: Box<str>,
-    /// Whether the kind needs no entry in the list.
+    /// True if the kind needs no entry in the list.
     any_kind: bool,
 }
 
 impl Named {
-    /// `None`: it names no target.
+    /// `None` if it has no target.
     fn of(wire: &WorkloadSpread) -> Option<Self> {
         let target = wire.spec.as_ref()?.target_reference.as_ref()?;
         let version = &target.api_version;
@@ -60,18 +60,18 @@ impl Named {
     }
 }
 
-/// The kinds that may be targets of one machine.
+/// The kinds that targets of one machine may have.
 #[derive(Debug)]
 pub struct TargetKinds {
     follows: Follows,
-    /// `None` until it is known.
+    /// `None` before the first discovery.
     served: Option<Arc<Served>>,
     list: WhiteList,
-    /// What WorkloadSpreads name, by their namespace and name; the last one is what they name now.
+    /// Named kinds by the WorkloadSpread's namespace and name; the last one is the present one.
     named: BTreeMap<[Box<str>; 2], Vec<Named>>,
     /// Kinds that are watched only as targets, and whether all their objects were listed once.
     watched: BTreeMap<Key, Watched>,
-    /// Kinds that a WorkloadSpread names and that the API server has not: said once.
+    /// Named kinds that the API server does not serve; each is logged once.
     missed: BTreeSet<Key>,
     is_open: bool,
 }
@@ -82,7 +82,7 @@ struct Watched {
     is_listed: bool,
 }
 
-/// A kind of workloads that is known by its group and kind, in the version that is read.
+/// A built-in kind of workloads by group and kind, in the version that is read.
 pub fn known(group: &str, kind: &str) -> Option<Kind> {
     let all = [
         Kind::of::<Deployment>(),
@@ -107,7 +107,7 @@ pub fn watch_list(namespace: &str, watches: &mut Watches) {
 }
 
 impl TargetKinds {
-    /// Those that a WorkloadSpread names, of these that the API server has.
+    /// Watches the kinds that WorkloadSpreads name and that the API server serves.
     pub fn of_named(served: Arc<Served>) -> Self {
         Self {
             served: Some(served),
@@ -116,8 +116,8 @@ impl TargetKinds {
         }
     }
 
-    /// All, and what they control: a pod may come before any WorkloadSpread does. Nothing is watched before
-    /// [`serve`](Self::serve), and custom ones not before [`open`](Self::open).
+    /// Watches all kinds, and the kinds that they control: a pod may arrive before any WorkloadSpread. Nothing is
+    /// watched before [`serve`](Self::serve), and custom kinds not before [`open`](Self::open).
     pub fn of_every() -> Self {
         Self::empty(Follows::Every)
     }
@@ -136,19 +136,19 @@ impl TargetKinds {
 
     // === inputs ===
 
-    /// The API server has these kinds now.
+    /// Sets the kinds that the API server serves.
     pub fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
         self.served = Some(served);
         self.follow(watches);
     }
 
-    /// Watches custom kinds from now on: one that cannot be read must not keep others waiting before.
+    /// Watches custom kinds from now on: before, a kind that cannot be read would delay others.
     pub fn open(&mut self, watches: &mut Watches) {
         self.is_open = true;
         self.follow(watches);
     }
 
-    /// The ConfigMap is like this now; null: it is gone. Whether the list of kinds has changed.
+    /// Sets the ConfigMap; null if it was deleted. Returns true if the list of kinds changed.
     ///
     /// Objects of a kind with a new replicas path are reported again.
     pub fn configure(&mut self, config_map: &Value, watches: &mut Watches) -> bool {
@@ -188,7 +188,7 @@ impl TargetKinds {
         true
     }
 
-    /// A WorkloadSpread names this target now. What it named before counts until [`settle`](Self::settle).
+    /// Sets the target of a WorkloadSpread. Its earlier targets count until [`settle`](Self::settle).
     pub fn name(&mut self, wire: &WorkloadSpread, watches: &mut Watches) {
         let Some(named) = Named::of(wire) else {
             return;
@@ -203,7 +203,7 @@ impl TargetKinds {
         }
     }
 
-    /// What a WorkloadSpread named before counts no longer.
+    /// Drops the earlier targets of a WorkloadSpread.
     pub fn settle(&mut self, wire: &WorkloadSpread, watches: &mut Watches) {
         let key = key_of(wire);
         let n_now = usize::from(Named::of(wire).is_some());
@@ -216,7 +216,7 @@ impl TargetKinds {
         }
     }
 
-    /// A WorkloadSpread is gone.
+    /// Removes a WorkloadSpread.
     pub fn forget(&mut self, namespace: &str, name: &str, watches: &mut Watches) {
         if self
             .named
@@ -239,22 +239,22 @@ impl TargetKinds {
 
     // === queries ===
 
-    /// Whether discovery has reported the kinds.
+    /// True once discovery has reported the kinds.
     pub fn is_served(&self) -> bool {
         self.served.is_some()
     }
 
-    /// Whether custom kinds are watched.
+    /// True if custom kinds are watched.
     pub fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Whether a kind is watched for the sake of targets alone.
+    /// True if a kind is watched only as a target.
     pub fn follows(&self, kind: &Kind) -> bool {
         self.watched.values().any(|watched| watched.kind == *kind)
     }
 
-    /// Whether all objects of the kind of a WorkloadSpread's target are known, as far as they can be.
+    /// True if all objects of the kind of a WorkloadSpread's target are known, as far as possible.
     pub fn is_known(&self, wire: &WorkloadSpread, watches: &Watches) -> bool {
         let named = Named::of(wire);
         let watched = named.and_then(|named| self.watched.get(&named.key));
@@ -264,7 +264,7 @@ impl TargetKinds {
         })
     }
 
-    /// Where the replicas of this kind are counted; `None`: in its scale.
+    /// The path of the replicas of this kind; `None`: its scale has them.
     pub fn replicas_path(&self, kind: &Kind) -> Option<&str> {
         (self.list).replicas_path(&kind.group, &kind.version, &kind.kind)
     }
@@ -274,8 +274,8 @@ impl TargetKinds {
         self.list.kinds(names)
     }
 
-    /// The kinds of the list whose objects are known. Of another one (it may be forbidden, say) each pod would be refused
-    /// for an owner that was not found.
+    /// The kinds of the list whose objects are known. For another kind (the right to read it may be missing), each pod
+    /// would be refused because its owner is not found.
     pub fn known_kinds(&self, names: &mut Interner) -> Box<[GroupKind]> {
         let mut kinds = self.list.kinds(names).into_vec();
         kinds.retain(|of| {
@@ -288,7 +288,7 @@ impl TargetKinds {
 
     // === what is watched ===
 
-    /// Begins and ends watches, so that those run which are wanted.
+    /// Starts and stops watches to match the wanted ones.
     fn follow(&mut self, watches: &mut Watches) {
         let Some(served) = self.served.clone() else {
             return;
@@ -315,7 +315,7 @@ impl TargetKinds {
         }
     }
 
-    /// The kinds that are to be watched, each in its version.
+    /// The kinds to watch, each in its version.
     fn wanted(&mut self, served: &Served, watches: &Watches) -> BTreeMap<Key, ServedKind> {
         let mut wanted = BTreeMap::new();
         for (key, is_named) in self.candidates() {
@@ -329,7 +329,7 @@ impl TargetKinds {
                     self.missed.remove(&key);
                     wanted.insert(key, found);
                 }
-                // Its watch finds out what is gone.
+                // Its watch reports what is gone.
                 (None, Some(watched)) if is_named && self.follows == Follows::Named => {
                     let (kind, has_scale) = (watched.kind.clone(), false);
                     wanted.insert(key, ServedKind { kind, has_scale });
@@ -354,8 +354,8 @@ impl TargetKinds {
         wanted
     }
 
-    /// Kinds that may be targets and are looked for, and whether a WorkloadSpread names them. One that is watched stays
-    /// while it is named, whatever the list says by now.
+    /// The possible kinds, and whether a WorkloadSpread names them. A watched kind stays while it is named, even if it
+    /// is no longer in the list.
     fn candidates(&self) -> BTreeMap<Key, bool> {
         let mut all = BTreeMap::new();
         if self.follows == Follows::Every {
@@ -377,17 +377,17 @@ impl TargetKinds {
         all
     }
 
-    /// Whether a kind that is named may be a target, besides those that the machine watches anyway.
+    /// True if a named kind may be a target, beside those that the machine watches anyway.
     fn may_be(&self, named: &Named) -> bool {
         let (group, kind) = &named.key;
         named.any_kind || !versions_read(&named.key).is_empty() || self.list.allows(group, kind)
     }
 
-    /// The version of a kind that is watched: of Kruise's the newest that can be read; of others that of the list, else a
-    /// target's own, else the preferred one.
+    /// The version of a kind to watch: for Kruise's kinds the newest that can be read; for others that of the list,
+    /// else the target's own, else the preferred one.
     ///
-    /// One that is watched already stays: until another is listed, its WorkloadSpreads would have no pods. Where every kind
-    /// is watched the list comes first, since its `replicasPath` is for its version alone.
+    /// The present version of a watched kind stays: until another one is listed, its WorkloadSpreads would have no
+    /// pods. If every kind is watched, the list has precedence, since its `replicasPath` is valid for its version only.
     fn version(&self, key: &Key, served: &Served) -> Option<ServedKind> {
         let versions = served.versions(&key.0, &key.1);
         let of_version = |version: &str| versions.iter().find(|s| *s.kind.version == *version);
@@ -409,7 +409,7 @@ impl TargetKinds {
     }
 }
 
-/// The versions of a kind of Kruise's that can be read, the newest first; empty: it is read as JSON.
+/// The versions of one of Kruise's kinds that can be read, the newest first; empty: it is read as JSON.
 fn versions_read((group, kind): &Key) -> &'static [&'static str] {
     const CLONE_SET: &[&str] = &[CloneSet::VERSION];
     const STATEFUL_SET: &[&str] = &[

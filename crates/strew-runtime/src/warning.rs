@@ -4,27 +4,27 @@ use std::fmt::Display;
 
 use strew_api::request::Request;
 
-/// Something that was tried and failed.
+/// A failed action.
 #[derive(Clone, Copy)]
 pub struct Warning<'a> {
-    /// The kind of the object that it is about: `Pod`, `Lease`; of what is no object, what it is.
+    /// The kind of the object: `Pod`, `Lease`; or a name for something that is no object.
     pub kind: &'a str,
-    /// Its namespace; empty where its kind has none.
+    /// Its namespace; empty for cluster-scoped kinds.
     pub namespace: &'a str,
-    /// Its name; empty where it is about all objects of the kind.
+    /// Its name; empty if it concerns all objects of the kind.
     pub name: &'a str,
-    /// The node that the object was meant for.
+    /// The node for the object.
     pub node: Option<&'a str>,
-    /// What was tried, such as `bind`.
+    /// The failed action, such as `bind`.
     pub action: &'a str,
-    /// Why it failed.
+    /// The error.
     pub error: &'a (dyn Display + Sync),
-    /// When it is tried again, or what holds from now on.
+    /// When it is retried, or what happens next.
     pub next: &'a str,
 }
 
 impl<'a> Warning<'a> {
-    /// A request has failed.
+    /// A failed request.
     pub fn of(
         request: &'a Request,
         action: &'a str,
@@ -52,7 +52,7 @@ impl<'a> Warning<'a> {
         }
     }
 
-    /// Writes it into the log.
+    /// Writes it to the log.
     pub fn log(&self) {
         let some = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         tracing::warn!(

@@ -1,4 +1,4 @@
-//! Calls to which the machine has not answered yet.
+//! Calls without an answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use strew_workloadspread::admission::RequestId;
 
 use crate::machine::CallId;
 
-/// What an API server asks of admission.
+/// An API server's call of the webhook.
 #[derive(Debug)]
 pub struct Call {
     /// The review.
     pub review: Review,
-    /// A fresh UUID: it stands for the pod in a ledger where its name is not known.
+    /// A new UUID, which stands for the pod in a ledger if its name is not known.
     pub fresh_uid: Arc<str>,
-    /// Whether simulated scheduling may be asked. Else its answer is "unknown", as beyond the bounds of a pod
+    /// True if simulated scheduling may run. Otherwise its answer is "unknown", as beyond the bounds of a pod
     /// ([`bounds`](strew_api::workloadspread::bounds)).
     pub is_simulated: bool,
 }
 
-/// A call that is not answered.
+/// A call without an answer.
 pub(super) struct Pending {
     pub(super) call: CallId,
     pub(super) fresh_uid: Arc<str>,
@@ -30,7 +30,7 @@ pub(super) struct Pending {
     pub(super) since: Instant,
 }
 
-/// The calls that the machine has, by what it knows them by.
+/// The calls that the machine has, by request and by call.
 #[derive(Default)]
 pub(super) struct Calls {
     by_request: BTreeMap<RequestId, Pending>,
@@ -47,14 +47,14 @@ impl Calls {
         self.by_request.insert(request, pending);
     }
 
-    /// A call that was answered.
+    /// Removes a call that was answered.
     pub(super) fn take(&mut self, request: RequestId) -> Option<Pending> {
         let pending = self.by_request.remove(&request)?;
         self.by_call.remove(&pending.call);
         Some(pending)
     }
 
-    /// A call that was given up: what the machine knows it by.
+    /// Removes a call that was given up; returns the machine's request.
     pub(super) fn give_up(&mut self, call: CallId) -> Option<RequestId> {
         let request = self.by_call.remove(&call)?;
         self.by_request.remove(&request);

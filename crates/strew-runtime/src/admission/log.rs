@@ -4,15 +4,15 @@ use strew_api::workloadspread::review::{Decision, Operation, Review};
 use strew_workloadspread::admission::Verdict;
 use tracing::Level;
 
-/// What a decision is about.
+/// The subject of a decision.
 pub(super) struct About {
     operation: Operation,
-    /// Namespace and name; a name that the API server has still to make up ends with `*`.
+    /// Namespace and name; a name that the API server has yet to generate ends with `*`.
     pod: String,
 }
 
 impl About {
-    /// `None` where decisions are not logged.
+    /// `None` if decisions are not logged.
     pub(super) fn of(review: &Review) -> Option<Self> {
         if !tracing::enabled!(target: "strew::decision", Level::DEBUG) {
             return None;
@@ -28,7 +28,7 @@ impl About {
         })
     }
 
-    /// A line of what was decided, and why.
+    /// Logs a decision with its reason.
     pub(super) fn log(self, verdict: &Verdict, decision: &Decision) {
         let (marker, what, why) = match (verdict, &decision.refusal) {
             (_, Some((_, text))) => (None, "deny", Some(text.clone())),

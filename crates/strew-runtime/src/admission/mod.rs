@@ -41,17 +41,18 @@ use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches
 pub use calls::Call;
 use calls::{Calls, Pending};
 
-/// How long requests are sent again: the machine gives up itself after ten seconds, as the API server does with us.
+/// How long requests are retried: the machine gives up after ten seconds, as the API server does with its call.
 pub const PATIENCE: Span = Span::from_secs(9);
 
-/// How many requests share a status write.
+/// The number of requests that share a status write.
 pub const SHARING_BUCKETS: Buckets = Buckets::ones(1.0, 2.0, 11);
 
-/// Finished pods hold nothing: the API server leaves them out.
+/// Finished pods hold no places: the API server leaves them out.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// A pod whose owner no watch has told of yet waits so long for the news: at a rollout the first pod is seldom younger
-/// than its ReplicaSet. Whoever asked would try again, but not without an event that frightens people.
+/// How long a pod waits for its owner, if no watch has shown the owner yet: in a rollout the first pod is often hardly
+/// younger than its ReplicaSet. Without the wait the creation would fail with an alarming event, and its controller
+/// would retry.
 const OWNER_WITHIN: Span = Span::from_secs(1);
 
 /// A call that waits for its pod's owner.
@@ -60,19 +61,19 @@ struct Orphan {
     pending: Pending,
 }
 
-/// The machine, what is known beside it, and the calls that wait.
+/// The machine with its translator, and the waiting calls.
 pub struct AdmissionMachine {
     machine: Admission,
     translator: Translator,
     reviews: PendingReviews,
     calls: Calls,
     orphans: VecDeque<Orphan>,
-    /// Answers that the world has not taken yet.
+    /// Answers that the caller has not taken yet.
     replies: VecDeque<(CallId, Decision)>,
-    /// Whether a workload was reported since the orphans were last checked.
+    /// True if a workload was reported since the orphans were last checked.
     is_news: bool,
     targets: TargetKinds,
-    /// Kinds to report again once all WorkloadSpreads are known; at the start each of them may request it.
+    /// Kinds to report again once all WorkloadSpreads are known; at the start each WorkloadSpread may request it.
     again: BTreeSet<Kind>,
     sharing: Histogram,
 }
@@ -84,7 +85,7 @@ fn text_of(answer: &Response) -> String {
     }
 }
 
-/// A watch for each kind that is always there; `namespace`: of the ConfigMap that names custom kinds.
+/// A watch for each kind that is always watched; `namespace`: that of the ConfigMap that names custom kinds.
 pub fn watches(namespace: &str) -> Watches {
     let mut watches = Watches::default();
     watches.start_all([
@@ -112,7 +113,7 @@ pub fn spreads() -> Kind {
 }
 
 impl AdmissionMachine {
-    /// A machine that knows nothing yet. `seed` draws the pauses between attempts.
+    /// A machine without facts. `seed` determines the pauses between attempts.
     pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, seed: u64) -> Self {
         Self {
             machine: Admission::new(names, profiles, limits, seed),
@@ -128,41 +129,41 @@ impl AdmissionMachine {
         }
     }
 
-    /// The machine itself.
+    /// The machine.
     pub fn machine(&self) -> &Admission {
         &self.machine
     }
 
-    /// The machine itself, for inputs that come from nothing on the wire.
+    /// The machine, for inputs that come from no watch or request.
     pub fn machine_mut(&mut self) -> &mut Admission {
         &mut self.machine
     }
 
-    /// The call that a request of the machine stands for; `None` if it was answered or given up.
+    /// The call of a machine's request; `None` if it was answered or given up.
     pub fn call_of(&self, request: RequestId) -> Option<CallId> {
         self.calls.get(request).map(|pending| pending.call)
     }
 
-    /// How many calls are not answered.
+    /// The number of calls without an answer.
     pub fn open(&self) -> usize {
         self.calls.len() + self.orphans.len()
     }
 
-    /// How many requests shared each status write.
+    /// The numbers of requests that shared a status write.
     pub fn sharing(&self) -> &Histogram {
         &self.sharing
     }
 
     // === kinds ===
 
-    /// The API server has these kinds now.
+    /// Sets the kinds that the API server serves.
     pub fn serve(&mut self, served: Served, watches: &mut Watches) {
         self.watch_spreads(&served, watches);
         self.targets.serve(Arc::new(served), watches);
         self.open_custom(watches);
     }
 
-    /// Watches WorkloadSpreads while the API server has them.
+    /// Watches WorkloadSpreads while the API server serves them.
     fn watch_spreads(&self, served: &Served, watches: &mut Watches) {
         let spreads = spreads();
         let is_watched = watches.kinds().any(|(kind, _)| *kind == spreads);
@@ -192,7 +193,7 @@ impl AdmissionMachine {
         }
     }
 
-    /// Watches kinds beside Kruise's once everything else is known: one that cannot be read must not keep others waiting.
+    /// Watches custom kinds once everything else is known: a kind that cannot be read must not delay the others.
     fn open_custom(&mut self, watches: &mut Watches) {
         if !self.targets.is_open() && self.is_whole(watches) {
             self.targets.open(watches);
@@ -246,7 +247,8 @@ impl AdmissionMachine {
         }
     }
 
-    /// Asks the machine again about orphans after news, and a last time when they have waited long enough.
+    /// Asks the machine again about orphans after a change of workloads, and a last time when they have waited long
+    /// enough.
     fn ask_again(&mut self, now: Instant) {
         let first = self.orphans.front();
         let is_due = first.is_some_and(|orphan| now >= orphan.pending.since + OWNER_WITHIN);
@@ -277,14 +279,14 @@ impl AdmissionMachine {
         self.machine.handle(now, input);
     }
 
-    /// The ConfigMap of custom kinds is like this now; null: it is gone.
+    /// Sets the ConfigMap of custom kinds; null if it was deleted.
     fn configure(&mut self, now: Instant, config_map: &Value, watches: &mut Watches) {
         if self.targets.configure(config_map, watches) {
             self.tell_kinds(now);
         }
     }
 
-    /// Requests targets again from which a new filter reads a number; no copy of them is kept.
+    /// Reads targets again if a new filter needs a number of theirs; no copy of them is kept.
     fn look_again(&mut self, watches: &mut Watches) {
         for [_, group, kind, _] in self.translator.look_again() {
             self.again.extend(watches.kind_of(&group, &kind).cloned());
@@ -305,7 +307,8 @@ impl Machine for AdmissionMachine {
     type Effect = Effect;
     type Chain = EffectId;
 
-    /// A review that is refused is not sent again by the machine; an API server that sends the next one waits for it.
+    /// The machine does not retry refused writes itself; the next review causes the next write, and its API server
+    /// waits for it.
     fn remembers_refusals(&self) -> bool {
         false
     }
@@ -328,7 +331,7 @@ impl Machine for AdmissionMachine {
                     }
                 }
             },
-            // Not used here.
+            // Admission does not use it.
             Update::Again(..) => {}
             Update::Gone(kind, _) if is_list(&kind) => self.configure(now, &Value::Null, watches),
             Update::Gone(kind, named) => {
@@ -351,7 +354,7 @@ impl Machine for AdmissionMachine {
         self.open_custom(watches);
     }
 
-    /// Custom kinds hold back pods of workloads of these kinds, and no others: one may be forbidden.
+    /// Custom kinds hold back only pods of workloads of these kinds: the right to read one may be missing.
     fn is_whole(&self, watches: &Watches) -> bool {
         self.targets.is_open() || (self.targets.is_served() && watches.is_whole())
     }

@@ -9,13 +9,13 @@ use strew_placement::ClusterPredicate;
 use strew_placement::facts::placement::CelId;
 use strew_scheduler::metrics::{Buckets, Histogram};
 
-/// OCM's buckets: a microsecond, and ten times the one before, to a thousand seconds.
+/// OCM's buckets: from a microsecond to a thousand seconds, each ten times the previous one.
 pub const BUCKETS: Buckets = Buckets::seconds(1e-6, 10.0, 10);
 
-/// Nanoseconds that only grow.
+/// Reads monotonic nanoseconds.
 pub type Stopwatch = fn() -> u64;
 
-/// Selectors that are measured where there is a stopwatch. What they answer does not depend on it.
+/// Selectors whose evaluation is measured if there is a stopwatch. Their answers do not depend on it.
 pub(super) struct Measured {
     pub(super) selectors: CelSelectors,
     stopwatch: Option<Stopwatch>,
@@ -31,7 +31,7 @@ impl Measured {
         }
     }
 
-    /// How long each answer took, a cluster and a selector at a time.
+    /// The durations of answers, each for one cluster and one selector.
     pub(super) fn durations(&self) -> Histogram {
         self.durations.borrow().clone()
     }

@@ -1,8 +1,8 @@
 //! Connects the machine of Placements to the wire.
 //!
-//! The writes of a placement go out one after another, each after the answer to the previous one, because their order
-//! keeps clusters from being missing. A replica that loses the lease in between sends none of the rest; the next leader
-//! decides from what is stored.
+//! The writes of a placement are sent one after another, each after the answer to the previous one, because their order
+//! keeps clusters in the decisions. A replica that loses the lease in between sends none of the rest; the next leader
+//! decides from the stored state.
 //!
 //! Source: spec/placement §2.
 
@@ -33,7 +33,7 @@ use crate::watch::{Kind, Update, Watches};
 use cel::Measured;
 pub use cel::{BUCKETS, Stopwatch};
 
-/// The kinds that placement looks at.
+/// The kinds that placement reads.
 pub fn kinds() -> [Kind; 6] {
     fn of<K: Resource>() -> Kind {
         Kind::of::<K>()
@@ -55,7 +55,7 @@ pub fn watches() -> Watches {
     watches
 }
 
-/// The machine, and what answers its questions.
+/// The machine with its CEL selectors.
 #[derive(Debug)]
 pub struct Placements {
     machine: Placer,
@@ -64,7 +64,7 @@ pub struct Placements {
 }
 
 impl Placements {
-    /// A machine that knows nothing yet. `hostname`: part of the names of events.
+    /// A machine without facts. `hostname` becomes part of the names of events.
     pub fn new(hostname: String, limits: Limits, now: Instant) -> Self {
         Self {
             machine: Placer::new(Interner::new(), limits, now),
@@ -73,34 +73,34 @@ impl Placements {
         }
     }
 
-    /// From now on measures how long CEL takes.
+    /// Measures the evaluation of CEL from now on.
     #[must_use]
     pub fn measured_with(mut self, stopwatch: Stopwatch) -> Self {
         self.cel = Measured::new(Some(stopwatch));
         self
     }
 
-    /// The machine itself.
+    /// The machine.
     pub fn machine(&self) -> &Placer {
         &self.machine
     }
 
-    /// The machine itself, for inputs that come from nothing on the wire.
+    /// The machine, for inputs that come from no watch or request.
     pub fn machine_mut(&mut self) -> &mut Placer {
         &mut self.machine
     }
 
-    /// What answers CEL.
+    /// The CEL selectors.
     pub fn selectors(&self) -> &CelSelectors {
         &self.cel.selectors
     }
 
-    /// How long CEL took, a cluster and a selector at a time; empty unless it is measured.
+    /// The durations of CEL evaluations, each for one cluster and one selector; empty unless they are measured.
     pub fn cel_durations(&self) -> Histogram {
         self.cel.durations()
     }
 
-    /// Why a Placement, which need not be stored, would hold what it would hold now.
+    /// Explains the decision that a Placement, stored or not, would get now.
     pub fn explain(&mut self, wire: &Placement, now: Instant) -> DebugResult {
         let fact = placement(wire, self.machine.names_mut(), &mut self.cel.selectors);
         let hub = self.machine.hub();
@@ -110,7 +110,7 @@ impl Placements {
         result
     }
 
-    /// Frees the compiled expressions of Placements that are gone.
+    /// Frees the compiled expressions of deleted Placements.
     fn sweep_if_due(&mut self) {
         if self.cel.selectors.is_sweep_due() {
             self.cel.selectors.sweep(&self.machine.cel_selectors());
@@ -149,7 +149,7 @@ impl Machine for Placements {
         }
     }
 
-    /// The time from a change to its decision is measured with the latest time passed in.
+    /// The time from a change to its decision is measured with the latest time that was passed in.
     fn tick(&mut self, now: Instant) {
         self.machine.handle(now, Input::Tick);
     }
@@ -189,7 +189,7 @@ impl Machine for Placements {
         let request = &answered.request;
         let name = format_args!("{}/{}", request.namespace, request.name);
         match &done {
-            // Another writer was faster: the next decision sees it.
+            // Another client wrote first: the next decision sees its change.
             Some((_, Outcome::Conflict(text))) => {
                 tracing::debug!(name, error = %text, "not written")
             }
@@ -212,7 +212,7 @@ impl Machine for Placements {
     }
 }
 
-/// A placement's writes are about it: none is sent before the one before was answered.
+/// The object of a placement's writes: none is sent before the previous one was answered.
 fn about(placement: &PlacementName) -> Arc<str> {
     Arc::clone(&placement.uid)
 }

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 use strew_api::request::Request;
 use strew_scheduler::machine::{Effect, EffectId};
 
-/// An effect on its way: its requests were all made at once, and each is sent when the one before has succeeded.
+/// An effect in progress: its requests were all made at once, and each is sent after the previous one has succeeded.
 #[derive(Debug)]
 pub struct Chain {
     pub(super) id: EffectId,
     pub(super) left: VecDeque<Request>,
-    /// What it does, in words.
+    /// Its action, in words.
     pub(super) action: &'static str,
-    /// When it is tried again if it fails.
+    /// When it is retried after a failure, in words.
     pub(super) next: &'static str,
 }
 
 impl Chain {
-    /// An effect, and its first request; `None`: it asks for nothing.
+    /// An effect and its first request; `None` if it needs no request.
     pub(super) fn begin(
         effect: &Effect,
         id: EffectId,

@@ -13,17 +13,17 @@ use strew_scheduler::machine::{Input, Scheduler};
 use crate::warning::Warning;
 use crate::watch::{Object, Update, full_name};
 
-/// What is known beside the machine.
+/// Facts that are kept outside of the machine.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     facts: PodFacts,
     /// Pods on no node, by uid.
     waiting: FxHashMap<Arc<str>, Waiting>,
-    /// Objects that no decision can be made from, and why.
+    /// Objects on which no decision can be based, with the reasons.
     aside: BTreeMap<(Watched, String), String>,
 }
 
-/// Of a pod on no node: what a patch of its status says beside the condition.
+/// Facts about a pod on no node that a patch of its status needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Waiting {
     pub(super) generation: Option<i64>,
@@ -32,12 +32,12 @@ pub(super) struct Waiting {
 }
 
 impl Known {
-    /// What is known of a pod on no node.
+    /// The facts about a pod on no node.
     pub(super) fn waiting(&self, uid: &str) -> Waiting {
         self.waiting.get(uid).copied().unwrap_or_default()
     }
 
-    /// The kind of each object that was set aside.
+    /// The kind of each ignored object.
     pub(super) fn aside(&self) -> impl Iterator<Item = Watched> {
         self.aside.keys().map(|(kind, _)| *kind)
     }
@@ -82,7 +82,8 @@ impl Known {
     ) -> (Watched, Result<Option<Input>, Vec<FieldError>>) {
         self.note_pod(pod);
         let input = self.facts.input(pod, machine.names_mut());
-        // On a node it counts as it was before. Without one it waits, and its condition says for what.
+        // A pod on a node keeps counting with its previous fact. A pod without a node waits, and its condition says
+        // why.
         if let Err(errors) = &input
             && pod.node().is_none()
         {
@@ -116,7 +117,7 @@ impl Known {
         self.waiting.insert(pod.uid().into(), waiting);
     }
 
-    /// One object is left out, with a warning; the others go on.
+    /// Ignores an object, with a warning; others are not affected.
     fn put_aside(&mut self, kind: Watched, named: &Named, errors: &[FieldError]) {
         let each: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let text = each.join("; ");
@@ -137,7 +138,7 @@ impl Known {
     }
 
     fn put_back(&mut self, kind: Watched, named: &Named) {
-        // Nearly always empty: no name is made for nothing.
+        // Nearly always empty, so that no name is built.
         if !self.aside.is_empty() {
             self.aside.remove(&(kind, full_name(named)));
         }

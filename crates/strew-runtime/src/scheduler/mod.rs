@@ -28,10 +28,10 @@ use crate::watch::{Kind, Reading, Scope, Update, Watches};
 pub use chain::Chain;
 use known::Known;
 
-/// Finished pods are no concern: the API server leaves them out.
+/// Finished pods do not matter: the API server leaves them out.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// The scheduler's machine, and what is known beside it.
+/// The scheduler's machine with its translation.
 pub struct SchedulerMachine {
     machine: Scheduler,
     known: Known,
@@ -40,7 +40,7 @@ pub struct SchedulerMachine {
 }
 
 impl SchedulerMachine {
-    /// `hostname`: part of the names of events.
+    /// `hostname` becomes part of the names of events.
     pub fn new(machine: Scheduler, hostname: String) -> Self {
         Self {
             machine,
@@ -50,23 +50,23 @@ impl SchedulerMachine {
         }
     }
 
-    /// The machine itself.
+    /// The machine.
     pub fn machine(&self) -> &Scheduler {
         &self.machine
     }
 
-    /// The machine itself, for inputs that come from nothing on the wire.
+    /// The machine, for inputs that come from no watch or request.
     pub fn machine_mut(&mut self) -> &mut Scheduler {
         &mut self.machine
     }
 
-    /// The kind of each object that no decision can be made from.
+    /// The kind of each object on which no decision can be based.
     pub fn aside(&self) -> impl Iterator<Item = Watched> {
         self.known.aside()
     }
 }
 
-/// The watches that the machine begins with: one for each kind that decisions look at.
+/// The machine's watches: one for each kind that decisions read.
 pub fn watches() -> Watches {
     let mut watches = Watches::default();
     watches.start_all([
@@ -120,7 +120,7 @@ impl Machine for SchedulerMachine {
             let request = self.series.request(event, &context);
             return request.map_or(Begun::Nothing, Begun::Event);
         }
-        // A replica that was held up while it decided, and does not lead any more, has decided nothing.
+        // A replica that was suspended while it decided, and no longer leads, must not log a decision.
         if leads {
             log(&effect, &context);
         }

@@ -149,8 +149,8 @@ fn a_pod_that_cannot_be_read_gets_a_condition() {
     assert_eq!(asked.body["target"]["name"], "n-1");
 }
 
-/// What a scheduler logs that has a pod, and a node with room for it; the lease ends so many seconds after the
-/// decision. If the bind is sent, it is forbidden.
+/// The log of a scheduler with a pod, and a node with room for it. The lease ends this many seconds after the decision.
+/// If the bind is sent, it is forbidden.
 fn logged(lease_left_s: i64) -> Log {
     let mut driver = with(pod("1"));
     let at = |now| Moment { now, wall: now };

@@ -90,7 +90,7 @@ impl World {
         changes(&mut self.watches, &mut self.ids)
     }
 
-    /// All objects of a kind (none) are told.
+    /// The list of a kind is complete, and empty.
     fn list(&mut self, kind: &str) {
         let mut all = self.ids.iter();
         let (&id, found) = all.find(|(_, of)| *of.kind == *kind).unwrap();

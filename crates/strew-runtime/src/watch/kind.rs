@@ -57,7 +57,7 @@ impl Kind {
         format!("{path}/{plural}/{name}")
     }
 
-    /// An object of which only the name is left, as JSON.
+    /// JSON for a deleted object, of which only the name is known.
     pub fn remains(&self, named: &Named) -> Value {
         let mut metadata = json!({"name": &*named.name, "uid": &*named.uid});
         if !named.namespace.is_empty() {
@@ -66,13 +66,13 @@ impl Kind {
         json!({"apiVersion": self.api_version(), "kind": &*self.kind, "metadata": metadata})
     }
 
-    /// The same as an object, where strew knows the kind: for a machine that hears that it is gone.
+    /// [`Self::remains`] as an object, if strew knows the kind: for machines that get deletions as objects.
     pub fn known_remains(&self, named: &Named) -> Option<KubeObject> {
         KubeObject::of_json(self.remains(named)).ok()
     }
 }
 
-/// `pods`, `deployments.apps`: as `kubectl auth can-i` has it.
+/// `pods`, `deployments.apps`: in the form of `kubectl auth can-i`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.group {

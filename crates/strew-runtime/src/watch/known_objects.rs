@@ -1,7 +1,7 @@
 //! The names and uids of one kind's objects that a watch has reported.
 //!
-//! A broken watch resumes; one that is too old starts again with a list, and a list does not name deleted objects.
-//! [`KnownObjects`] does: it remembers which objects existed.
+//! A broken watch resumes; one that is too old starts again with a list, and a list does not contain deleted objects.
+//! [`KnownObjects`] finds them: it remembers which objects existed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use strew_api::facts::Named;
 pub struct KnownObjects {
     /// By namespace and name, with a slash between them.
     known: BTreeMap<Box<str>, Entry>,
-    /// Counts lists, so that what a list does not tell of stands out.
+    /// The number of the present list, to find objects that are missing from it.
     list: u32,
 }
 
@@ -24,7 +24,7 @@ struct Entry {
 }
 
 impl KnownObjects {
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.known.len()
     }
@@ -34,7 +34,7 @@ impl KnownObjects {
         self.known.is_empty()
     }
 
-    /// Whether there is one in this namespace.
+    /// True if there is an object in this namespace.
     pub fn has_in(&self, namespace: &str) -> bool {
         let first = key(namespace, "");
         let from = (Bound::Included(&*first), Bound::Unbounded);
@@ -42,18 +42,18 @@ impl KnownObjects {
         from.next().is_some_and(|(key, _)| key.starts_with(&*first))
     }
 
-    /// Whether this very object is there.
+    /// True if the object with this uid exists.
     pub fn has(&self, object: &Named) -> bool {
         let entry = self.known.get(&key(&object.namespace, &object.name));
         entry.is_some_and(|entry| entry.uid == object.uid)
     }
 
-    /// A list begins.
+    /// Begins a list.
     pub fn list_begins(&mut self) {
         self.list = self.list.wrapping_add(1);
     }
 
-    /// An object is there. What is returned has gone unseen: another object had this name.
+    /// Adds an object. Returns the object that had this name before with another uid, whose deletion was not reported.
     pub fn set(&mut self, namespace: &str, name: &str, uid: &str) -> Option<Named> {
         let key = key(namespace, name);
         let list = self.list;
@@ -70,8 +70,8 @@ impl KnownObjects {
         None
     }
 
-    /// An object was made by this replica, and no watch has told of it yet. It may be gone before one does: then the next
-    /// list does not name it.
+    /// Adds an object that this replica created, before a watch reports it. If it is deleted before, the next list
+    /// lacks it.
     pub fn made(&mut self, namespace: &str, name: &str, uid: &str) {
         let (key, list) = (key(namespace, name), self.list);
         self.known.entry(key).or_insert_with(|| Entry {
@@ -80,12 +80,12 @@ impl KnownObjects {
         });
     }
 
-    /// An object is gone.
+    /// Removes an object.
     pub fn gone(&mut self, namespace: &str, name: &str) {
         self.known.remove(&key(namespace, name));
     }
 
-    /// A list ends. What is returned was there before and is not any more, in order of namespace and name.
+    /// Ends a list. Returns the objects that are missing from it, by namespace and name.
     pub fn list_ends(&mut self) -> Vec<Named> {
         let list = self.list;
         let gone = self.known.extract_if(.., |_, entry| entry.list != list);

@@ -1,8 +1,8 @@
-//! Which kinds are watched, which objects are known, and what a watch event means for a machine.
+//! Watched kinds, known objects, and the meaning of watch events for a machine.
 //!
-//! A broken watch resumes; one that is too old (410) starts again with a list, which does not name deleted objects;
-//! [`KnownObjects`] finds them. So a machine gets one update for every object that is created, changed or deleted, and
-//! no other.
+//! A broken watch resumes; one that is too old (410) starts again with a list, which does not contain deleted objects;
+//! [`KnownObjects`] finds them. So a machine gets exactly one update for every object that is created, changed or
+//! deleted.
 //!
 //! Reading order: [`WatchEvent`] (input), [`Update`] (what a machine gets), [`Watches`], [`kind`], [`known_objects`],
 //! [`served`] (which kinds the API server serves).
@@ -25,68 +25,68 @@ pub use kind::Kind;
 pub use known_objects::KnownObjects;
 pub use served::{Served, ServedKind};
 
-/// Names a watch, or one reading of objects. A kind that is watched again is another watch: what the old one still
-/// brings is not heard.
+/// The id of a watch, or of one read. A kind that is watched again gets a new id, and late events of the old watch are
+/// ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
 
-/// Why a watch does not go on.
+/// Why a watch fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// In words: of the API server, where it has answered.
+    /// The error, in the API server's words if it has answered.
     pub text: String,
-    /// The status code, if it has.
+    /// The status code, if it has answered.
     pub code: Option<u16>,
 }
 
-/// What a watch brings.
+/// An event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent {
     /// A list begins.
     ListBegins,
-    /// An object is there, and like this.
+    /// The current state of an object.
     Set(Named, Box<Object>),
-    /// An object is there and cannot be read, for this reason.
+    /// An object that cannot be decoded, with the reason.
     Broken(Named, String),
-    /// An object is gone.
+    /// An object was deleted.
     Gone(Named),
-    /// A list ends: objects that it did not name are gone.
+    /// A list ends: objects that are missing from it were deleted.
     ListEnds,
     /// The API server's answer is unusable; the request is repeated.
     Failed(Failure),
-    /// The API server has forgotten what came after the last event: a list follows.
+    /// The API server no longer has the events after the last one: a list follows.
     Forgotten,
     /// The objects of a namespace, listed again. Events of the watch since then may be newer.
     Again(Box<str>, Vec<(Named, Object)>),
 }
 
-/// What a machine hears.
+/// An update for a machine.
 #[derive(Debug)]
 pub enum Update {
-    /// An object is there, and like this.
+    /// The current state of an object.
     Set(Kind, Named, Box<Object>),
-    /// An object is gone.
+    /// An object was deleted.
     Gone(Kind, Named),
     /// All objects of a kind have been listed.
     Listed(Kind),
-    /// The objects of a namespace as they were read again, those left out that are not known or gone. What was told since
-    /// it was asked for may be newer.
+    /// The objects of a namespace, read again, without those that are unknown or deleted. Updates since the request may
+    /// be newer.
     Again(Kind, Box<str>, Vec<Object>),
 }
 
-/// An object of a watch event.
+/// An object in a watch event.
 #[derive(Debug)]
 pub enum Object {
-    /// Of a kind that strew knows.
+    /// An object of a kind that strew knows.
     Known(KubeObject),
-    /// A pod in the form in which a simulated store keeps it.
+    /// A pod in the form of a simulated store.
     Pod(Arc<dyn PodView>),
-    /// Of another kind.
+    /// An object of another kind.
     Custom(Custom),
 }
 
 impl Object {
-    /// The object as the wire has it; `None` if strew does not know its kind.
+    /// The object in its wire form; `None` if strew does not know its kind.
     pub fn into_known(self) -> Option<KubeObject> {
         match self {
             Self::Known(object) => Some(object),
@@ -101,54 +101,54 @@ impl Object {
 pub struct Custom {
     /// The object, without its managed fields.
     pub object: Value,
-    /// Its subresource `scale`, where the kind has one.
+    /// Its subresource `scale`, if the kind has one.
     pub scale: Option<Value>,
 }
 
-/// Which objects of a kind are watched.
+/// The watched objects of a kind.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// Those of a namespace alone.
+    /// Only those of this namespace.
     pub namespace: Option<String>,
     /// A field selector.
     pub fields: Option<String>,
 }
 
-/// How objects of a kind are read.
+/// How objects of a kind are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// As the type that strew has for it.
+    /// As strew's type.
     Known,
     /// As JSON, each with its scale.
     Custom {
-        /// Whether the kind has the subresource `scale`.
+        /// True if the kind has the subresource `scale`.
         has_scale: bool,
     },
 }
 
-/// What the caller has to do about watches.
+/// An action on watches for the caller.
 #[derive(Debug)]
 pub enum WatchAction {
     /// Lists and watches a kind.
     Begin {
         /// The id of its events.
         id: WatchId,
-        /// Which objects.
+        /// The kind.
         kind: Kind,
-        /// How they are read.
+        /// How its objects are decoded.
         reading: Reading,
-        /// Which of them.
+        /// The watched objects.
         scope: Scope,
     },
-    /// Ends a watch: its events are not heard any more.
+    /// Ends a watch: its later events are ignored.
     End(WatchId),
     /// List the objects of a kind in a namespace once, and return them with [`WatchEvent::Again`].
     ReadAgain {
         /// The id of the result.
         id: WatchId,
-        /// Which objects.
+        /// The kind.
         kind: Kind,
-        /// Where.
+        /// The namespace.
         namespace: Box<str>,
     },
 }
@@ -157,7 +157,7 @@ pub enum WatchAction {
 #[derive(Debug, Default)]
 pub struct Watches {
     running: BTreeMap<WatchId, Running>,
-    /// Kinds of which objects are being read again.
+    /// Kinds with a read in progress.
     reading: BTreeMap<WatchId, Kind>,
     n_made: u64,
     updates: VecDeque<Update>,
@@ -172,9 +172,9 @@ struct Running {
     scope: Scope,
     known: KnownObjects,
     is_listed: bool,
-    /// Objects that cannot be read, and why.
+    /// Objects that cannot be decoded, with the reasons.
     broken: BTreeMap<String, String>,
-    /// What went wrong last, unless it has gone well since.
+    /// The last failure, if there was no success since.
     failure: Option<Failure>,
 }
 
@@ -192,7 +192,7 @@ impl Watches {
         });
     }
 
-    /// Watches all objects of kinds that strew knows.
+    /// Watches all objects of known kinds.
     pub fn start_all(&mut self, kinds: impl IntoIterator<Item = Kind>) {
         for kind in kinds {
             self.start(kind, Reading::Known, &Scope::default());
@@ -210,7 +210,7 @@ impl Watches {
         self.running.insert(id, running);
     }
 
-    /// Restarts the watch of a kind: all its objects are reported again, and deleted ones too.
+    /// Restarts the watch of a kind: all its objects are reported again, deletions included.
     pub fn restart(&mut self, kind: &Kind) {
         if let Some(running) = self.take(kind) {
             self.run(running);
@@ -260,61 +260,61 @@ impl Watches {
         self.actions.pop_front()
     }
 
-    /// What a machine hears next.
+    /// The next update for the machine.
     pub fn next_update(&mut self) -> Option<Update> {
         self.updates.pop_front()
     }
 
     // === what there is to see ===
 
-    /// Whether every kind has been listed once: decisions before would be made on half a cluster.
+    /// True if every kind has been listed once: earlier decisions would be based on half a cluster.
     pub fn is_whole(&self) -> bool {
         self.are_listed(|_| true)
     }
 
-    /// Whether these kinds have been listed once, and all their events were taken.
+    /// True if these kinds have been listed once, and all their events were handled.
     pub fn are_listed(&self, of: impl Fn(&Kind) -> bool) -> bool {
         let mut all = self.running.values().filter(|running| of(&running.kind));
         self.updates.is_empty() && all.all(|running| running.is_listed)
     }
 
-    /// The kinds that are watched, and whether each has been listed once.
+    /// The watched kinds, and whether each has been listed once.
     pub fn kinds(&self) -> impl Iterator<Item = (&Kind, bool)> {
         let all = self.running.values();
         all.map(|running| (&running.kind, running.is_listed))
     }
 
-    /// The kind of this name that is watched, in the version in which it is.
+    /// The watched kind with this name, in its watched version.
     pub fn kind_of(&self, group: &str, kind: &str) -> Option<&Kind> {
         let mut all = self.kinds().map(|(kind, _)| kind);
         all.find(|watched| *watched.group == *group && *watched.kind == *kind)
     }
 
-    /// What went wrong last with the watch of a kind, unless it has gone well since.
+    /// The last failure of a kind's watch, if there was no success since.
     pub fn failure(&self, kind: &Kind) -> Option<&Failure> {
         self.find(kind)?.1.failure.as_ref()
     }
 
-    /// How many objects of a kind are known.
+    /// The number of known objects of a kind.
     pub fn len(&self, kind: &Kind) -> usize {
         let found = self.find(kind);
         found.map_or(0, |(_, running)| running.known.len())
     }
 
-    /// Whether an object of a kind is known in this namespace.
+    /// True if an object of a kind is known in this namespace.
     pub fn has_in(&self, kind: &Kind, namespace: &str) -> bool {
         let found = self.find(kind);
         found.is_some_and(|(_, running)| running.known.has_in(namespace))
     }
 
-    /// Whether no object is known.
+    /// True if no object is known.
     pub fn is_empty(&self) -> bool {
         self.running
             .values()
             .all(|running| running.known.is_empty())
     }
 
-    /// How many objects cannot be read, by kind.
+    /// The number of objects that cannot be decoded, by kind.
     pub fn unreadable(&self) -> impl Iterator<Item = (Arc<str>, usize)> {
         let all = self.running.values();
         all.map(|running| (Arc::clone(&running.kind.kind), running.broken.len()))
@@ -322,13 +322,13 @@ impl Watches {
 
     // === events ===
 
-    /// Takes in what a watch brings, or what was read again.
+    /// Handles an event of a watch, or the result of a read.
     pub fn take_in(&mut self, id: WatchId, event: WatchEvent) {
         if let WatchEvent::Again(namespace, objects) = event {
             return self.take_in_again(id, namespace, objects);
         }
         let Some(running) = self.running.get_mut(&id) else {
-            // Of a watch that has ended.
+            // An event of a watch that has ended.
             return;
         };
         let kind = running.kind.clone();
@@ -366,7 +366,7 @@ impl Watches {
             WatchEvent::Forgotten => tracing::debug!("watch of {kind}: begins anew"),
             WatchEvent::Again(..) => {}
             WatchEvent::Failed(failure) => {
-                // It is retried every few seconds; only a new error is logged.
+                // The watch is retried every few seconds; only a new error is logged.
                 if running.failure.as_ref() != Some(&failure) {
                     let watch = Warning {
                         kind: &kind.kind,
@@ -386,7 +386,7 @@ impl Watches {
 }
 
 impl Watches {
-    /// This replica has created an object: the machine knows it before its watch shows it.
+    /// Adds an object that this replica created, so that it is known before its watch reports it.
     pub(crate) fn made(&mut self, resource: &Resource, object: &Value) {
         let mut all = self.running.values_mut();
         let of = |kind: &Kind| *kind.group == *resource.group && *kind.plural == *resource.plural;
@@ -402,7 +402,7 @@ impl Watches {
         let Some(kind) = self.reading.remove(&id) else {
             return;
         };
-        // By kind: its watch may have been restarted meanwhile.
+        // By kind, since its watch may have been restarted meanwhile.
         let Some((_, running)) = self.find(&kind) else {
             return;
         };
@@ -415,9 +415,9 @@ impl Watches {
 }
 
 impl Running {
-    /// One object stays as it was known before, with a warning; the others go on.
+    /// Keeps the previous state of an object that cannot be decoded, with a warning; others are not affected.
     fn is_broken(&mut self, named: &Named, text: String) {
-        // It is there, whatever it is like: what it was before is not gone.
+        // The object exists, so its previous state is not deleted.
         (self.known).set(&named.namespace, &named.name, &named.uid);
         let name = full_name(named);
         if self.broken.get(&name) != Some(&text) {

@@ -1,31 +1,31 @@
-//! Which kinds an API server serves.
+//! The kinds that an API server serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Kind;
 
-/// A kind that the API server has.
+/// A served kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedKind {
     /// Group, version, kind and plural name.
     pub kind: Kind,
-    /// Whether it has the subresource `scale`.
+    /// True if it has the subresource `scale`.
     pub has_scale: bool,
 }
 
-/// The kinds that an API server has, in each of their versions, the preferred one first.
+/// The served kinds in each of their versions, the preferred one first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Served(BTreeMap<(Arc<str>, Arc<str>), Vec<ServedKind>>);
 
 impl Served {
-    /// A kind of a group in its versions, the preferred one first.
+    /// The versions of a kind, the preferred one first.
     pub fn versions(&self, group: &str, kind: &str) -> &[ServedKind] {
         let found = self.0.get(&(group.into(), kind.into()));
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a kind is there in its version.
+    /// True if a kind is served in its version.
     pub fn has(&self, kind: &Kind) -> bool {
         let versions = self.versions(&kind.group, &kind.kind);
         versions.iter().any(|served| served.kind == *kind)

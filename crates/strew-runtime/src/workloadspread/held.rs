@@ -1,4 +1,4 @@
-//! WorkloadSpreads that are held back until what they need is known.
+//! WorkloadSpreads that are held back until everything that they need is known.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use strew_api::workloadspread::v1beta1::WorkloadSpread;
 pub(super) struct Held(BTreeMap<[Box<str>; 2], Box<WorkloadSpread>>);
 
 impl Held {
-    /// One is there, and like this: what the machine knows of it, it goes on with.
+    /// Holds back the current state of one. The machine continues with the state that it knows.
     pub(super) fn put(&mut self, named: Named, wire: Box<WorkloadSpread>) {
         self.0.insert([named.namespace, named.name], wire);
     }
 
-    /// One is gone.
+    /// Removes a deleted one.
     pub(super) fn remove(&mut self, named: &Named) {
         let key = [named.namespace.clone(), named.name.clone()];
         self.0.remove(&key);
     }
 
-    /// How many wait.
+    /// The number of those held back.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Those that need wait no longer.
+    /// Removes those that need not wait any longer.
     pub(super) fn take(
         &mut self,
         mut is_known: impl FnMut(&WorkloadSpread) -> bool,

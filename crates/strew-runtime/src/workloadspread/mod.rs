@@ -1,11 +1,11 @@
 //! Connects the machine of the WorkloadSpread controller to the wire.
 //!
-//! The machine gets a WorkloadSpread only when everything that it needs has been listed: the objects of its target's
-//! kind, and the JSON of pods that its patches may already apply to. Until then the WorkloadSpread is held back
+//! The machine gets a WorkloadSpread only after everything that it needs has been listed: the objects of its target's
+//! kind, and the JSON of pods to which its patches may already apply. Until then the WorkloadSpread is held back
 //! (`held`); others are not affected.
 //!
 //! Reading order: this file, `held`, [`target_kinds`](crate::target_kinds) (kinds that are watched because a
-//! WorkloadSpread names one), `texts` (the JSON of pods).
+//! WorkloadSpread names them), `texts` (the JSON of pods).
 //!
 //! Source: spec/workloadspread §5.
 
@@ -40,7 +40,7 @@ use crate::watch::{Custom, Kind, Object, Served, Update, Watches};
 use held::Held;
 use texts::Texts;
 
-/// The machine, and what is known beside it.
+/// The machine with its translator and the WorkloadSpreads that are held back.
 pub struct Spreads {
     machine: SpreadController,
     translator: Translator,
@@ -52,7 +52,7 @@ pub struct Spreads {
     configuration: Kind,
 }
 
-/// The watches that the machine begins with; `namespace`: of the ConfigMap that names custom kinds.
+/// The machine's watches; `namespace`: that of the ConfigMap that names custom kinds.
 pub fn watches(namespace: &str) -> Watches {
     let mut watches = Watches::default();
     watches.start_all([
@@ -69,7 +69,7 @@ pub fn watches(namespace: &str) -> Watches {
 }
 
 impl Spreads {
-    /// A machine that knows nothing yet but which kinds the API server has. `hostname`: part of the names of events.
+    /// A machine that knows only the served kinds. `hostname` becomes part of the names of events.
     pub fn new(names: Interner, limits: Limits, hostname: String, served: Arc<Served>) -> Self {
         Self {
             machine: SpreadController::new(names, limits),
@@ -82,27 +82,27 @@ impl Spreads {
         }
     }
 
-    /// The machine itself.
+    /// The machine.
     pub fn machine(&self) -> &SpreadController {
         &self.machine
     }
 
-    /// What makes inputs of objects.
+    /// The translator from objects to inputs.
     pub fn translator(&self) -> &Translator {
         &self.translator
     }
 
-    /// How many WorkloadSpreads are held back.
+    /// The number of WorkloadSpreads that are held back.
     pub fn n_held(&self) -> usize {
         self.held.len()
     }
 
-    /// The API server has these kinds now.
+    /// Sets the kinds that the API server serves.
     pub fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
         self.targets.serve(served, watches);
     }
 
-    /// How the creation of pods meets the webhook.
+    /// Sets the state of the webhook for creations of pods.
     pub fn set_webhook(&mut self, now: Instant, webhook: Webhook) {
         self.machine.handle(now, Input::Webhook(webhook));
     }
@@ -183,7 +183,7 @@ impl Spreads {
         }
     }
 
-    /// The ConfigMap of custom kinds is like this now; null: it is gone.
+    /// Sets the ConfigMap of custom kinds; null if it was deleted.
     fn configure(&mut self, now: Instant, config_map: &Value, watches: &mut Watches) {
         if self.targets.configure(config_map, watches) {
             let kinds = self.targets.kinds(self.machine.names_mut());
@@ -196,7 +196,7 @@ impl Spreads {
         let (targets, texts) = (&self.targets, &mut self.texts);
         let ready = self.held.take(|wire| {
             let is_known = targets.is_known(wire, watches);
-            // Asked for as early as may be: both.
+            // Both are evaluated, so that both requests are sent early.
             texts.are_known(wire, watches) && is_known
         });
         for wire in ready {
@@ -211,7 +211,7 @@ impl Spreads {
     }
 }
 
-/// Whether a pod has no marker of a WorkloadSpread that is there.
+/// True if a pod has no marker of an existing WorkloadSpread.
 fn is_stranger(pod: &Pod, machine: &SpreadController) -> bool {
     let marked = facts::pod::marked(&pod.metadata);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -242,7 +242,7 @@ impl Machine for Spreads {
         self.release(now, watches);
     }
 
-    /// Kinds of targets hold back the WorkloadSpreads that name them, and no others: one may be forbidden.
+    /// Kinds of targets hold back only the WorkloadSpreads that name them: the right to read one may be missing.
     fn is_whole(&self, watches: &Watches) -> bool {
         watches.are_listed(|kind| !self.targets.follows(kind))
     }
@@ -291,7 +291,7 @@ impl Machine for Spreads {
         let words = outcome_of(request, answer, *repeated);
         if let Some(text) = failure(&words) {
             match outcome {
-                // Another writer was faster: the next sync sees it.
+                // Another client wrote first: the next sync sees its change.
                 Outcome::Conflict | Outcome::Gone => tracing::debug!(
                     name = format_args!("{}/{}", request.namespace, request.name),
                     error = text,
@@ -313,7 +313,7 @@ impl Machine for Spreads {
     }
 }
 
-/// What an effect is about: effects about the same are carried out in order.
+/// The object of an effect: effects about one object are carried out in order.
 fn about(effect: &Effect, cx: &Context<'_>) -> Arc<str> {
     match effect {
         Effect::Adopt { pod, .. } | Effect::SetCost { pod, .. } | Effect::DeletePod { pod, .. } => {

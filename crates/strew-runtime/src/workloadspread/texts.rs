@@ -1,7 +1,7 @@
 //! The JSON of pods, to check whether a patch is already applied to one.
 //!
 //! This is checked only for pods without a marker, which a WorkloadSpread may adopt. So the JSON is kept only for
-//! these, in namespaces where a subset has a patch. What the watch reported before it was needed is read again.
+//! these, in namespaces where a subset has a patch. Pods that the watch reported earlier are read again.
 //!
 //! Source: spec/workloadspread §5.4.
 
@@ -16,7 +16,7 @@ use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
 use crate::watch::{Kind, Watches};
 
-/// Texts of strangers.
+/// The JSON of pods without a marker.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     namespaces: BTreeMap<Box<str>, State>,
@@ -24,19 +24,19 @@ pub(super) struct Texts {
     texts: FxHashMap<Box<str>, Box<str>>,
 }
 
-/// What is known of a namespace with patches.
+/// The state of a namespace with patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Pods reported before are missing from the texts, at least in part.
+    /// Pods reported earlier are missing.
     Stale,
-    /// They were asked for.
+    /// They were requested.
     Asked,
-    /// All strangers have a text.
+    /// All pods without a marker have their JSON.
     Known,
 }
 
 impl Texts {
-    /// Whether all texts that a WorkloadSpread may need are there; if not, requests them.
+    /// True if all texts that a WorkloadSpread may need are known; otherwise requests them.
     pub(super) fn are_known(&mut self, wire: &WorkloadSpread, watches: &mut Watches) -> bool {
         let mut subsets = wire.spec.iter().flat_map(|spec| &spec.subsets);
         if subsets.all(|subset| subset.patch.as_ref().is_none_or(Value::is_null)) {
@@ -52,7 +52,7 @@ impl Texts {
         *state == State::Known
     }
 
-    /// A pod is like this; a stranger has no marker of a WorkloadSpread that is there.
+    /// Records the state of a pod; a stranger has no marker of an existing WorkloadSpread.
     pub(super) fn note(&mut self, pod: &Pod, is_stranger: bool) {
         let metadata = &pod.metadata;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
@@ -65,12 +65,12 @@ impl Texts {
         }
     }
 
-    /// A pod is gone.
+    /// Removes a pod.
     pub(super) fn forget(&mut self, uid: &str) {
         self.texts.remove(uid);
     }
 
-    /// The pods of a namespace, listed again. Events of the watch since the request are newer.
+    /// Takes in the pods of a namespace, listed again. Events of the watch since the request are newer.
     pub(super) fn take_in(
         &mut self,
         namespace: &str,
@@ -92,7 +92,7 @@ impl Texts {
         }
     }
 
-    /// A WorkloadSpread is gone: its pods become strangers to the next one, and their texts were not kept.
+    /// A WorkloadSpread was deleted: its pods may be adopted by the next one, and their texts were not kept.
     pub(super) fn spread_gone(&mut self, namespace: &str) {
         if let Some(state) = self.namespaces.get_mut(namespace) {
             *state = State::Stale;
@@ -100,12 +100,12 @@ impl Texts {
     }
 }
 
-/// A pod without what no patch of a subset writes.
+/// A pod without the fields that a subset's patch cannot change.
 fn text(pod: &Pod) -> String {
     let mut pod = pod.clone();
     pod.metadata.managed_fields = None;
     pod.status = None;
-    // Plain data: it always has a JSON form.
+    // Plain data always has a JSON form.
     serde_json::to_string(&pod).unwrap_or_default()
 }
 
