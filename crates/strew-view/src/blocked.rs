@@ -1,4 +1,4 @@
-//! What becomes of a pod, and why one is on no node.
+//! The outcome of a pod, and why it is on no node.
 
 use std::rc::Rc;
 
@@ -8,31 +8,31 @@ use strew_scheduler::{Decision, PluginId, Preemption, Unfit};
 
 use crate::world::World;
 
-/// What became of a pod.
+/// The outcome of a pod.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// It was on a node before.
     WasBound,
-    /// It has been put on a node since.
+    /// It was put on a node since.
     Placed(NodeIdx),
-    /// It is on no node, and why.
+    /// It is on no node, for this reason.
     Pending(Rc<Blocked>),
-    /// It is not for this scheduler, or on its way out.
+    /// Another scheduler is responsible, or it is terminating.
     LeftAlone,
 }
 
 /// Why a pod is on no node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Blocked {
-    /// kube-scheduler's whole text, as the pod's condition shows it.
+    /// kube-scheduler's full message, as in the pod's condition.
     pub message: String,
     /// The plugins that refused a node, in the order in which they run.
     pub by: Vec<PluginId>,
-    /// The preemption that would make room for it, if any.
+    /// The preemption that would make room for it, or is in progress.
     pub eviction: Option<Eviction>,
 }
 
-/// Pods that would have to go for another.
+/// The victims of a preemption.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Eviction {
     /// The node that they are on.
@@ -41,11 +41,11 @@ pub struct Eviction {
     pub victims: Vec<(String, String)>,
 }
 
-/// The API server's sentence about a pod with gates.
+/// The API server's message about a pod with gates.
 pub const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 impl Blocked {
-    /// Why a pod is refused as things are; `None` if it is not.
+    /// Why a pod is refused at present; `None` if it is not.
     pub fn now(world: &mut World, pod: PodIdx) -> Option<Self> {
         let World {
             cluster,

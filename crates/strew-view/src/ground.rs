@@ -1,4 +1,4 @@
-//! Which domains count for pods, kept current with what an API server stores.
+//! The domains that count for pods, kept current with the store of an API server.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::schedulers::Schedulers;
 use crate::spread;
 use crate::world::World;
 
-/// Nodes, and what constraints of pods depend on beside the pods.
+/// Nodes, and everything beside pods that their constraints depend on.
 pub struct Ground {
     world: World,
     facts: PodFacts,
@@ -27,7 +27,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// What is stored now, for pods that these profiles decide for.
+    /// The present store, for pods of these profiles.
     pub fn new(server: &Server, names: &Interner, profiles: &[Profile]) -> Self {
         let mut cluster = Cluster::new();
         cluster.names = names.clone();
@@ -54,8 +54,8 @@ impl Ground {
         }
     }
 
-    /// Takes in what was written since the last call, and hands every change on. Returns whether nodes changed so that
-    /// other domains may count.
+    /// Takes in the changes since the last call, and passes each to `hear`. Returns true if nodes changed so that other
+    /// domains may count.
     pub fn follow(&mut self, server: &Server, mut hear: impl FnMut(&mut Self, &Change)) -> bool {
         let mut nodes_changed = false;
         while let Some(change) = server.next_change(&mut self.seen) {
@@ -70,7 +70,7 @@ impl Ground {
         nodes_changed
     }
 
-    /// Whether it matters for domains.
+    /// True if the change affects domains.
     fn node(&mut self, change: &Change) -> bool {
         let Some(Object::Node(new)) = &change.new else {
             let name = self.world.cluster.names.intern(&change.key.name.name);
@@ -85,7 +85,7 @@ impl Ground {
         !is_same
     }
 
-    /// What no decision could be made from was refused when the files were loaded, or by the API server.
+    /// An object that cannot be converted was refused when the files were loaded, or by the API server.
     fn set(&mut self, object: &Object) {
         let cluster = &mut self.world.cluster;
         match wire_of(object) {
@@ -106,14 +106,14 @@ impl Ground {
         cluster.column(column).domain(node)
     }
 
-    /// The value of the key that makes a domain.
+    /// The value of the key for a domain.
     pub fn text(&self, column: KeyId, domain: DomainIdx) -> &str {
         let cluster = &self.world.cluster;
         cluster.names.text(cluster.column(column).value(domain))
     }
 
-    /// The keys by which a pod is looked at, each with the rule of which nodes count for it; none where nothing can be
-    /// decided for it.
+    /// The topology keys of a pod, each with the rule that says which nodes count; empty if the pod cannot be
+    /// converted.
     pub fn keys(&mut self, pod: &Pod) -> Vec<(String, Rule)> {
         let rules = self.of_pod(pod, spread::rules).unwrap_or_default();
         let names = &self.world.cluster.names;
@@ -124,8 +124,8 @@ impl Ground {
         rules.into_iter().map(named).collect()
     }
 
-    /// Which nodes count for pods like this one by a key: the first of its constraints over that key says so. Without a
-    /// pod all nodes that have the key count.
+    /// Which nodes count for such a pod by a key, as its first constraint over that key says. Without a pod, all nodes
+    /// with the key count.
     pub fn rule(&mut self, pod: Option<&Pod>, key: &str) -> Rule {
         let key = self.world.cluster.names.intern(key);
         let of_pod =
@@ -152,13 +152,13 @@ impl Ground {
         Some(answer)
     }
 
-    /// The domains of a rule, all empty.
+    /// The domains of a rule, without pods.
     pub fn domains(&mut self, rule: &Rule) -> (KeyId, Tally) {
         spread::places(&mut self.world.cluster, rule.key, &rule.nodes)
     }
 }
 
-/// Which nodes make up the domains of a key.
+/// The nodes that form the domains of a key.
 #[derive(Debug, Clone)]
 pub struct Rule {
     key: Symbol,

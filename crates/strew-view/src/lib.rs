@@ -1,9 +1,9 @@
-//! A moment of a cluster as plain values: what there is, how it is spread, and what stays Pending and why.
+//! A moment of a cluster as plain values: its objects, how they are spread, and which pods stay Pending and why.
 //!
-//! Reading order: [`moment`] (what is stored, as a [`world`] with its [`schedulers`] and [`workload`]s), [`spread`] (each
-//! constraint with what it counts: the one rule of which domains count), [`blocked`], [`usage`], [`view`] (all of it
-//! for one moment), [`ground`] (which domains count, kept current), [`skews`] (the
-//! largest skews on the way), [`natural_order`](mod@natural_order).
+//! Reading order: [`moment`] (the store as a [`world`] with its [`schedulers`] and [`workload`]s), [`spread`] (each
+//! constraint with its counts: the one rule for domains that count), [`blocked`], [`usage`], [`view`] (all of this for
+//! one moment), [`ground`] (domains that count, kept current), [`skews`] (the largest skews of a run),
+//! [`natural_order`](mod@natural_order).
 
 pub mod blocked;
 pub mod ground;

@@ -1,6 +1,7 @@
 //! A moment of the simulated cluster as a world.
 //!
-//! Everything is read from the API server's tables: pods by their shared specs, so that a hundred thousand cost little.
+//! Everything is read from the API server's tables. Pods share their specs, so that a hundred thousand need little
+//! memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -27,38 +28,39 @@ use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
 use crate::world::{PodEntry, Standing, World};
 
-/// A cluster at a moment: what is stored, and what its scheduler knows.
+/// A cluster at a moment: its store, and its scheduler.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
     /// The API server.
     pub server: &'a Server,
-    /// `None`: no scheduler runs at this moment.
+    /// `None` if no scheduler runs at this moment.
     pub scheduler: Option<&'a Scheduler>,
-    /// The names that the profiles use.
+    /// The interner of the profiles.
     pub names: &'a Interner,
-    /// Of its scheduler as it is configured at this moment; never empty.
+    /// The scheduler's profiles at this moment; at least one.
     pub profiles: &'a [Profile],
 }
 
-/// What the views of one cluster share.
+/// The state that the views of one cluster share.
 #[derive(Clone)]
 pub struct Frame {
-    /// The names that the profiles use.
+    /// The interner of the profiles.
     pub names: Interner,
-    /// Of its scheduler at the start, by which skews are counted on the way; never empty.
+    /// The scheduler's profiles at the start, for counting skews during the run; at least one.
     pub profiles: Vec<Profile>,
-    /// In the order in which they are shown; those that come up later follow.
+    /// In the order of display; later ones are appended.
     pub workloads: Workloads,
-    /// Topology keys to count every workload by, beside those of constraints, zone and node.
+    /// Topology keys by which every workload is counted, beside those of constraints, zone and node.
     pub keys: Vec<String>,
 }
 
-/// The cluster as it is now, and what has become of every pod; who was placed is for comparisons to say.
+/// The present cluster and the outcome of every pod. Which pods were placed since an earlier view is for
+/// [`View::of`](crate::view::View::of).
 pub fn world(moment: Moment<'_>, frame: &mut Frame) -> (World, Vec<Outcome>) {
     world_before(moment, frame, &BTreeSet::new())
 }
 
-/// The same, but with pods of these uids on no node yet.
+/// As [`world()`], with pods of these uids on no node.
 pub fn world_before(
     moment: Moment<'_>,
     frame: &mut Frame,
@@ -89,7 +91,7 @@ pub fn world_before(
         ..
     } = builder;
     world.workloads.clone_from(&workloads.list);
-    // Its list has grown, and later views give its workloads the same places.
+    // The list has grown, and later views give its workloads the same indexes.
     frame.workloads = workloads;
     world.members.resize(world.workloads.len(), Vec::new());
     world.schedulers.nominations = Nominations::of(&world.cluster);
@@ -102,11 +104,11 @@ struct Builder<'a> {
     scheduler: Option<&'a Scheduler>,
     world: World,
     workloads: Workloads,
-    /// By uid of a controller.
+    /// Workloads by the uid of a controller.
     by_owner: HashMap<Arc<str>, usize>,
     facts: PodFacts,
     outcomes: Vec<Outcome>,
-    /// Many pods wait for the same.
+    /// Many pods wait for the same reason.
     reasons: HashMap<Blocked, Rc<Blocked>>,
 }
 
@@ -126,7 +128,7 @@ impl Builder<'_> {
         }
     }
 
-    /// In the order in which the scheduler heard of them: ties between equal nodes depend on it.
+    /// In the order in which the scheduler saw them, since ties between equal nodes depend on it.
     fn nodes(&mut self) {
         let cluster = self.scheduler.map(Scheduler::cluster);
         let place = |node: &Arc<Node>| {
@@ -146,7 +148,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What no decision could be made from was refused when the files were loaded, or by the API server.
+    /// An object that cannot be converted was refused when the files were loaded, or by the API server.
     fn object(&mut self, object: &Object) {
         let World {
             cluster,
@@ -167,7 +169,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A namespace that only pods name is there too, with the label that every namespace has.
+    /// Adds namespaces that only pods name, with the label that every namespace has.
     fn imply_namespaces(&mut self) {
         let pods = self.tables.of::<Pod>().iter();
         let mut named: Vec<&Arc<str>> = pods.map(|pod| &pod.meta.name.namespace).collect();
@@ -247,7 +249,7 @@ impl Builder<'_> {
         workload
     }
 
-    /// The scheduler's own words, as the pod's condition has them.
+    /// The scheduler's message in the pod's condition.
     fn reason(&mut self, pod: &Pod) -> Rc<Blocked> {
         let by = self
             .scheduler
@@ -273,7 +275,7 @@ impl Builder<'_> {
         shared
     }
 
-    /// Who makes room for the pod: those that the scheduler has told to go, and that have not gone yet.
+    /// The pods that the scheduler has preempted for the pod and that still terminate.
     fn eviction(&self, pod: &Pod) -> Option<Eviction> {
         let node = pod.status.nominated.as_deref()?;
         let victims = self.tables.pods_on(node).filter(|pod| {

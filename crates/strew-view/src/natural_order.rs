@@ -1,8 +1,8 @@
-//! Names with numbers, in the order in which people count.
+//! Sorts names with numbers as a reader expects.
 
 use std::cmp::Ordering;
 
-/// The order of people: `node-2` before `node-10`.
+/// Compares numbers in names by value: `node-2` comes before `node-10`.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {

@@ -1,4 +1,4 @@
-//! The schedulers of a world: one a profile, each deciding for the pods that name it.
+//! The schedulers of a world: one per profile, each for the pods that name it.
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
 use strew_model::{Interner, Symbol};
@@ -6,30 +6,30 @@ use strew_scheduler::explain::{Explanation, explain_with};
 use strew_scheduler::preemption::{Budgets, Nominations, preempt};
 use strew_scheduler::{Decision, Engine, Preemption, Profile, Unfit};
 
-/// What a pod without `schedulerName` is decided by.
+/// The scheduler of pods without a `schedulerName`.
 const DEFAULT_NAME: &str = "default-scheduler";
 
-/// Stands for the start of pods that have not started: after every other, and the same in every run.
+/// The start time of pods that have not started: after all others, and the same in every run.
 const NOT_STARTED_S: i64 = u32::MAX as i64;
 
-/// An engine a profile, and what they look at beside the cluster.
+/// An engine per profile, and their inputs beside the cluster.
 pub struct Schedulers {
-    /// Never empty.
+    /// At least one.
     list: Vec<Scheduler>,
-    /// PodDisruptionBudgets, which preemption looks at.
+    /// PodDisruptionBudgets, for preemption.
     pub budgets: Budgets,
-    /// Pods that have room kept for them on a node.
+    /// Nominated pods.
     pub nominations: Nominations,
 }
 
 struct Scheduler {
-    /// The values of `schedulerName` that mean it.
+    /// The values of `schedulerName` that refer to it.
     names: Vec<Symbol>,
     engine: Engine,
 }
 
 impl Schedulers {
-    /// One a profile.
+    /// One per profile.
     pub fn of(profiles: &[Profile], names: &mut Interner) -> Self {
         let mut scheduler = |profile: &Profile| {
             let mut answers_to = vec![names.intern(&profile.scheduler_name)];
@@ -48,12 +48,12 @@ impl Schedulers {
         }
     }
 
-    /// Whether some profile decides for pods of this `schedulerName`.
+    /// True if a profile has this `schedulerName`.
     pub fn has(&self, name: Symbol) -> bool {
         self.list.iter().any(|s| s.names.contains(&name))
     }
 
-    /// The engine that decides for pods of a class; of a class that no profile decides for, the first.
+    /// The engine for pods of a class; the first one if no profile is responsible.
     pub fn engine(&mut self, cluster: &Cluster, class: ClassId) -> &mut Engine {
         let place = self.place(cluster, class);
         &mut self.list[place].engine
@@ -69,7 +69,7 @@ impl Schedulers {
         all.position(|s| s.names.contains(&name)).unwrap_or(0)
     }
 
-    /// The profile that decides for pods of a class; of a class that no profile decides for, the first.
+    /// The profile for pods of a class; the first one if none is responsible.
     pub fn profile(&self, cluster: &Cluster, class: ClassId) -> &Profile {
         self.list[self.place(cluster, class)].engine.profile()
     }
@@ -87,7 +87,7 @@ impl Schedulers {
         engine.decide_with(cluster, pod, &self.nominations)
     }
 
-    /// Explains a pod beside the pods that are nominated; if the `drawn` node is one of the best, it is the taken one.
+    /// Explains a pod, with nominations; if the node `drawn` is one of the best, it is the chosen one.
     pub fn explain(
         &mut self,
         cluster: &mut Cluster,
@@ -99,7 +99,7 @@ impl Schedulers {
         explain_with(engine, cluster, pod, &self.nominations, drawn)
     }
 
-    /// What evicting others would come to for a pod that was refused just now.
+    /// The preemption for a pod that was refused just now.
     pub fn preempt(&mut self, cluster: &mut Cluster, pod: PodIdx, unfit: &Unfit) -> Preemption {
         let place = self.place(cluster, cluster.pod(pod).class);
         preempt(

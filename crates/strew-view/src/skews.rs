@@ -1,7 +1,7 @@
-//! The largest skews on the way: of a workload's own pods, by the keys of its constraints, by zone and by node.
+//! The largest skews during a run: of a workload's own pods, by the keys of its constraints, by zone and by node.
 //!
-//! Nothing is recounted while nodes stay as they are: each write moves one pod. A pod counts while it is on a node and
-//! is not being deleted; skews are read when an instant is over, as an observer of the API server would.
+//! Nothing is recounted while nodes stay the same: each write moves one pod. A pod counts while it is on a node and
+//! does not terminate; skews are read at the end of an instant, as an observer of the API server would.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub struct Largest {
     pub step: i32,
 }
 
-/// A workload's own pods over the domains of a key, as they are now.
+/// A workload's present pods over the domains of a key.
 pub struct Now<'a> {
     /// The topology key.
     pub key: &'a str,
     /// Every domain that counts, with its pods.
     pub domains: Vec<(&'a str, i32)>,
-    /// The most pods of a domain less the fewest.
+    /// The largest minus the smallest count.
     pub skew: i32,
 }
 
@@ -44,7 +44,7 @@ pub struct Skews {
 /// Pods by workload, key and domain.
 #[derive(Default)]
 struct Counts {
-    /// Per workload of the frame; empty as long as no pod of it was on a node.
+    /// Per workload of the frame; empty until a pod of it was on a node.
     counted: Vec<Vec<Counted>>,
     by_owner: HashMap<Arc<str>, usize>,
     /// Where each pod is counted.
@@ -63,7 +63,7 @@ struct Counted {
 }
 
 impl Skews {
-    /// Begins to watch a cluster.
+    /// Begins to follow a cluster.
     pub fn new(server: &Server, frame: &mut Frame) -> Self {
         let mut ground = Ground::new(server, &frame.names, &frame.profiles);
         let mut counts = Counts::default();
@@ -75,14 +75,14 @@ impl Skews {
         Self { ground, counts }
     }
 
-    /// From now on the largest of a new step are looked for.
+    /// Begins a new step, with its own largest skews.
     pub fn begin_step(&mut self) {
         for counted in self.counts.counted.iter_mut().flatten() {
             counted.largest.step = counted.tally.skew();
         }
     }
 
-    /// An instant is over. Returns the workloads whose counts it has changed.
+    /// Ends an instant. Returns the workloads whose counts changed in it.
     pub fn observe(&mut self, server: &Server, frame: &mut Frame) -> BTreeSet<usize> {
         let Self { ground, counts } = self;
         let tables = server.tables();
@@ -167,7 +167,7 @@ impl Counts {
         self.touched.insert(workload);
     }
 
-    /// Other domains may count: count everything again.
+    /// Other domains may count: counts everything again.
     fn recount(&mut self, ground: &mut Ground) {
         for (workload, all) in self.counted.iter_mut().enumerate() {
             for counted in all {
@@ -184,7 +184,7 @@ impl Counts {
         }
     }
 
-    /// The workload of a pod, ready to be counted; `None`: it is nothing that spreads.
+    /// The index of a pod's workload, prepared for counting; `None` if it does not spread.
     fn workload(
         &mut self,
         ground: &mut Ground,

@@ -1,6 +1,6 @@
-//! How a workload's pods spread: per constraint that holds for them, and by zone and node where none does.
+//! The spread of a workload's pods: per constraint of the pods, and by zone and node if no constraint has these keys.
 //!
-//! The skew is [`Tally::skew`], here as everywhere.
+//! [`Tally::skew`] computes the skew, as everywhere.
 
 use std::collections::HashMap;
 
@@ -18,20 +18,20 @@ use crate::world::World;
 pub struct Spread {
     /// The topology key.
     pub key: Symbol,
-    /// What asks for it, if anything does.
+    /// The constraint over this key, if there is one.
     pub constraint: Option<Constraint>,
     /// Every domain that counts, or has pods of the workload, by name.
     pub domains: Vec<Domain>,
-    /// The most pods of a domain less the fewest, of those that the constraint counts.
+    /// The largest minus the smallest count of pods that the constraint counts.
     pub skew: i32,
-    /// The same of the workload's own pods, whatever the constraint counts.
+    /// The largest minus the smallest count of the workload's own pods.
     pub own_skew: i32,
-    /// The skew before the step, if pods were there.
+    /// The skew before the step, if there were pods.
     pub skew_before: Option<i32>,
     /// Counted pods that are not the workload's own.
     pub n_others: i64,
-    /// The workload's own pods on nodes that do not count for the pod whose constraint it is: pods of other subsets of a
-    /// WorkloadSpread, each of which asks for nodes of its own.
+    /// The workload's own pods on nodes that do not count for the pod whose constraint this is: pods of other subsets
+    /// of a WorkloadSpread, each of which needs nodes of its own.
     pub n_elsewhere: i32,
 }
 
@@ -40,20 +40,20 @@ pub struct Spread {
 pub struct Domain {
     /// The value of the topology key.
     pub value: Symbol,
-    /// Pods that count in it: the workload's own where there is no constraint.
+    /// Pods that count in it; without a constraint, the workload's own.
     pub count: i32,
     /// The workload's own pods in it.
     pub own: i32,
-    /// Before the step, if pods were there.
+    /// The count before the step, if there were pods.
     pub before: Option<i32>,
 }
 
-/// A constraint that holds for the pods.
+/// A constraint of the pods.
 #[derive(Debug, Clone)]
 pub struct Constraint {
-    /// Whether it is a default of the cluster, not the pods' own.
+    /// True for a default of the cluster, false for the pods' own.
     pub is_default: bool,
-    /// Its place in the pods' spec, or in the list of defaults.
+    /// Its index in the pods' spec, or in the defaults.
     pub index: usize,
     /// `whenUnsatisfiable: DoNotSchedule`.
     pub hard: bool,
@@ -61,11 +61,11 @@ pub struct Constraint {
     pub max_skew: i32,
     /// `minDomains`.
     pub min_domains: Option<i32>,
-    /// Which pods count, as text.
+    /// The pods that count, as the text of a selector.
     pub selector: String,
-    /// `matchLabelKeys`, where they have an effect.
+    /// `matchLabelKeys`, if they have an effect.
     pub match_label_keys: Vec<Symbol>,
-    /// The pods' profile leaves this part of PodTopologySpread out: the constraint has no effect.
+    /// True if the pods' profile disables this part of PodTopologySpread: then the constraint has no effect.
     pub is_off: bool,
 }
 
@@ -75,7 +75,7 @@ impl Spread {
         self.domains.iter().map(|domain| domain.own).sum()
     }
 
-    /// How many of the workload's own pods the constraint does not count, at least, though their nodes do.
+    /// The least number of the workload's own pods that the constraint does not count, although their nodes count.
     pub fn n_uncounted(&self) -> i32 {
         let uncounted = |domain: &Domain| (domain.own - domain.count).max(0);
         let uncounted: i32 = self.domains.iter().map(uncounted).sum();
@@ -83,8 +83,8 @@ impl Spread {
     }
 }
 
-/// The spreads of every workload, as things are now: by the keys of its constraints, zone, node and these `keys`;
-/// `classes` has a pod class for each that has pods.
+/// The present spreads of every workload: by the keys of its constraints, zone, node and these `keys`. `classes` has a
+/// pod class for each workload with pods.
 pub fn of_all(world: &mut World, classes: &[Option<ClassId>], keys: &[Symbol]) -> Vec<Vec<Spread>> {
     let mut orders = Orders::default();
     let each = classes.iter().enumerate();
@@ -95,7 +95,7 @@ pub fn of_all(world: &mut World, classes: &[Option<ClassId>], keys: &[Symbol]) -
     .collect()
 }
 
-/// Per topology key its domains in the order in which they are shown: sorted once, not once a workload.
+/// Per topology key its domains in the order of display: sorted once, not once per workload.
 #[derive(Default)]
 struct Orders(HashMap<KeyId, Vec<DomainIdx>>);
 
@@ -111,7 +111,7 @@ impl Orders {
     }
 }
 
-/// For each workload the class of a pod that waits, else of the newest: its constraints are the workload's.
+/// For each workload the class of a waiting pod, else of the newest one, whose constraints stand for the workload.
 pub fn classes(world: &World) -> Vec<Option<ClassId>> {
     let of = |members: &Vec<usize>| {
         let unbound = members
@@ -123,7 +123,7 @@ pub fn classes(world: &World) -> Vec<Option<ClassId>> {
     world.members.iter().map(of).collect()
 }
 
-/// Notes in each spread what it was before; each list goes with its world.
+/// Adds the earlier values to each spread; each list belongs to its world.
 pub fn compare(
     now: &mut [Vec<Spread>],
     world: &World,
@@ -164,12 +164,12 @@ fn of_workload(
 ) -> Vec<Spread> {
     let kind = world.workloads[workload].name.kind.as_str();
     if kind == "DaemonSet" {
-        // Each of its pods is made for one node: nothing is spread.
+        // Each of its pods is for one node, so there is no spread.
         return Vec::new();
     }
     let is_one_pod = kind == "Pod";
     let plan = plan(world, class);
-    // A default that no plugin looks at is none.
+    // A default that no plugin reads is left out.
     let is_default = plan.effective.origin != Origin::Pod;
     let holds = |index: &usize| !(is_default && plan.is_off(*index));
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
@@ -182,7 +182,7 @@ fn of_workload(
             spreads.extend(unconstrained(world, workload, class, key, orders));
         }
     }
-    // By zone first, then by node, as they nest.
+    // By zone first, then by node, since zones contain nodes.
     spreads.sort_by_key(|spread| spread.key == well_known::HOSTNAME);
     spreads
 }
@@ -229,8 +229,7 @@ fn of_constraint(
     }
 }
 
-/// The keys by which pods of a class are looked at, each with the nodes that count: those of their constraints, zone and
-/// node.
+/// The topology keys for pods of a class, each with the nodes that count: those of their constraints, zone and node.
 pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
     let plan = plan(world, class);
     let constrained = plan.effective.constraints.iter().map(|c| c.key);
@@ -240,14 +239,14 @@ pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
             keys.push(key);
         }
     }
-    // By zone first, then by node, as they nest.
+    // By zone first, then by node, since zones contain nodes.
     keys.sort_by_key(|&key| key == well_known::HOSTNAME);
     let keys = keys.into_iter();
     keys.map(|key| (key, nodes(&world.cluster, &plan, class, key)))
         .collect()
 }
 
-/// Which nodes count for pods of a class by a key. Of several constraints over the key the first says so.
+/// The nodes that count for pods of a class by a key. If several constraints have the key, the first one decides.
 pub fn rule(world: &mut World, class: ClassId, key: Symbol) -> Eligibility {
     let plan = plan(world, class);
     nodes(&world.cluster, &plan, class, key)
@@ -266,13 +265,13 @@ fn nodes(cluster: &Cluster, plan: &SpreadPlan, class: ClassId, key: Symbol) -> E
     }
 }
 
-/// Which nodes count where no constraint has this key: as for one that says nothing of policies.
+/// The nodes that count if no constraint has this key: as for a constraint without policies.
 fn unconstrained_nodes(cluster: &Cluster, class: ClassId, key: Symbol) -> Eligibility {
     let policies = (Policy::Honor, Policy::Ignore);
     Eligibility::of(cluster.tables(), class, [key].into(), policies)
 }
 
-/// The domains of a key that the nodes of a rule make up, all empty.
+/// The domains of a key with nodes that a rule admits, without pods.
 pub fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId, Tally) {
     let column = cluster.ensure_column(key);
     let mut tally = Tally::default();
@@ -286,8 +285,8 @@ pub fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId,
     (column, tally)
 }
 
-/// The workload's own pods over the nodes that its node affinity admits, and those that its pods are on; `None` if no node
-/// has the label.
+/// The workload's own pods over the nodes that its node affinity admits, and over the nodes that its pods are on;
+/// `None` if no node has the label.
 fn unconstrained(
     world: &mut World,
     workload: usize,
@@ -310,7 +309,7 @@ fn unconstrained(
     })
 }
 
-/// How many of the workload's own pods are on nodes that a rule does not admit.
+/// The number of the workload's own pods on nodes that a rule does not admit.
 fn elsewhere(world: &World, workload: usize, rule: &Eligibility) -> i32 {
     let cluster = &world.cluster;
     let members = world.members[workload].iter();
@@ -322,8 +321,8 @@ fn elsewhere(world: &World, workload: usize, rule: &Eligibility) -> i32 {
     i32::try_from(nodes.filter(is_out).count()).unwrap_or(i32::MAX)
 }
 
-/// The workload's own pods over these places, and over those that they are in: pods of different subsets of a
-/// WorkloadSpread ask for different nodes. Pods on their way out are not counted.
+/// The workload's own pods over these domains, and over those that they are in: pods of different subsets of a
+/// WorkloadSpread need different nodes. Terminating pods are not counted.
 fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
     let mut tally = Tally::default();
     for domain in places.existing() {
@@ -332,7 +331,7 @@ fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
     let column = world.cluster.column(column);
     let members = world.members[workload].iter();
     for &entry in members.filter(|&&entry| !world.pods[entry].is_leaving) {
-        // Where nodes without the label count, they make up the empty domain.
+        // If nodes without the label count, they form the empty domain.
         let domain = world.node_of(entry);
         let domain = domain.map(|node| column.domain(node).unwrap_or(EMPTY_DOMAIN));
         if let Some(domain) = domain.filter(|&d| d != EMPTY_DOMAIN || tally.exists(d)) {
@@ -345,7 +344,7 @@ fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
     tally
 }
 
-/// The domains that count, each with what counts in it and the workload's own pods.
+/// The domains that count, each with the counted pods and the workload's own.
 fn domains(
     cluster: &Cluster,
     key: KeyId,

@@ -1,4 +1,4 @@
-//! How full nodes are.
+//! The usage of nodes.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use strew_model::{Resources, Symbol, well_known};
 use crate::natural_order::natural_order;
 use crate::world::World;
 
-/// What a node, or a zone, has and has given away.
+/// The capacity and usage of a node, or of a zone.
 #[derive(Debug, Clone)]
 pub struct Usage {
     /// The node, or the zone.
     pub name: String,
-    /// The zone; `None` where no label says it.
+    /// The zone; `None` without a label.
     pub zone: Option<String>,
     /// 1 for a node.
     pub n_nodes: usize,
     /// Pods on it.
     pub n_pods: usize,
-    /// Pods that it takes.
+    /// The most pods that it takes.
     pub pods_max: i64,
-    /// What its pods request.
+    /// The requests of its pods.
     pub requested: Resources,
-    /// What it has for pods.
+    /// The resources for pods.
     pub allocatable: Resources,
-    /// Cordoned; for a zone never.
+    /// True if it is cordoned; false for a zone.
     pub unschedulable: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn of_nodes(world: &World) -> Vec<Usage> {
     nodes
 }
 
-/// Every zone, by name; nodes without one together, last.
+/// Every zone, by name; nodes without one are counted together, last.
 pub fn of_zones(nodes: &[Usage]) -> Vec<Usage> {
     let mut zones: BTreeMap<(bool, &str), Usage> = BTreeMap::new();
     for node in nodes {
@@ -89,7 +89,7 @@ fn of_node(world: &World, node: NodeIdx) -> Option<Usage> {
 }
 
 impl Usage {
-    /// Other resources that the node has, by name: requested and allocatable.
+    /// The node's other resources, by name: requested and allocatable.
     pub fn scalars(&self, world: &World) -> Vec<(String, i64, i64)> {
         let has = self.allocatable.scalars().iter();
         let has = has.filter(|&&(_, amount)| amount > 0);
@@ -102,7 +102,7 @@ impl Usage {
     }
 }
 
-/// CPU as Kubernetes writes it: `500m`, `8`.
+/// CPU in Kubernetes' form: `500m`, `8`.
 pub fn cpu_text(milli: i64) -> String {
     match milli % 1000 {
         0 => (milli / 1000).to_string(),
@@ -110,7 +110,7 @@ pub fn cpu_text(milli: i64) -> String {
     }
 }
 
-/// CPU for people, in cores: `0.5`, `8`.
+/// CPU for reading, in cores: `0.5`, `8`.
 pub fn cpu_short(milli: i64) -> String {
     let cores = format!("{}.{:03}", milli / 1000, milli % 1000);
     let cores = match milli {
@@ -120,7 +120,7 @@ pub fn cpu_short(milli: i64) -> String {
     cores.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Bytes as Kubernetes writes them, exactly: `32Gi`, `100Mi`, `12345`.
+/// Bytes in Kubernetes' form, exactly: `32Gi`, `100Mi`, `12345`.
 pub fn bytes_text(bytes: i64) -> String {
     let units = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
     let exact = units
@@ -132,7 +132,7 @@ pub fn bytes_text(bytes: i64) -> String {
     }
 }
 
-/// Bytes for people, rounded to a tenth: `12.5Gi`.
+/// Bytes for reading, rounded to one decimal: `12.5Gi`.
 pub fn bytes_short(bytes: i64) -> String {
     let units = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
     let large = units.iter().find(|(shift, _)| bytes >= 1 << shift);

@@ -1,4 +1,4 @@
-//! A moment of a cluster as a reader sees it: its world, and what to tell of each workload.
+//! A moment of a cluster for readers: its world, and a summary of each workload.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// A moment of a cluster.
 pub struct View {
-    /// What there is.
+    /// The objects.
     pub world: World,
     /// Per pod of the world.
     pub outcomes: Vec<Outcome>,
@@ -19,50 +19,50 @@ pub struct View {
     pub summaries: Vec<Summary>,
     /// Per workload of the world.
     pub spreads: Vec<Vec<Spread>>,
-    /// What nodes have and what is used, by name.
+    /// Capacity and usage of nodes, by name.
     pub nodes: Vec<Usage>,
 }
 
-/// What became of the pods of a workload.
+/// The outcomes of a workload's pods.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// Pods that have not finished and are not terminating.
     pub replicas: usize,
-    /// On a node, and ready.
+    /// Pods on a node that are ready.
     pub ready: usize,
-    /// On a node in the view before.
+    /// Pods that were on a node in the earlier view.
     pub before: usize,
-    /// Put on a node since.
+    /// Pods put on a node since.
     pub placed: usize,
-    /// Of another scheduler.
+    /// Pods of another scheduler.
     pub left_alone: usize,
-    /// Being deleted.
+    /// Terminating pods.
     pub terminating: usize,
-    /// Largest group first.
+    /// The largest group first.
     pub pending: Vec<PendingGroup>,
-    /// Pods on nodes by revision, where there is more than one.
+    /// Pods on nodes by revision, if there are several.
     pub revisions: BTreeMap<String, usize>,
 }
 
-/// Pods that stay Pending for the same.
+/// Pods that stay Pending for the same reason.
 #[derive(Debug, Clone)]
 pub struct PendingGroup {
-    /// Why.
+    /// The reason.
     pub blocked: Rc<Blocked>,
     /// In order of arrival.
     pub entries: Vec<usize>,
 }
 
 impl Summary {
-    /// How many stay Pending.
+    /// The number of pods that stay Pending.
     pub fn n_pending(&self) -> usize {
         self.pending.iter().map(|group| group.entries.len()).sum()
     }
 }
 
 impl View {
-    /// The cluster as it is now. Pods that were on no node in an earlier view are placed since; without one, all that
-    /// are on a node.
+    /// The present view. Pods that were on no node in the earlier view count as placed since; without an earlier view,
+    /// all pods on nodes do.
     pub fn of(moment: Moment<'_>, frame: &mut Frame, before: Option<&Self>) -> Self {
         let (mut world, mut outcomes) = moment::world(moment, frame);
         let classes = spread::classes(&world);
@@ -89,7 +89,7 @@ impl View {
         }
     }
 
-    /// The uids of all pods that are on a node.
+    /// The uids of all pods on nodes.
     fn bound_uids(&self) -> HashSet<&str> {
         let cluster = &self.world.cluster;
         let rows = self.world.pods.iter().map(|entry| cluster.pod(entry.pod));
@@ -97,7 +97,7 @@ impl View {
         bound.map(|row| &*row.uid).collect()
     }
 
-    /// How many pods stay Pending, in all.
+    /// The number of pods that stay Pending, in total.
     pub fn n_pending(&self) -> usize {
         self.summaries.iter().map(Summary::n_pending).sum()
     }

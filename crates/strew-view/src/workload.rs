@@ -1,4 +1,4 @@
-//! What pods belong to, as people name it: of a Deployment's pods the Deployment.
+//! The workloads that pods belong to, under the names that users know: for a Deployment's pods, the Deployment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl WorkloadName {
         format!("{}/{}", self.kind.to_lowercase(), self.name)
     }
 
-    /// `deployment.apps/web`, as `kubectl get -o name` writes it.
+    /// `deployment.apps/web`, in the form of `kubectl get -o name`.
     pub fn resource(&self) -> String {
         let kind = self.kind.to_lowercase();
         match kinds::of_kind(&self.kind).map_or("", |row| row.group) {
@@ -51,16 +51,16 @@ impl WorkloadName {
 pub struct Workload {
     /// Its name.
     pub name: WorkloadName,
-    /// Its own; of something that is not in the files, those of its first pod.
+    /// Its own labels; if it is not in the files, those of its first pod.
     pub labels: BTreeMap<String, String>,
-    /// Those of its pods: of its template, or of its first pod.
+    /// The labels of its pods: those of its template, or of its first pod.
     pub pod_labels: BTreeMap<String, String>,
 }
 
-/// All workloads, in the order of the files; bare pods are workloads of one.
+/// All workloads, in the order of the files; a bare pod is a workload of one pod.
 #[derive(Debug, Clone, Default)]
 pub struct Workloads {
-    /// Each at its place.
+    /// All workloads; indexes refer to this list.
     pub list: Vec<Workload>,
     by_name: HashMap<WorkloadName, usize>,
     /// Pods whose owners are not in the files.
@@ -70,7 +70,7 @@ pub struct Workloads {
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Workloads {
-    /// Those of objects, in their order.
+    /// The workloads among objects, in their order.
     pub fn of_objects(objects: &[Object]) -> Self {
         let mut all = Self::default();
         for object in objects.iter().filter(|object| makes_pods(object)) {
@@ -89,7 +89,7 @@ impl Workloads {
         all
     }
 
-    /// Those of pods that have no owner, in their order; of some the owner is known that they had.
+    /// Adds pods without an owner, in their order; `had` has the former owners of some.
     pub fn add_pods(&mut self, objects: &[Object], had: &BTreeMap<Name, WorkloadName>) {
         for object in objects {
             let meta = object.meta();
@@ -110,7 +110,7 @@ impl Workloads {
         }
     }
 
-    /// What a pod of the simulated cluster belongs to.
+    /// The index of the workload of a pod in the simulated cluster.
     pub fn of_live(&mut self, tables: &Tables, pod: &Pod) -> usize {
         if pod.meta.controller().is_none()
             && let Some(&workload) = self.orphans.get(&pod.meta.name)

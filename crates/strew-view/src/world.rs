@@ -1,4 +1,4 @@
-//! A moment of a cluster: what there is, the engine that decides in it, and what belongs to which workload.
+//! A moment of a cluster: its objects, the engines that decide in it, and the workloads of pods.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::workload::Workload;
 
 /// A moment of a cluster.
 pub struct World {
-    /// Nodes, pods and what they are counted by.
+    /// Nodes and pods, with their counts.
     pub cluster: Cluster,
-    /// What decides in it.
+    /// The schedulers.
     pub schedulers: Schedulers,
-    /// Each at its place.
+    /// All workloads; indexes refer to this list.
     pub workloads: Vec<Workload>,
     /// Pods that have not finished, by namespace and name.
     pub pods: Vec<PodEntry>,
-    /// Per workload its pods.
+    /// Per workload, the indexes of its pods.
     pub members: Vec<Vec<usize>>,
-    /// Namespaces and names of pods that are Succeeded or Failed: they count nowhere.
+    /// Namespaces and names of pods that are Succeeded or Failed, which do not count.
     pub finished: Vec<(Box<str>, Box<str>)>,
 }
 
@@ -30,21 +30,21 @@ pub struct PodEntry {
     pub name: Arc<str>,
     /// Its namespace.
     pub namespace: Arc<str>,
-    /// The place of its workload.
+    /// The index of its workload.
     pub workload: usize,
     /// Its row in the cluster.
     pub pod: PodIdx,
-    /// How it stands.
+    /// Its state.
     pub standing: Standing,
-    /// Ready, and not being deleted.
+    /// True if it is ready and does not terminate.
     pub is_ready: bool,
-    /// It is being deleted: it counts for no spread.
+    /// True if it terminates: then it counts for no spread.
     pub is_leaving: bool,
     /// The hash of the template that it was made from.
     pub revision: Option<Arc<str>>,
 }
 
-/// How a pod stands.
+/// The state of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// On a node.
@@ -53,9 +53,9 @@ pub enum Standing {
     Waiting,
     /// It has scheduling gates.
     Gated,
-    /// It is another scheduler's.
+    /// Another scheduler is responsible.
     OfAnother(Arc<str>),
-    /// It is being deleted, and was on no node.
+    /// It terminates, and is on no node.
     Leaving,
 }
 
@@ -72,10 +72,10 @@ impl World {
         }
     }
 
-    /// The same world with its cluster as a plan has left it: the same rows of pods, other nodes and other places.
+    /// The same world with a changed cluster: the same rows of pods, other nodes and bindings.
     pub fn continue_with(&mut self, mut cluster: Cluster) {
         let profiles = self.schedulers.profiles();
-        // What engines remember is of the cluster before.
+        // The engines' caches belong to the previous cluster.
         let schedulers = Schedulers::of(&profiles, &mut cluster.names);
         let before = std::mem::replace(&mut self.schedulers, schedulers);
         self.schedulers.budgets = before.budgets;
@@ -88,7 +88,7 @@ impl World {
         self.cluster.names.text(self.cluster.node(node).name())
     }
 
-    /// The node that a pod is on.
+    /// The node of a pod; `None` if it is on none.
     pub fn node_of(&self, entry: usize) -> Option<NodeIdx> {
         self.cluster.pod(self.pods[entry].pod).node
     }
