@@ -24,7 +24,7 @@ pub(crate) enum Suite {
 }
 
 impl Suite {
-    /// The crate that holds it.
+    /// The crate that holds the benchmark.
     fn package(self) -> &'static str {
         match self {
             Self::Decide | Self::Churn => "strew-scheduler",
@@ -34,7 +34,7 @@ impl Suite {
         }
     }
 
-    /// The benchmark's name in it.
+    /// The benchmark's name in the crate.
     fn bench(self) -> &'static str {
         match self {
             Self::Decide => "decide",

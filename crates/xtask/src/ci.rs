@@ -45,7 +45,7 @@ const OF_RULES: [&[&str]; 2] = [
     &["test", "rules", "deploy/mixin/tests.yaml"],
 ];
 
-/// Cheap ones first; arrows between crates, licences and house rules are ordinary tests of xtask.
+/// Cheap stages first; arrows between crates, licences and house rules are ordinary tests of xtask.
 const STAGES: &[Stage] = &[
     Stage {
         name: "format",
@@ -99,7 +99,7 @@ const STAGES: &[Stage] = &[
         cargo: &["run", "--locked", "--package", "xtask", "--", "conform"],
         environment: &[],
     },
-    // The simulated cluster against what real control planes did.
+    // Compares the simulated cluster with recorded outcomes of real control planes.
     Stage {
         name: "fidelity",
         cargo: &[
@@ -143,7 +143,7 @@ const STAGES: &[Stage] = &[
         "--from-commit",
         "--seeds=20"
     ),
-    // The same as fidelity against a real control plane of now, end to end.
+    // Compares the simulated cluster with a real control plane that runs now.
     Stage {
         name: "control plane",
         cargo: &[
@@ -157,13 +157,13 @@ const STAGES: &[Stage] = &[
         ],
         environment: &[],
     },
-    // strew's own processes there: one case for each feature.
+    // Tests strew's own processes on it: one case for each feature.
     Stage {
         name: "e2e",
         cargo: &["run", "--locked", "--package", "xtask", "--", "e2e"],
         environment: &[],
     },
-    // A real API server takes what deploy/crds has.
+    // Checks that a real API server accepts deploy/crds.
     Stage {
         name: "definitions",
         cargo: &[
@@ -179,7 +179,7 @@ const STAGES: &[Stage] = &[
     },
 ];
 
-/// What became of a stage.
+/// The result of a stage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -188,9 +188,9 @@ enum Outcome {
     Skipped,
     /// `--no-e2e` asked for it.
     LeftOut,
-    /// It needs Go, which is not here.
+    /// It needs Go, which is not installed.
     NotRun,
-    /// It needs promtool, which is not here.
+    /// It needs promtool, which is not installed.
     NoTool,
 }
 
@@ -207,10 +207,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A stage, what became of it and how long it took.
+/// A stage, its result and its time.
 type Row = (&'static str, Outcome, Duration);
 
-/// Runs the stages, up to the first failure unless told to go on.
+/// Runs the stages, up to the first failure unless `keep_going`.
 ///
 /// Exit code 1 if a stage failed, or could not run for want of Go. `no_e2e` leaves out the stages that need a control
 /// plane, which is no failure.
@@ -248,7 +248,7 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What is said before the first stage: how many there are, which of them will not run, and why.
+/// The text before the first stage: the number of stages, which of them will not run, and why.
 fn announcement(absent: Option<&(Outcome, String)>) -> String {
     let n_stages = STAGES.len();
     let Some((outcome, why)) = absent else {

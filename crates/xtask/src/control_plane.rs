@@ -19,9 +19,9 @@ pub(crate) struct ControlPlane {
     real_nodes: Option<usize>,
 }
 
-/// Runs one until Ctrl-C, or until standard input ends.
+/// Runs a control plane until Ctrl-C, or until standard input ends.
 pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
-    // From the start, so that Ctrl-C leaves nothing behind at any time.
+    // Registered first, so that Ctrl-C leaves nothing behind at any time.
     let mut end = until_told()?;
     if let Some(n_nodes) = options.real_nodes {
         return real_nodes(top, n_nodes, end);
@@ -61,7 +61,7 @@ fn real_nodes(top: &Path, n_nodes: usize, mut end: UnixStream) -> anyhow::Result
     lab.expect_running()
 }
 
-/// Something to read from once it is over: a signal, or the end of standard input.
+/// A stream that becomes readable at a signal, or at the end of standard input.
 fn until_told() -> anyhow::Result<UnixStream> {
     let (told, mut tell) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM] {
@@ -71,7 +71,7 @@ fn until_told() -> anyhow::Result<UnixStream> {
         let mut rest = [0; 1024];
         let mut input = std::io::stdin().lock();
         while input.read(&mut rest).is_ok_and(|n| n > 0) {}
-        // Nobody reads any more: it is over already.
+        // Fails if the reader is gone: the run is over already.
         let _ = tell.write_all(b"e");
     });
     Ok(told)

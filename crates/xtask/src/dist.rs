@@ -1,8 +1,8 @@
-//! What is published of a version: `cargo xtask dist`.
+//! The published files of a version: `cargo xtask dist`.
 //!
-//! An archive with the program, its licence, completions, a manual page and kubectl's completion; the manifest for krew;
-//! checksums. The same program gives the same bytes, whoever packs it and when: files are sorted, and owners, modes and
-//! times are constants. Needs GNU tar, gzip and sha256sum.
+//! An archive with the program, its licence, completions, a manual page and kubectl's completion; the manifest for
+//! krew; checksums. The same program gives the same bytes on every machine and at any time: files are sorted, and
+//! owners, modes and times are constants. Needs GNU tar, gzip and sha256sum.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -131,7 +131,7 @@ fn archive_name() -> String {
     format!("strew-{VERSION}-linux-amd64.tar.gz")
 }
 
-/// Nothing of this machine or of now is in the archive.
+/// The archive contains nothing of this machine, and no current time.
 fn archived(staged: &Path, name: &str, archive: &Path) -> anyhow::Result<()> {
     let mut tar = Command::new("tar")
         .args(["--create", "--format=ustar", "--sort=name", "--mtime=@0"])
@@ -160,7 +160,7 @@ fn archived(staged: &Path, name: &str, archive: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A manual page of the help of each command, as it is.
+/// A manual page from the help of each command, unchanged.
 fn manual(binary: &Path) -> anyhow::Result<String> {
     let mut page = format!(
         ".TH STREW 1 \"\" \"strew {VERSION}\"\n.SH NAME\nstrew \\- pods over failure domains\n.SH SYNOPSIS\n{}",
@@ -173,7 +173,7 @@ fn manual(binary: &Path) -> anyhow::Result<String> {
     Ok(page)
 }
 
-/// Text that roff shows as it is.
+/// Text that roff shows unchanged.
 fn preformatted(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = line.replace('\\', "\\e").replace('-', "\\-");
@@ -185,7 +185,7 @@ fn preformatted(text: &str) -> String {
     format!(".nf\n{}.fi\n", lines.collect::<String>())
 }
 
-/// What the program prints, in an environment that gives no width and no colour.
+/// The output of the program, in an environment without a width and colours.
 fn said(binary: &Path, args: &[&str]) -> anyhow::Result<String> {
     let run = Command::new(binary)
         .args(args)
@@ -200,7 +200,7 @@ fn said(binary: &Path, args: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(run.stdout)?)
 }
 
-/// The manifest for krew, of deploy/krew/strew.yaml.template.
+/// The manifest for krew, from deploy/krew/strew.yaml.template.
 fn manifest(out: &Path, url: &str, homepage: &str) -> anyhow::Result<()> {
     let template = fs::read_to_string(top().join("deploy/krew/strew.yaml.template"))?;
     let sums = fs::read_to_string(out.join("SHA256SUMS"))?;

@@ -30,7 +30,7 @@ pub(crate) struct Fuzz {
     install: bool,
 }
 
-/// Runs the targets one after another; exit code 1 if any found something.
+/// Runs the targets one after another; exit code 1 if any found a fault.
 pub(crate) fn run(options: &Fuzz) -> anyhow::Result<ExitCode> {
     ensure_tools(options.install)?;
     let known = targets()?;
@@ -76,7 +76,7 @@ fn ensure_tools(install: bool) -> anyhow::Result<()> {
 
 fn nightly() -> Command {
     let mut command = Command::new("cargo");
-    // What the outer cargo says of its own toolchain must not reach the inner one.
+    // The outer cargo's variables for its own toolchain must not reach the inner one.
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }
@@ -103,7 +103,7 @@ fn targets() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether the target found something. Everything that the fuzzer says goes to a log beside the corpus.
+/// Whether the target found a fault. The fuzzer's output goes to a log beside the corpus.
 fn run_target(target: &str, seconds: u32) -> anyhow::Result<bool> {
     let corpus = format!("fuzz/corpus/{target}");
     fs::create_dir_all(top().join(&corpus))?;
@@ -146,7 +146,7 @@ fn run_target(target: &str, seconds: u32) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Compiler output is for the screen, and its time does not count.
+/// Builds a target before its run: compiler output goes to the screen, and its time does not count.
 fn build(target: &str) -> anyhow::Result<()> {
     match nightly()
         .args(["fuzz", "build", target])
@@ -163,7 +163,7 @@ fn dictionary(target: &str) -> Option<String> {
     path.exists().then(|| format!("-dict={}", path.display()))
 }
 
-/// libFuzzer writes where it left the input that it stopped at.
+/// The path of the input at which libFuzzer stopped, from its output.
 fn reproducer(said: &str) -> Option<PathBuf> {
     let line = said
         .lines()

@@ -7,10 +7,10 @@ use strew_api::placement;
 use strew_api::workloadspread::crd;
 use strew_api::workloadspread::registration::Reach;
 
-/// Where strew's own controllers run.
+/// The namespace of strew's own controllers.
 const NAMESPACE: &str = "strew-system";
 
-/// Each file's path from the top, and its text.
+/// Each generated file: its path from the top, and its text.
 ///
 /// # Errors
 /// A value that has no YAML form.
@@ -26,7 +26,7 @@ pub fn files() -> anyhow::Result<Vec<(String, String)>> {
     definitions.iter().map(file).collect()
 }
 
-/// Writes all of them below `top`.
+/// Writes all generated files below `top`.
 ///
 /// # Errors
 /// A file that cannot be written.

@@ -7,7 +7,7 @@ use kube::Client;
 use serde_json::Value;
 use xtask::lab::now;
 
-/// Has so many made in turn, so many a second; how long each took.
+/// Calls `make` `n` times, `rate` times a second; returns how long each call took.
 pub(crate) async fn at_rate<F>(
     n: usize,
     rate: u32,

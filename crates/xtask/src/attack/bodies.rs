@@ -10,10 +10,10 @@ use tokio::time::{sleep, timeout};
 use super::tally::Tally;
 use super::{HOOK, Way, connect_by_tls};
 
-/// The largest body that the hooks take.
+/// The largest body that the hooks accept.
 const BODY: usize = 8 << 20;
 
-/// After a connection that could not be made.
+/// The pause after a failed connection.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Longer than any answer takes.
@@ -29,7 +29,7 @@ pub(super) fn values() -> Arc<[u8]> {
         .into()
 }
 
-/// A request of whose body one byte comes.
+/// A chunked request that sends one byte of its body.
 pub(super) fn stalled() -> Arc<[u8]> {
     format!("{}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n", head())
         .into_bytes()
@@ -59,7 +59,7 @@ pub(super) async fn post(way: Way, request: Arc<[u8]>, tally: Arc<Tally>) -> Inf
 async fn once(way: Way, request: &[u8]) -> anyhow::Result<String> {
     let mut stream = connect_by_tls(way, "http/1.1").await?;
     let mut begin = [0; 12];
-    // The answer may come before all is sent, and the rest is not taken then.
+    // The answer may come before the whole request is sent; the server does not read the rest then.
     let (mut read, mut write) = tokio::io::split(&mut stream);
     let send = async {
         if write.write_all(request).await.is_ok() {

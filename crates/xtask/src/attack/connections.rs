@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::tally::Tally;
 use super::{AGAIN_AFTER, Way, connect, connect_by_tls, until_closed};
 
-/// Holds a socket, and opens it again when it was closed.
+/// Holds a socket, and opens it again after the server has closed it.
 pub(super) async fn socket(way: Way, tally: Arc<Tally>) -> Infallible {
     loop {
         match connect(way).await {
@@ -23,7 +23,7 @@ pub(super) async fn socket(way: Way, tally: Arc<Tally>) -> Infallible {
     }
 }
 
-/// Holds a connection after its TLS handshake, and opens it again when it was closed.
+/// Holds a connection after its TLS handshake, and opens it again after the server has closed it.
 pub(super) async fn session(way: Way, tally: Arc<Tally>) -> Infallible {
     loop {
         match connect_by_tls(way, "http/1.1").await {

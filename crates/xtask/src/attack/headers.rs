@@ -13,17 +13,17 @@ use tokio::time::{sleep, timeout};
 use super::tally::Tally;
 use super::{AGAIN_AFTER, HOOK, Way, connect_by_tls};
 
-/// Of one request's headers.
+/// The size of one request's headers.
 const HEADERS: usize = 15 << 10;
 
 /// Streams of a connection that are in flight at most. Each holds its headers in this process too: 20 connections hold
 /// 150 MiB at most.
 const STREAMS_MAX: usize = 500;
 
-/// A server that takes no further stream in this time has all that it takes.
+/// A server that accepts no further stream in this time has reached its limit.
 const ROOM_WITHIN: Duration = Duration::from_secs(1);
 
-/// Opens streams until the server takes no more, holds them, and begins anew when the connection has ended.
+/// Opens streams until the server accepts no more, holds them, and begins anew when the connection has ended.
 pub(super) async fn streams(way: Way, tally: Arc<Tally>) -> Infallible {
     loop {
         if once(way, &tally).await.is_err() {
@@ -48,7 +48,7 @@ where
     let connection = tokio::spawn(connection);
     tally.count("opened");
     let mut held = FuturesUnordered::new();
-    // The loop ends with the connection, or when no further stream is taken.
+    // The loop ends with the connection, or when the server accepts no further stream.
     loop {
         if held.len() == STREAMS_MAX {
             // A server that refuses each stream at once always has room for the next.
@@ -69,13 +69,13 @@ where
         };
         held.push(async move {
             let answered = answer.await.is_ok();
-            // Until then the request has not ended.
+            // The request ends only when its body is dropped.
             drop(body);
             answered
         });
         tally.count("streams");
     }
-    // The server ends the connection; what is held ends with it.
+    // The server ends the connection; the held streams end with it.
     let ended = connection.await;
     tally.count(if ended.is_ok_and(|e| e.is_ok()) {
         "closed"

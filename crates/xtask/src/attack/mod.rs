@@ -1,7 +1,7 @@
 //! Misbehaving clients against a process on this machine: `cargo xtask attack`.
 //!
-//! An attack goes on until standard input ends, or for `--seconds`, and prints what it came to as one line of JSON.
-//! [`connections`] hold places, [`bodies`] and [`headers`] take memory, [`pods`] are objects of a tenant.
+//! An attack goes on until standard input ends, or for `--seconds`, and prints its result as one line of JSON.
+//! [`connections`] take places, [`bodies`] and [`headers`] take memory, [`pods`] are objects of a tenant.
 
 mod bodies;
 mod connections;
@@ -67,17 +67,17 @@ struct Connections {
     connections: u32,
 }
 
-/// Where reviews of pods are asked for.
+/// The path of reviews of pods.
 const HOOK: &str = "/admit/pods";
 
-/// Before a connection that was closed is made again, so that an attack is not a flood of handshakes.
+/// The pause before a closed connection is made again, so that an attack is not a flood of handshakes.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Attacks until it is over.
+/// Attacks until the end of standard input, or of the time.
 pub(crate) fn run(options: Attack) -> anyhow::Result<ExitCode> {
     let (over, is_over) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        // Whatever ends the input ends the attack.
+        // Any end of the input ends the attack.
         drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
         let _ = over.send(());
     });
@@ -94,7 +94,7 @@ pub(crate) fn run(options: Attack) -> anyhow::Result<ExitCode> {
         }
     })?;
     println!("{tally}");
-    // Tasks that are under way are not waited for.
+    // Does not wait for tasks that are under way.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
@@ -131,7 +131,7 @@ async fn start(what: What, from: Ipv4Addr, tally: Arc<Tally>) -> anyhow::Result<
     }
 }
 
-/// Runs many of the same at once; none of them ends by itself.
+/// Runs `n` futures at once; none of them ends by itself.
 async fn many<F>(n: u32, make: impl Fn() -> F) -> anyhow::Result<()>
 where
     F: Future<Output = std::convert::Infallible> + Send + 'static,
@@ -146,7 +146,7 @@ where
     Ok(())
 }
 
-/// Where an attack on a port comes from and goes to.
+/// The source address and the port of an attack's connections.
 #[derive(Clone, Copy)]
 struct Way {
     from: Ipv4Addr,
@@ -163,7 +163,7 @@ async fn connect(way: Way) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A connection by TLS that asks for this protocol.
+/// A TLS connection that asks for this protocol.
 async fn connect_by_tls(way: Way, protocol: &str) -> anyhow::Result<TlsStream<TcpStream>> {
     let mut config = client_config()?;
     config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
@@ -174,7 +174,7 @@ async fn connect_by_tls(way: Way, protocol: &str) -> anyhow::Result<TlsStream<Tc
         .await?)
 }
 
-/// Returns when the other side has closed the connection; what it says before is not looked at.
+/// Returns when the other side has closed the connection; ignores what it sends before.
 async fn until_closed(stream: &mut (impl tokio::io::AsyncRead + Unpin)) {
     let mut said = [0; 1024];
     while stream.read(&mut said).await.is_ok_and(|n| n > 0) {}

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::tally::Tally;
 
-/// So many pods go at once, before the next ones come.
+/// The number of pods that are deleted at once, before the next ones come.
 const GENERATION: usize = 1_000;
 
 /// Longer than an API server keeps a request.
@@ -100,7 +100,7 @@ impl Tenant {
         pod
     }
 
-    /// Makes these pods, so many at once, at this rate; takes each away at once, if asked to.
+    /// Makes these pods, `at_once` at a time, at `rate`; deletes each pod at once if `are_taken_away`.
     async fn make(
         &self,
         client: &Client,
@@ -129,7 +129,7 @@ impl Tenant {
             under_way.spawn(async move {
                 tally.count(ask(&client, Method::POST, &path, body).await);
                 if are_taken_away {
-                    // Its ReplicaSet may have been faster.
+                    // The ReplicaSet's controller may have deleted it first.
                     drop(ask(&client, Method::DELETE, &own, Vec::new()).await);
                 }
             });
@@ -138,14 +138,14 @@ impl Tenant {
     }
 }
 
-/// Pods with many terms, each of which goes as soon as it is there: what it costs is all that stays.
+/// Pods with many terms, each deleted as soon as it exists: only their cost stays.
 pub(super) async fn hostile(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<()> {
     let client = tenant.client().await?;
     tenant.make(&client, 0..usize::MAX, true, &tally).await;
     Ok(())
 }
 
-/// Short pods; all of them go before the next thousand.
+/// Short-lived pods; all of them are deleted before the next thousand.
 pub(super) async fn churn(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<()> {
     let client = tenant.client().await?;
     let all = format!("{}?gracePeriodSeconds=0", tenant.pods());
@@ -159,7 +159,7 @@ pub(super) async fn churn(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<(
     }
 }
 
-/// What a request came to: a code of HTTP, or that nothing was answered.
+/// The result of a request: an HTTP status, or the lack of an answer.
 async fn ask(client: &Client, method: Method, path: &str, body: Vec<u8>) -> String {
     let request = Request::builder()
         .method(method)

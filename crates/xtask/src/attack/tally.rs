@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// How often what has happened, by its name.
+/// How often each result has occurred, by its name.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Mutex<BTreeMap<String, u64>>);
 
 impl Tally {
-    /// Counts one more.
+    /// Counts one result.
     pub(super) fn count(&self, what: impl Into<String>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(what.into()).or_default() += 1;

@@ -20,13 +20,13 @@ const NAMESPACE: &str = "bench";
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// So many requests of ours are on their way at once.
+/// The number of this program's requests that are under way at once.
 const AT_ONCE: usize = 32;
 
-/// No phase takes longer, or something is wrong.
+/// Longer than any phase takes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Between two looks at what only can be asked for.
+/// The pause between two requests where no watch can be used.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A client of the lab's API server.
@@ -34,7 +34,7 @@ pub(super) struct Cluster {
     client: Client,
 }
 
-/// As much of an object as is looked at: the rest is not even read.
+/// The part of a pod that this program reads.
 #[derive(Deserialize, Clone, Debug)]
 struct Pod {
     metadata: Meta,
@@ -69,21 +69,21 @@ pub(super) struct Times {
     pub(super) bound: Instant,
 }
 
-/// A pod as it was at a time.
+/// A pod as the watch saw it, and when.
 struct Seen {
     name: String,
     is_bound: bool,
     at: Instant,
 }
 
-/// A watch of pods, from the moment that it was begun.
+/// A watch of pods, from its start on.
 pub(super) struct Watch {
     told: mpsc::UnboundedReceiver<Result<Seen, String>>,
     created: BTreeMap<String, Instant>,
 }
 
 impl Cluster {
-    /// With the lab's administrator's rights, and a namespace for pods.
+    /// Connects with the rights of the lab's administrator, and makes a namespace for pods.
     pub(super) async fn connect(lab: &Lab) -> anyhow::Result<Self> {
         let access = Access {
             kubeconfig: Some(lab.folder().join("kubeconfig")),
@@ -102,7 +102,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Nodes in three zones with room for all, and waits until each is Ready.
+    /// Makes nodes in three zones with room for all pods, and waits until each is Ready.
     pub(super) async fn make_nodes(&self, n: usize) -> anyhow::Result<()> {
         let bodies = (0..n).map(|number| {
             let zone = ["a", "b", "c"][number % 3];
@@ -130,8 +130,8 @@ impl Cluster {
         .await
     }
 
-    /// Pods of one application that are to be spread, with names that begin with `prefix`; on these nodes, if there are
-    /// any, in turn.
+    /// Makes pods of one application with spread constraints, with names that begin with `prefix`; on these nodes in
+    /// turn, if there are any.
     pub(super) async fn make_pods(
         &self,
         prefix: &str,
@@ -148,7 +148,7 @@ impl Cluster {
         self.make(&pods_path(), bodies).await
     }
 
-    /// Pods that come at a steady rate, whether the earlier ones are there yet or not.
+    /// Makes pods at a steady rate, whether earlier ones are bound yet or not.
     pub(super) async fn make_pods_steadily(
         &self,
         prefix: &str,
@@ -162,13 +162,13 @@ impl Cluster {
         at_rate(n, rate, make).await.map(drop)
     }
 
-    /// ReplicaSets without pods.
+    /// Makes ReplicaSets without pods.
     pub(super) async fn make_replica_sets(&self, n: usize) -> anyhow::Result<()> {
         let bodies = (0..n).map(replica_set);
         self.make(&replica_sets_path(), bodies).await
     }
 
-    /// Changes an annotation of one ReplicaSet after the other, so many times in all, so many times a second.
+    /// Changes an annotation of one ReplicaSet after the other, for a number of changes, at a rate a second.
     pub(super) async fn update_replica_sets(
         &self,
         n: usize,
@@ -191,7 +191,7 @@ impl Cluster {
         at_rate(n_updates, rate, update).await.map(drop)
     }
 
-    /// Takes all pods away, at once, and waits until they are gone.
+    /// Deletes all pods at once, and waits until they are gone.
     pub(super) async fn clear_pods(&self) -> anyhow::Result<()> {
         let path = format!("{}?gracePeriodSeconds=0", pods_path());
         self.until("pods are gone", PAUSE, async || {
@@ -248,7 +248,7 @@ impl Cluster {
 }
 
 impl Watch {
-    /// Waits until so many more pods were seen on nodes: when, each.
+    /// Waits until `n` more pods were seen on nodes; returns the times of each.
     pub(super) async fn bound(&mut self, n: usize) -> anyhow::Result<Vec<Times>> {
         let mut times = Vec::with_capacity(n);
         while times.len() < n {
@@ -264,7 +264,7 @@ impl Watch {
         Ok(times)
     }
 
-    /// Waits until so many pods were seen that are on no node.
+    /// Waits until `n` pods were seen that are on no node.
     pub(super) async fn created(&mut self, n: usize) -> anyhow::Result<()> {
         while self.created.len() < n {
             let Seen { name, at, .. } = self.next().await?;
@@ -280,8 +280,8 @@ impl Watch {
     }
 }
 
-/// Tells each pod as it is seen, from a version on. An API server ends the watch of whoever is too slow for a moment:
-/// it goes on where it stopped, and what was missed is seen as late as it is told.
+/// Sends each pod as the watch sees it, from a version on. An API server ends the watch of a slow client: the watch
+/// goes on where it stopped, and the time of a missed event is the time at which it arrives.
 async fn follow(
     client: Client,
     mut version: String,
@@ -331,7 +331,7 @@ fn replica_sets_path() -> String {
     format!("/apis/apps/v1/namespaces/{NAMESPACE}/replicasets")
 }
 
-/// With a template as the pods are.
+/// A ReplicaSet with the template of the pods.
 fn replica_set(number: usize) -> Value {
     let name = format!("r-{number:05}");
     let labels = json!({"app": name});
@@ -350,7 +350,7 @@ fn replica_set(number: usize) -> Value {
     })
 }
 
-/// A zone must not differ from another by more than one, a node should not.
+/// A pod with a hard constraint over zones and a soft one over nodes.
 fn pod(prefix: &str, number: usize) -> Value {
     let labels = json!({"app": "web"});
     let constraint = |key: &str, when: &str| {

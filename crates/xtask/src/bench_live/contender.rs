@@ -8,12 +8,12 @@ use xtask::lab::{Component, Lab};
 
 use crate::taken::Taken;
 
-/// Who decides.
+/// A scheduler that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contender {
-    /// The peer, as it comes: its default profile, 16 goroutines, and client limits far above what it reaches.
+    /// kube-scheduler as it comes: its default profile, 16 goroutines, and client limits far above what it reaches.
     KubeScheduler,
-    /// strew as it is shipped, in its place.
+    /// strew as it is shipped, in kube-scheduler's place.
     Strew,
 }
 
@@ -46,7 +46,7 @@ impl Contender {
 }
 
 impl Process<'_> {
-    /// Starts it, with these arguments more if it is strew.
+    /// Starts it; strew gets the additional arguments.
     pub(super) fn start(&mut self, more: &[&str]) -> anyhow::Result<()> {
         let component = match self.contender {
             Contender::KubeScheduler => self.lab.start_kube_scheduler(None)?,
@@ -68,7 +68,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// What it has taken so far.
+    /// The CPU time and memory that it has taken so far.
     ///
     /// # Errors
     /// It does not run, or there is no `/proc`.

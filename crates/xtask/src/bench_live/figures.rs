@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The middle one, or the mean of the two in the middle.
+/// The middle figure, or the mean of the two in the middle.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let n = figures.len();
@@ -39,14 +39,14 @@ impl Table {
         }
     }
 
-    /// A row of which something is asked.
+    /// A row with a bound.
     pub(super) fn row(&mut self, cells: &[&str], asked: &str, is_met: bool) {
         let missed = if is_met { "" } else { ": MISSED" };
         self.push(cells, format!("{asked}{missed}"));
         self.is_met &= is_met;
     }
 
-    /// A row of which nothing is asked.
+    /// A row without a bound.
     pub(super) fn note(&mut self, cells: &[&str]) {
         self.push(cells, String::new());
     }
@@ -56,7 +56,7 @@ impl Table {
         self.rows.push(cells.chain([asked]).collect());
     }
 
-    /// Whether all that is asked is so.
+    /// Whether all bounds are met.
     pub(super) fn is_met(&self) -> bool {
         self.is_met
     }

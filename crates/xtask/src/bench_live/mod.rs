@@ -1,13 +1,14 @@
 //! Compares kube-scheduler and strew on one API server: `cargo xtask bench-live`.
 //!
-//! Each round gives both the same work, one after the other, and the next round in the other order, so that a noisy
-//! machine does not favour one. Kubelets and controllers run only until the nodes are ready, so that API server and etcd
-//! work for the measured scheduler alone. Results are ratios within a run. The schedulers measure nothing themselves: a
-//! watch of this program sees when a pod is created and bound, and the kernel reports CPU time and memory.
+//! In each round both schedulers do the same work, one after the other; the next round has the other order, so that a
+//! noisy machine does not favour one. Kubelets and controllers run only until the nodes are ready, so that API server
+//! and etcd work for the measured scheduler alone. Results are ratios within a run. The schedulers measure nothing
+//! themselves: a watch of this program sees when a pod is created and bound, and the kernel reports CPU time and
+//! memory.
 //!
-//! Reading order: [`contender`] (who), [`cluster`] (the API server as this program uses it), [`round`] (what is done and
-//! measured), [`size`] (a large cluster that is there already), [`updates`] (a cluster that others change meanwhile),
-//! [`figures`] (medians, quantiles, tables).
+//! Reading order: [`contender`] (the schedulers), [`cluster`] (the API server as this program uses it), [`round`] (the
+//! work and the measurements), [`size`] (a large existing cluster), [`updates`] (a cluster that other clients change
+//! meanwhile), [`figures`] (medians, quantiles, tables).
 
 mod cluster;
 mod contender;
@@ -61,7 +62,7 @@ enum What {
     Updates,
 }
 
-/// Runs it. Exit code 1 if a bound is missed.
+/// Runs the measurement. Exit code 1 if a bound is missed.
 pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         return optimized();
@@ -69,7 +70,7 @@ pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
     ensure!(options.rounds > 0 && options.rate > 0 && options.seconds > 0);
     let strew = crate::e2e::build()?;
     let mut lab = crate::e2e::control_plane()?;
-    // The watch has a thread of its own: what it tells is when things happened.
+    // The watch has a thread of its own: it sees events when they happen.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -89,7 +90,7 @@ pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// This program again, optimized as what it measures: its watch wants the same two cores.
+/// Runs this program again, optimized as the measured programs are: its watch uses the same two cores.
 fn optimized() -> anyhow::Result<ExitCode> {
     let status = Command::new(crate::e2e::binary("xtask", true)?)
         .args(std::env::args_os().skip(1))
@@ -98,8 +99,8 @@ fn optimized() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Ends whoever else would work for each pod that comes: kubelets and controllers would be measured, too, on the cores
-/// that they share with the contenders.
+/// Ends the processes that would work for each new pod: the measurement would include kubelets and controllers, on the
+/// cores that they share with the contenders.
 fn leave_alone(lab: &mut Lab) -> anyhow::Result<()> {
     for name in ["kwok", "controller-manager"] {
         lab.component(name)?.kill();

@@ -7,18 +7,18 @@ use super::cluster::{Cluster, Times};
 use super::contender::Process;
 use super::figures::{Table, median, quantile};
 
-/// What a contender did in a round.
+/// The figures of a contender in a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round {
-    /// Pods a second, from the first to the last that was bound.
+    /// Pods a second, from the first bound pod to the last.
     rate: f64,
-    /// Milliseconds of its own CPU time a pod, its start included.
+    /// Milliseconds of its own CPU time for each pod, with its start.
     cpu: f64,
-    /// The most MiB that it held, to the end of the round.
+    /// The most MiB that it held, until the end of the round.
     peak: f64,
-    /// Milliseconds from seen to bound, half of the pods that came one by one.
+    /// Milliseconds from seen to bound: the median of the pods that came one by one.
     p50: f64,
-    /// The same of 99 in 100.
+    /// Milliseconds from seen to bound: the 99th percentile of those pods.
     p99: f64,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Round {
     }
 }
 
-/// Plays one. The process ends with the round: whoever is next begins anew.
+/// Plays one round. The process ends with the round, so that the next contender begins anew.
 pub(super) async fn play(
     cluster: &Cluster,
     process: &mut Process<'_>,
@@ -74,7 +74,7 @@ fn rate(times: &[Times]) -> f64 {
     (times.len() - 1) as f64 / seconds
 }
 
-/// Both, by medians, with what is asked of strew.
+/// Both contenders, by medians, with the bounds for strew.
 pub(super) fn compared(kube_scheduler: &[Round], strew: &[Round]) -> Table {
     let mut table = Table::new(&["", "kube-scheduler", "strew", "ratio"]);
     let mut compare = |what: &str, of: fn(&Round) -> f64, digits: usize, bound: Bound| {
@@ -102,12 +102,12 @@ pub(super) fn compared(kube_scheduler: &[Round], strew: &[Round]) -> Table {
     table
 }
 
-/// What is asked of a figure of strew's.
+/// A bound for a figure of strew.
 enum Bound {
-    /// Of the ratio.
+    /// A bound for the ratio.
     AtLeast(f64),
-    /// Of the ratio.
+    /// A bound for the ratio.
     AtMost(f64),
-    /// Of the figure itself.
+    /// A bound for the figure itself.
     MiB(f64),
 }

@@ -15,34 +15,34 @@ const NODES: usize = 5_000;
 
 const PODS: usize = 20_000;
 
-/// How often it is started.
+/// The number of starts.
 const STARTS: usize = 5;
 
-/// So many times it is asked for its metrics.
+/// The number of requests for its metrics.
 const SCRAPES: u32 = 20;
 
-/// At most until it is ready.
+/// The longest time until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Between two looks whether it is.
+/// The pause between two requests of `/readyz`.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// So long it works before its memory counts as steady.
+/// The time after which its memory counts as steady.
 const STEADY_AFTER: Duration = Duration::from_secs(10);
 
-/// What one start came to.
+/// The figures of one start.
 struct Start {
-    /// Seconds.
+    /// Seconds until it was ready.
     ready: f64,
     at_ready: Taken,
     steady: Taken,
-    /// Milliseconds until `/metrics` was told, and of the process' CPU time for it.
+    /// Milliseconds until `/metrics` was answered, and of the process' CPU time for it.
     scrape: [f64; 2],
-    /// KiB of `/metrics`.
+    /// The size of `/metrics` in KiB.
     page: f64,
 }
 
-/// Measures it.
+/// Measures the starts.
 pub(super) async fn measure(
     lab: &mut Lab,
     cluster: &Cluster,
@@ -90,7 +90,7 @@ async fn start(lab: &mut Lab, strew: &Path) -> anyhow::Result<Start> {
     let mut process = Contender::Strew.prepare(lab, strew);
     let begin = now();
     process.start(&[&format!("--secure-port={port}"), "--bind-address=127.0.0.1"])?;
-    // Nobody listens at first.
+    // Nothing listens at first.
     until("it is not ready", READY_WITHIN, PAUSE, || {
         Ok(page("/readyz").ok().flatten())
     })?;

@@ -14,19 +14,19 @@ use super::cluster::Cluster;
 use super::contender::Contender;
 use super::figures::{Table, median};
 
-/// Updates a second: as many as this machine's API server took beside all else when it was first measured.
+/// Updates a second: as many as this machine's API server handled beside all else when it was first measured.
 const UPDATES: u32 = 84;
 
-/// How many ReplicaSets are updated in turn.
+/// The number of ReplicaSets that are updated in turn.
 const REPLICA_SETS: usize = 84;
 
-/// A pod may cost so many times as much while they are.
+/// The bound for the cost of a pod during updates, as a multiple of its cost without them.
 const TIMES_MAX: f64 = 1.2;
 
-/// Until a scheduler's first pod is bound, it reads what there is.
+/// The time until a scheduler's first pod is bound, in which it reads the existing objects.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Measures it.
+/// Measures the cost.
 pub(super) async fn measure(
     lab: &mut Lab,
     cluster: &Cluster,
@@ -65,7 +65,7 @@ pub(super) async fn measure(
     Ok(table)
 }
 
-/// Milliseconds of CPU time a pod.
+/// Milliseconds of CPU time for each pod.
 async fn round(
     lab: &mut Lab,
     cluster: &Cluster,

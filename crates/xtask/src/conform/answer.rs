@@ -11,7 +11,7 @@ pub(crate) struct Answer {
     pub(crate) fields: Map<String, Value>,
 }
 
-/// Decides a case; `None` for kinds that no decision exists for yet.
+/// Decides a case; `None` for kinds that strew does not decide yet.
 pub(crate) fn answer(case: &Value) -> anyhow::Result<Option<Answer>> {
     let fields = match case["kind"].as_str() {
         Some("pts") => spread::plugin(case)?,

@@ -92,7 +92,7 @@ pub(crate) fn node_fact(item: &Value, names: &mut Interner) -> anyhow::Result<No
 
 /// A pod as a fact, unless it has finished.
 pub(crate) fn pod_fact(item: &Value, names: &mut Interner) -> anyhow::Result<Option<PodFact>> {
-    // Vectors leave out what decisions do not look at, containers among it.
+    // Vectors omit fields that decisions do not read, such as containers.
     let mut item = item.clone();
     let spec = item["spec"].as_object_mut();
     if let Some(spec) = spec {
@@ -120,7 +120,7 @@ fn profile(config: &Value, names: &mut Interner) -> anyhow::Result<Profile> {
         }
         Some(other) => bail!("defaultingType {other}"),
     };
-    // The generator of sequences took the smallest name among the best.
+    // The generator of sequences chose the smallest name among the best.
     Ok(Profile {
         default_constraints,
         ties: TieRule::FirstName,

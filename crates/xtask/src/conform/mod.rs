@@ -36,7 +36,7 @@ pub(crate) fn run(files: Vec<PathBuf>, show: usize) -> anyhow::Result<ExitCode> 
     })
 }
 
-/// The vectors that the project holds.
+/// The vectors in the project.
 fn own_vectors() -> anyhow::Result<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
     let entries = folder
@@ -120,7 +120,7 @@ fn decode<T: serde::de::DeserializeOwned>(value: &Value, what: &str) -> anyhow::
 }
 
 impl Answer {
-    /// What is not as expected, side by side. Fields that strew does not answer are not compared.
+    /// The fields that differ from the expectation, side by side. Fields that strew does not answer are not compared.
     fn differences(&self, expected: &Value) -> Vec<String> {
         let mut found = Vec::new();
         for (field, ours) in &self.fields {

@@ -18,7 +18,7 @@ use super::whole::{pre_filter, rejected_nodes};
 /// 1 January 2025: all times of the vectors lie in 2024.
 const NOW_S: i64 = 1_735_689_600;
 
-/// The failed attempt, and what preemption comes to.
+/// The failed attempt, and the result of preemption.
 pub(crate) fn preemption(case: &Value) -> anyhow::Result<Map<String, Value>> {
     let mut world = World::of(case)?;
     let pod = world.add_pod(&case["pod"])?;
@@ -33,7 +33,7 @@ pub(crate) fn preemption(case: &Value) -> anyhow::Result<Map<String, Value>> {
         .engine
         .decide_with(&mut world.cluster, pod, &nominations);
     let Decision::Unfit(unfit) = decision else {
-        // No error of the file: strew decides otherwise than kube-scheduler.
+        // Not an error of the file: strew decides otherwise than kube-scheduler.
         let outcome = json!(format!("the pod fits: {decision:?}"));
         return Ok([("outcome".to_owned(), outcome)].into_iter().collect());
     };
@@ -67,7 +67,7 @@ fn outcome(found: &Preemption) -> &'static str {
     }
 }
 
-/// All that kube-scheduler may choose, if strew's choice is one of it; else strew's choice.
+/// All choices that kube-scheduler may make, if strew's choice is one of them; otherwise strew's choice.
 fn acceptable(world: &World, found: &Preemption, case: &Value) -> Value {
     let Outcome::Preempt(eviction) = &found.outcome else {
         return json!([]);
@@ -78,7 +78,7 @@ fn acceptable(world: &World, found: &Preemption, case: &Value) -> Value {
     )
 }
 
-/// The list, if it holds what is ours; else ours alone.
+/// The list, if it contains `ours`; otherwise `ours` alone.
 fn one_of(theirs: &Value, ours: Value) -> Value {
     match theirs.as_array() {
         Some(list) if list.contains(&ours) => theirs.clone(),

@@ -120,7 +120,7 @@ pub(crate) fn update(case: &Value) -> anyhow::Result<Map<String, Value>> {
         other => bail!("update kind {other:?}"),
     };
     let node = find_node(&world, &change["node"])?;
-    // The other pod's class is known without the pod being anywhere.
+    // The other pod's class is known although the pod is on no node.
     let mut other = pod_fact(&change["pod"], &mut world.cluster.names)?
         .context("the updated pod has finished")?;
     other.node = None;

@@ -140,7 +140,7 @@ pub(crate) fn sequence(case: &Value) -> anyhow::Result<Map<String, Value>> {
         .collect())
 }
 
-/// Under what a sequence counts the nodes that no filter looked at.
+/// The key under which a sequence counts the nodes that no filter looked at.
 const PRE_FILTER_RESULT: &str = "PreFilterResult";
 
 fn rejected_by(unfit: &Unfit) -> Value {

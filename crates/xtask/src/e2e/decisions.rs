@@ -6,18 +6,18 @@ use serde_json::Value;
 /// A line of the log about a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decision {
-    /// When, as the log says.
+    /// The time, as the log writes it.
     pub(super) timestamp: String,
     /// `bind` or `preempt`.
     pub(super) verb: String,
     pub(super) uid: String,
     /// Namespace and name.
     pub(super) pod: String,
-    /// Where to, of a bind.
+    /// The node of a bind.
     pub(super) node: Option<String>,
 }
 
-/// The binds and preemptions of a log, in their order. A line that is cut off is none.
+/// The binds and preemptions of a log, in their order. A truncated line counts as none.
 pub(super) fn decisions(log: &str) -> Vec<Decision> {
     let lines = log.lines().filter_map(|l| serde_json::from_str(l).ok());
     lines.filter_map(|line: Value| decision(&line)).collect()
@@ -43,7 +43,7 @@ pub(super) fn moment_of(text: &str) -> Option<Timestamp> {
     text.parse().ok()
 }
 
-/// Whether a line of the log says this.
+/// Whether a line of the log has this message.
 pub(super) fn says(log: &str, message: &str) -> bool {
     let mut lines = log
         .lines()

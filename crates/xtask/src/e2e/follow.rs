@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::stage::Stage;
 
-/// Follows a kind in the case's namespace until it is dropped, and remembers what it made of the events.
+/// Follows a kind in the case's namespace until it is dropped, and keeps a value that it derives from the events.
 pub(super) struct Follow<T> {
     seen: Arc<Mutex<T>>,
     child: Arc<Mutex<Option<Child>>>,
@@ -20,8 +20,8 @@ pub(super) struct Follow<T> {
 }
 
 impl<T: Default + Send + 'static> Follow<T> {
-    /// `take_in` is told each event: its type (`ADDED`, `MODIFIED`, `DELETED`) and the object. A watch that begins anew
-    /// begins with what there is, as `ADDED`.
+    /// Calls `take_in` with each event: its type (`ADDED`, `MODIFIED`, `DELETED`) and the object. A restarted watch
+    /// begins with the objects that exist, as `ADDED`.
     pub(super) fn start(
         stage: &Stage,
         kind: &str,
@@ -53,7 +53,7 @@ impl<T: Default + Send + 'static> Follow<T> {
                 };
                 let output = kubectl.stdout.take();
                 *lock(&to_child) = Some(kubectl);
-                // Told between the look and the start: nobody would end this one.
+                // The end came between the look and the start: nothing else would end this child.
                 if told.load(Ordering::Acquire) {
                     end(&to_child);
                 }
@@ -75,12 +75,12 @@ impl<T: Default + Send + 'static> Follow<T> {
         })
     }
 
-    /// Changes what it remembers.
+    /// Changes the kept value.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut T)) {
         change(&mut lock(&self.seen));
     }
 
-    /// Looks at what it remembers.
+    /// Looks at the kept value.
     pub(super) fn look<A>(&self, look: impl FnOnce(&T) -> A) -> A {
         look(&lock(&self.seen))
     }
@@ -91,7 +91,7 @@ impl<T> Drop for Follow<T> {
         self.is_over.store(true, Ordering::Release);
         end(&self.child);
         if let Some(reader) = self.reader.take() {
-            // What it was told of may have panicked: the case has failed then.
+            // `take_in` may have panicked: the case has failed then.
             drop(reader.join());
         }
     }
@@ -99,7 +99,7 @@ impl<T> Drop for Follow<T> {
 
 fn end(child: &Mutex<Option<Child>>) {
     if let Some(mut child) = lock(child).take() {
-        // It may have ended by itself.
+        // The child may have ended by itself.
         drop(child.kill());
         drop(child.wait());
     }

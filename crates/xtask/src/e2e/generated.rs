@@ -62,7 +62,7 @@ pub(super) fn pod(number: usize, dice: &mut Prng) -> Value {
     })
 }
 
-/// At most one for each key.
+/// At most one constraint for each key.
 fn constraints(app: &str, dice: &mut Prng) -> Vec<Value> {
     let mut constraints = Vec::new();
     for key in [ZONE, HOSTNAME] {

@@ -9,12 +9,12 @@ use xtask::lab::https::ask;
 use super::parts::Webhook;
 use super::stage::{SOON, Stage};
 
-/// How many took at most so long, by the bound.
+/// How many observations took at most the bound, by the bound.
 #[derive(Default, Debug)]
 pub(super) struct Histogram(BTreeMap<Duration, u64>);
 
 impl Histogram {
-    /// Adds what a process tells on this port: of a metric, the lines with these labels.
+    /// Adds the histogram that a process serves on this port: of a metric, the lines with these labels.
     fn read(&mut self, port: u16, token: &str, metric: &str, labels: &str) -> anyhow::Result<()> {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str())];
@@ -24,7 +24,7 @@ impl Histogram {
         self.add(&reply.body, metric, labels)
     }
 
-    /// Adds how long a webhook took for creations of pods.
+    /// Adds the time that a webhook took for creations of pods.
     pub(super) fn read_admissions(
         &mut self,
         stage: &Stage,
@@ -53,12 +53,12 @@ impl Histogram {
         Ok(())
     }
 
-    /// How many in all.
+    /// The number of observations.
     pub(super) fn total(&self) -> u64 {
         self.0.values().copied().max().unwrap_or(0)
     }
 
-    /// The first bound within which this share was.
+    /// The first bound within which this share of the observations is.
     pub(super) fn quantile(&self, share: f64) -> Duration {
         let least = self.total() as f64 * share;
         let mut all = self.0.iter();

@@ -1,8 +1,8 @@
 //! Tests strew's processes on a real control plane, case by case: `cargo xtask e2e`.
 //!
 //! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), `cases` (one function
-//! each), [`rollout`] (what is judged of one that something failed in), [`watch_log`], [`follow`], [`histogram`],
-//! [`decisions`], [`generated`] (clusters for comparisons).
+//! each), [`rollout`] (how a rollout with a fault is judged), [`watch_log`], [`follow`], [`histogram`], [`decisions`],
+//! [`generated`] (clusters for comparisons).
 
 mod cases;
 mod decisions;
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
 
 /// A control plane without a scheduler.
 pub(crate) fn control_plane() -> anyhow::Result<Lab> {
-    // Pods that start and stop at once: what kubelets take is no concern here.
+    // Pods start and stop at once: the time that kubelets take does not matter here.
     let soon = (Duration::from_millis(100), Duration::from_millis(300));
     let timing = [("podStart", soon), ("podStop", soon)];
     Lab::start(
@@ -92,7 +92,7 @@ pub(crate) fn control_plane() -> anyhow::Result<Lab> {
     )
 }
 
-/// Plays one case and cleans up after it; whether it was ok.
+/// Plays one case and cleans up after it; returns whether it passed.
 fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
     let begin = now();
     stage.begin(case.name)?;
@@ -102,13 +102,13 @@ fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
         Ok(()) => println!("{:24} ok     {took:>6.1} s", case.name),
         Err(error) => println!("{:24} FAILED {took:>6.1} s: {error:#}", case.name),
     }
-    // What a component said before it ended is the cause of all that failed after.
+    // A component that has ended is the cause of all later failures; its output says why.
     stage.lab.expect_running()?;
     stage.end().context("cleaning up")?;
     Ok(result.is_ok())
 }
 
-/// Without names all, but those that only make sense in full size.
+/// The cases with these names; without names all cases, except those that only run in full size.
 fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<&'static Case>> {
     let is_named = |case: &Case, name: &str| case.name.starts_with(name);
     for name in names {
@@ -132,7 +132,7 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
 /// A program of the workspace, built now.
 pub(crate) fn binary(name: &str, is_optimized: bool) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
-    // Both: alone, a package has fewer features of its dependencies switched on, and they would be built once more.
+    // Both packages: one alone has fewer features of its dependencies, and cargo would build these once more.
     let packages = ["--package", "strew", "--package", "xtask"];
     command
         .args(["build", "--quiet", "--locked"])

@@ -20,12 +20,12 @@ const SHORT_LEASES: [&str; 3] = [
     "--leader-elect-retry-period=2s",
 ];
 
-/// What needs containers.
+/// The kinds that need containers.
 const IN_CONTAINERS: [&str; 2] = ["Deployment", "PodDisruptionBudget"];
 
-/// WorkloadSpread at work: what the API server calls, and who answers.
+/// WorkloadSpread at work: the Service that the API server calls, and its replicas.
 pub(crate) struct Spreading {
-    /// What the API server calls; the replicas are behind it.
+    /// The Service that the API server calls; the replicas are behind it.
     pub(crate) service: Service,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) controller: Component,
@@ -34,24 +34,24 @@ pub(crate) struct Spreading {
 /// A replica of the webhook.
 pub(crate) struct Webhook {
     pub(crate) process: Component,
-    /// Where it is called.
+    /// The port for calls.
     pub(crate) port: u16,
-    /// Where it tells health and metrics.
+    /// The port of health and metrics.
     pub(crate) pages: u16,
 }
 
 impl Stage {
-    /// What `strew install` prints with these arguments, as a list.
+    /// The objects that `strew install` prints with these arguments, as a list.
     pub(crate) fn printed(&self, args: &[&str]) -> anyhow::Result<Value> {
         let mut all = vec!["install"];
         all.extend(args);
-        // Processes stand for containers, so that nothing pulls it.
+        // Processes stand for containers, so nothing pulls this image.
         all.extend(["--image=localhost/strew:e2e", "--output=json"]);
-        // Asked without --crds, it asks this cluster.
+        // Without --crds, the command asks this cluster.
         serde_json::from_str(&self.strew(&all)?).with_context(|| format!("strew {all:?}"))
     }
 
-    /// What strew says; the cluster that it finds is the lab's.
+    /// The output of strew; the cluster that it finds is the lab's.
     pub(crate) fn strew(&self, args: &[&str]) -> anyhow::Result<String> {
         let kubeconfig = self.lab.folder().join("kubeconfig");
         let output = Command::new(&self.strew)
@@ -63,7 +63,7 @@ impl Stage {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Installs a part, but what needs containers: processes stand for those.
+    /// Installs a part, except the kinds that need containers: processes stand for these.
     pub(crate) fn install(&mut self, args: &[&str]) -> anyhow::Result<()> {
         let mut list = self.printed(args)?;
         let items = list["items"].as_array_mut().context("a list has items")?;
@@ -84,7 +84,8 @@ impl Stage {
             "--filename=-",
         ];
         self.kubectl().run_with(&apply, &list)?;
-        // Processes of cases before were killed: nobody waits for the end of their leases, nor trusts their authority.
+        // Earlier cases killed their processes: no process must wait for the end of their leases, or trust their
+        // authority.
         let left = ["--namespace", SYSTEM, "delete", "leases,secrets", "--all"];
         self.kubectl().run(&left)?;
         if !definitions.is_empty() {
@@ -117,8 +118,8 @@ impl Stage {
         Ok(file)
     }
 
-    /// The same, as an argument, of one of strew's own accounts. The authorizer hears of roles by watches of its own, so
-    /// a right of each role is waited for.
+    /// The kubeconfig of one of strew's own accounts, as an argument. The authorizer learns of roles by watches of its
+    /// own, so this waits for a right of each role.
     pub(crate) fn own_kubeconfig(&self, account: &str) -> anyhow::Result<String> {
         let user = format!("--as=system:serviceaccount:{SYSTEM}:{account}");
         let lease = format!("leases.coordination.k8s.io/{account}");
@@ -135,7 +136,8 @@ impl Stage {
         Ok(format!("--kubeconfig={}", file.display()))
     }
 
-    /// WorkloadSpread at work, with so many replicas of the webhook: installed, started, and called.
+    /// Installs WorkloadSpread, starts it with `n_webhooks` replicas of the webhook, and waits until the API server
+    /// calls it.
     pub(crate) fn spreading(&mut self, n_webhooks: usize) -> anyhow::Result<Spreading> {
         let mut spreading = self.installed_spreading(&[], &[])?;
         for _ in 0..n_webhooks {
@@ -146,7 +148,7 @@ impl Stage {
         Ok(spreading)
     }
 
-    /// Installed and with the controller started, each with these arguments, and no webhook that answers yet.
+    /// Installs WorkloadSpread and starts its controller, each with these arguments, and no webhook yet.
     pub(crate) fn installed_spreading(
         &mut self,
         install: &[&str],
@@ -161,7 +163,8 @@ impl Stage {
         })
     }
 
-    /// Installs WorkloadSpread with these arguments, and starts nothing of it: what the API server is to call.
+    /// Installs WorkloadSpread with these arguments, and starts none of its processes; returns the Service that the API
+    /// server is to call.
     pub(crate) fn install_spreading(&mut self, install: &[&str]) -> anyhow::Result<Service> {
         let service = Service::start()?;
         let url = format!("--webhook-url=https://127.0.0.1:{}", service.port());
@@ -183,7 +186,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Starts a replica that is behind nothing.
+    /// Starts a replica that is behind no Service.
     pub(crate) fn webhook(&mut self, service: &Service, args: &[&str]) -> anyhow::Result<Webhook> {
         let kubeconfig = self.own_kubeconfig("strew-webhook")?;
         let [port, pages] = free_ports()?;
@@ -216,7 +219,7 @@ impl Stage {
         self.controller(&all)
     }
 
-    /// A hub with so many replicas of Placement's controller, of which one acts unless the arguments say otherwise.
+    /// A hub with a number of replicas of Placement's controller, of which one acts unless the arguments say otherwise.
     pub(crate) fn hub(
         &mut self,
         n_controllers: usize,
@@ -255,7 +258,7 @@ impl Stage {
         self.lab.start_strew(&self.strew, &all)
     }
 
-    /// Waits until so many replicas of the webhook are ready, as a Service sees it.
+    /// Waits until `n` replicas of the webhook are ready, as a Service sees it.
     pub(crate) fn until_ready(&self, spreading: &Spreading, n: usize) -> anyhow::Result<()> {
         let ready = until("webhooks are ready", SOON, PAUSE, || {
             Ok((spreading.service.n_ready() == n).then_some(()))
@@ -266,7 +269,7 @@ impl Stage {
         })
     }
 
-    /// Waits until the API server calls the webhook about a pod, and the call is answered.
+    /// Waits until the API server calls the webhook about a pod, and gets an answer.
     pub(crate) fn until_called(&self) -> anyhow::Result<()> {
         let mut last = String::new();
         let called = until("the webhook answers", SOON, PAUSE, || {
@@ -280,7 +283,7 @@ impl Stage {
         called.with_context(|| last)
     }
 
-    /// How often the API server has called the webhook about a pod that is created.
+    /// How often the API server has called the webhook about the creation of a pod.
     pub(super) fn n_calls(&self) -> anyhow::Result<u64> {
         let metrics = self.kubectl().run(&["get", "--raw", "/metrics"])?;
         let of_pods = |line: &&str| {
@@ -292,7 +295,7 @@ impl Stage {
         Ok(counts.sum::<Result<u64, _>>()?)
     }
 
-    /// Creates a pod of a controller in a namespace, not in earnest: what the webhook is asked about.
+    /// Creates a pod of a controller in a namespace, in a dry run: the API server asks the webhook about it.
     pub(crate) fn try_a_pod(&self, namespace: &str) -> anyhow::Result<()> {
         let pod = json!({
             "apiVersion": "v1",

@@ -13,25 +13,25 @@ use super::watch_log::WatchLog;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A rollout of 2,000 pods on a busy machine.
+/// The time for a rollout of 2,000 pods on a busy machine.
 const DONE_WITHIN: Duration = Duration::from_secs(180);
 
-/// So much of the rollout is done when something fails.
+/// The share of the rollout that is done when the fault comes.
 const MIDDLE: f64 = 0.3;
 
-/// Event objects about one pod: one that it is placed, and a few sentences why it was not.
+/// The most event objects about one pod: one for its placement, and a few for the reasons of refusals.
 const EVENTS_MAX: usize = 6;
 
-/// A Deployment that is spread over zones by force, revision by revision.
+/// A Deployment with a hard constraint over zones, for each revision alone.
 pub(super) struct Rollout {
     n_pods: usize,
     log: WatchLog,
-    /// Pods of the revision before.
+    /// The pods of the revision before.
     before: BTreeSet<String>,
 }
 
 impl Rollout {
-    /// Makes nodes and Deployment; whoever decides must run already.
+    /// Makes nodes and Deployment; the scheduler must run already.
     pub(super) fn prepare(stage: &Stage) -> anyhow::Result<Self> {
         let (n_pods, n_nodes) = if stage.is_full {
             (2000, 500)
@@ -67,7 +67,7 @@ impl Rollout {
         )
     }
 
-    /// The longest time after this moment in which no pod came to a node, while more were to come.
+    /// The longest time after this moment in which no pod got a node, while more pods had to come.
     pub(super) fn longest_pause(&self, moment: Instant) -> Duration {
         let mut last = moment;
         let mut longest = Duration::ZERO;
@@ -78,13 +78,13 @@ impl Rollout {
         longest
     }
 
-    /// Waits until all pods are of the last revision. That each is available is for kubelets to say, and kwok's may
-    /// miss their moment when the API server is away.
+    /// Waits until all pods are of the last revision. It does not wait until they are available: kwok's kubelets report
+    /// that, and may miss their moment while the API server is away.
     pub(super) fn until_done(&self, stage: &Stage) -> anyhow::Result<()> {
         self.until_done_within(stage, DONE_WITHIN)
     }
 
-    /// The same, with another deadline.
+    /// [`Self::until_done`] with another deadline.
     pub(super) fn until_done_within(&self, stage: &Stage, within: Duration) -> anyhow::Result<()> {
         let mut last = Value::Null;
         until("the rollout is done", within, 2 * PAUSE, || {
@@ -100,7 +100,7 @@ impl Rollout {
         .with_context(|| last.to_string())
     }
 
-    /// Waits for the end, and judges what is there then, from the logs of all replicas.
+    /// Waits for the end, and judges the result from the logs of all replicas.
     pub(super) fn judge(&self, stage: &Stage, replicas: &[&Component]) -> anyhow::Result<Verdict> {
         let is_ending = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
         let current = stage.until_pods("all pods on nodes", |pods| {
@@ -130,15 +130,15 @@ impl Rollout {
     }
 }
 
-/// What is told of a rollout that was judged good.
+/// The figures of a rollout that was judged good.
 pub(super) struct Verdict {
-    /// Pods that were decided on more than once, because nobody knew what became of the first time.
+    /// The number of pods that were decided on more than once, because the result of the first decision was unknown.
     pub(super) n_again: usize,
     /// The most events about one pod.
     pub(super) n_events_max: usize,
 }
 
-/// Every pod is on the node that was decided, and was never on another.
+/// Expects every pod on the node that was decided, and never on another.
 fn judge_binds(pods: &[Value], log: &WatchLog, decided: &[Decision]) -> anyhow::Result<usize> {
     let mut nodes_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for decision in decided.iter().filter(|d| d.verb == "bind") {
@@ -161,7 +161,7 @@ fn judge_binds(pods: &[Value], log: &WatchLog, decided: &[Decision]) -> anyhow::
     Ok(nodes_of.values().filter(|nodes| nodes.len() > 1).count())
 }
 
-/// No pod has more event objects than it has different things to tell.
+/// Expects no pod with more event objects than it has different messages.
 fn judge_events(stage: &Stage) -> anyhow::Result<usize> {
     let mut n_of: BTreeMap<String, usize> = BTreeMap::new();
     let mut n_placed: BTreeMap<String, usize> = BTreeMap::new();
@@ -237,7 +237,7 @@ fn deployment(replicas: usize) -> Value {
     })
 }
 
-/// Tells in a line how it went on.
+/// Prints the course of the rollout in one line.
 pub(super) fn tell(rollout: &Rollout, fault: Instant, verdict: &Verdict) {
     println!(
         "  the longest pause without a pod on a node was {:.1} s, the rollout was done {:.1} s after the fault; {} pods \

@@ -9,13 +9,13 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use xtask::lab::{Component, Kubectl, Lab, Service, node, until};
 
-/// Until when something must have happened that takes a moment: a busy machine.
+/// The deadline for things that take a moment, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// Ten thousand pods are a few hundred a second.
+/// The deadline for the deletion of ten thousand pods, at a few hundred a second.
 const CLEARED_WITHIN: Duration = Duration::from_secs(300);
 
-/// Between two looks.
+/// The pause between two looks.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// One lab for all cases.
@@ -24,15 +24,15 @@ pub(crate) struct Stage {
     top: PathBuf,
     /// The program under test.
     pub(crate) strew: PathBuf,
-    /// The case's own.
+    /// The case's own namespace.
     pub(crate) namespace: String,
     /// Whether sizes are those of a real cluster.
     pub(crate) is_full: bool,
-    /// Whether the API server has been told of a webhook: without one that answers, pods stay.
+    /// Whether the API server has a webhook registered: without one that answers, pods cannot be deleted.
     pub(crate) is_registered: bool,
-    /// Whether there may be clusters, which are in no namespace.
+    /// Whether clusters may exist, which are in no namespace.
     pub(crate) is_hub: bool,
-    /// Where strew's service accounts find the API server, if not at its own port.
+    /// The address at which strew's service accounts find the API server, if not its own port.
     pub(crate) api: Option<Service>,
 }
 
@@ -76,7 +76,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Takes away what the case made; what is neither pod nor node goes with its namespace by itself.
+    /// Deletes the objects of the case: pods, nodes, and the namespace with everything else in it.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         if std::mem::take(&mut self.is_registered) {
             let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
@@ -89,7 +89,7 @@ impl Stage {
             {
                 let group = "cluster.open-cluster-management.io";
                 let all = format!("/apis/{group}/{version}/{plural}");
-                // A case may have taken the kind itself away.
+                // A case may have deleted the kind itself.
                 if self.kubectl().run(&["get", "--raw", &all]).is_ok() {
                     self.kubectl().run(&["delete", "--raw", &all])?;
                 }
@@ -102,8 +102,8 @@ impl Stage {
         self.renew_kubelets()
     }
 
-    /// The next case's nodes have kubelets that never heard of this one's: kwok may renew no lease of a node that comes
-    /// again under the name of one that went, and 50 s later all nodes of a case are lost.
+    /// Starts the kubelets anew for the next case: kwok may renew no lease of a node that comes again under the name of
+    /// a deleted one, and 50 s later all nodes of a case are lost.
     pub(crate) fn renew_kubelets(&mut self) -> anyhow::Result<()> {
         self.lab.component("kwok")?.kill();
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -111,12 +111,12 @@ impl Stage {
         self.lab.component("kwok")?.restart()
     }
 
-    /// Takes away the namespace's pods, at once, and all nodes.
+    /// Deletes the namespace's pods, at once, and all nodes.
     pub(crate) fn clear(&self) -> anyhow::Result<()> {
         let namespace = &self.namespace;
         let mut refused = Ok(());
         let gone = until("pods stay", CLEARED_WITHIN, PAUSE, || {
-            // As many as one request can take; the API server may not know yet that nobody is to be asked any more.
+            // As many as one request can take; the API server may not know yet that the webhook is gone.
             let all =
                 format!("/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0&limit=1000");
             refused = self.kubectl().run(&["delete", "--raw", &all]).map(drop);
@@ -142,7 +142,7 @@ impl Stage {
             .with_context(|| path.display().to_string())
     }
 
-    /// The same of objects.
+    /// Applies objects as [`Self::apply`] does.
     pub(crate) fn apply_all(&self, objects: Vec<Value>) -> anyhow::Result<()> {
         let (nodes, others): (Vec<Value>, Vec<Value>) =
             objects.into_iter().partition(|o| o["kind"] == "Node");
@@ -159,13 +159,13 @@ impl Stage {
     fn apply_list(&self, items: Vec<Value>) -> anyhow::Result<()> {
         let all = json!({"apiVersion": "v1", "kind": "List", "items": items});
         let namespace = format!("--namespace={}", self.namespace);
-        // Server-side: no annotation, and one request an object.
+        // Server-side: no annotation, and one request for each object.
         let args = ["apply", "--server-side", "--filename=-", &namespace];
         self.kubectl().run_with(&args, &all)?;
         Ok(())
     }
 
-    /// Ready, and without the taint of nodes that are not.
+    /// Waits until the nodes are Ready, and have lost the taint of nodes that are not.
     pub(crate) fn until_nodes_are_ready(&self) -> anyhow::Result<()> {
         until("nodes are not ready", SOON, PAUSE, || {
             let nodes = self.kubectl().objects("nodes")?;
@@ -180,14 +180,14 @@ impl Stage {
         })
     }
 
-    /// strew's scheduler as the only replica, with these arguments more.
+    /// strew's scheduler as the only replica, with these additional arguments.
     pub(crate) fn scheduler(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         let mut all = vec!["--leader-elect=false"];
         all.extend(args);
         self.replica(&all)
     }
 
-    /// strew's scheduler, which says what it decides.
+    /// strew's scheduler, which logs its decisions.
     pub(crate) fn replica(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         let mut all = vec![
             "scheduler",
@@ -221,7 +221,7 @@ impl Stage {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Waits until the pods are as `ask` wants; tells how they are if they do not become so.
+    /// Waits until the pods satisfy `ask`; the error describes them if they do not in time.
     pub(crate) fn until_pods<T>(
         &self,
         what: &str,
@@ -235,7 +235,7 @@ impl Stage {
         answer.with_context(|| described(&last))
     }
 
-    /// Waits until so many pods are on nodes, and so many are told that they cannot be; there are no others.
+    /// Waits until `placed` pods are on nodes, and `refused` pods have a refusal; there are no other pods.
     pub(crate) fn until_placed(&self, placed: usize, refused: usize) -> anyhow::Result<Vec<Value>> {
         let what = format!("{placed} pods on nodes, {refused} refused");
         self.until_pods(&what, |pods| {
@@ -248,7 +248,7 @@ impl Stage {
         })
     }
 
-    /// How many of these pods are in each domain: values of a node label.
+    /// The number of these pods in each domain: values of a node label.
     pub(crate) fn spread(
         &self,
         pods: &[Value],
@@ -277,7 +277,7 @@ impl Stage {
         Ok(events)
     }
 
-    /// Waits until there is one.
+    /// Waits until there is such an event.
     pub(crate) fn until_event(&self, name: &str, reason: &str) -> anyhow::Result<Value> {
         let what = format!("an event {reason} of {name}");
         until(&what, SOON, PAUSE, || Ok(self.events(name, reason)?.pop()))
@@ -294,7 +294,7 @@ pub(crate) fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str()
 }
 
-/// Why a pod is on no node, as its condition says.
+/// Why a pod is on no node, from its condition.
 pub(crate) fn refusal(pod: &Value) -> Option<&str> {
     let condition = scheduled_condition(pod)?;
     (condition["status"] == "False" && condition["reason"] == "Unschedulable")

@@ -9,13 +9,13 @@ use xtask::lab::now;
 use super::follow::Follow;
 use super::stage::{Stage, name_of, node_of};
 
-/// A pod, as long as it was seen.
+/// A pod, as the watch saw it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     pub(super) name: String,
     /// Every node that it was on: never more than one.
     pub(super) nodes: BTreeSet<String>,
-    /// When it was first seen on one.
+    /// When it was first seen on a node.
     pub(super) bound: Option<Instant>,
 }
 
@@ -23,13 +23,13 @@ pub(super) struct Seen {
 pub(super) struct WatchLog(Follow<BTreeMap<String, Seen>>);
 
 impl WatchLog {
-    /// Of the case's namespace.
+    /// Watches the pods of the case's namespace.
     pub(super) fn start(stage: &Stage) -> anyhow::Result<Self> {
         let follow = Follow::start(stage, "pods", |seen, _, pod| take_in(seen, pod))?;
         Ok(Self(follow))
     }
 
-    /// Each pod that was ever there, by uid.
+    /// Each pod that the watch has seen, by uid.
     pub(super) fn seen(&self) -> BTreeMap<String, Seen> {
         self.0.look(Clone::clone)
     }
@@ -42,7 +42,7 @@ impl WatchLog {
         })
     }
 
-    /// When pods were first seen on a node, from this moment on, in order.
+    /// The times at which pods were first seen on a node, from this moment on, in order.
     pub(super) fn bound_after(&self, moment: Instant) -> Vec<Instant> {
         let mut bound: Vec<Instant> = self.0.look(|seen| {
             let bound = seen.values().filter_map(|pod| pod.bound);

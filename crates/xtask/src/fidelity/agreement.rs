@@ -5,14 +5,14 @@ use std::fmt;
 
 use super::outcome::{BY_NAME, Outcome};
 
-/// A fact that was never so on a real control plane.
+/// A fact that never held on a real control plane.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Disagreement {
     /// What the fact is about.
     pub(crate) about: String,
-    /// All that was seen there.
+    /// All values of the fact on real control planes.
     pub(crate) real: BTreeSet<String>,
-    /// What was seen here and not there.
+    /// The values here that no real control plane had.
     pub(crate) here: BTreeSet<String>,
 }
 
@@ -63,11 +63,11 @@ pub(crate) fn disagreements(real: &[Outcome], here: &[Outcome]) -> Vec<Disagreem
     found
 }
 
-/// Between which numbers the values of a fact are, place by place: a number is one place, `5/4/3` has three.
+/// The range of the values of a fact, place by place: a number is one place, `5/4/3` has three.
 struct Range(Vec<(u64, u64)>);
 
 impl Range {
-    /// Of values that are all such numbers, as many in each.
+    /// `None` unless all values are such numbers, with the same number of places.
     fn of(values: &BTreeSet<String>) -> Option<Self> {
         let mut places: Option<Vec<(u64, u64)>> = None;
         for value in values {
@@ -96,7 +96,7 @@ fn numbers(value: &str) -> Option<Vec<u64>> {
     value.split('/').map(|number| number.parse().ok()).collect()
 }
 
-/// The facts that are not the same in all outcomes, with all that was seen.
+/// The facts that differ between outcomes, with all their values.
 pub(crate) fn varying(outcomes: &[Outcome]) -> BTreeMap<String, BTreeSet<String>> {
     let mut facts = seen(outcomes);
     facts.retain(|_, values| values.len() > 1);

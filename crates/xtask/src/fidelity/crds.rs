@@ -34,7 +34,7 @@ pub(crate) fn check(kubectl: &Kubectl, top: &Path) -> anyhow::Result<()> {
 /// Objects of the stored version are created and shown with its columns, their status is a resource of its own, and the
 /// schema refuses what it must.
 ///
-/// The other version needs the webhook that converts, which is no part of this lab: without it the server says so.
+/// The other version needs the conversion webhook, which this lab lacks: the server's error says so.
 fn workload_spread(kubectl: &Kubectl) -> anyhow::Result<()> {
     kubectl.run_with(
         &["create", "--filename=-"],
@@ -95,7 +95,7 @@ fn workload_spread(kubectl: &Kubectl) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a Placement does not say is filled in as OCM's definition fills it in, and what it must not say is refused.
+/// The server sets the defaults of a Placement as OCM's definition does, and refuses what it must not contain.
 fn placement(kubectl: &Kubectl) -> anyhow::Result<()> {
     let placement = |name: &str, spec: &Value| {
         json!({
@@ -153,7 +153,7 @@ fn placement(kubectl: &Kubectl) -> anyhow::Result<()> {
         let refused = kubectl.run_with(&dry_run, &placement("wrong", &wrong));
         ensure!(refused.is_err(), "the schema lets pass {wrong}");
     }
-    // A set need say nothing, and a cluster's amounts may be numbers.
+    // A set may be empty, and a cluster's amounts may be numbers.
     let group = "cluster.open-cluster-management.io";
     let set = json!({"apiVersion": format!("{group}/v1beta2"), "kind": "ManagedClusterSet", "metadata": {"name": "s"}});
     kubectl.run_with(&create, &set)?;

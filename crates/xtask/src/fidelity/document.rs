@@ -17,7 +17,7 @@ const END: &str = "<!-- end -->\n";
 /// Facts that a row names; the others are counted.
 const NAMED_MAX: usize = 3;
 
-/// How many seeds were played: with filter workers that finish in order, and with racing ones.
+/// The number of seeds: with filter workers that finish in order, and with racing workers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seeds {
     pub(crate) in_order: u64,
@@ -33,18 +33,18 @@ impl fmt::Display for Seeds {
 /// A scenario's line.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// What it shows.
+    /// What the scenario shows.
     pub(crate) story: String,
     pub(crate) n_runs: u64,
     pub(crate) varies: String,
     /// Seeds whose filter workers finish in order, and seeds whose workers race.
     pub(crate) seeds: Seeds,
     pub(crate) agrees: bool,
-    /// Why it does not in every fact.
+    /// The reasons of known differences.
     pub(crate) reasons: Vec<String>,
 }
 
-/// What was not the same in all real runs, in words.
+/// The facts that differed between real runs, in words.
 pub(crate) fn varies(real: &Recorded) -> String {
     let mut facts = BTreeSet::new();
     let mut is_symmetric = false;

@@ -1,7 +1,7 @@
 //! Known differences with their causes: e2e/known.json.
 //!
-//! What a real cluster draws (uids, the order in which two controllers' pods come) a few real runs do not show in full;
-//! such facts are named here with how many of the seeds may differ. An entry that no seed needs is one too many.
+//! A few real runs do not show every value of what a real cluster draws (uids, the order in which two controllers' pods
+//! come). The file names such facts, with the number of seeds that may differ. An entry that no seed needs is an error.
 
 use std::fs;
 use std::path::Path;
@@ -18,16 +18,16 @@ const FILE: &str = "e2e/known.json";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
     scenario: String,
-    /// The steps, by their `at`.
+    /// The steps that it concerns, by their `at`.
     at: Vec<String>,
-    /// What the facts begin with.
+    /// The beginnings of the facts that it concerns.
     about: Vec<String>,
-    /// Of 30 seeds so many.
+    /// How many of 30 seeds may differ.
     seeds: u64,
     pub(crate) why: String,
 }
 
-/// All of them.
+/// Reads all entries.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -37,7 +37,7 @@ pub(crate) fn read(top: &Path) -> anyhow::Result<Vec<Known>> {
 }
 
 impl Known {
-    /// Whether it is about this scenario.
+    /// Whether it concerns this scenario.
     pub(crate) fn is_of(&self, scenario: &str) -> bool {
         self.scenario == scenario
     }

@@ -1,9 +1,9 @@
 //! Compares a real control plane with the simulated cluster: `cargo xtask fidelity`.
 //!
 //! [`scenario`] reads a file. [`real`] plays it with kubectl ([`verb`]), [`simulated`] with strew and many seeds; both
-//! wait until the cluster has come to rest ([`snapshot`]), and [`observe`] makes an [`outcome`] of what is there.
-//! [`recorded`] keeps real outcomes as facts, [`agreement`] compares others with them ([`known`] differences
-//! apart), and [`document`] tells people.
+//! wait until the cluster is at rest ([`snapshot`]), and [`observe`] makes an [`outcome`] of its objects. [`recorded`]
+//! keeps real outcomes as facts, [`agreement`] compares others with them ([`known`] differences apart), and
+//! [`document`] writes the table of docs/fidelity.md.
 
 mod agreement;
 mod crds;
@@ -35,7 +35,7 @@ use simulated::FilterWorkers;
 
 use crate::ci::top;
 
-/// How many seeds show what varies.
+/// The number of seeds that show what varies.
 const SEEDS: u64 = 30;
 
 /// What the command line says.
@@ -111,7 +111,8 @@ pub(crate) fn run(options: &Fidelity) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Whether the document says so too, where all of it was asked for; writes it if told to.
+/// Whether docs/fidelity.md has this table; writes it first with `--document`. `true` without a comparison unless all
+/// recorded scenarios ran with [`SEEDS`] seeds.
 fn is_documented(options: &Fidelity, rows: &[Row]) -> anyhow::Result<bool> {
     let is_all = options.files.is_empty() && options.seeds == SEEDS;
     if !options.recorded || !is_all {
@@ -145,8 +146,8 @@ fn record(scenario: &Scenario, n_runs: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether strew shows nothing that no real control plane did, and a real one now nothing that neither strew nor
-/// earlier runs did.
+/// Compares both ways: strew must show nothing that no real control plane showed, and a real one now nothing that
+/// neither strew nor earlier runs showed.
 fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
     let earlier = Recorded::read(top(), scenario)?;
     if earlier.is_none() && options.recorded {
@@ -196,7 +197,7 @@ fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
     for side in &sides {
         agree &= print_differences(scenario, &known, side, &mut reasons);
     }
-    // Fewer seeds may not show what a reason is for.
+    // Fewer seeds may not show the difference that a reason explains.
     if options.seeds >= SEEDS && reasons.iter().any(|reason| !reason.is_used) {
         println!(
             "  {}: a reason in e2e/known.json is not needed",
@@ -233,7 +234,7 @@ fn play_real(scenario: &Scenario, strew: Option<&Path>) -> anyhow::Result<Vec<ou
     Ok(outcomes)
 }
 
-/// The outcomes of so many seeds, from 1 on.
+/// The outcomes of `n_seeds` seeds, from 1 on.
 fn simulate(scenario: &Scenario, plan: &Plan, n_seeds: u64) -> anyhow::Result<Recorded> {
     let mut seen = Recorded::new(scenario);
     for seed in 1..=n_seeds {
@@ -243,16 +244,16 @@ fn simulate(scenario: &Scenario, plan: &Plan, n_seeds: u64) -> anyhow::Result<Re
     Ok(seen)
 }
 
-/// Lives that are compared with what is known.
+/// Outcomes that are compared with recorded ones.
 struct Side<'a> {
-    /// Whose they are, for the text.
+    /// The name of the side, for the text.
     who: &'a str,
     seen: &'a Recorded,
-    /// Whether facts that name domains are compared: not where equal nodes are taken in a drawn order.
+    /// Whether facts that name domains are compared: not where the order of equal nodes is random.
     names_domains: bool,
 }
 
-/// A known difference, and whether it was met.
+/// A known difference, and whether a fact needed it.
 struct Reason {
     known: Known,
     is_used: bool,
@@ -267,7 +268,7 @@ impl Reason {
     }
 }
 
-/// Tells what a side has and `known` has not; whether there was nothing without a reason.
+/// Prints what a side has and `known` has not; returns whether every difference had a reason.
 fn print_differences(
     scenario: &Scenario,
     known: &Recorded,
@@ -297,7 +298,7 @@ fn print_differences(
     agree
 }
 
-/// The scenarios that the project keeps for this.
+/// The project's scenarios for this comparison.
 fn own_scenarios() -> anyhow::Result<Vec<PathBuf>> {
     let folder: PathBuf = Path::new(top()).join("scenarios/fidelity");
     let entries = folder

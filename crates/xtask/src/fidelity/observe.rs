@@ -19,7 +19,7 @@ const OWNERS: [&str; 5] = [
     "Job",
 ];
 
-/// What the snapshot shows; `refused` are the verbs of the step that were not carried out.
+/// The outcome that the snapshot shows; `refused` are the verbs of the step that were not carried out.
 pub(crate) fn outcome(snapshot: &Snapshot, refused: Vec<String>) -> Outcome {
     let mut workloads = BTreeMap::new();
     for kind in OWNERS {
@@ -55,15 +55,15 @@ pub(crate) fn outcome(snapshot: &Snapshot, refused: Vec<String>) -> Outcome {
     }
 }
 
-/// Of a cluster that comes to no rest: the pods that each workload was seen to have, one look after another.
+/// For a cluster that comes to no rest: the pods of each workload, over several looks.
 #[derive(Debug, Default)]
 pub(crate) struct Turnover(BTreeMap<String, BTreeSet<String>>);
 
-/// A workload that has shown so many more pods than it has at a time goes on like that.
+/// A workload that has shown this number of pods more than it has at a time will go on like that.
 const COME_AND_GONE: usize = 5;
 
 impl Turnover {
-    /// Looks once more.
+    /// Adds one look.
     pub(crate) fn look(&mut self, snapshot: &Snapshot) {
         for kind in OWNERS {
             let owners = snapshot.all(kind).iter();
@@ -78,7 +78,7 @@ impl Turnover {
         }
     }
 
-    /// What is told of such a cluster; nothing if no workload's pods come and go.
+    /// The outcome of such a cluster; `None` if no workload's pods come and go.
     pub(crate) fn outcome(&self, last: &Snapshot, refused: Vec<String>) -> Option<Outcome> {
         let mut now = Self::default();
         now.look(last);
@@ -218,7 +218,7 @@ fn owned<'a>(snapshot: &'a Snapshot, kind: &str, owner: &Value) -> Vec<&'a Value
     owned
 }
 
-/// The uid of what controls it.
+/// The uid of the object's controller.
 fn controller(object: &Value) -> Option<&str> {
     let references = object["metadata"]["ownerReferences"].as_array()?;
     let controller = references.iter().find(|r| r["controller"] == true)?;

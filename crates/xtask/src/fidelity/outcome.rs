@@ -20,7 +20,7 @@ pub(crate) struct Outcome {
     /// The verbs of the step that were refused or did not finish.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<String>,
-    /// Of a cluster that came to no rest: the workloads whose pods come and go. Nothing else is told of it.
+    /// The workloads whose pods come and go, if the cluster came to no rest. The outcome then holds nothing else.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) restless: BTreeSet<String>,
 }
@@ -31,23 +31,23 @@ pub(crate) struct Outcome {
 pub(crate) struct Workload {
     /// What is asked for: `spec.replicas`; for a DaemonSet the nodes that it wants; for a Job its completions.
     pub(crate) replicas: u64,
-    /// Of its pods, as its status counts them.
+    /// Its ready pods, as its status counts them.
     pub(crate) ready: u64,
     /// Pods without a node.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) pending: u64,
-    /// What the scheduler says of those.
+    /// The scheduler's messages about pending pods.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) messages: BTreeSet<String>,
-    /// Pods that are done.
+    /// Pods that have succeeded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) succeeded: u64,
-    /// Pods that are told to go and cannot.
+    /// Pods with a deletion timestamp that stay.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) terminating: u64,
-    /// Bound pods that live, by topology key and domain; domains of all nodes, empty ones too.
+    /// Bound pods that have not ended, by topology key and domain; the domains are those of all nodes, empty ones too.
     pub(crate) bound: Counts,
-    /// The same for each revision, the oldest first, if there is more than one.
+    /// The same counts for each revision, the oldest first, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) revisions: Vec<Revision>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Revision {
     pub(crate) replicas: Option<u64>,
     /// Its pods that are ready.
     pub(crate) ready: u64,
-    /// Its bound pods that live.
+    /// Its bound pods that have not ended.
     pub(crate) bound: Counts,
 }
 
@@ -84,8 +84,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Outcome {
-    /// Every single thing that it says, by what it is about. Which domain has how many pods is one fact, how many
-    /// there are in the fullest, the next and so on is another: symmetric domains make the first vary.
+    /// Every single fact, by its subject. The number of pods in each named domain is one fact; the numbers in the
+    /// fullest domain, the next and so on are another: symmetric domains make the first vary.
     pub(crate) fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         let mut tell = |about: String, fact: String| {

@@ -15,10 +15,10 @@ use super::verb;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// Plays it on a control plane of its own: the outcome of second 0 and of every step.
+/// Plays the scenario on a control plane of its own; returns the outcome of second 0 and of every step.
 ///
-/// Real time is real here, so a step's moment is the earliest one: it begins when `at` has passed and the step before
-/// has come to rest, and its outcome is taken when nothing changes any more. `strew`: the program that decides in
+/// Time is real here, so a step's moment is the earliest one: a step begins when `at` has passed and the step before
+/// has come to rest. Its outcome is taken when nothing changes any more. `strew`: the program that decides in
 /// kube-scheduler's place.
 pub(crate) fn play(
     top: &Path,
@@ -41,7 +41,7 @@ pub(crate) fn play(
     if let Some(strew) = &mut in_its_place {
         strew.expect_running()?;
     }
-    // What a component said before it ended is the cause of all that failed after.
+    // A component that has ended is the cause of all later failures; its output says why.
     lab.expect_running()?;
     result
 }
@@ -63,7 +63,7 @@ fn start_strew(lab: &mut Lab, strew: &Path, scenario: &Scenario) -> anyhow::Resu
         "--secure-port=0",
         configured,
     ];
-    // Gates of other components are none of its own.
+    // strew refuses gates of other components.
     let gates = scenario.feature_gates.iter();
     let gates = gates.filter(|(gate, _)| gate.contains("PodTopologySpread"));
     let gates: Vec<String> = gates
@@ -99,7 +99,7 @@ fn play_in(lab: &mut Lab, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// What there is at rest, or who does not come to rest.
+/// The outcome of a cluster at rest, or the workloads that do not come to rest.
 fn outcome(kubectl: &Kubectl, refused: Vec<String>) -> anyhow::Result<Outcome> {
     let unsettled = match settled(kubectl) {
         Ok(snapshot) => return Ok(observe::outcome(&snapshot, refused)),
@@ -115,7 +115,7 @@ fn outcome(kubectl: &Kubectl, refused: Vec<String>) -> anyhow::Result<Outcome> {
     turnover.outcome(&last, refused).ok_or(unsettled)
 }
 
-/// All nodes are there and Ready before the first pod: as if they had always been.
+/// Makes the nodes, and waits until all are Ready: the first pod finds them ready.
 pub(crate) fn make_nodes(kubectl: &Kubectl, nodes: &[Value]) -> anyhow::Result<()> {
     if nodes.is_empty() {
         return Ok(());
@@ -131,7 +131,7 @@ fn wait_for_moment(begin: Instant, at: Duration) -> anyhow::Result<()> {
     until("the moment", at + SETTLED_WITHIN, PAUSE, passed)
 }
 
-/// The cluster when nobody can act any more and nothing has changed for a while.
+/// The cluster when no component has work left and nothing has changed for a while.
 pub(crate) fn settled(kubectl: &Kubectl) -> anyhow::Result<Snapshot> {
     let mut last_change = now();
     let mut last = String::new();

@@ -12,40 +12,40 @@ use xtask::lab::Fnv;
 use super::outcome::Outcome;
 use super::scenario::Scenario;
 
-/// All that was seen of one scenario.
+/// All outcomes of one scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recorded {
-    /// Names the scenario's text: another text makes the record void.
+    /// A fingerprint of the scenario's text: another text makes the record void.
     scenario: String,
-    /// How often it was played.
+    /// The number of runs.
     pub(crate) runs: u64,
     /// Second 0, then each step.
     pub(crate) steps: Vec<Step>,
 }
 
-/// What was seen after a step.
+/// The outcomes of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     /// The step's `at`, as the scenario writes it.
     pub(crate) at: String,
-    /// Different outcomes, in their own order.
+    /// The different outcomes, in their own order.
     pub(crate) outcomes: Vec<Seen>,
 }
 
-/// An outcome, and in how many runs it was met.
+/// An outcome, and the number of runs that had it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seen {
-    /// In how many runs.
+    /// The number of runs that had it.
     pub(crate) seen: u64,
     /// What was met.
     pub(crate) outcome: Outcome,
 }
 
 impl Recorded {
-    /// Of no run yet.
+    /// A record without runs.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let steps = scenario.steps.iter().map(|step| step.text.as_str());
         let step = |at: &str| Step {
@@ -59,7 +59,7 @@ impl Recorded {
         }
     }
 
-    /// What earlier runs of this very text left; nothing if there is no file, or one of another text.
+    /// The record of earlier runs of this very text; `None` without a file, or if it is of another text.
     pub(crate) fn read(top: &Path, scenario: &Scenario) -> anyhow::Result<Option<Self>> {
         let path = path(top, scenario);
         let text = match fs::read_to_string(&path) {
@@ -107,7 +107,7 @@ impl Recorded {
         fs::write(&path, self.text()?).with_context(|| path.display().to_string())
     }
 
-    /// JSON with an outcome a line: what another run adds is then a line of a difference.
+    /// JSON with one outcome on each line: another run then adds a line to a diff.
     fn text(&self) -> anyhow::Result<String> {
         let step = |step: &Step| -> anyhow::Result<String> {
             let lines: Vec<String> = step
@@ -140,7 +140,7 @@ impl Step {
         self.outcomes.sort_by(|a, b| a.outcome.cmp(&b.outcome));
     }
 
-    /// In how many runs the fact was one of these.
+    /// The number of runs in which the fact had one of these values.
     pub(crate) fn runs_with(&self, about: &str, values: &BTreeSet<String>) -> u64 {
         let is_one = |seen: &&Seen| {
             let facts = seen.outcome.facts();
@@ -149,7 +149,7 @@ impl Step {
         self.outcomes.iter().filter(is_one).map(|s| s.seen).sum()
     }
 
-    /// The outcomes without how often.
+    /// The outcomes without their numbers of runs.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         self.outcomes.iter().map(|s| s.outcome.clone()).collect()
     }

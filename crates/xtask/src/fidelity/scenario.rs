@@ -9,7 +9,7 @@ use xtask::lab::{Timing, merge, node};
 
 use super::verb;
 
-/// What a file holds, in the order in which it is played.
+/// The content of a file, in the order in which it is played.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
@@ -23,17 +23,17 @@ pub(crate) struct Scenario {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A moment, counted from when all objects were made, and what is done then.
+/// A moment, counted from when all objects were made, and the verbs of that moment.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// As the file writes it.
+    /// The moment as the file writes it.
     pub(crate) text: String,
     pub(crate) at: Duration,
     /// Verb and argument.
     pub(crate) verbs: Vec<(String, Value)>,
 }
 
-/// Keys of a step that are no verbs: expectations are for the simulation, an outcome is compared as a whole.
+/// Keys of a step that are not verbs: expectations are for the simulation, an outcome is compared as a whole.
 const NOT_VERBS: [&str; 3] = ["at", "name", "expect"];
 
 /// Reads a file.
@@ -44,7 +44,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Scenario> {
     parse(&name, text).with_context(|| path.display().to_string())
 }
 
-/// The same of a text.
+/// Parses a file's text.
 pub(crate) fn parse(name: &str, text: String) -> anyhow::Result<Scenario> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
     let mut scenario = Scenario {
@@ -70,7 +70,7 @@ pub(crate) fn parse(name: &str, text: String) -> anyhow::Result<Scenario> {
     Ok(scenario)
 }
 
-/// A pod is refused while its namespace or priority class is missing: those come first.
+/// The API server refuses a pod while its namespace or priority class is missing: those come first.
 fn order(object: &Value) -> u8 {
     match object["kind"].as_str() {
         Some("Namespace") => 0,
@@ -100,7 +100,7 @@ fn read_spec(scenario: &mut Scenario, spec: &Value) -> anyhow::Result<()> {
                     scenario.steps.push(step(one)?);
                 }
             }
-            // What only a simulation can do or needs.
+            // Fields that only a simulation supports or needs.
             "kubernetes" | "seeds" | "until" | "variants" | "always" => {}
             other => bail!("spec.{other} cannot be played on a real control plane"),
         }

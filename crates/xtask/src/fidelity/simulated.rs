@@ -23,25 +23,25 @@ use super::outcome::Outcome;
 use super::scenario::Scenario;
 use super::snapshot::{CALM, RESTLESS_FOR, SETTLED_WITHIN, Snapshot};
 
-/// About what a call of kubectl takes.
+/// About the time of a call of kubectl.
 const CALL: Duration = Duration::from_millis(150);
 
-/// Between two looks at a cluster that comes to no rest.
+/// The pause between two looks at a cluster that comes to no rest.
 const LOOK: Duration = Duration::from_millis(400);
 
 /// How the filter workers of the simulated kube-scheduler find feasible nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterWorkers {
-    /// In visiting order, as nearly always on a lab of two cores: there the first worker is done with its nodes before
+    /// In visiting order, as nearly always on a lab of two cores: the first worker is done with its nodes before
     /// another one runs.
     InOrder,
-    /// As many as configured, on a machine that is drawn from the seed.
+    /// With as many racing workers as configured, on a machine that is drawn from the seed.
     Raced,
 }
 
-/// Makes a file ready to be played with any seed.
+/// Prepares a file, so that it can be played with any seed.
 ///
-/// # Errors
+/// If the file is wrong, with every mistake in it.
 /// With everything that is wrong with the file.
 pub(crate) fn plan(scenario: &Scenario, workers: FilterWorkers) -> anyhow::Result<Plan> {
     let mut sources = Sources::new();
@@ -68,7 +68,7 @@ fn is_scheduler(located: &Located) -> bool {
     }
 }
 
-/// As kube-scheduler decides, of several best nodes too.
+/// Decides as kube-scheduler does, also between several best nodes.
 fn scheduler(sources: Sources, configuration: Option<Origin>, workers: FilterWorkers) -> Configure {
     Arc::new(move |gates: &FeatureGates| {
         let mut names = Interner::new();
@@ -84,7 +84,7 @@ fn scheduler(sources: Sources, configuration: Option<Origin>, workers: FilterWor
     })
 }
 
-/// Plays it with a seed: the outcome of second 0 and of every step.
+/// Plays the plan with a seed; returns the outcome of second 0 and of every step.
 ///
 /// As on a real control plane a step begins when its moment has passed and the step before has come to rest.
 ///
@@ -118,7 +118,7 @@ pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// What there is at rest, or who does not come to rest.
+/// The outcome of a cluster at rest, or the workloads that do not come to rest.
 fn outcome(simulation: &mut Simulation, refused: Vec<String>) -> anyhow::Result<Outcome> {
     let unsettled = match settled(simulation) {
         Ok(snapshot) => return Ok(observe::outcome(&snapshot, refused)),
@@ -135,7 +135,7 @@ fn outcome(simulation: &mut Simulation, refused: Vec<String>) -> anyhow::Result<
     turnover.outcome(&last, refused).ok_or(unsettled)
 }
 
-/// The calls of kubectl that do it: where a verb names several nodes, one after the other is lost and restored.
+/// The calls of kubectl that carry out a verb: if it names several nodes, one after the other is lost and restored.
 fn calls(verb: &Verb, simulation: &Simulation) -> Vec<Verb> {
     let (targets, of): (_, fn(Vec<NodeTarget>) -> Verb) = match verb {
         Verb::Lose(targets) => (targets, Verb::Lose),
@@ -163,7 +163,7 @@ fn labelled(simulation: &Simulation, key: &str, value: &str) -> Vec<String> {
     nodes.map(|node| node.meta.name.name.to_string()).collect()
 }
 
-/// Waits for what a verb left under way, as who calls `kubectl drain` does; what was given up.
+/// Waits for errands that a verb left under way, as a caller of `kubectl drain` does; returns those that were given up.
 fn finish(simulation: &mut Simulation, errands: &mut Errands) -> anyhow::Result<Vec<Refused>> {
     let deadline = after(simulation.elapsed(), SETTLED_WITHIN);
     let mut given_up = errands.act(simulation);
@@ -181,7 +181,7 @@ fn live_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The cluster when nobody can act any more and nothing has changed for a while.
+/// The cluster when no component has work left and nothing has changed for a while.
 fn settled(simulation: &mut Simulation) -> anyhow::Result<Snapshot> {
     let mut last_change = simulation.elapsed();
     let deadline = after(last_change, SETTLED_WITHIN);
@@ -200,14 +200,14 @@ fn settled(simulation: &mut Simulation) -> anyhow::Result<Snapshot> {
             None => calm = snapshot.calm(),
             Some(why) => {
                 ensure!(rest < deadline, "the cluster does not settle: {why}");
-                // Only a change can end it.
+                // Only a change can end the unrest.
                 calm = SETTLED_WITHIN;
             }
         }
     }
 }
 
-/// Lives on until then, or until the end of an instant at which something was written: whether there was one.
+/// Runs until `until`, or until the end of an instant at which an object was written; returns whether there was one.
 fn is_changed_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<bool> {
     let seen = simulation.server().listen();
     let flow = simulation.run_until(until, &mut |simulation| match simulation
@@ -220,7 +220,7 @@ fn is_changed_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<
     Ok(flow.is_break())
 }
 
-/// All objects as the API server would show them. A node tells by a label whether it has a kubelet, as in the lab.
+/// All objects as the API server would show them. A node's label says whether it has a kubelet, as in the lab.
 fn snapshot(simulation: &Simulation) -> Snapshot {
     let objects = simulation.server().tables().all();
     let objects = objects.iter().map(|object| {

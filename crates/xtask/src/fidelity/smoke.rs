@@ -8,7 +8,7 @@ use xtask::lab::{Build, Lab, Options, Scheduler, Timing, binary, node, now};
 
 use super::{crds, observe, real, verb};
 
-/// Starts it, lets a Deployment run on one node, ends it, and tells how long each took.
+/// Starts the control plane, runs a Deployment on one node, ends it, and prints the time of each step.
 pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
     let mut last = now();
     let mut tell = |what: &str| {

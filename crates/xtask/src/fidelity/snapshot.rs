@@ -6,19 +6,19 @@ use std::time::Duration;
 use serde_json::Value;
 use xtask::lab::{KUBELET_LABEL, Kubectl};
 
-/// How long nothing must have changed: longer than any controller pauses by itself.
+/// The time without a change after which the cluster is at rest: longer than any controller pauses by itself.
 pub(crate) const CALM: Duration = Duration::from_millis(2500);
 
-/// The same while pods wait for a node: kube-scheduler's longest back-off is ten seconds.
+/// [`CALM`] while pods wait for a node: kube-scheduler's longest back-off is ten seconds.
 const CALM_WHILE_PENDING: Duration = Duration::from_secs(11);
 
-/// Until when a step must have come to rest.
+/// The deadline for a step to come to rest.
 pub(crate) const SETTLED_WITHIN: Duration = Duration::from_secs(240);
 
-/// How long a cluster that has not come to rest is looked at, to see what comes and goes.
+/// How long a cluster without rest is observed, to see which pods come and go.
 pub(crate) const RESTLESS_FOR: Duration = Duration::from_secs(120);
 
-/// What is asked for: all that outcomes are made of.
+/// The kinds that outcomes are made of.
 const KINDS: &str = "nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,controllerrevisions,\
                      poddisruptionbudgets";
 
@@ -31,7 +31,7 @@ impl Snapshot {
         Ok(Self::of(kubectl.objects(KINDS)?))
     }
 
-    /// Of these objects.
+    /// A snapshot of these objects.
     pub(crate) fn of(objects: Vec<Value>) -> Self {
         let mut by_kind: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for object in objects {
@@ -46,7 +46,7 @@ impl Snapshot {
         self.0.get(kind).map_or(&[], Vec::as_slice)
     }
 
-    /// Another text wherever something changed but a node's heartbeat.
+    /// A text that differs after every change, except a node's heartbeat.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = String::new();
         for (kind, objects) in &self.0 {
@@ -62,7 +62,7 @@ impl Snapshot {
         text
     }
 
-    /// Why something will still happen, if nobody acts; nothing if it won't.
+    /// Why a component will still act without a new request; `None` if none will.
     pub(crate) fn unrest(&self) -> Option<String> {
         let nodes = self.all("Node").iter().filter_map(node_unrest);
         let pods = self.all("Pod").iter().filter_map(|p| self.pod_unrest(p));
@@ -71,7 +71,7 @@ impl Snapshot {
         nodes.chain(pods).chain(workloads).next()
     }
 
-    /// How long nothing must have changed until this state is taken for the last.
+    /// How long this state must not change before it counts as the last one.
     pub(crate) fn calm(&self) -> Duration {
         match self.all("Pod").iter().any(|pod| node_of(pod).is_none()) {
             true => CALM_WHILE_PENDING,
@@ -88,7 +88,7 @@ impl Snapshot {
         };
         let mut nodes = self.all("Node").iter();
         match nodes.find(|n| self::name(n) == node) {
-            // The collector of such pods gives a node a minute to come back.
+            // The collector of such pods deletes them only after the node has been gone for a minute.
             None => return Some(format!("{name} is on a node that is gone")),
             Some(node) if !has_kubelet(node) => return None,
             Some(_) => {}
@@ -148,7 +148,7 @@ pub(crate) fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str()
 }
 
-/// Whether it was told to go.
+/// Whether it has a deletion timestamp.
 pub(crate) fn is_terminating(pod: &Value) -> bool {
     pod["metadata"]["deletionTimestamp"].is_string()
 }

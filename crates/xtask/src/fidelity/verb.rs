@@ -6,7 +6,7 @@ use xtask::lab::{KUBELET_LABEL, Kubectl, node};
 
 use super::scenario::{entries, list};
 
-/// Whether [`perform`] can do it: what only a simulation can do (gates, metrics, faults) is none of them.
+/// Whether [`perform`] supports a verb: it does not support what only a simulation can do (gates, metrics, faults).
 pub(crate) fn is_known(verb: &str) -> bool {
     VERBS.contains(&verb)
 }
@@ -33,10 +33,10 @@ const VERBS: [&str; 19] = [
     "restore",
 ];
 
-/// Does what a step says.
+/// Carries out a verb of a step.
 ///
 /// # Errors
-/// If the verb or its argument is none of the format's, and with kubectl's words where it refused.
+/// If the format lacks the verb or the argument is wrong, and with kubectl's message if it refused.
 pub(crate) fn perform(kubectl: &Kubectl, verb: &str, argument: &Value) -> anyhow::Result<()> {
     match verb {
         "apply" | "create" => apply(kubectl, verb, list(argument)),
@@ -148,7 +148,7 @@ fn drain(kubectl: &Kubectl, argument: &Value) -> anyhow::Result<()> {
     )
 }
 
-/// Sets the conditions that a readiness gate's owner and the kubelet would.
+/// Sets the conditions that a readiness gate's owner and the kubelet would set.
 fn set_ready(kubectl: &Kubectl, target: &str, ready: &Value) -> anyhow::Result<()> {
     let status = match ready.as_bool() {
         Some(true) => "True",
@@ -200,7 +200,7 @@ fn nodes(kubectl: &Kubectl, target: &str) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The objects of a target as TYPE/NAME: what has no type is a node.
+/// The objects of a target as TYPE/NAME: a target without a type is a node.
 fn objects(kubectl: &Kubectl, target: &str) -> anyhow::Result<Vec<String>> {
     // A label's key may hold a slash as well: kubernetes.io/hostname=a.
     if target.contains('/') && !target.contains('=') {

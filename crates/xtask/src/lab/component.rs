@@ -36,7 +36,7 @@ pub(super) enum Lifeline {
 
 struct Running {
     child: Child,
-    /// Ends first: nothing may kill a number that is somebody else's by then.
+    /// Ends first: it must not kill a process id that another process has by then.
     guard: Option<Child>,
 }
 

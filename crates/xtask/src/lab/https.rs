@@ -15,7 +15,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
 };
 
-/// A connection to a port of this machine; whose certificate it is, is not asked.
+/// A connection to a port of this machine; the server's certificate is not verified.
 pub struct Https(StreamOwned<ClientConnection, TcpStream>);
 
 /// What was answered.
@@ -31,7 +31,7 @@ impl Https {
     /// Connects; each wait, from now on, is no longer than this.
     ///
     /// # Errors
-    /// Nobody listens, or does not speak TLS in time.
+    /// If nothing listens, or the server does not speak TLS in time.
     pub fn connect(port: u16, patience: Duration) -> anyhow::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let stream = TcpStream::connect_timeout(&address, patience)?;
@@ -63,13 +63,13 @@ impl Https {
         Ok(self.0.flush()?)
     }
 
-    /// Reads what is answered until the other side hangs up; `None`: it hung up without a word.
+    /// Reads the answer until the other side hangs up; `None`: it hung up without a byte.
     ///
     /// # Errors
     /// It says nothing in time, or no HTTP.
     pub fn reply(self) -> anyhow::Result<Option<Reply>> {
         let mut bytes = Vec::new();
-        // Only read: what could not be said any more, because the other side had heard enough, is of no concern.
+        // Only reads: bytes that could not be sent because the other side had read enough do not matter.
         let StreamOwned { mut conn, mut sock } = self.0;
         loop {
             match conn.read_tls(&mut sock) {
@@ -100,7 +100,7 @@ impl Https {
 /// Asks once. HTTP/1.0, so that the answer is all that comes until its end.
 ///
 /// # Errors
-/// Nobody answers in time.
+/// If no answer comes in time.
 pub fn ask(
     port: u16,
     patience: Duration,
@@ -116,7 +116,7 @@ pub fn ask(
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     https.say(head.as_bytes())?;
-    // Who is refused in the middle of a long body has been answered.
+    // A server that refuses a request in the middle of a long body has answered it.
     if let Err(error) = https.say(body)
         && body.is_empty()
     {
@@ -140,7 +140,7 @@ pub fn client_config() -> anyhow::Result<ClientConfig> {
     Ok(configuration)
 }
 
-/// Takes every certificate: who serves a port of this machine was started by us.
+/// Accepts every certificate: this program started all servers on this machine's ports.
 #[derive(Debug)]
 struct Trusting(Arc<CryptoProvider>);
 

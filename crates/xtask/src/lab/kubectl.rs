@@ -24,7 +24,7 @@ impl Kubectl {
         &self.binary
     }
 
-    /// The command with these arguments, for who wants to handle it.
+    /// The command with these arguments, for a caller that runs it itself.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = match &self.network {

@@ -47,17 +47,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct Options {
     /// How long pods take to start, stop and run; kwok's stages keep their own delays for what is not named.
     pub timing: Timing,
-    /// Who decides for pods.
+    /// The scheduler of the lab.
     pub scheduler: Scheduler,
     /// Feature gates by name, for all components that know them.
     pub feature_gates: Vec<(String, bool)>,
 }
 
-/// Who decides for pods in a lab.
+/// The scheduler of a lab.
 pub enum Scheduler {
     /// kube-scheduler with a `KubeSchedulerConfiguration`, or its default one; connection and election are filled in.
     Kube(Option<Value>),
-    /// Nobody, until somebody is started.
+    /// No scheduler, until the caller starts one.
     Nobody,
 }
 
@@ -180,7 +180,7 @@ impl Lab {
     }
 
     /// Starts `strew` with these arguments, beside the components; its log is `strew-N.log` of the folder.
-    /// The kubeconfig is among them only if somebody names it: the environment names none.
+    /// The arguments name a kubeconfig only if the caller adds it: the environment names none.
     ///
     /// # Errors
     /// If it cannot be started. That it ends at once is none: [`Component::ended`] tells.

@@ -1,7 +1,7 @@
-//! What stands for a Service of Kubernetes where there is no Service network: one address, and behind it those of its
-//! replicas that are ready, in turn.
+//! A stand-in for a Service of Kubernetes where no Service network exists: one address, which forwards to the ready
+//! replicas behind it, in turn.
 //!
-//! Connections are passed on as bytes: certificates, timeouts and hang-ups are those of the replica.
+//! It forwards connections as bytes: certificates, timeouts and hang-ups are those of the replica.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,16 +15,16 @@ use anyhow::Context;
 use super::https::ask;
 use super::wait::rest;
 
-/// Between two looks at who is ready; a kubelet's are further apart.
+/// The pause between two probes of readiness; a kubelet's are further apart.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 
-/// Who does not answer a probe in this time is not ready.
+/// A replica that does not answer a probe in this time is not ready.
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
 
 /// A connection to a port of this machine is made at once, or not at all.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 
-/// Passing bytes on needs little.
+/// The stack of a thread that forwards bytes.
 const STACK: usize = 64 << 10;
 
 /// Forwards until it is dropped.
@@ -35,30 +35,30 @@ pub struct Service {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Who is behind it.
+/// The replicas behind the address.
 #[derive(Default)]
 struct Replicas {
     all: Vec<Replica>,
-    /// Whose turn it is.
+    /// The index of the next replica.
     turn: usize,
-    /// The port of the one that alone is given connections.
+    /// The port of the only replica that gets connections, if one is chosen.
     only: Option<u16>,
-    /// Both sides of the connections that are passed on.
+    /// Both sides of the forwarded connections.
     passed_on: Vec<Weak<TcpStream>>,
 }
 
 #[derive(Clone, Copy)]
 struct Replica {
     port: u16,
-    /// Where `/readyz` is asked.
+    /// The port of `/readyz`.
     pages: u16,
     is_ready: bool,
 }
 
 impl Service {
-    /// An address with nobody behind it yet.
+    /// An address without a replica.
     ///
-    /// # Errors
+    /// If there is no port, or no thread.
     /// No port, or no thread.
     pub fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -83,7 +83,7 @@ impl Service {
         self.port
     }
 
-    /// Puts a replica behind it, which serves one port, and tells at `/readyz` of another one whether it is ready.
+    /// Adds a replica, which serves one port, and reports its readiness at `/readyz` of another one.
     pub fn add(&self, port: u16, pages: u16) {
         lock(&self.replicas).all.push(Replica {
             port,
@@ -92,12 +92,12 @@ impl Service {
         });
     }
 
-    /// Gives connections to the replica of this port alone from now on; those that there are stay where they are.
+    /// Gives new connections only to the replica of this port; existing connections stay.
     pub fn give_only(&self, port: u16) {
         lock(&self.replicas).only = Some(port);
     }
 
-    /// Ends all connections that are passed on: both sides see them end.
+    /// Ends all forwarded connections: both sides see the end.
     pub fn cut(&self) {
         let sides = std::mem::take(&mut lock(&self.replicas).passed_on);
         for side in sides.iter().filter_map(Weak::upgrade) {
@@ -106,7 +106,7 @@ impl Service {
         }
     }
 
-    /// How many replicas were ready when they were last asked.
+    /// The number of replicas that were ready at the last probe.
     #[must_use]
     pub fn n_ready(&self) -> usize {
         let replicas = lock(&self.replicas);
@@ -124,10 +124,10 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Who waits for a connection sees one, and then that it is over.
+        // The accepting thread waits for a connection: this one wakes it, and it sees that the service is over.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         for thread in self.threads.drain(..) {
-            // It cannot panic, and nobody is left to tell.
+            // A panic of the thread could not be reported here.
             drop(thread.join());
         }
     }
@@ -135,7 +135,7 @@ impl Drop for Service {
 
 fn probe(replicas: &Mutex<Replicas>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Acquire) {
-        // Asked without the lock: connections are not to wait for an answer.
+        // Probes without the lock: connections must not wait for an answer.
         let all = lock(replicas).all.clone();
         for asked in all {
             let reply = ask(asked.pages, PROBE_WITHIN, "GET", "/readyz", &[], &[]);
@@ -155,17 +155,17 @@ fn accept(listener: &TcpListener, replicas: &Mutex<Replicas>, is_over: &AtomicBo
         if is_over.load(Ordering::Acquire) {
             return;
         }
-        // Nobody is ready: a Service without endpoints hangs up, too.
+        // Without a ready replica it hangs up, as a Service without endpoints does.
         if let Ok(client) = client
             && let Some(server) = connect(replicas)
         {
-            // Without threads there is no way on, and the connection ends.
+            // If no thread can be started, the connection ends.
             drop(pass_on(client, server, replicas));
         }
     }
 }
 
-/// A connection to whose turn it is; one that does not listen is not ready, whatever it said before.
+/// A connection to the next ready replica; a replica that does not listen is not ready, whatever its last probe said.
 fn connect(replicas: &Mutex<Replicas>) -> Option<TcpStream> {
     loop {
         let port = {

@@ -183,7 +183,7 @@ async fn sample(of: usize, target: &Target, begin: Instant, log: &Mutex<Log>) {
     let mut beat = interval(EVERY);
     loop {
         beat.tick().await;
-        // One that has ended is found by those who wait for it.
+        // The caller of `expect_running` finds a process that has ended.
         if let Ok(taken) = Taken::of(target.id) {
             let at = begin.elapsed().as_secs_f64();
             lock(log).samples.push(Sample { at, of, taken });

@@ -61,7 +61,8 @@ const fn attack(
     }
 }
 
-/// Controllers and kubelets need their time after a fault: when pods are there again is told, and not judged.
+/// Controllers and kubelets need their time after a fault: the time until all pods are ready is printed, and not
+/// judged.
 const fn fault(
     name: &'static str,
     story: &'static str,
@@ -175,7 +176,7 @@ const UNDER_WAY_AFTER: Duration = Duration::from_secs(2);
 /// An attack that is over ends within this time.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// So many quiet times before a phase are what it is compared with.
+/// The number of quiet times before a phase that it is compared with.
 const QUIET_TIMES: usize = 3;
 
 /// Where phases are played.

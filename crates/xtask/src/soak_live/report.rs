@@ -74,7 +74,7 @@ impl Report {
 }
 
 impl Row {
-    /// Where the control plane itself is kept from its work, strew is asked for as much as it then does.
+    /// If the attack slows the control plane itself, the bars for strew are those of the control plane.
     pub(super) fn compare_with(&mut self, control: Option<&Self>) {
         if let Some(control) = control {
             self.quiet = self.quiet.max(control.seconds);

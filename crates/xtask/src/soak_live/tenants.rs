@@ -10,10 +10,10 @@ use crate::e2e::stage::Stage;
 /// The victim's Deployment, in the stage's namespace.
 pub(super) const VICTIM: &str = "victim";
 
-/// Of a tenant who makes dear pods.
+/// The namespace of a tenant with expensive pods.
 const HOSTILE: &str = "hostile";
 
-/// Of a tenant whose pods come and go.
+/// The namespace of a tenant whose pods come and go.
 const CHURN: &str = "churn";
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -81,7 +81,7 @@ impl Tenants {
         stage.kubectl().run(&delete).map(drop)
     }
 
-    /// The arguments of an attack with pods of so many terms.
+    /// The arguments of an attack with pods of `terms` terms.
     pub(super) fn hostile(&self, terms: usize) -> Vec<String> {
         let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
         args.push(format!("--terms={terms}"));
@@ -89,7 +89,8 @@ impl Tenants {
         args
     }
 
-    /// The same of pods that are no concern of strew's: no controller makes them, and another scheduler is to decide.
+    /// The arguments of the attack with pods that do not concern strew: they have no controller, and name another
+    /// scheduler.
     pub(super) fn past_strew(&self, terms: usize) -> Vec<String> {
         let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
         args.push(format!("--terms={terms}"));
@@ -97,7 +98,7 @@ impl Tenants {
         args
     }
 
-    /// The arguments of churn, so many pods a second.
+    /// The arguments of churn, with `rate` pods a second.
     pub(super) fn churn(&self, rate: u32) -> Vec<String> {
         let mut args = of("churn", &self.kubeconfigs[1], CHURN);
         args.push(format!("--rate={rate}"));

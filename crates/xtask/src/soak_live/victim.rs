@@ -15,13 +15,13 @@ use xtask::lab::{Lab, now};
 
 use super::tenants::VICTIM;
 
-/// How many pods it gets.
+/// The number of its pods.
 pub(super) const PODS: usize = 100;
 
-/// No attack may keep pods away for longer; the time is then taken as the answer.
+/// The longest time of a scale-up; one that takes longer counts as this time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// After a request or a watch that failed.
+/// The pause after a failed request or watch.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// The Deployment.

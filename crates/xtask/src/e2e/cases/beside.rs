@@ -26,7 +26,7 @@ pub(super) fn profiles(stage: &mut Stage) -> anyhow::Result<()> {
     expect_controllers(stage, &pods, 12)
 }
 
-/// Eight pods each on four nodes, and one each that nobody can place.
+/// Eight pods for each scheduler on four nodes, and one pod for each that fits on no node.
 pub(super) fn alongside(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("alongside.yaml")?;
     let _strew = stage.scheduler(&[])?;

@@ -13,10 +13,10 @@ use crate::e2e::stage::{PAUSE, SOON, Stage};
 
 const LEADS: &str = "this replica leads";
 
-/// So soon a rollout is done, unless kwok has missed its moment.
+/// The time a rollout takes if kwok has not missed its moment.
 const KUBELETS_WITHIN: Duration = Duration::from_secs(30);
 
-/// A follower acts so soon after the lease is free.
+/// A follower acts within this time after the lease is free.
 const TAKE_OVER: SignedDuration = SignedDuration::from_secs(2);
 
 /// kill -9 of the leader, with a warm follower.
@@ -38,7 +38,7 @@ pub(super) fn leader(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// kill -9 of the only replica, and another start: the lease of the one before must run out.
+/// kill -9 of the only replica, and another start: the lease of the killed replica must run out.
 pub(super) fn only(stage: &mut Stage) -> anyhow::Result<()> {
     let mut only = candidate(stage)?;
     let rollout = Rollout::prepare(stage)?;
@@ -52,12 +52,12 @@ pub(super) fn only(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// kill -9 of the API server, and its start.
+/// kill -9 of the API server, and a restart.
 pub(super) fn server(stage: &mut Stage) -> anyhow::Result<()> {
     below(stage, "apiserver")
 }
 
-/// kill -9 of the store, and its start.
+/// kill -9 of the store, and a restart.
 pub(super) fn store(stage: &mut Stage) -> anyhow::Result<()> {
     below(stage, "etcd")
 }
@@ -73,7 +73,8 @@ fn below(stage: &mut Stage, name: &str) -> anyhow::Result<()> {
     stage.lab.wait_for_server()?;
     let served = now();
     if rollout.until_done_within(stage, KUBELETS_WITHIN).is_err() {
-        // kwok gives up what the API server refused it once; kubelets are not on trial, and begin anew.
+        // kwok does not repeat a request that the API server refused. The case does not judge kubelets, so they start
+        // anew.
         println!("  kwok has given up: it is started again, and waits for its leases");
         let kubelets = stage.lab.component("kwok")?;
         kubelets.kill();
@@ -88,7 +89,8 @@ fn below(stage: &mut Stage, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// SIGSTOP of the leader until another one leads, and for a while more: when it goes on, it sends nothing.
+/// SIGSTOP of the leader until another replica leads, and for a while longer: when the old leader goes on, it sends
+/// nothing.
 pub(super) fn stopped(stage: &mut Stage) -> anyhow::Result<()> {
     let mut first = candidate(stage)?;
     until_says(&first, LEADS)?;
@@ -131,7 +133,7 @@ pub(super) fn stopped(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A replica with a lease in the case's namespace; a short one, unless all is in full size.
+/// A replica with a lease in the case's namespace. The lease is short, except in full size.
 fn candidate(stage: &mut Stage) -> anyhow::Result<Component> {
     let namespace = format!("--leader-elect-resource-namespace={}", stage.namespace);
     let mut args = vec![namespace.as_str()];
@@ -150,7 +152,7 @@ fn until_says(replica: &Component, message: &str) -> anyhow::Result<()> {
     until(message, SOON, PAUSE, said).with_context(|| replica.output())
 }
 
-/// When the lease is free, if nobody renews it.
+/// When the lease is free, if no replica renews it.
 fn free_at(stage: &Stage) -> anyhow::Result<Timestamp> {
     let lease = stage.get("lease/strew-scheduler")?;
     let renewed = lease["spec"]["renewTime"].as_str().and_then(moment_of);

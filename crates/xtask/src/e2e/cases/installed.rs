@@ -6,7 +6,7 @@ use xtask::lab::until;
 
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-/// Every object of every part is valid, its pods are let into its namespace, and custom kinds' rights are gathered.
+/// Every object of every part is valid, the namespace admits its pods, and custom kinds' rights are gathered.
 pub(super) fn manifests(stage: &mut Stage) -> anyhow::Result<()> {
     let namespace = format!("--namespace={}", stage.namespace);
     let url = "--webhook-url=https://127.0.0.1:9443";
@@ -47,7 +47,7 @@ pub(super) fn manifests(stage: &mut Stage) -> anyhow::Result<()> {
     conditions_are_compiled(stage)
 }
 
-/// The namespace keeps pods to a strict standard; those of a Deployment of ours are within it.
+/// The namespace enforces a strict pod security standard; the pods of this Deployment meet it.
 fn let_in(stage: &Stage, deployment: &Value) -> anyhow::Result<()> {
     let template = &deployment["spec"]["template"];
     let pod = json!({
@@ -61,7 +61,7 @@ fn let_in(stage: &Stage, deployment: &Value) -> anyhow::Result<()> {
         "spec": template["spec"],
     });
     let mut pod = pod;
-    // Its account is not there, as nothing was applied.
+    // Its account does not exist, as nothing was applied.
     pod["spec"]["serviceAccountName"] = "default".into();
     let create = ["create", "--dry-run=server", "--filename=-"];
     let made = stage.kubectl().run_with(&create, &pod);
@@ -69,7 +69,7 @@ fn let_in(stage: &Stage, deployment: &Value) -> anyhow::Result<()> {
         .with_context(|| deployment["metadata"]["name"].to_string())
 }
 
-/// A role with the label is all that a custom kind needs.
+/// A custom kind needs only a role with the label.
 fn custom_kinds(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
     let list = stage.printed(&["workloadspread", "--crds=never", namespace])?;
     let is_custom = |object: &&Value| object["metadata"]["name"] == "strew:custom-workloads";
@@ -102,7 +102,7 @@ fn custom_kinds(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
         until("rights are gathered", SOON, PAUSE, || Ok(may("get").ok()))?;
         ensure!(may("patch").is_err(), "{account} may write custom kinds");
     }
-    // Applied again, the role keeps what was gathered.
+    // A second apply keeps the rules that were gathered into the role.
     stage.kubectl().run_with(&apply, &ours)?;
     let role = stage.get("clusterrole/strew:custom-workloads")?;
     ensure!(role["rules"][0]["resources"][0] == "daemonsets", "{role}");
@@ -115,7 +115,7 @@ fn custom_kinds(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Conditions of webhooks are expressions: the API server has compiled them, and they are as cheap as it asks for.
+/// Conditions of webhooks are expressions: the API server has compiled them, and they cost less than its limit.
 fn conditions_are_compiled(stage: &Stage) -> anyhow::Result<()> {
     let mut list = stage.printed(&["workloadspread", "--crds=never", "--static-registration"])?;
     let items = list["items"].as_array_mut().context("a list has items")?;

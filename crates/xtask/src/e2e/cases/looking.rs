@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::e2e::stage::Stage;
 
-/// What must not get into a snapshot.
+/// A value that must not get into a snapshot.
 const SECRET: &str = "hunter2";
 
-/// The same in base 64, as Secrets have it.
+/// [`SECRET`] in base 64, as Secrets hold it.
 const SECRET_IN_BASE_64: &str = "aHVudGVyMg";
 
-/// A cluster without nodes is told as it is, a refused pod with its sum; and a snapshot of it says the same later.
+/// `explain` reports a cluster without nodes, and a refused pod with its sum. A snapshot of the cluster gives the same
+/// answers later.
 pub(super) fn look(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply_all(vec![
         json!({
@@ -46,7 +47,7 @@ pub(super) fn look(stage: &mut Stage) -> anyhow::Result<()> {
             "2 + 1 - 0 = 3 > 1",
         ],
     )?;
-    // The cluster has its own: a shape of others would be ignored.
+    // The cluster has nodes, so `explain` ignores a requested shape.
     let shaped = explained(stage, &["pod/refused", "--zones=3"]);
     let error = shaped.err().ok_or_else(|| anyhow!("--zones is ignored"))?;
     expect(&error.to_string(), &["there are none to shape"])?;

@@ -20,12 +20,12 @@ use super::stage::Stage;
 
 /// Something that users see.
 pub(super) struct Case {
-    /// Its namespace too.
+    /// The case's name, which is also its namespace.
     pub(super) name: &'static str,
-    /// In a line.
+    /// What the case shows, in one line.
     pub(super) story: &'static str,
     pub(super) play: Play,
-    /// Whether it is played in full size only, unless it is named.
+    /// Whether the case runs only in full size, unless it is named.
     pub(super) only_full: bool,
 }
 
@@ -40,7 +40,7 @@ const fn case(name: &'static str, story: &'static str, play: Play) -> Case {
     }
 }
 
-/// A case that takes long, or is about size.
+/// A case that takes long, or that concerns size.
 const fn full(name: &'static str, story: &'static str, play: Play) -> Case {
     Case {
         only_full: true,
@@ -48,7 +48,7 @@ const fn full(name: &'static str, story: &'static str, play: Play) -> Case {
     }
 }
 
-/// In the order in which they are played.
+/// The cases in the order in which they run.
 pub(super) const CASES: &[Case] = &[
     case(
         "defaults-racks",
@@ -332,7 +332,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// So long each attack goes on.
+/// The duration of each attack.
 const ATTACK: Duration = Duration::from_secs(10);
 
 fn soak_live(stage: &mut Stage) -> anyhow::Result<()> {

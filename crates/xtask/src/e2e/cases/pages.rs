@@ -1,4 +1,4 @@
-//! The HTTPS pages of a process, and who may read them.
+//! The HTTPS pages of a process, and the rights that reading them takes.
 
 use anyhow::{Context, ensure};
 use serde_json::json;
@@ -7,10 +7,10 @@ use xtask::lab::{free_ports, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-/// A role for who scrapes.
+/// The name of a role that may read metrics.
 const ROLE: &str = "strew-e2e-reads-metrics";
 
-/// What a page of metrics must tell after a pod was placed and another refused.
+/// The lines that a metrics page must contain after one pod was placed and another refused.
 const TOLD: &[&str] = &[
     "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"strew\"} 1",
     "scheduler_schedule_attempts_total{result=\"unschedulable\",profile=\"strew\"} ",
@@ -22,7 +22,7 @@ const TOLD: &[&str] = &[
     "process_resident_memory_bytes ",
 ];
 
-/// Health for everybody, metrics for those who may, nothing for others.
+/// Health is open to every client, metrics to clients with the right; other pages do not exist.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("messages.yaml")?;
     let [port] = free_ports()?;
@@ -57,7 +57,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     for path in ["/healthz", "/livez", "/readyz"] {
         expect(None, path, 200)?;
     }
-    // Without a token one is `system:anonymous`, as with kube-scheduler.
+    // A client without a token is `system:anonymous`, as with kube-scheduler.
     expect(None, "/metrics", 403)?;
     expect(Some("no token of anybody"), "/metrics", 401)?;
     expect(Some(reader), "/metrics", 403)?;
@@ -73,7 +73,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     let account = format!("--serviceaccount={}:reader", stage.namespace);
     let role = format!("--clusterrole={ROLE}");
     stage.run(&["create", "clusterrolebinding", ROLE, &role, &account])?;
-    // What was refused is remembered for a while, by the API server and by the process.
+    // The API server and the process both cache a refusal for a while.
     let may = until("who may now reads metrics", SOON, PAUSE, || {
         let reply = page(port, Some(reader), "/metrics")?;
         Ok((reply.status == 200).then_some(()))
@@ -82,7 +82,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     may
 }
 
-/// A page, as whoever has this token sees it.
+/// A page as a client with this token sees it.
 fn page(port: u16, token: Option<&str>, path: &str) -> anyhow::Result<Reply> {
     let bearer = token.map(|token| format!("Bearer {token}"));
     let headers: Vec<_> = bearer
@@ -92,7 +92,7 @@ fn page(port: u16, token: Option<&str>, path: &str) -> anyhow::Result<Reply> {
     ask(port, SOON, "GET", path, &headers, b"")?.context("hung up")
 }
 
-/// Credentials that end while a process works: it says so, decides nothing more, and goes on with new ones.
+/// Credentials that expire while a process works: it reports that, decides nothing more, and goes on with new ones.
 pub(super) fn credentials(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&["create", "serviceaccount", "short"])?;
     let account = format!("--serviceaccount={}:short", stage.namespace);
@@ -149,7 +149,7 @@ pub(super) fn credentials(stage: &mut Stage) -> anyhow::Result<()> {
     process.expect_running()?;
     let n_led = process.output().matches("this replica leads").count();
     std::fs::write(&file, token(stage, "second")?)?;
-    // Such a file is read again each minute.
+    // The process reads such a file again each minute.
     let again = until("it leads again", 2 * SOON, PAUSE, || {
         let n = process.output().matches("this replica leads").count();
         Ok((n > n_led).then_some(()))

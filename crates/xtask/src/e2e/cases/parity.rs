@@ -1,7 +1,7 @@
 //! kube-scheduler and strew on the same generated clusters, pod by pod: same nodes, same refusals.
 //!
 //! Source: spec/scheduler §7, the recipe for an exact comparison. Nodes are made while the scheduler runs, so that it
-//! hears of them in a known order.
+//! learns of them in a known order.
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
@@ -11,19 +11,19 @@ use xtask::lab::until;
 use crate::e2e::generated::{node, pod};
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of, node_of, refusal};
 
-/// In ci, and in full size.
+/// The number of clusters in ci, and in full size.
 const CLUSTERS: (u64, u64) = (5, 50);
 
 const PODS: usize = 12;
 
-/// Whose turn it is.
+/// The scheduler that decides.
 #[derive(Debug, Clone, Copy)]
 enum Contender {
     Kube,
     Strew,
 }
 
-/// Each cluster twice.
+/// Plays each cluster with both schedulers.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     let n_clusters = if stage.is_full {
         CLUSTERS.1
@@ -50,7 +50,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
                 differences.push(format!(
                     "seed {seed}, {name}:\n    kube-scheduler: {kube:?}\n    strew: {strew:?}"
                 ));
-                // What follows follows from it.
+                // Later differences would follow from this one.
                 break;
             }
         }
@@ -70,14 +70,14 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     )
 }
 
-/// What became of a pod.
+/// The result for a pod.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     On(String),
     Refused(String),
 }
 
-/// A fresh process, the nodes one after another, and then the pods.
+/// Starts a fresh process, and makes the nodes one after another, and then the pods.
 fn round(
     stage: &mut Stage,
     contender: Contender,
@@ -94,7 +94,7 @@ fn round(
             "profiles": [{"schedulerName": "strew"}],
         })))?,
     };
-    // Who refuses for want of nodes has begun to watch.
+    // A scheduler that refuses a pod for want of nodes has begun to watch.
     let probe = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -111,7 +111,7 @@ fn round(
     outcomes
 }
 
-/// Makes a pod and waits for what becomes of it; one that was refused is taken away, and is not tried again.
+/// Makes a pod and waits for its result. A refused pod is deleted, so that the scheduler does not try it again.
 fn outcome(stage: &Stage, pod: &Value) -> anyhow::Result<Outcome> {
     let name = format!("pod/{}", name_of(pod));
     stage.apply_all(vec![pod.clone()])?;

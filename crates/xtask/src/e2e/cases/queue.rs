@@ -6,7 +6,7 @@ use xtask::lab::until;
 use crate::e2e::decisions::decisions;
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of, node_of, scheduled_condition};
 
-/// A pod without gates is placed meanwhile; the gated one has no event until its gate is gone.
+/// The scheduler places a pod without gates meanwhile; the gated pod has no event until its gate is gone.
 pub(super) fn gates(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("scheduling-gates.yaml")?;
     let _scheduler = stage.scheduler(&[])?;
@@ -32,7 +32,7 @@ pub(super) fn preemption(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("preemption.yaml")?;
     let scheduler = stage.scheduler(&[])?;
     stage.until_placed(2, 0)?;
-    // A budget says how much it allows once its controller has seen the pods.
+    // A budget gives its allowance only after its controller has seen the pods.
     stage.apply("preemption.budget.yaml")?;
     until("a budget that allows nothing", SOON, PAUSE, || {
         let budget = stage.get("poddisruptionbudget/protects")?;

@@ -1,4 +1,5 @@
-//! strew's own Deployments on real nodes: containers run, the webhook is reached by its Service, zones are cut off.
+//! strew's own Deployments on real nodes: containers run, the API server reaches the webhook by its Service, and zones
+//! are cut off.
 //!
 //! One case of several rows, since the nodes take longer to start than most rows.
 
@@ -15,19 +16,20 @@ use super::super::stage::{PAUSE, Stage, name_of, node_of};
 /// The image of the upgrade: the same program under another name.
 const NEXT_IMAGE: &str = "localhost/strew:next";
 
-/// Where strew's parts live.
+/// The namespace of strew's parts.
 const SYSTEM: &str = "--namespace=strew-system";
 
-/// Until when containers run, are ready, or are gone.
+/// The longest time until containers run, are ready, or are gone.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// How long the acting replica may be away: its lease of 15 s, and the other's next look.
+/// How long the acting replica may be away: its lease of 15 s, and the other replica's next look.
 const ACTS_WITHIN: Duration = Duration::from_secs(20);
 
-/// What a dead replica of the webhook may cost a creation (3 s, its timeout), and the rest of it.
+/// The longest time for a creation: a dead replica of the webhook costs its timeout of 3 s, and the creation takes the
+/// rest.
 const CREATED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A row, and what it does.
+/// A row's name, and its function.
 type Row = (&'static str, fn(&Field<'_>) -> anyhow::Result<String>);
 
 const ROWS: [Row; 12] = [
@@ -81,7 +83,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 impl Field<'_> {
-    /// What `strew` prints with these arguments, beside the API server.
+    /// The objects that `strew` prints with these arguments, beside the API server.
     fn printed(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let mut command = self.lab.command(self.strew);
         command.args(arguments).arg("--output=json");
@@ -111,7 +113,8 @@ impl Field<'_> {
         Ok(serde_json::from_value(list["items"].take())?)
     }
 
-    /// Waits until so many pods of a selection are ready: how many are in each zone, without the zone's prefix.
+    /// Waits until `n_pods` pods of a selection are ready; returns their number in each zone, without the zone's
+    /// prefix.
     fn ready(&self, selection: &[&str], n_pods: usize) -> anyhow::Result<BTreeMap<String, usize>> {
         let what = format!("{n_pods} ready pods of {selection:?}");
         let pods = until(&what, WITHIN, PAUSE, || {
@@ -154,7 +157,8 @@ impl Field<'_> {
         Ok((pod.to_owned(), node))
     }
 
-    /// Makes pods one after the other while `goes_on`, at most five a second: how many, and how long the slowest took.
+    /// Makes pods one after the other while `goes_on`, at most five a second; returns their number, and the time of the
+    /// slowest.
     fn make_pods(
         &self,
         prefix: &str,
@@ -308,7 +312,7 @@ fn upgrade(field: &Field<'_>) -> anyhow::Result<String> {
     ))
 }
 
-/// The old replicas go on: nothing else is disturbed.
+/// A rollout with a bad image: the old replicas go on, and nothing else is disturbed.
 fn bad_image(field: &Field<'_>) -> anyhow::Result<String> {
     for (part, container) in [
         ("strew-webhook", "webhook"),
@@ -346,7 +350,7 @@ fn bad_image(field: &Field<'_>) -> anyhow::Result<String> {
     ))
 }
 
-/// The zone of the acting scheduler is cut off; a replica of the webhook may live there, too.
+/// Cuts off the zone of the acting scheduler; a replica of the webhook may be in that zone, too.
 fn zone_cut(field: &Field<'_>) -> anyhow::Result<String> {
     let (_, node) = field.node_of_leader("strew-scheduler")?;
     field.lab.set_link(&node, false)?;

@@ -12,7 +12,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const RACK: &str = "topology.example.com/rack";
 const NOT_SPREAD: &str = "node(s) didn't match pod topology spread constraints";
 
-/// The constraints stand in the configuration alone; the ReplicaSet names none.
+/// Only the configuration has constraints; the ReplicaSet has none.
 pub(super) fn racks(stage: &mut Stage) -> anyhow::Result<()> {
     let configuration = stage.file("defaults-racks.config.yaml");
     stage.apply("defaults-racks.yaml")?;
@@ -35,7 +35,7 @@ pub(super) fn racks(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The constraints that everybody has.
+/// The default constraints.
 pub(super) fn zones(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("defaults-zones.yaml")?;
     let _scheduler = stage.scheduler(&[])?;
@@ -51,7 +51,7 @@ pub(super) fn zones(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Six pods fit on three nodes; the others wait for two more domains.
+/// Six pods fit on three nodes; the other pods wait for two more domains.
 pub(super) fn min_domains(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("min-domains.yaml")?;
     let _scheduler = stage.scheduler(&[])?;
@@ -73,7 +73,7 @@ pub(super) fn min_domains(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Pods of the revision before are no concern of the next one's spreading.
+/// Spreading of a revision ignores the pods of the revision before.
 pub(super) fn match_label_keys(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("match-label-keys.yaml")?;
     let _scheduler = stage.scheduler(&[])?;
@@ -91,7 +91,7 @@ pub(super) fn match_label_keys(stage: &mut Stage) -> anyhow::Result<()> {
     expect(stage.spread(&pods, HOSTNAME)?, &four_each)
 }
 
-/// Two API servers of one cluster, of which one does not merge yet.
+/// Two API servers of one cluster, of which one does not merge the keys yet.
 pub(super) fn before_the_merge(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("before-the-merge.yaml")?;
     let gate = "MatchLabelKeysInPodTopologySpreadSelectorMerge".to_owned();
@@ -108,7 +108,7 @@ pub(super) fn before_the_merge(stage: &mut Stage) -> anyhow::Result<()> {
         "it was merged after all: {constraint}"
     );
     let _scheduler = stage.scheduler(&[])?;
-    // Both may go to n-1 alone, where a pod of the revision before is. Only one of them counts by revision.
+    // Both pods may go to n-1 alone, where a pod of the revision before is. Only one of the two counts by revision.
     let pods = stage.until_placed(2, 1)?;
     let is_placed = |name| {
         pods.iter()

@@ -14,7 +14,7 @@ const REFUSAL: &str = "0/5 nodes are available: 1 Insufficient cpu, 1 node(s) di
                        available: 2 No preemption victims found for incoming pod, 3 Preemption is not helpful for \
                        scheduling.";
 
-/// Five nodes, each with another reason.
+/// Five nodes, each of which refuses the pod for another reason.
 pub(super) fn messages(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("messages.yaml")?;
     let scheduler = stage.scheduler(&[])?;
@@ -69,7 +69,7 @@ fn expect(what: &str, found: &Value, expected: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Another pod of the same labels makes the refused one be tried again, and changes nothing for it.
+/// Another pod with the same labels makes the scheduler try the refused pod again, with the same result.
 pub(super) fn series(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("event-series.yaml")?;
     let configuration = stage.file("event-series.config.yaml");
@@ -94,7 +94,7 @@ pub(super) fn series(stage: &mut Stage) -> anyhow::Result<()> {
         note.starts_with("0/1 nodes are available: 1 node(s) didn't match pod topology spread"),
         "note is {note:?}"
     );
-    // What kubectl shows of it.
+    // The event as kubectl shows it.
     let shown = stage.run(&["get", "events", "--output=wide"])?;
     let lines = shown.lines().filter(|l| l.contains("FailedScheduling"));
     ensure!(lines.count() == 1, "kubectl get events:\n{shown}");

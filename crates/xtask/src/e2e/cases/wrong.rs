@@ -12,13 +12,13 @@ use crate::e2e::stage::{PAUSE, SOON, Stage, name_of, node_of};
 /// The role that `strew install scheduler` prints.
 const ROLE: &str = "strew:strew-scheduler";
 
-/// The input is wrong.
+/// The exit code of wrong input.
 const EXIT_INPUT: i32 = 2;
 
-/// Something outside failed.
+/// The exit code of a failure outside of the process.
 const EXIT_OUTSIDE: i32 = 3;
 
-/// What is wrong, the text of a configuration after its kind, and what is told of it.
+/// What is wrong, the text of a configuration after its kind, and the parts of the message.
 const CONFIGURATIONS: &[(&str, &str, &[&str])] = &[
     (
         "an unknown field",
@@ -59,7 +59,7 @@ const CONFIGURATIONS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Each is refused before the API server is asked, which is why none is named.
+/// The scheduler refuses each configuration before it asks the API server, so the case names none.
 pub(super) fn configuration(stage: &mut Stage) -> anyhow::Result<()> {
     for (what, text, told) in CONFIGURATIONS {
         let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration";
@@ -84,7 +84,7 @@ pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
     expect_end(stage, &["--kubeconfig=none.yaml"], EXIT_INPUT, &none)?;
     let other = ["--kubeconfig=kubeconfig", "--context=staging"];
     expect_end(stage, &other, EXIT_INPUT, &["staging"])?;
-    // Port 1 is nobody's.
+    // Nothing listens on port 1.
     let closed = ["--kubeconfig=kubeconfig", "--master=https://127.0.0.1:1"];
     let told = [
         "https://127.0.0.1:1/ does not answer: ",
@@ -93,7 +93,7 @@ pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
     ];
     expect_end(stage, &closed, EXIT_OUTSIDE, &told)?;
 
-    // A token ends with what it is bound to.
+    // A token ends with the object that it is bound to.
     stage.run(&["create", "serviceaccount", "late"])?;
     stage.run(&["create", "secret", "generic", "short"])?;
     let bound = ["--bound-object-kind=Secret", "--bound-object-name=short"];
@@ -104,15 +104,15 @@ pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
     expect_end(stage, &[&file], EXIT_OUTSIDE, &told)
 }
 
-/// What `strew install scheduler` prints, as a person applies it: the process works with just that service account,
-/// and says what is missing where a verb of a resource is taken from it.
+/// Applies what `strew install scheduler` prints, as a person does: the process works with only that service account,
+/// and names a verb of a resource that its role lacks.
 pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("missing-rights.yaml")?;
     let namespace = format!("--namespace={}", stage.namespace);
     let mut list = stage.printed(&["scheduler", &namespace])?;
     let kubectl = stage.kubectl();
     kubectl.run_with(&["apply", "--dry-run=server", "-f", "-"], &list)?;
-    // No containers run here: the process is started as a process.
+    // No containers run here: the case starts the program as a process.
     let items = list["items"].as_array_mut().context("a list has items")?;
     items.retain(|object| object["kind"] != "Deployment");
     kubectl.run_with(&["apply", "-f", "-"], &list)?;
@@ -133,7 +133,7 @@ pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     rule["verbs"] = json!(["get", "list"]);
     set_rules(stage, &lacking)?;
     let told = ["the API server does not allow: watch replicasets.apps\n"];
-    // The authorizer hears of roles by a watch of its own.
+    // The authorizer learns of roles by a watch of its own.
     until("the right is lacked", SOON, PAUSE, || {
         Ok(expect_end(stage, &args, EXIT_OUTSIDE, &told).ok())
     })?;
@@ -162,7 +162,7 @@ pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// More CPU than can be counted in thousandths: in a pod, and of a node that somebody else wrote.
+/// More CPU than can be counted in thousandths: in a pod, and on a node that another client wrote.
 pub(super) fn set_aside(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("set-aside.yaml")?;
     let scheduler = stage.scheduler(&[])?;
@@ -181,7 +181,7 @@ pub(super) fn set_aside(stage: &mut Stage) -> anyhow::Result<()> {
     });
     warned.with_context(|| log.clone())?;
     ensure!(says(&log, "the cluster is known"), "{log}");
-    // Written anew, it counts again.
+    // The node counts again after a valid write.
     let patch = json!({"status": {"allocatable": {"cpu": "2"}}}).to_string();
     let args = [
         "patch",
@@ -199,7 +199,7 @@ pub(super) fn set_aside(stage: &mut Stage) -> anyhow::Result<()> {
     })
 }
 
-/// Starts the scheduler, which must end by itself with this code and say all of this.
+/// Starts the scheduler, which must end by itself with this code and print all of `told`.
 fn expect_end(stage: &mut Stage, args: &[&str], code: i32, told: &[&str]) -> anyhow::Result<()> {
     let mut all = vec!["scheduler", "--secure-port=0"];
     all.extend(args);

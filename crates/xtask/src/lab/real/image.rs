@@ -35,7 +35,7 @@ impl Image {
         };
         let buildah = || {
             let mut command = Command::new("buildah");
-            // Beside nobody else's images, and gone with the folder.
+            // In a namespace without other images, which goes with the folder.
             command
                 .arg("--root")
                 .arg(base.join("images"))

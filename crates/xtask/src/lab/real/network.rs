@@ -9,11 +9,11 @@ use anyhow::{Context, bail};
 /// Where `ip netns` puts them.
 const NAMESPACES: &str = "/var/run/netns";
 
-/// The control plane's address. 192.0.2.0/24 is for documentation: nobody's.
+/// The control plane's address. 192.0.2.0/24 is reserved for documentation, so no host has it.
 pub(super) const SERVER: &str = "192.0.2.1";
 
-/// The bridge's own hardware address: without one it takes that of each new port, and nodes that have asked before talk
-/// to nobody.
+/// The bridge's own hardware address: without one it takes that of each new port, and nodes that know the earlier
+/// address reach no peer.
 const BRIDGE_ADDRESS: &str = "02:00:00:00:00:01";
 
 /// A network namespace; it goes with its last process, and its name with [`Network::remove`].
@@ -75,7 +75,7 @@ impl Network {
         self.ip(&["link", "set", &port(number), state])
     }
 
-    /// Takes its name away; with that it is gone, once nobody is inside.
+    /// Deletes its name; the network is gone once no process is inside.
     pub(super) fn remove(&self) -> anyhow::Result<()> {
         run(Command::new("ip").args(["netns", "del", &self.name]))
     }
@@ -105,7 +105,7 @@ pub(super) fn pods(number: usize) -> String {
     format!("10.88.{number}.0/24")
 }
 
-/// The name of a run's network: that of its process, so that what a killed run left can be told.
+/// The name of a run's network: it has the run's process id, so that a later run finds what a killed run left.
 pub(super) fn own_name() -> String {
     format!("{PREFIX}{}", std::process::id())
 }

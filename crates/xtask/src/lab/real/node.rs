@@ -169,7 +169,7 @@ conf_dir = "{folder}/cni"
             "failSwapOn": false,
             "containerRuntimeEndpoint": format!("unix://{}/containerd.sock", self.folder.display()),
             "resolvConf": "",
-            // Nobody but this lab reaches this network.
+            // Only this lab reaches this network.
             "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
             "authorization": {"mode": "AlwaysAllow"},
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},

@@ -18,7 +18,7 @@ const LEADS: &str = "this replica leads";
 #[derive(Default)]
 struct Held {
     by_decision: BTreeMap<String, BTreeSet<String>>,
-    /// Clusters that must not be absent from now on.
+    /// Clusters that PlacementDecisions must hold from now on.
     kept: BTreeSet<String>,
     /// What was absent nevertheless: the clusters, and the decision after whose event.
     absent: Vec<(String, usize)>,
@@ -61,7 +61,7 @@ impl Held {
 /// Clusters that shift all others from one PlacementDecision to the next, and a controller that is killed each time.
 pub(crate) fn kept(stage: &mut Stage) -> anyhow::Result<()> {
     let (n, n_rounds) = if stage.is_full { (250, 20) } else { (250, 5) };
-    // The only one: it need not wait for the lease of the one that was killed.
+    // The only replica: it need not wait for the lease of a killed one.
     let mut controllers = stage.hub(1, &["--leader-elect=false"])?;
     bind_all(stage)?;
     let named = |number: usize| format!("m-{number:03}");
@@ -78,11 +78,11 @@ pub(crate) fn kept(stage: &mut Stage) -> anyhow::Result<()> {
     })?;
     held.change(|held| held.kept = (0..n).map(named).collect());
     for round in 0..n_rounds {
-        // Before all others by name: everybody moves up by one.
+        // First by name, so that every other cluster moves up by one.
         let first = format!("a-{:03}", n_rounds - round);
         let before = held.look(|held| held.n_events);
         stage.apply_all(vec![cluster(&first, json!({}), json!([]))])?;
-        // In the middle of three writes, as often as not.
+        // Often in the middle of three writes.
         until("a first write", SOON, Duration::from_millis(1), || {
             Ok((held.look(|held| held.n_events) > before).then_some(()))
         })?;
@@ -114,7 +114,7 @@ pub(crate) fn kept(stage: &mut Stage) -> anyhow::Result<()> {
     )
 }
 
-/// Two replicas: the one that leads is killed, and the other one decides on what happens then.
+/// Two replicas: the leader is killed, and the other one decides on later changes.
 pub(crate) fn failover(stage: &mut Stage) -> anyhow::Result<()> {
     let mut controllers = stage.hub(2, &[])?;
     bind_all(stage)?;
@@ -149,7 +149,7 @@ pub(crate) fn failover(stage: &mut Stage) -> anyhow::Result<()> {
     )
 }
 
-/// Somebody else writes the status between each read and write of ours.
+/// Another writer changes the status between each read and write of the controller.
 pub(crate) fn conflicts(stage: &mut Stage) -> anyhow::Result<()> {
     let _controllers = stage.hub(1, &[])?;
     bind_all(stage)?;
@@ -187,7 +187,7 @@ pub(crate) fn conflicts(stage: &mut Stage) -> anyhow::Result<()> {
     )
 }
 
-/// The hub goes away in the middle of it: the controller waits for it, and comes to the same end.
+/// The hub goes away during a change: the controller waits for it, and comes to the same result.
 pub(crate) fn server_killed(stage: &mut Stage) -> anyhow::Result<()> {
     let n = 250;
     let mut controllers = stage.hub(1, &[])?;
@@ -210,7 +210,7 @@ pub(crate) fn server_killed(stage: &mut Stage) -> anyhow::Result<()> {
         "  decided {:.1} s after the hub was back",
         back.elapsed().as_secs_f64()
     );
-    // What happens next is seen, too.
+    // The controller also sees later changes.
     stage.apply_all(vec![cluster("later", json!({}), json!([]))])?;
     until_selected(stage, "all", |got| got.len() == n + 1)?;
     for controller in &mut controllers {

@@ -40,7 +40,7 @@ fn many(n: usize, tainted: Option<usize>) -> Vec<Value> {
 /// 200 clusters: spread over regions and zones; a region is lost and comes back; scores change.
 pub(crate) fn fleet(stage: &mut Stage) -> anyhow::Result<()> {
     let n = 200;
-    // The only one: it need not wait for the lease of the one that was killed.
+    // The only replica: it need not wait for the lease of a killed one.
     let mut controllers = stage.hub(1, &["--leader-elect=false"])?;
     bind_all(stage)?;
     let clusters = many(n, None);
@@ -71,8 +71,8 @@ pub(crate) fn fleet(stage: &mut Stage) -> anyhow::Result<()> {
         n,
     )?;
 
-    // A region that cannot be reached holds nobody back, and whoever stays, stays. It goes at once: of a region with one
-    // cluster left, a hard limit would take the others down to two each.
+    // An unreachable region blocks no choice, and a selected cluster stays. The region goes at once: of a region with
+    // one cluster left, a hard limit would take the others down to two each.
     controllers.iter_mut().for_each(Component::kill);
     stage.apply_all(many(n, Some(0)))?;
     controllers.iter_mut().try_for_each(Component::restart)?;
@@ -100,7 +100,7 @@ fn counts_in(name: &str, clusters: &[Value], region: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// The best of three by an add-on's score, as it changes.
+/// The best three clusters by an add-on's score, as the score changes.
 fn scores(stage: &Stage) -> anyhow::Result<()> {
     let coordinate =
         json!({"type": "AddOn", "addOn": {"resourceName": "demo", "scoreName": "demo"}});
@@ -109,7 +109,7 @@ fn scores(stage: &Stage) -> anyhow::Result<()> {
         "prioritizerPolicy": {"mode": "Exact", "configurations": [{"scoreCoordinate": coordinate, "weight": 1}]},
     });
     for (name, value) in [("c-0000", 80), ("c-0001", 90), ("c-0002", 100)] {
-        // A cluster's namespace bears its name; the case takes it away again.
+        // A cluster's namespace has the cluster's name; the case deletes it.
         stage.kubectl().run(&["create", "namespace", name])?;
         let score = json!({
             "apiVersion": format!("{GROUP}/v1alpha1"),
@@ -183,7 +183,7 @@ pub(crate) fn hundred(stage: &mut Stage) -> anyhow::Result<()> {
         until_told(stage, &name, satisfied, 10)?;
         ensure!(selected(stage, &name)?.len() == 10, "{name}");
     }
-    // Balance keeps clusters about evenly used, as placements came one after another.
+    // Balance uses clusters about evenly, since the placements came one after another.
     let decisions = stage.list("placementdecisions")?;
     let mut names: Vec<&str> = decisions.iter().map(name_of).collect();
     names.sort_unstable();

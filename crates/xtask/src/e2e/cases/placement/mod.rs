@@ -1,6 +1,6 @@
 //! Placements on a hub: clusters as objects, the controller as processes, and kubectl.
 //!
-//! Reading order: this file (what is looked at), [`use_cases`], [`fleet`], [`faults`], [`speed`].
+//! Reading order: this file (the helpers that read results), [`use_cases`], [`fleet`], [`faults`], [`speed`].
 
 mod faults;
 mod fleet;
@@ -68,7 +68,7 @@ fn clusters_of(decision: &Value) -> impl Iterator<Item = &str> {
         .filter_map(|d| d["clusterName"].as_str())
 }
 
-/// What a Placement got, over all of its PlacementDecisions.
+/// The clusters that a Placement got, over all of its PlacementDecisions.
 fn selected(stage: &Stage, placement: &str) -> anyhow::Result<BTreeSet<String>> {
     let of_it = format!("--selector={GROUP}/placement={placement}");
     let text = stage.run(&["get", "placementdecisions", &of_it, "--output=json"])?;
@@ -77,7 +77,7 @@ fn selected(stage: &Stage, placement: &str) -> anyhow::Result<BTreeSet<String>> 
     Ok(decisions.flat_map(clusters_of).map(str::to_owned).collect())
 }
 
-/// Waits until a Placement got what `is_so` wants; what it got.
+/// Waits until the clusters of a Placement satisfy `is_so`; returns them.
 fn until_selected(
     stage: &Stage,
     placement: &str,
@@ -103,7 +103,7 @@ fn counts(clusters: &BTreeSet<String>, fleet: &[Value], label: &str) -> BTreeMap
     counts
 }
 
-/// Waits until a condition of a Placement has this status and reason, and the number of clusters is told.
+/// Waits until a condition of a Placement has this status and reason, and the status gives the number of clusters.
 fn until_told(
     stage: &Stage,
     placement: &str,

@@ -15,19 +15,19 @@ const N_CLUSTERS: usize = 2000;
 
 const N_PLACEMENTS: usize = 200;
 
-/// Teams that placements choose by; each has every hundredth cluster.
+/// The number of teams that placements choose by; each team has every hundredth cluster.
 const N_TEAMS: usize = 100;
 
-/// From a label's change to the last decision about it.
+/// The longest time from a label's change to the last decision about it.
 const REACHED_WITHIN: Duration = Duration::from_secs(1);
 
 const DONE_WITHIN: Duration = Duration::from_secs(600);
 
-/// What a watch of PlacementDecisions has told.
+/// What a watch of PlacementDecisions has seen.
 #[derive(Default)]
 struct Told {
     clusters: BTreeMap<String, BTreeSet<String>>,
-    /// Each event since it was last looked: when, and about what.
+    /// Each event since the last look: its time, and its object.
     events: Vec<(Instant, String)>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         });
         Ok((n == N_PLACEMENTS).then_some(()))
     })?;
-    // What was begun comes to its end.
+    // Writes that are under way end first.
     until("nothing more is told", DONE_WITHIN, 10 * PAUSE, || {
         let n = told.look(|told| told.events.len());
         told.change(|told| told.events.clear());
@@ -95,7 +95,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         reached.as_secs_f64(),
         applied.as_secs_f64()
     );
-    // Nothing else was written, then or later.
+    // The controller writes nothing else, then or later.
     let until_then = now() + 20 * PAUSE;
     until("a while", DONE_WITHIN, PAUSE, || {
         Ok((now() > until_then).then_some(()))

@@ -11,7 +11,7 @@ use super::{bind_all, cluster, placement, selected, until_selected, until_told};
 use crate::ci::top;
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-/// The example, and how many clusters it gets of each zone: names without their numbers.
+/// The example, and how many clusters of each zone it gets: names without their numbers.
 const USE_CASES: &[(&str, &[(&str, usize)])] = &[
     ("use-case-2", &[("east-a", 2), ("east-b", 2)]),
     ("use-case-4", &[("east-a", 1), ("east-b", 1), ("west-a", 2)]),
@@ -66,12 +66,12 @@ pub(crate) fn use_cases(stage: &mut Stage) -> anyhow::Result<()> {
     until_told(stage, "use-case-3", unsatisfied, 3)?;
     let limited = ("PlacementSpreadSatisfied", "False", "SpreadLimited");
     until_told(stage, "use-case-3", limited, 3)?;
-    // What makes no sense is told, and gets nothing.
+    // An invalid Placement is reported, and gets no clusters.
     let spec = json!({"numberOfClusters": -1});
     stage.apply_all(vec![placement("nonsense", spec)])?;
     let misconfigured = ("PlacementMisconfigured", "True", "Misconfigured");
     until_told(stage, "nonsense", misconfigured, 0)?;
-    // A Placement that goes takes its decisions along.
+    // The deletion of a Placement deletes its decisions.
     stage.run(&["delete", "placement", "use-case-2"])?;
     until("its decisions go", SOON, PAUSE, || {
         Ok(selected(stage, "use-case-2")?.is_empty().then_some(()))
@@ -85,9 +85,9 @@ fn apply_example(stage: &Stage, name: &str) -> anyhow::Result<()> {
     stage.apply_all(objects)
 }
 
-/// A controller that is there before its kinds; and kinds that are OCM's, which stay as they are.
+/// A controller that starts before its kinds exist; and kinds that belong to OCM, which stay unchanged.
 pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
-    // Other cases may have left them.
+    // Other cases may have left the definitions.
     let printed = stage.printed(&["placement", "--crds=always"])?;
     let definitions: Vec<Value> = printed["items"]
         .as_array()
@@ -112,7 +112,7 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
     })
     .with_context(|| controller.output())?;
 
-    // One that is there, and not in the version that is known.
+    // A kind that exists, but not in the version that the controller knows.
     let of_placements = |object: &&Value| object["spec"]["names"]["kind"] == "Placement";
     let mut older = definitions.iter().find(of_placements).cloned();
     let older = older.as_mut().context("a definition of Placement")?;
@@ -128,7 +128,7 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
     let name = older["metadata"]["name"].as_str().unwrap_or_default();
     stage.kubectl().run(&["delete", "crd", name])?;
 
-    // As OCM makes them: without our label, and without what only our schema has.
+    // As OCM makes them: without strew's label, and without what only strew's schema has.
     let mut theirs = definitions;
     for definition in &mut theirs {
         definition["metadata"]["labels"] = json!({"installer.example.com": "ocm"});
@@ -163,7 +163,7 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
     let got = until_selected(stage, "later", |got| got.len() == 2)?;
     ensure!(got.contains("c3"), "{got:?}");
 
-    // Asked, the cluster says whose they are.
+    // The cluster says to whom the definitions belong.
     let printed = stage.printed(&["placement"])?;
     let mut again = printed["items"].as_array().into_iter().flatten();
     if let Some(one) = again.find(|object| object["kind"] == "CustomResourceDefinition") {

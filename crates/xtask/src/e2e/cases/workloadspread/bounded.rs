@@ -1,5 +1,5 @@
-//! What the accounts of webhook and controller may write: what they need and nothing else, so that a compromised
-//! process can do no more.
+//! What the accounts of webhook and controller may write: only what they need, so that a compromised process can do no
+//! more.
 
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::ByteString;
@@ -16,10 +16,10 @@ const DEFINITION: &str = "customresourcedefinition/workloadspreads.apps.kruise.i
 const WEBHOOK: &str = "strew-webhook";
 const CONTROLLER: &str = "strew-controller";
 
-/// Who changes what how.
+/// The account, the object, and the change.
 type Try = (&'static str, &'static str, Value);
 
-/// Registers under the policies, and then tries what an attacker would, each in a dry run of the API server.
+/// Registers the webhook under the policies, and then tries an attacker's changes, each in a dry run of the API server.
 pub(crate) fn bounded(stage: &mut Stage) -> anyhow::Result<()> {
     let mut spreading = stage.installed_spreading(&[], &[])?;
     stage.add_webhook(&mut spreading, &[])?;
@@ -50,7 +50,7 @@ pub(crate) fn bounded(stage: &mut Stage) -> anyhow::Result<()> {
     }
     println!("  {} changes were refused", refused.len());
     creations(stage)?;
-    // Everybody else is as free as before.
+    // The policies do not restrict other accounts.
     let [_, object, patch] = [refused[0].0, refused[0].1, &refused[0].2.to_string()];
     let args = [
         "patch",
@@ -63,7 +63,7 @@ pub(crate) fn bounded(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&args).map(drop)
 }
 
-/// What kubectl says against it.
+/// `Err` is kubectl's refusal.
 fn tried(stage: &Stage, (who, object, patch): &Try) -> Result<(), String> {
     let user = format!("--as=system:serviceaccount:{SYSTEM}:{who}");
     let patch = patch.to_string();
@@ -82,7 +82,8 @@ fn tried(stage: &Stage, (who, object, patch): &Try) -> Result<(), String> {
         .map_err(|error| format!("{error:#}"))
 }
 
-/// What has no name before it is there: only their own may be created, and no token of another account.
+/// Creations, where the policies know no earlier object: each account may create only its own objects, and no token of
+/// another account.
 fn creations(stage: &Stage) -> anyhow::Result<()> {
     let lease = |name: &str| {
         json!({
@@ -105,7 +106,7 @@ fn creations(stage: &Stage) -> anyhow::Result<()> {
     };
     const TOKEN: &str = "kubernetes.io/service-account-token";
     let bundle = "strew-webhook-ca";
-    // Where the own object is there already, a dry run gets that far and no further.
+    // Where the account's own object exists already, a dry run ends with that error.
     let cases = [
         (WEBHOOK, secret(bundle, "Opaque"), true),
         (WEBHOOK, secret(bundle, TOKEN), false),
@@ -142,7 +143,7 @@ fn remove(path: &str) -> Value {
     json!([{"op": "remove", "path": path}])
 }
 
-/// What nobody but an attacker changes.
+/// Changes that only an attacker makes.
 fn refused() -> Vec<Try> {
     let secrets = json!([{
         "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"],
@@ -253,11 +254,11 @@ fn refused() -> Vec<Try> {
     all
 }
 
-/// What both have to change: trust, and what is registered.
+/// Changes that both accounts must make: the trust bundle, and the registration.
 fn allowed(stage: &Stage) -> anyhow::Result<Vec<Try>> {
     let path = "/webhooks/0/clientConfig/caBundle";
     let bundle = stage.get(MUTATING)?["webhooks"][0]["clientConfig"]["caBundle"].take();
-    // The same authority twice is another bundle.
+    // The same authority twice makes a different bundle.
     let ByteString(mut bundle) = serde_json::from_value(bundle).context("a bundle")?;
     bundle.extend(bundle.clone());
     let bundle = serde_json::to_value(ByteString(bundle))?;

@@ -12,20 +12,20 @@ use strew_kube::connect::{Access, connect};
 use crate::e2e::stage::Stage;
 use crate::steady::{at_rate, post};
 
-/// So often a pod is asked for.
+/// The number of tries for each pod.
 const TRIES: usize = 20;
 
-/// What came of it.
+/// The result of the creations.
 pub(super) struct Made {
-    /// How long the API servers took for each, the shortest first.
+    /// How long the API servers took for each creation, the shortest first.
     pub(super) took: Vec<Duration>,
-    /// How often one was refused since too many wrote, and asked for again.
+    /// How many creations the API server refused because of too many writes, and were tried again.
     pub(super) repeated: usize,
 }
 
-/// Creates so many pods of the Deployment's ReplicaSet, so many a second, through these API servers in turn. The
-/// controllers stop before what is done `first`, and go on when what is looked `after` is done. The ReplicaSet must want
-/// pods: those of one that wants none count for no WorkloadSpread.
+/// Creates pods of the Deployment's ReplicaSet at a rate a second, through these API servers in turn. The controllers
+/// stop before `first` runs, and go on after `after` has returned. The ReplicaSet must want pods: WorkloadSpreads
+/// ignore the pods of a ReplicaSet that wants none.
 pub(super) fn make_pods<T>(
     stage: &mut Stage,
     first: impl FnOnce(&Stage) -> anyhow::Result<()>,
@@ -78,7 +78,7 @@ fn made(
                     let Err(error) = post(&client, &path, &pod).await else {
                         return Ok(());
                     };
-                    // As the controller would: it comes again.
+                    // The controller tries again, too.
                     let text = format!("{error:#}");
                     anyhow::ensure!(text.contains("status changed meanwhile"), text);
                     repeated.fetch_add(1, Ordering::Relaxed);

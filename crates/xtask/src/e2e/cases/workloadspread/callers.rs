@@ -20,7 +20,7 @@ const REVIEW: &str = r#"{"apiVersion": "admission.k8s.io/v1", "kind": "Admission
     "uid": "forged", "operation": "CREATE", "namespace": "shop", "resource": {"resource": "pods"},
     "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"}, "object": {}}}"#;
 
-/// What nobody is told without a certificate, and what everybody is.
+/// The requests: some need a certificate, the others are open to every client.
 const ASKED: [(&str, &str, u16); 6] = [
     ("/admit/pods", REVIEW, 401),
     ("/admit/pods-end", REVIEW, 401),
@@ -30,7 +30,7 @@ const ASKED: [(&str, &str, u16); 6] = [
     ("/convert/workloadspreads", "{}", 400),
 ];
 
-/// One API server shows a certificate, the lab's own does not.
+/// One API server shows a certificate; the lab's own API server does not.
 pub(crate) fn callers(stage: &mut Stage) -> anyhow::Result<()> {
     let folder = stage.lab.folder().to_owned();
     let flag = configured(&folder)?;
@@ -67,7 +67,7 @@ pub(crate) fn callers(stage: &mut Stage) -> anyhow::Result<()> {
         ensure!(status == Some(200), "{path}: {status:?}");
     }
 
-    // A replica registers by its own reviews, for which it needs no certificate.
+    // A replica registers after its own reviews, which need no certificate.
     let mut said = String::new();
     let refused = until(
         "an API server without a certificate is refused",
@@ -98,7 +98,7 @@ pub(crate) fn callers(stage: &mut Stage) -> anyhow::Result<()> {
     }
     let with = [&[at.as_str()], &apply[..]].concat();
     stage.kubectl().run_with(&with, &list)?;
-    // To who converts no API server shows a certificate.
+    // An API server shows no certificate to a webhook that converts.
     stage.get("workloadspreads.v1alpha1.apps.kruise.io/front")?;
     let pod = json!({
         "apiVersion": "v1",
@@ -114,7 +114,8 @@ pub(crate) fn callers(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An authority, a certificate that it has signed, and the flag of an API server that shows it: all in files.
+/// Writes an authority, a certificate that it has signed, and the configuration of an API server that shows it; returns
+/// the flag.
 fn configured(folder: &Path) -> anyhow::Result<String> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! Webhook and controller that are killed, requests that others refuse, an API server that goes away.
+//! Webhook and controller that are killed, requests that other webhooks refuse, an API server that goes away.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::e2e::parts::SYSTEM;
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
-/// Pods of which some were refused, and are tried again with longer and longer pauses.
+/// The time for pods of which some were refused, and are tried again with longer and longer pauses.
 const DONE_WITHIN: Duration = Duration::from_secs(240);
 
 /// Kills one of two webhooks, and the controller, while pods are made; starts them again.
@@ -35,13 +35,13 @@ pub(crate) fn killed(stage: &mut Stage) -> anyhow::Result<()> {
         "  all pods are there {:.1} s after the fault: {found:?}",
         fault.elapsed().as_secs_f64()
     );
-    // In a last act all go, and nothing is left of them.
+    // At the end all pods go, and the status counts none.
     scale(stage, "deployment/front", 0)?;
     expect_none(stage, n_pods)?;
     stage.until_ready(&spreading, 2)
 }
 
-/// The same of the API server: processes stay, and go on.
+/// Kills the API server while pods are made: the processes stay, and go on.
 pub(crate) fn server_killed(stage: &mut Stage) -> anyhow::Result<()> {
     let n_pods = 500;
     let mut spreading = stage.spreading(2)?;
@@ -97,7 +97,7 @@ fn expect_none(stage: &Stage, n_pods: usize) -> anyhow::Result<()> {
     until_ledger(stage, "front", &rows)
 }
 
-/// All webhooks are gone, the policy is Fail, and strict: what must start, starts.
+/// All webhooks are gone, the policy is Fail, and strict: pods that must start, start.
 pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let [excluded, labelled, plugin] =
@@ -122,13 +122,13 @@ pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&["run", "bare", "--image=bare"])?;
     spreading.webhooks[0].process.kill();
 
-    // Of this namespace no pod of a controller is made.
+    // In this namespace a controller can make no pod.
     let Err(error) = stage.try_a_pod(&stage.namespace) else {
         bail!("a pod passed without the webhook");
     };
     let said = format!("{error:#}");
     ensure!(said.contains("failed calling webhook"), "{said}");
-    // Pods go, also those of a subset: room may be needed, for the webhook itself. Nobody takes their place yet.
+    // Pods can be deleted, also those of a subset: the webhook itself may need their room. No pod replaces them yet.
     let begin = now();
     let gone = format!("pod/{gone}");
     stage.run(&["delete", &gone, "--wait=false"])?;
@@ -139,10 +139,10 @@ pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
         let is_so = refused.any(|e| e["message"].as_str().is_some_and(|m| m.contains("webhook")));
         Ok(is_so.then_some(()))
     })?;
-    // A pod without a controller is none of ours.
+    // The webhook is not asked about a pod without a controller.
     stage.run(&["delete", "pod/bare", "--wait=false"])?;
     stage.run(&["run", "other", "--image=other"])?;
-    // The system and strew itself start: by real controllers.
+    // Real controllers start the pods of the system and of strew.
     for namespace in ["kube-system", SYSTEM, excluded.as_str(), labelled.as_str()] {
         starts(stage, namespace)?;
     }
@@ -166,7 +166,8 @@ pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
     until_ledger(stage, "front", &[("own", 2, 4), ("elastic", 0, -1)])
 }
 
-/// A DaemonSet there gets its pods, one a node: a network plugin, which the webhook may need to be reached at all.
+/// A DaemonSet in this namespace gets its pods, one a node: it may be a network plugin, without which the API server
+/// cannot reach the webhook.
 fn plugged_in(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
     let labels = json!({"app": "cni"});
     let daemon_set = json!({
@@ -195,7 +196,7 @@ fn plugged_in(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
     stage.kubectl().run(&delete).map(drop)
 }
 
-/// A Deployment there gets its pod, which can be deleted, and gets another one.
+/// A Deployment in this namespace gets its pod, which can be deleted, and gets another one.
 fn starts(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
     let kubectl = |args: &[&str]| {
         let mut all = vec!["--namespace", namespace];
@@ -209,7 +210,7 @@ fn starts(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
             Ok(names.next().map(str::to_owned))
         })
     };
-    // As strict as strew's own namespace wants it.
+    // As strict as strew's own namespace requires.
     let labels = json!({"app": "starts"});
     let deployment = json!({
         "apiVersion": "apps/v1",
@@ -249,7 +250,7 @@ fn starts(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Others deny what the webhook has counted: the ledger takes it back when its time is over.
+/// Another webhook denies pods that the webhook has counted: the ledger takes the count back when its time is over.
 pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let _spreading = stage.spreading(2)?;
@@ -259,7 +260,7 @@ pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
         let quota = stage.get("resourcequota/few")?;
         Ok((quota["status"]["used"]["pods"] == "0").then_some(()))
     })?;
-    // Ten are wanted, six may be; which ones of those that come at once is not the webhook's to say.
+    // Ten pods are wanted, six may exist. The webhook does not decide which ones of several that come at once.
     scale(stage, "deployment/front", 4)?;
     until_subsets(stage, &[("first", 4)])?;
     scale(stage, "deployment/front", 10)?;
@@ -285,17 +286,17 @@ pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
         let said = format!("{error:#}");
         ensure!(said.contains("disruption budget"), "{said}");
     }
-    // What was evicted in vain made no room; slots of creations are given back after 30 seconds.
+    // An eviction that failed made no room; the ledger gives slots of creations back after 30 seconds.
     until_ledger(stage, "front", &[("first", 4, 0), ("rest", 2, 18)])?;
     stage.until_event("front", "CreatePodFailed").map(drop)
 }
 
-/// Certificates that live for seconds, and pods all the while: the authority is exchanged without a call that fails, and
-/// no process starts anew.
+/// Certificates that live for seconds, and pods all the while: the authority is exchanged without a failed call, and
+/// without a restart of a process.
 pub(crate) fn rotated(stage: &mut Stage) -> anyhow::Result<()> {
     let n_pods = if stage.is_full { 300 } else { 100 };
     let mut spreading = stage.installed_spreading(&[], &[])?;
-    // Old after 10 seconds, and good for 5 more.
+    // Renewed after 10 seconds, and valid for 5 more.
     let lives = [
         "--authority-lifetime=15s",
         "--certificate-lifetime=9s",
@@ -327,7 +328,7 @@ pub(crate) fn rotated(stage: &mut Stage) -> anyhow::Result<()> {
     };
     let (first_signing, first_shown) = (signing()?, shown()?);
     let begin = now();
-    // A few pods at a time, until everything was exchanged: calls at each of its steps.
+    // A few pods at a time, until every certificate was exchanged: the API server calls at each step.
     let mut n = 0;
     until("the authority is exchanged", DONE_WITHIN, 3 * PAUSE, || {
         n = (n + n_pods / 20).min(n_pods);

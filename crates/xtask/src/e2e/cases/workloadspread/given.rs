@@ -11,10 +11,10 @@ use xtask::lab::until;
 
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-/// Files are looked at again every ten seconds.
+/// The webhook reads the files again every ten seconds.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(30);
 
-/// What is wrong with it is said, and nothing is taken for an answer until it is mended.
+/// The webhook reports what is wrong with a certificate, and does not count as ready until it is replaced.
 pub(crate) fn given(stage: &mut Stage) -> anyhow::Result<()> {
     let folder = stage.lab.folder().to_owned();
     certificate(&folder, 2021)?;
@@ -40,7 +40,7 @@ pub(crate) fn given(stage: &mut Stage) -> anyhow::Result<()> {
     until("it is ready", TAKEN_OVER_WITHIN, PAUSE, || {
         Ok((spreading.service.n_ready() == 1).then_some(()))
     })?;
-    // The API server has been told to trust nobody.
+    // The API server's CA bundle trusts no authority.
     until("it says that it is not trusted", SOON, PAUSE, || {
         let tried = stage.try_a_pod(&stage.namespace);
         ensure!(tried.is_err(), "nobody is trusted, and a pod was admitted");
@@ -63,14 +63,15 @@ pub(crate) fn given(stage: &mut Stage) -> anyhow::Result<()> {
     stage.until_called()
 }
 
-/// A certificate that is good from 2020 to the begin of this year, in files; itself in PEM, as an API server is told whom to trust.
+/// Writes a certificate that is valid from 2020 to the begin of year `until`, with its key; returns it in PEM, as an
+/// API server's CA bundle holds it.
 fn certificate(folder: &Path, until: i32) -> anyhow::Result<ByteString> {
     let mut params = rcgen::CertificateParams::new(["127.0.0.1".to_owned()])?;
     params.not_before = rcgen::date_time_ymd(2020, 1, 1);
     params.not_after = rcgen::date_time_ymd(until, 1, 1);
     let key = rcgen::KeyPair::generate()?;
     let pem = params.self_signed(&key)?.pem();
-    // The key first: a certificate whose key is not there yet is not taken over.
+    // The key first: the webhook does not take over a certificate whose key does not exist yet.
     fs::write(folder.join("given.key"), key.serialize_pem())?;
     fs::write(folder.join("given.crt"), &pem)?;
     Ok(ByteString(pem.into_bytes()))

@@ -1,8 +1,9 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
-//! Reading order: this file (what is looked at), [`use_cases`], [`by_hand`] (pods without a controller), [`webhook`],
-//! [`given`], [`registered`] (when the API server asks), [`bounded`] (what strew's accounts may write),
-//! [`callers`] (who may ask), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right), [`speed`].
+//! Reading order: this file (the helpers that read results), [`use_cases`], [`by_hand`] (pods without a controller),
+//! [`webhook`], [`given`], [`registered`] (when the API server asks), [`bounded`] (what strew's accounts may write),
+//! [`callers`] (which clients may ask), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right),
+//! [`speed`].
 
 mod bounded;
 mod by_hand;
@@ -39,10 +40,10 @@ const MARKER: &str = "apps.kruise.io/matched-workloadspread";
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Pods by their subsets' names; those in none under "".
+/// The number of pods by their subsets' names; pods in no subset are under "".
 type Counts = BTreeMap<String, usize>;
 
-/// Who places all pods of a case, as a cluster's own scheduler.
+/// Starts a scheduler that places all pods of a case, as a cluster's own scheduler does.
 fn scheduler(stage: &mut Stage) -> anyhow::Result<Component> {
     stage.scheduler(&["--scheduler-name=default-scheduler"])
 }
@@ -52,7 +53,7 @@ fn counts(expected: &[(&str, usize)]) -> Counts {
     each.map(|(name, n)| ((*name).to_owned(), *n)).collect()
 }
 
-/// Whether a pod is neither finished nor on its way out.
+/// Whether a pod is neither finished nor being deleted.
 fn is_active(pod: &Value) -> bool {
     let is_finished = pod["status"]["phase"] == "Succeeded" || pod["status"]["phase"] == "Failed";
     !is_finished && pod["metadata"]["deletionTimestamp"].is_null()
@@ -75,7 +76,7 @@ fn subsets<'a>(pods: impl IntoIterator<Item = &'a Value>) -> Counts {
     counts
 }
 
-/// Waits until the case's pods are in these subsets, and none is on its way out.
+/// Waits until the case's pods are in these subsets, and none is being deleted.
 fn until_subsets(stage: &Stage, expected: &[(&str, usize)]) -> anyhow::Result<Vec<Value>> {
     let expected = counts(expected);
     let mut last = Counts::new();
@@ -88,7 +89,7 @@ fn until_subsets(stage: &Stage, expected: &[(&str, usize)]) -> anyhow::Result<Ve
     pods.with_context(|| format!("{last:?}, not {expected:?}"))
 }
 
-/// Waits until the controller has seen a WorkloadSpread as it is now; what it wrote.
+/// Waits until the controller has seen the current generation of a WorkloadSpread; returns the object.
 fn until_observed(stage: &Stage, name: &str) -> anyhow::Result<Value> {
     until("the controller has seen it", SOON, PAUSE, || {
         let spread = stage.get(&format!("workloadspread/{name}"))?;
@@ -99,7 +100,7 @@ fn until_observed(stage: &Stage, name: &str) -> anyhow::Result<Value> {
     })
 }
 
-/// Waits until a ledger is at rest and says this: subset, replicas, missing replicas.
+/// Waits until a ledger is at rest with these rows: subset, replicas, missing replicas.
 fn until_ledger(stage: &Stage, name: &str, expected: &[(&str, i64, i64)]) -> anyhow::Result<()> {
     let expected: Vec<Value> = expected.iter().map(|row| json!(row)).collect();
     let mut last = Value::Null;
@@ -112,14 +113,14 @@ fn until_ledger(stage: &Stage, name: &str, expected: &[(&str, i64, i64)]) -> any
     told.with_context(|| format!("{last}, not {expected:?}"))
 }
 
-/// What the rows of a ledger say.
+/// The subset, replicas and missing replicas of each row of a ledger.
 fn rows_of(rows: &Value) -> Vec<Value> {
     let rows = rows.as_array().into_iter().flatten();
     rows.map(|row| json!([row["name"], row["replicas"], row["missingReplicas"]]))
         .collect()
 }
 
-/// Whether no pod is on its way in or out by what the ledger says.
+/// Whether the ledger has no pod that is being created or deleted.
 fn is_at_rest(status: &Value) -> bool {
     let versioned = status["versionedSubsetStatuses"].as_object();
     let mut rows = versioned
@@ -137,7 +138,8 @@ fn scale(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
     stage.run(&["scale", workload, &replicas]).map(drop)
 }
 
-/// Scales a workload down when the last of its pods is ready: those that are not go first, whatever deletion costs say.
+/// Scales a workload down when the last of its pods is ready: pods that are not ready go first, whatever their deletion
+/// costs.
 fn scale_down(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
     until("all pods are ready", SOON, PAUSE, || {
         let found = stage.get(workload)?;
@@ -156,7 +158,7 @@ fn limit(stage: &Stage, name: &str, index: usize, max_replicas: Value) -> anyhow
     stage.run(&args).map(drop)
 }
 
-/// How many of which subset have which deletion cost.
+/// The number of pods by subset and deletion cost.
 type Costs = BTreeMap<(String, i64), usize>;
 
 fn costs(expected: &[(&str, i64, usize)]) -> Costs {
@@ -176,7 +178,7 @@ fn costs_of(pods: &[Value]) -> Costs {
     costs
 }
 
-/// Waits until pods have these deletion costs: how many of which subset have which.
+/// Waits until pods have these deletion costs: subset, cost, number of pods.
 fn until_costs(stage: &Stage, expected: &[(&str, i64, usize)]) -> anyhow::Result<()> {
     let expected = costs(expected);
     let mut last = Costs::new();
@@ -187,7 +189,8 @@ fn until_costs(stage: &Stage, expected: &[(&str, i64, usize)]) -> anyhow::Result
     told.with_context(|| format!("{last:?}, not {expected:?}"))
 }
 
-/// The ledger at rest says what is there: no subset has too many pods, and what is missing is what there is room for.
+/// Expects a ledger at rest that agrees with the pods: no subset has too many pods, and it misses as many as it has
+/// room for.
 fn expect_truth(stage: &Stage, name: &str) -> anyhow::Result<Counts> {
     let mut last = String::new();
     let found = until("the ledger is the truth", SOON, PAUSE, || {
@@ -211,8 +214,8 @@ fn expect_truth(stage: &Stage, name: &str) -> anyhow::Result<Counts> {
     Ok(found)
 }
 
-/// How many writes of a WorkloadSpread's status the API server has carried out. It counts them itself: whoever watched them
-/// would be a load that the others are measured without.
+/// How many writes of a WorkloadSpread's status the API server has carried out, by its own count: a watch would be a
+/// load that the other measurements do not have.
 fn writes(stage: &Stage) -> anyhow::Result<usize> {
     let counted = stage.run(&["get", "--raw", "/metrics"])?;
     let of_status = |line: &&str| {
@@ -233,7 +236,7 @@ fn writes(stage: &Stage) -> anyhow::Result<usize> {
     Ok(sum)
 }
 
-/// Subsets whose overall row does not say what was found.
+/// The subsets whose overall row differs from `found`.
 fn untrue(spread: &Value, found: &Counts) -> Vec<String> {
     let limits = limits(spread);
     let rows = spread["status"]["subsetStatuses"].as_array();
@@ -250,7 +253,7 @@ fn name_in(row: &Value) -> &str {
     row["name"].as_str().unwrap_or_default()
 }
 
-/// Subsets, and how many pods each takes, where that is a number.
+/// Subsets, and how many pods each takes; `None` if that is no number.
 fn limits(spread: &Value) -> Vec<(String, Option<usize>)> {
     let subsets = spread["spec"]["subsets"].as_array().into_iter().flatten();
     subsets
@@ -262,7 +265,7 @@ fn limits(spread: &Value) -> Vec<(String, Option<usize>)> {
         .collect()
 }
 
-/// The names of pods that were not as this says.
+/// The names of the pods for which `is_bad` holds.
 fn names_of(pods: &[Value], is_bad: impl Fn(&&Value) -> bool) -> Vec<&str> {
     pods.iter().filter(is_bad).map(name_of).collect()
 }

@@ -16,23 +16,23 @@ use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 /// How often the client polls.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Tries in full size; a third of them else.
+/// The number of tries in full size; otherwise a third of it.
 const TRIES: usize = 20;
 
-/// From the last pod Ready to the right status.
+/// The time from the last pod Ready to the right status.
 const RIGHT_WITHIN: Duration = Duration::from_millis(100);
 
 const DEPLOYMENT: &str = "deployment/web";
 
-/// What a client is to find: `(subset, replicas, missing)` and `(subset, cost, pods)`.
+/// The result that a client must find: `(subset, replicas, missing)` and `(subset, cost, pods)`.
 struct Expected<'a> {
     spread: &'a str,
     rows: &'a [(&'a str, i64, i64)],
     costs: &'a [(&'a str, i64, usize)],
 }
 
-/// A scale-up, an edit of `maxReplicas`, a scale-down and an adoption, again and again: each time status and costs are right
-/// the first time that the client finds the workload ready.
+/// A scale-up, an edit of `maxReplicas`, a scale-down and an adoption, again and again: each time status and costs are
+/// right when the client first finds the workload ready.
 pub(crate) fn prompt(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let _spreading = stage.spreading(2)?;
@@ -96,7 +96,7 @@ fn play(
     expected.costs = &[("own", 200, 1), ("elastic", 100, 3)];
     look("scale-down", &expected)?;
 
-    // Another WorkloadSpread, for which all pods are strangers.
+    // Another WorkloadSpread, for which all pods are unknown.
     stage.run(&["delete", "workloadspread", &first])?;
     let second = format!("second-{i}");
     create(stage, &second, [("elastic", Some(2)), ("own", None)])?;
@@ -133,7 +133,8 @@ fn create(stage: &Stage, name: &str, subsets: [(&str, Option<u32>); 2]) -> anyho
             "subsets": subsets.map(subset),
         },
     });
-    // As long as a webhook has not seen that the one before is gone, it refuses a second one of the same target.
+    // While a webhook has not yet seen that the earlier WorkloadSpread is gone, it refuses a second one of the same
+    // target.
     let mut refused = Ok(());
     let made = until("a WorkloadSpread", SOON, PAUSE, || {
         refused = stage.apply_all(vec![spread.clone()]);
@@ -142,7 +143,7 @@ fn create(stage: &Stage, name: &str, subsets: [(&str, Option<u32>); 2]) -> anyho
     refused.and(made)
 }
 
-/// Polls the Deployment each second, from a second on, until it is ready.
+/// Polls the Deployment each second, after a first second, until it is ready.
 fn until_ready(stage: &Stage) -> anyhow::Result<()> {
     let mut has_waited = false;
     until("the Deployment is ready", SOON, POLL, || {
@@ -160,7 +161,7 @@ fn until_ready(stage: &Stage) -> anyhow::Result<()> {
     })
 }
 
-/// What one look finds otherwise than it should be.
+/// What one look finds wrong; `None` if nothing.
 fn differences(stage: &Stage, expected: &Expected<'_>) -> anyhow::Result<Option<String>> {
     let name = expected.spread;
     let spread = stage.get(&format!("workloadspread/{name}"))?;
@@ -197,11 +198,11 @@ struct Watched {
     statuses: Follow<Vec<(Instant, Value)>>,
 }
 
-/// Pods that are ready.
+/// The pods that are ready.
 #[derive(Default)]
 struct Ready {
     names: BTreeSet<String>,
-    /// When the last of them became so.
+    /// When the last of them became ready.
     last: Option<Instant>,
 }
 
@@ -225,7 +226,7 @@ impl Watched {
         Ok(Self { pods, statuses })
     }
 
-    /// Forgets all that was.
+    /// Forgets all events so far.
     fn clear(&mut self) {
         self.pods.change(|ready| *ready = Ready::default());
         self.statuses.change(Vec::clear);

@@ -14,7 +14,7 @@ use crate::e2e::stage::{PAUSE, SOON, Stage};
 /// How long the controller waits for a replica.
 const GONE_AFTER: Duration = Duration::from_secs(10);
 
-/// In good order: the configuration, then a moment in which calls are still answered.
+/// The time of an orderly end: the configuration goes, and the replica still answers calls for a moment.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Installed, served, killed, served again, ended.
@@ -39,7 +39,7 @@ pub(crate) fn registered(stage: &mut Stage) -> anyhow::Result<()> {
     scale(stage, "deployment/front", 2)?;
     until_subsets(stage, &[("own", 2)])?;
 
-    // One of two ends in good order: the other is asked on.
+    // One of two replicas ends in good order: the API server goes on to ask the other.
     spreading.webhooks[0].process.signal("TERM")?;
     spreading.webhooks[0].process.ended(ENDS_WITHIN)?;
     ensure!(
@@ -66,7 +66,7 @@ pub(crate) fn registered(stage: &mut Stage) -> anyhow::Result<()> {
         "  taken out {:.1} s after both were killed",
         took.as_secs_f64()
     );
-    // The last sign of a replica may be two seconds older, and is looked for every two.
+    // The last sign of a replica may be two seconds older, and the controller looks every two seconds.
     let bounds = GONE_AFTER - Duration::from_secs(4)..GONE_AFTER + Duration::from_secs(6);
     ensure!(bounds.contains(&took), "not within {bounds:?}");
     until("pods are created", SOON, PAUSE, || {
@@ -83,7 +83,7 @@ pub(crate) fn registered(stage: &mut Stage) -> anyhow::Result<()> {
     until_condition(stage, None)?;
     stage.until_event("front", "WebhookReady")?;
 
-    // Those that were killed count as ready until they were not heard of for a moment.
+    // A killed replica counts as ready until its sign is too old.
     until_renewed(stage, 3)?;
     let begin = now();
     let last = &mut spreading.webhooks[1].process;
@@ -105,7 +105,7 @@ fn is_registered(stage: &Stage) -> anyhow::Result<bool> {
     Ok(configuration["webhooks"][0].is_object())
 }
 
-/// Waits until replicas have said so often that they are ready.
+/// Waits until replicas have reported `times` times that they are ready.
 fn until_renewed(stage: &Stage, times: usize) -> anyhow::Result<()> {
     let mut versions = BTreeSet::new();
     until("replicas say that they are ready", SOON, PAUSE, || {

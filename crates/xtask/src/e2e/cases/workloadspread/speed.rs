@@ -18,26 +18,27 @@ use crate::e2e::stage::{PAUSE, Stage};
 
 const N_PODS: usize = 2000;
 
-/// As long as without it until all pods are ready, which is when a scale-up is over, and a quarter more.
+/// The time with a WorkloadSpread until all pods are ready is at most this factor of the time without one. A scale-up
+/// is over when its pods are ready.
 ///
 /// The time until all are created is printed and not judged (docs/benchmarks.md).
 const FACTOR_MAX: f64 = 1.25;
 
-/// The status is written for so many pods at a time.
+/// One write of the status covers at least this number of pods.
 const PODS_A_WRITE: usize = 10;
 
-/// So many pods come one by one, at this rate a second.
+/// The number of pods that come one by one, at this rate a second.
 const N_STEADY: usize = 2000;
 
 const RATE: u32 = 100;
 
-/// So many pods for the memory.
+/// The number of pods for the measurement of memory.
 const N_MANY: usize = 10_000;
 
-/// Resident memory of the webhook with that many.
+/// The bound for the webhook's resident memory with [`N_MANY`] pods, in KiB.
 const KIB_MAX: u64 = 60 << 10;
 
-/// Each order once: a machine that grows slower or faster favours none, nor does what the one before left behind.
+/// Each order once: neither a machine that grows slower or faster nor the state that a run leaves behind favours one.
 const ROUNDS: [[By; 3]; 6] = [
     [By::Nothing, By::Unlimited, By::Ledger],
     [By::Ledger, By::Unlimited, By::Nothing],
@@ -49,11 +50,11 @@ const ROUNDS: [[By; 3]; 6] = [
 
 const DONE_WITHIN: Duration = Duration::from_secs(900);
 
-/// A Deployment from nothing to 2,000 pods, without a WorkloadSpread and with one, until all are created and until all are
-/// ready; and then to 10,000.
+/// A Deployment from nothing to 2,000 pods, without a WorkloadSpread and with one, until all are created and until all
+/// are ready; and then to 10,000.
 ///
-/// How long creation takes where nobody schedules the pods is told, and not judged: it is what admission costs where
-/// nothing else uses the cores, and the API server's own part of it varies by half.
+/// The time of creation where no scheduler places the pods is printed, and not judged: it is the cost of admission
+/// where nothing else uses the cores, and the API server's own part of it varies by half.
 pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     let spreading = stage.spreading(2)?;
     stage.apply("ws-many.yaml")?;
@@ -77,7 +78,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         println!("  a webhook has {} MiB with {N_MANY} pods", resident >> 10);
         most = most.max(resident);
     }
-    // Figures of a build without optimisation say nothing.
+    // Figures of a build without optimisation are meaningless.
     if cfg!(debug_assertions) {
         println!("  not judged: build xtask with --release");
         return Ok(());
@@ -95,7 +96,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates pods at a steady rate, and prints how long they waited for the webhooks, by the bounds of their histogram.
+/// Creates pods at a steady rate, and prints how long they waited for the webhooks, by the bounds of the histogram.
 fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<()> {
     let before = admissions(stage, spreading)?;
     let asks = |stage: &Stage| scale(stage, "deployment/front", N_STEADY + 1);
@@ -116,7 +117,7 @@ fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long creations of pods took to admit, of all webhooks together.
+/// How long the admission of creations took, over all webhooks.
 fn admissions(stage: &Stage, spreading: &Spreading) -> anyhow::Result<Histogram> {
     let mut sum = Histogram::default();
     for webhook in &spreading.webhooks {
@@ -125,12 +126,12 @@ fn admissions(stage: &Stage, spreading: &Spreading) -> anyhow::Result<Histogram>
     Ok(sum)
 }
 
-/// What a Deployment is scaled up under.
+/// The setting of a scale-up.
 #[derive(Clone, Copy)]
 enum By {
     /// No WorkloadSpread.
     Nothing,
-    /// One subset that takes all: pods are changed, and no status is written.
+    /// One subset that takes all: the webhook changes pods, and the controller writes no status.
     Unlimited,
     /// Subsets with limits.
     Ledger,
@@ -145,7 +146,7 @@ enum End {
     Ready,
 }
 
-/// How many seconds scale-ups took, each, by what they were under. The median judges them: others use the machine, too.
+/// The seconds of each scale-up, by its setting. Their median is judged, since others use the machine, too.
 #[derive(Default)]
 struct Compared([Vec<f64>; 3]);
 
@@ -154,7 +155,7 @@ impl Compared {
         self.0[by as usize].push(took.as_secs_f64());
     }
 
-    /// How many times as long as others some took.
+    /// The ratio of the times of two settings.
     fn over(&self, by: By, other: By) -> f64 {
         let [by, other] = [by, other].map(|by| median(self.0[by as usize].clone()));
         by / other
@@ -175,13 +176,13 @@ impl fmt::Display for Compared {
     }
 }
 
-/// Scale-ups under all that is compared.
+/// The scale-ups under all settings.
 #[derive(Default)]
 struct ScaleUps {
     created: Compared,
-    /// Nothing where nobody schedules them.
+    /// Empty where no scheduler places the pods.
     ready: Compared,
-    /// How many times the status was written in one of them, at most.
+    /// The most status writes in one scale-up.
     n_writes: usize,
 }
 
@@ -201,10 +202,10 @@ impl fmt::Display for ScaleUps {
     }
 }
 
-/// Scales up in all ways in all orders.
+/// Scales up under all settings in all orders.
 fn scale_ups(stage: &Stage, size: &Follow<Size>, end: End) -> anyhow::Result<ScaleUps> {
     let mut ups = ScaleUps::default();
-    // The first finds nothing warm, and is not counted.
+    // The first scale-up finds cold caches, and does not count.
     created(stage, size, N_PODS)?;
     none_left(stage, size)?;
     for by in ROUNDS.concat() {
@@ -221,7 +222,8 @@ fn scale_ups(stage: &Stage, size: &Follow<Size>, end: End) -> anyhow::Result<Sca
                 until_observed(stage, "front")?;
             }
         }
-        // Asked whatever it is under, though counted with limits only: an answer is work, and none has it alone.
+        // Asked under every setting, though counted with limits only: the question is work, and each setting must have
+        // it.
         let before = writes(stage)?;
         let begin = now();
         created(stage, size, N_PODS)?;
@@ -251,7 +253,7 @@ fn none_left(stage: &Stage, size: &Follow<Size>) -> anyhow::Result<()> {
     })
 }
 
-/// Scales the Deployment, and waits until all pods are there.
+/// Scales the Deployment, and waits until all pods exist.
 fn created(stage: &Stage, size: &Follow<Size>, replicas: usize) -> anyhow::Result<()> {
     scale(stage, "deployment/front", replicas)?;
     until("all pods are there", DONE_WITHIN, PAUSE, || {
@@ -266,7 +268,7 @@ struct Size {
     ready: usize,
 }
 
-/// Follows the Deployment: asking again and again would take a good part of what is measured.
+/// Follows the Deployment by a watch: polling would take a good part of the measured time.
 fn size(stage: &Stage) -> anyhow::Result<Follow<Size>> {
     Follow::start(stage, "deployments", |size: &mut Size, _, deployment| {
         let number = |field: &str| deployment["status"][field].as_u64().unwrap_or(0) as usize;
@@ -277,7 +279,7 @@ fn size(stage: &Stage) -> anyhow::Result<Follow<Size>> {
     })
 }
 
-/// Resident memory of a process, as Linux tells it.
+/// Resident memory of a process in KiB, from Linux.
 fn resident_kib(id: u32) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

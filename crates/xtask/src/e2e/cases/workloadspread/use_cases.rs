@@ -19,7 +19,7 @@ const CLOSED_S: u64 = 300;
 
 /// Own nodes first, up to a limit; the rest on elastic ones, which shrink first, whatever the limit becomes.
 pub(crate) fn elastic(stage: &mut Stage) -> anyhow::Result<()> {
-    // The text has 100 on its own nodes.
+    // The article has 100 pods on its own nodes.
     let own = if stage.is_full { 100 } else { 6 };
     let (more, less) = (own * 10 / 6, own / 2);
     let _scheduler = scheduler(stage)?;
@@ -48,7 +48,7 @@ pub(crate) fn elastic(stage: &mut Stage) -> anyhow::Result<()> {
     until_ledger(stage, "front", &rows)?;
     until_costs(stage, &[("own", 200, own), ("elastic", 100, more - own)])?;
 
-    // A smaller limit moves nothing; what is beyond it goes first, and then the elastic ones.
+    // A smaller limit moves nothing; pods beyond it go first, and then the elastic ones.
     let fewer = own * 2 / 3;
     limit(stage, "front", 0, json!(fewer))?;
     let costs = [
@@ -94,7 +94,7 @@ pub(crate) fn zones(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a subset's patch says is in its pods; a StatefulSet's subsets go by ordinals, without a ledger.
+/// A subset's patch is in its pods; a StatefulSet's subsets go by ordinals, without a ledger.
 pub(crate) fn patched(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let _spreading = stage.spreading(1)?;
@@ -125,7 +125,7 @@ pub(crate) fn patched(stage: &mut Stage) -> anyhow::Result<()> {
             "{}: {limits}",
             name_of(pod)
         );
-        // Another container is nobody's business.
+        // The patch leaves the other container alone.
         let other = &pod["spec"]["containers"][1]["resources"];
         ensure!(other["limits"].is_null(), "{}: {other}", name_of(pod));
     }
@@ -165,7 +165,8 @@ pub(crate) fn simulated(stage: &mut Stage) -> anyhow::Result<()> {
     until_subsets(stage, &[("normal", 5)]).map(drop)
 }
 
-/// Without simulated scheduling, the scheduler's word counts: what waits too long is replaced, and the subset closed.
+/// Without simulated scheduling, the scheduler's condition counts: a pod that waits too long is replaced, and the
+/// subset closed.
 pub(crate) fn rescheduled(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let _spreading = stage.spreading(1)?;
@@ -192,7 +193,7 @@ pub(crate) fn rescheduled(stage: &mut Stage) -> anyhow::Result<()> {
     };
     ensure!(condition(0) == Some(json!("False")), "{}", spread["status"]);
     ensure!(condition(1) == Some(json!("True")), "{}", spread["status"]);
-    // As long as it is closed, nobody goes there.
+    // While it is closed, it gets no pod.
     scale(stage, "deployment/front", 7)?;
     until_subsets(stage, &[("somewhere", 7)])?;
     if stage.is_full {
@@ -212,7 +213,7 @@ pub(crate) fn adopted(stage: &mut Stage) -> anyhow::Result<()> {
     stage.until_placed(4, 0)?;
     let _spreading = stage.spreading(1)?;
     stage.apply("ws-adopted.more.yaml")?;
-    // All run on own nodes, of which two pods are one too many each.
+    // All pods run on own nodes, on which two pods are one too many each.
     until_subsets(stage, &[("own", 4)])?;
     until_costs(stage, &[("own", 200, 2), ("own", -100, 2)])?;
     until_ledger(stage, "front", &[("own", 4, 0), ("elastic", 0, -1)])?;
@@ -224,7 +225,7 @@ pub(crate) fn adopted(stage: &mut Stage) -> anyhow::Result<()> {
     )?;
     scale_down(stage, "deployment/front", 4)?;
     until_subsets(stage, &[("own", 2), ("elastic", 2)])?;
-    // Events on a WorkloadSpread tell of what went wrong, and nothing did.
+    // Events on a WorkloadSpread report failures, and there was none.
     let mut events = stage.list("events.events.k8s.io")?;
     events.retain(|event| event["regarding"]["kind"] == "WorkloadSpread");
     let notes: Vec<&Value> = events.iter().map(|event| &event["note"]).collect();

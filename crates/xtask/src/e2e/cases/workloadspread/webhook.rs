@@ -12,13 +12,13 @@ use crate::e2e::histogram::Histogram;
 use crate::e2e::parts::Spreading;
 use crate::e2e::stage::{PAUSE, Stage};
 
-/// Many pods on a busy machine.
+/// The time for many pods on a busy machine.
 const DONE_WITHIN: Duration = Duration::from_secs(240);
 
 /// Pods a second through two API servers.
 const RATE: u32 = 200;
 
-/// What is wrong: a change of the object `new`, its type, and what is said of it.
+/// An invalid change of the object `new`, its type, and the message.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         r#"[{"op": "replace", "path": "/spec/subsets/0/maxReplicas", "value": "50"}]"#,
@@ -40,7 +40,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "merge",
         "spec.scheduleStrategy",
     ),
-    // The API server knows by the schema.
+    // The API server refuses it by the schema.
     (
         r#"{"spec": {"scheduleStrategy": {"type": "Sometimes"}}}"#,
         "merge",
@@ -48,7 +48,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// One object in two versions, whichever it was written in; and what must not be, in each.
+/// One object in two versions, whichever it was written in; and invalid fields, in each.
 pub(crate) fn versions(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let _spreading = stage.spreading(1)?;
@@ -119,7 +119,7 @@ fn refused(stage: &Stage) -> anyhow::Result<()> {
             ensure!(said.contains(told), "{patch}: {said}");
         }
     }
-    // Another one for the same target.
+    // A second WorkloadSpread for the same target.
     let mut second = stage.get("workloadspreads.v1beta1.apps.kruise.io/new")?;
     second["metadata"] = json!({"name": "second", "namespace": stage.namespace});
     let create = ["create", "--filename=-"];
@@ -143,7 +143,7 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
     let (before, asked) = (writes(stage)?, questions(stage)?);
     let begin = now();
     scale(stage, "deployment/front", n_pods)?;
-    // Nobody places them: that they are there is enough.
+    // No scheduler places the pods: it is enough that they exist.
     until("all pods are there", DONE_WITHIN, 2 * PAUSE, || {
         let front = stage.get("deployment/front")?;
         Ok((front["status"]["replicas"] == n_pods).then_some(()))
@@ -170,8 +170,9 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
     ];
     ensure!(found == super::counts(&expected), "{found:?}");
 
-    // An API server keeps to one replica, by HTTP/2; through two, both are asked: whose turn it is hangs on how often the
-    // first one connected, so the other one is given to who was not asked yet.
+    // An API server keeps to one replica, by HTTP/2. With two API servers both replicas are asked: which one it is
+    // depends on how often the first one connected, so the second connection goes to the replica that has had no
+    // request.
     let before = all_admitted(stage, &spreading)?;
     let least = spreading.webhooks.iter().zip(&before);
     let least = least.min_by_key(|(_, n)| **n).context("no webhook")?;

@@ -11,14 +11,14 @@ use super::{scale, scheduler, until_ledger, until_observed, until_subsets};
 use crate::e2e::parts::Webhook;
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-/// Something outside failed.
+/// The exit code of a failure outside of the process.
 const EXIT_OUTSIDE: i32 = 3;
 
-/// Nobody needs longer for an answer. Who never ends the head of a request is cut off after 100 seconds, since an API
-/// server keeps connections without use for 90.
+/// Longer than any answer takes. The webhook cuts off a client that never ends the head of a request after 100 seconds,
+/// since an API server keeps connections without use for 90.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What is sent where, and the code of the answer.
+/// The path, the request, and the code of the answer.
 const SAID: &[(&str, &str, &str, u16)] = &[
     ("GET", "/admit/pods", "", 405),
     ("POST", "/", "{}", 404),
@@ -37,7 +37,7 @@ const SAID: &[(&str, &str, &str, u16)] = &[
         r#"{"kind": "ConversionReview"}"#,
         400,
     ),
-    // A review that can be read is answered with a review.
+    // The webhook answers a readable review with a review.
     (
         "POST",
         "/admit/pods",
@@ -47,12 +47,12 @@ const SAID: &[(&str, &str, &str, u16)] = &[
     ),
 ];
 
-/// Whoever says something wrong is told so; a webhook goes on, and others are answered meanwhile.
+/// The webhook answers malformed requests with an error, goes on, and serves other clients meanwhile.
 pub(crate) fn wrong(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
     let mut spreading = stage.spreading(1)?;
     let webhook = &spreading.webhooks[0];
-    // Two that say nothing more: the rest of a head, and of a body.
+    // Two clients that stall: one before the rest of a head, one before the rest of a body.
     let slow_head = begun(webhook, b"POST /admit/pods HTTP/1.1\r\nHost: x\r\n")?;
     let slow_body = begun(
         webhook,
@@ -105,7 +105,7 @@ fn said(webhook: &Webhook, method: &str, path: &str, body: &[u8]) -> anyhow::Res
     reply?.with_context(|| format!("{method} {path}: no answer"))
 }
 
-/// Trust and status are what the processes make them, whatever somebody else writes.
+/// The processes restore trust and status after another writer has changed them.
 fn mended(stage: &Stage) -> anyhow::Result<()> {
     stage.apply("ws-elastic.yaml")?;
     until_observed(stage, "front")?;
@@ -134,7 +134,7 @@ fn mended(stage: &Stage) -> anyhow::Result<()> {
     scale(stage, "deployment/front", 9)?;
     until_subsets(stage, &[("own", 6), ("elastic", 3)])?;
 
-    // Somebody else's authority: no call would get through.
+    // An authority of another: the API server could make no call.
     let bundle = |stage: &Stage| -> anyhow::Result<Value> {
         let configuration = stage.get("mutatingwebhookconfiguration/strew-webhook")?;
         Ok(configuration["webhooks"][0]["clientConfig"]["caBundle"].clone())
@@ -163,7 +163,7 @@ fn mended(stage: &Stage) -> anyhow::Result<()> {
     stage.until_called()
 }
 
-/// Without a right the process says which, and ends.
+/// Without a right the process names the right, and ends.
 fn without_a_right(stage: &mut Stage) -> anyhow::Result<()> {
     for (account, role) in [
         ("strew-webhook", "strew:strew-webhook"),
