@@ -31,10 +31,8 @@ pub(super) fn removals(
         .into_iter()
         .filter_map(|pod| Some((name_of(pod), removal?)));
     let mut all: Vec<(PodName, Removal)> = failed.collect();
-    if ws.spec.when_no_room == WhenNoRoom::Pending {
-        let gated = gated(found, status).into_iter();
-        all.extend(gated.map(|pod| (name_of(pod), Removal::Delete)));
-    }
+    let gated = gated(ws, found, status).into_iter();
+    all.extend(gated.map(|pod| (name_of(pod), Removal::Delete)));
     if let Some(every) = ws.spec.move_back
         && all.is_empty()
         && let Some(pod) = moved(ws, found, status, every, now, noted)
@@ -49,8 +47,9 @@ fn pods<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a Pod> {
     of_subsets.chain(&group.orphans).copied()
 }
 
-/// As many pods that wait for room as there is room for: their replacements get it.
-fn gated<'a>(found: &Found<'a>, status: &Status) -> Vec<&'a Pod> {
+/// As many pods that wait for room as there is room for: their replacements get it. All of them, where pods without room are
+/// not to wait any more.
+fn gated<'a>(ws: &WorkloadSpread, found: &Found<'a>, status: &Status) -> Vec<&'a Pod> {
     let groups = || found.assignment.groups.values();
     let active = groups().flat_map(pods).filter(|pod| pod.is_active());
     // While fewer are there than are asked for, replacements of those that went are on their way.
@@ -65,7 +64,10 @@ fn gated<'a>(found: &Found<'a>, status: &Status) -> Vec<&'a Pod> {
                 UNLIMITED => usize::MAX,
                 missing => usize::try_from(missing).unwrap_or(0),
             });
-        let room = room.fold(0, usize::saturating_add);
+        let room = match ws.spec.when_no_room {
+            WhenNoRoom::Unconstrained => usize::MAX,
+            WhenNoRoom::Pending | WhenNoRoom::Reject => room.fold(0, usize::saturating_add),
+        };
         let gated = group.orphans.iter().copied();
         gated
             .filter(|pod| pod.gated && pod.is_active())

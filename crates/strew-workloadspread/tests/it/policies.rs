@@ -207,6 +207,29 @@ fn a_pod_that_waits_is_replaced_when_there_is_room() {
     assert!(!matches!(more, Some(Effect::DeletePod { .. })), "{more:?}");
 }
 
+/// They waited for ever when the annotation was taken out.
+#[test]
+fn pods_that_wait_are_replaced_when_none_is_to_wait_any_more() {
+    let words = words();
+    let web = workload(words.web(), 2);
+    for (policy, expected) in [
+        (WhenNoRoom::Pending, vec![]),
+        (WhenNoRoom::Reject, vec![]),
+        (WhenNoRoom::Unconstrained, vec!["p1".to_owned()]),
+    ] {
+        let ws = with(spread(words.web(), vec![subset("a", count(1))]), |spec| {
+            spec.when_no_room = policy;
+        });
+        let mut desk = Desk::new(&words, ws, std::slice::from_ref(&web));
+        desk.add(pod(&web, "p0", Some("a")));
+        let mut gated = pending(&web, "p1", "a", 5);
+        (gated.marker, gated.unschedulable, gated.gated) = (Default::default(), false, true);
+        desk.add(gated);
+        desk.run();
+        assert_eq!(desk.deleted, expected, "{policy:?}");
+    }
+}
+
 #[test]
 fn ordinals_count_from_the_first_one() {
     let words = words();
