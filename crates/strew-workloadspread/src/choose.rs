@@ -279,13 +279,17 @@ pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, ordinal: i6
     choice
 }
 
-/// The number after the last `-` of a pod's name, from 0 for the first pod of its StatefulSet; -1 where there is none.
+/// How many pods of its StatefulSet come before a pod, by the number after the last `-` of its name: from `start` on, and
+/// without the numbers that are reserved. Without a number -1.
 pub fn ordinal(pod: &str, target: Option<&WorkloadFact>) -> i64 {
     let digits = pod.rsplit_once('-').map_or("", |(_, digits)| digits);
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let number = is_number.then(|| digits.parse::<i32>().ok()).flatten();
+    let Some(number) = number.map(i64::from) else {
+        return -1;
+    };
     let first = target.map_or(0, |target| target.first_ordinal);
-    number.map_or(-1, |number| i64::from(number) - first)
+    number - first - target.map_or(0, |target| target.n_reserved(first, number))
 }
 
 // === the symbols in it ===

@@ -38,6 +38,7 @@
 //!     limit_scope: LimitScope::Kind,
 //!     when_no_room: WhenNoRoom::Unconstrained,
 //!     move_back: None,
+//!     deletion_costs: false,
 //! };
 //! let mut rows = choose::first_rows(&spec, 10);
 //! assert_eq!((rows[0].missing, rows[1].missing), (8, -1));

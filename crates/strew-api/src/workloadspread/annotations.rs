@@ -8,6 +8,7 @@
 //! | [`ANY_KIND`] | `true` | the target may be of any kind with a scale, without the white list |
 //! | [`LIMIT_SCOPE`] | `revision`, `workload` | over which pods limits hold; default: over each revision of a Deployment, and over all pods of a CloneSet |
 //! | [`MOVE_BACK`] | `60` | every so many seconds a pod of a later subset may move back to an earlier one with room |
+//! | [`DELETION_COST`] | `true` | pods of a custom kind get deletion costs, too |
 //! | [`WHEN_NO_ROOM`] | `Pending`, `Reject` | what becomes of a pod for which no subset has room; default: it passes as it is |
 //!
 //! Each answers a request of Kruise's users.
@@ -36,8 +37,12 @@ pub const WHEN_NO_ROOM: &str = "strew.dev/when-no-room";
 /// The interval in seconds in which a pod of a later subset may move back to an earlier one with room.
 pub const MOVE_BACK: &str = "strew.dev/move-back-seconds";
 
+/// `true`: pods of a custom kind get deletion costs, which its controller looks at.
+pub const DELETION_COST: &str = "strew.dev/deletion-cost";
+
 /// All of them.
-pub const KNOWN: [&str; 6] = [
+pub const KNOWN: [&str; 7] = [
+    DELETION_COST,
     MOVE_BACK,
     MIN_REPLICAS,
     WINDOW_SECONDS,

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use strew_model::{Interner, NodeSelectorTerm as Term};
 use strew_workloadspread::{MaxReplicas, UNLIMITED, quota};
 
-use super::annotations::{self, ANY_KIND, KNOWN, MIN_REPLICAS, WINDOW_SECONDS};
+use super::annotations::{self, ANY_KIND, DELETION_COST, KNOWN, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::spread::max_replicas;
 use super::facts::workload::ignores_disruption;
 use super::facts::{Translator, group_of};
@@ -377,6 +377,18 @@ impl Look<'_> {
         if !minimums.is_empty() && kind == Some("StatefulSet") {
             let message = "pods of a StatefulSet go by their ordinals: minimums are not looked at";
             warn(MIN_REPLICAS, message.to_owned(), "leave it out");
+        }
+        let looks_at_costs = match kind {
+            Some("Deployment" | "ReplicaSet" | "CloneSet") => Some("has deletion costs anyway"),
+            Some("Job" | "StatefulSet") => Some("does not look at deletion costs"),
+            _ => None,
+        };
+        if let (true, Some(why), Some(kind)) = (
+            annotations::is_true(&self.ws.metadata, DELETION_COST),
+            looks_at_costs,
+            kind,
+        ) {
+            warn(DELETION_COST, format!("a {kind} {why}"), "leave it out");
         }
         let strategy = spec.schedule_strategy.as_ref();
         let adaptive = strategy.and_then(|s| s.adaptive.as_ref());

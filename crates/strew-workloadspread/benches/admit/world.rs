@@ -142,6 +142,7 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         revision: None,
         revisions: None,
         first_ordinal: 0,
+        reserved_ordinals: Box::default(),
         ignores_disruption: false,
     }
 }
@@ -221,6 +222,7 @@ fn made(
             limit_scope: Default::default(),
             when_no_room: Default::default(),
             move_back: None,
+            deletion_costs: false,
         }),
         status: Arc::new(status),
     }

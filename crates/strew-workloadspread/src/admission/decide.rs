@@ -243,7 +243,9 @@ impl Admission {
         ground: Option<&Ground>,
         nth: Option<usize>,
     ) -> Option<i32> {
-        base.spec.target.filter(|t| self.kinds.has_costs(t.kind))?;
+        if !self.kinds.has_costs(&base.spec) {
+            return None;
+        }
         let target = self.target(base);
         let scope = base.spec.limit_scope;
         let latest = revision::latest(

@@ -97,7 +97,7 @@ pub fn find<'a>(
     let mut assignment = assign::assign(&cx, &pods, patcher);
     let latest = revision::latest(ws.spec.limit_scope, target, &facts.workloads, kinds, names);
     let mut costs = Vec::new();
-    if ws.spec.target.is_some_and(|t| kinds.has_costs(t.kind)) {
+    if kinds.has_costs(&ws.spec) {
         for (revision, group) in &assignment.groups {
             costs.extend(cost::costs(&ws.spec, group, latest.is(revision), total));
         }

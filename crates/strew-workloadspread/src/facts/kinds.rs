@@ -5,7 +5,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use strew_model::{Holds, Interner, Marks, Symbol};
 
-use super::spec::{TargetRef, WorkloadSpread};
+use super::spec::{Spec, TargetRef, WorkloadSpread};
 
 /// A group and a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,10 +142,14 @@ impl Kinds {
         matches!(self.of(kind), Kind::Deployment | Kind::ReplicaSet)
     }
 
-    /// Whether pods of a target of this kind get deletion costs (spec/workloadspread §5.5).
-    pub fn has_costs(&self, kind: Symbol) -> bool {
-        let kind = self.of(kind);
-        matches!(kind, Kind::Deployment | Kind::ReplicaSet | Kind::CloneSet)
+    /// Whether the target's pods get deletion costs: its controller looks at them, by its kind (spec/workloadspread §5.5)
+    /// or, for a custom kind, because the WorkloadSpread says so.
+    pub fn has_costs(&self, spec: &Spec) -> bool {
+        match spec.target.map(|target| self.of(target.kind)) {
+            Some(Kind::Deployment | Kind::ReplicaSet | Kind::CloneSet) => true,
+            Some(Kind::Custom) => spec.deletion_costs,
+            Some(Kind::Job | Kind::StatefulSet) | None => false,
+        }
     }
 }
 

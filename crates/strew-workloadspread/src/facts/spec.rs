@@ -69,6 +69,8 @@ pub struct Spec {
     pub when_no_room: WhenNoRoom,
     /// How often a pod of a later subset may move back to an earlier one that has room; `None`: never, as in Kruise.
     pub move_back: Option<Span>,
+    /// Whether pods of a custom kind get deletion costs, too: its controller looks at them.
+    pub deletion_costs: bool,
 }
 
 /// Over which pods limits hold.
@@ -311,6 +313,7 @@ impl Holds for Spec {
             limit_scope: _,
             when_no_room: _,
             move_back: _,
+            deletion_costs: _,
         } = self;
         target.mark(marks);
         subsets.mark(marks);

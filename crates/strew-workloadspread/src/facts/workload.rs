@@ -60,6 +60,8 @@ pub struct WorkloadFact {
     pub revisions: Option<[Symbol; 2]>,
     /// Of a StatefulSet: the ordinal of its first pod.
     pub first_ordinal: i64,
+    /// Of Kruise's StatefulSet: ordinals that no pod has (`reserveOrdinals`), inclusive ranges.
+    pub reserved_ordinals: Box<[(i64, i64)]>,
     /// Of a Job: a pod that is evicted does not count as failed (`podFailurePolicy`).
     pub ignores_disruption: bool,
 }
@@ -69,6 +71,19 @@ impl WorkloadFact {
     pub fn number(&self, path: &str) -> Option<i64> {
         let found = self.numbers.iter().find(|(p, _)| &**p == path);
         found.map(|&(_, number)| number)
+    }
+
+    /// How many ordinals from `first` up to `below`, which does not count, are reserved. Ranges may overlap.
+    pub fn n_reserved(&self, first: i64, below: i64) -> i64 {
+        let mut ranges: Vec<(i64, i64)> = self.reserved_ordinals.to_vec();
+        ranges.sort_unstable();
+        let (mut n, mut next) = (0, first);
+        for (from, to) in ranges {
+            let (from, end) = (from.max(next), to.saturating_add(1).min(below));
+            n += (end - from).max(0);
+            next = next.max(end);
+        }
+        n
     }
 }
 
@@ -104,6 +119,7 @@ impl Holds for WorkloadFact {
             revision: _,
             revisions,
             first_ordinal: _,
+            reserved_ordinals: _,
             ignores_disruption: _,
         } = self;
         key.mark(marks);

@@ -258,6 +258,7 @@ fn workload(names: &mut Interner, job: usize) -> WorkloadFact {
         revision: None,
         revisions: None,
         first_ordinal: 0,
+        reserved_ordinals: Box::default(),
         ignores_disruption: false,
     }
 }
@@ -329,6 +330,7 @@ fn spread(
             limit_scope: Default::default(),
             when_no_room: Default::default(),
             move_back: None,
+            deletion_costs: false,
         }),
         status: Arc::clone(status),
     }

@@ -7,7 +7,8 @@ use strew_model::{Labels, Span};
 use strew_workloadspread::admission::{Denial, Verdict};
 use strew_workloadspread::controller::Effect;
 use strew_workloadspread::{
-    Adaptive, LimitScope, NoPatches, Spec, Strategy, WhenNoRoom, WorkloadFact, WorkloadSpread,
+    Adaptive, LimitScope, NoPatches, Spec, Strategy, TargetRef, WhenNoRoom, WorkloadFact,
+    WorkloadSpread,
 };
 
 use crate::desk::*;
@@ -246,6 +247,64 @@ fn ordinals_count_from_the_first_one() {
     let subsets = subsets.each_ref().map(|s| s.as_deref());
     assert_eq!(subsets, [Some("a"), Some("a"), Some("b"), Some("b")]);
     assert_eq!(server.now, secs(1000), "without a wait for news");
+}
+
+/// Kruise's StatefulSet passes over them.
+#[test]
+fn reserved_ordinals_are_not_counted() {
+    let words = words();
+    let mut set = workload(words.target(words.stateful_set, "web"), 4);
+    // 1 and 3, and ranges that overlap and lie outside.
+    set.reserved_ordinals = [(3, 3), (1, 1), (3, 4), (90, 99)].into();
+    let subsets = vec![subset("a", count(2)), subset("b", None)];
+    let ws = spread(set.key.target, subsets);
+    let mut server = Server::new(&words, ws, std::slice::from_ref(&set));
+    for (id, name) in [(1, "web-0"), (2, "web-2"), (3, "web-5"), (4, "web-6")] {
+        server.ask(create(id, asked(&set, Some(name), Labels::default()), None));
+    }
+    server.run();
+    let subsets = [1, 2, 3, 4].map(|id| server.subset(id));
+    let subsets = subsets.each_ref().map(|s| s.as_deref());
+    assert_eq!(subsets, [Some("a"), Some("a"), Some("b"), Some("b")]);
+    assert_eq!(server.now, secs(1000), "without a wait for news");
+    assert_eq!(set.n_reserved(0, 100), 13);
+    assert_eq!(set.n_reserved(2, 4), 1);
+}
+
+/// A controller of another kind may look at costs, which only its users know.
+#[test]
+fn pods_of_custom_kinds_have_costs_where_that_is_asked_for() {
+    let words = words();
+    let target = TargetRef {
+        kind: words.of("x"),
+        ..words.web()
+    };
+    let web = workload(target, 3);
+    let custom = |costs| {
+        let subsets = vec![subset("a", count(1)), subset("b", None)];
+        with(spread(target, subsets), |spec| {
+            spec.any_kind = true;
+            spec.deletion_costs = costs;
+        })
+    };
+    for (asked_for, expected) in [
+        (false, counts(&[("-", 3)])),
+        (true, counts(&[("200", 1), ("-100", 1), ("100", 1)])),
+    ] {
+        let mut desk = Desk::new(&words, custom(asked_for), std::slice::from_ref(&web));
+        for (name, at) in [("p0", "a"), ("p1", "a"), ("p2", "b")] {
+            desk.add(pod(&web, name, Some(at)));
+        }
+        desk.run();
+        assert_eq!(desk.costs(), expected);
+        let mut server = Server::new(&words, custom(asked_for), std::slice::from_ref(&web));
+        server.ask(create(1, asked(&web, Some("n1"), Labels::default()), None));
+        server.run();
+        let Verdict::Inject(injection) = &server.answer(1).verdict else {
+            panic!("{:?}", server.answer(1).verdict);
+        };
+        assert_eq!(injection.cost, asked_for.then_some(200));
+    }
 }
 
 #[test]

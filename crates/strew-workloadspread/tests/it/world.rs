@@ -139,6 +139,7 @@ pub(crate) fn spread(target: TargetRef, subsets: Vec<Subset>) -> WorkloadSpread 
             limit_scope: Default::default(),
             when_no_room: Default::default(),
             move_back: None,
+            deletion_costs: false,
         }),
         status: Arc::new(Status::default()),
     }
@@ -162,6 +163,7 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         revision: None,
         revisions: None,
         first_ordinal: 0,
+        reserved_ordinals: Box::default(),
         ignores_disruption: false,
     }
 }

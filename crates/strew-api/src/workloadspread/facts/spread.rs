@@ -15,7 +15,7 @@ use strew_workloadspread::{
 
 use super::{Translator, group_of, key, target};
 use crate::facts::{node_selector_term, selector, toleration};
-use crate::workloadspread::annotations::{self, ANY_KIND};
+use crate::workloadspread::annotations::{self, ANY_KIND, DELETION_COST};
 use crate::workloadspread::spec::{ScheduleStrategy, TargetFilter as WireFilter};
 use crate::workloadspread::status;
 use crate::workloadspread::subset_contents::Form;
@@ -57,6 +57,7 @@ impl Translator {
             limit_scope: annotations::limit_scope(metadata).unwrap_or_default(),
             when_no_room: annotations::when_no_room(metadata).unwrap_or_default(),
             move_back: annotations::move_back(metadata).unwrap_or_default(),
+            deletion_costs: annotations::is_true(metadata, DELETION_COST),
         };
         let held = held(metadata);
         let namespace = held[0].clone();

@@ -37,6 +37,7 @@ struct Parts<'a> {
     template: Option<&'a PodTemplateSpec>,
     revisions: Option<[&'a str; 2]>,
     first_ordinal: i64,
+    reserved_ordinals: Box<[(i64, i64)]>,
     ignores_disruption: bool,
 }
 
@@ -76,6 +77,7 @@ impl Translator {
             template: None,
             revisions: None,
             first_ordinal: 0,
+            reserved_ordinals: Box::default(),
             ignores_disruption: false,
         };
         let numbers = self.numbers(|| object.clone());
@@ -111,6 +113,7 @@ impl Translator {
                 .revisions
                 .map(|both| both.map(|text| names.intern(text))),
             first_ordinal: parts.first_ordinal,
+            reserved_ordinals: parts.reserved_ordinals.clone(),
             ignores_disruption: parts.ignores_disruption,
         }
     }
@@ -170,6 +173,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             template,
             revisions: None,
             first_ordinal: 0,
+            reserved_ordinals: Box::default(),
             ignores_disruption: false,
         }
     }
@@ -218,6 +222,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             let ordinals = spec.and_then(|s| s.ordinals.as_ref());
             Parts {
                 first_ordinal: ordinals.and_then(|o| o["start"].as_i64()).unwrap_or(0),
+                reserved_ordinals: reserved(spec.and_then(|s| s.reserve_ordinals.as_ref())),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<AdvancedStatefulSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }
@@ -248,6 +253,22 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         }
         _ => return None,
     })
+}
+
+/// `reserveOrdinals` of Kruise's StatefulSet: numbers, and ranges such as `"3-5"`. What is neither is left out, as Kruise
+/// does.
+fn reserved(wire: Option<&Value>) -> Box<[(i64, i64)]> {
+    let range = |value: &Value| {
+        if let Some(number) = value.as_i64() {
+            return Some((number, number));
+        }
+        let text = value.as_str()?;
+        let (from, to) = text.split_once('-').unwrap_or((text, text));
+        let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        (from <= to).then_some((from, to))
+    };
+    let all = wire.and_then(Value::as_array).into_iter().flatten();
+    all.filter_map(range).collect()
 }
 
 /// True if a Job does not count evicted pods as failed, by the first matching rule of its policy.

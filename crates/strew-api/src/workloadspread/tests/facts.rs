@@ -190,6 +190,18 @@ status:
 }
 
 #[test]
+fn ordinals_that_no_pod_has_are_read() {
+    let set = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {}, "template": {"spec": {"containers": [{"name": "main", "image": "web"}]}},
+            "ordinals": {"start": 2}, "reserveOrdinals": [4, "7", "10-12", "9-8", "x", true]}});
+    let object = KubeObject::of_json(set).unwrap();
+    let fact = Translator::default().workload(&object, &mut Interner::new());
+    let set = fact.unwrap();
+    assert_eq!(set.first_ordinal, 2);
+    assert_eq!(*set.reserved_ordinals, [(4, 4), (7, 7), (10, 12)]);
+}
+
+#[test]
 fn templates_are_equal_but_for_the_hash_and_empty_maps() {
     let id = |json: Value| {
         crate::workloadspread::subset_contents::SubsetContents::template_id(

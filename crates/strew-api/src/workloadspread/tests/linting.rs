@@ -321,3 +321,18 @@ fn a_patch_that_leaves_a_budget_is_told() {
         &[("leaves-budget", "spec.subsets[0].patch.metadata.labels")],
     );
 }
+
+#[test]
+fn deletion_costs_are_for_kinds_of_which_it_is_not_known() {
+    let mut spread = web(two());
+    spread["metadata"]["annotations"] = json!({"strew.dev/deletion-cost": "true"});
+    check(
+        spread.clone(),
+        &[templated(json!({}))],
+        &[("no-effect", "metadata.annotations[strew.dev/deletion-cost]")],
+    );
+    spread["metadata"]["annotations"]["strew.dev/any-kind"] = "true".into();
+    spread["spec"]["targetRef"] = json!({"apiVersion": "game.io/v1", "kind": "Set", "name": "web"});
+    let set = json!({"apiVersion": "game.io/v1", "kind": "Set", "metadata": {"name": "web", "namespace": "shop"}});
+    check(spread, &[set], &[]);
+}
