@@ -5,7 +5,8 @@
 //! read). [`kinds`] is the table of kinds; a [`mod@patch`] changes a stored object. Effects go out as a [`request`],
 //! repeated as [`retry`] says, while a [`lease`] names the replica that sends them; an [`explanation`] is the output
 //! for users. [`config`] reads the scheduler's configuration. [`placement`] and [`workloadspread`] have all of this for
-//! their kinds, [`definition`] makes their CustomResourceDefinitions. [`mod@printable`] makes text safe to print;
+//! their kinds, [`definition`] makes their CustomResourceDefinitions. [`rolling`] has what rollouts may add
+//! and miss, [`mod@printable`] makes text safe to print;
 //! [`snapshot`] removes secrets from a dump of a cluster.
 
 pub mod config;
@@ -25,6 +26,7 @@ pub mod quantity;
 pub mod read;
 pub mod request;
 pub mod retry;
+pub mod rolling;
 pub mod snapshot;
 pub mod validation;
 pub mod workloadspread;

@@ -5,7 +5,7 @@
 //! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
 //! be scheduled.
 //!
-//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which
+//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`rollout`], [`workloads`], [`spreads`], [`choose`] (which
 //! subset), [`inject`], [`room`] (whether a node takes the pod), `work` (how much of that), [`admission`], [`controller`], [`explain`],
 //! [`invariants`].
 //!
@@ -58,6 +58,7 @@ pub mod invariants;
 pub mod marker;
 pub mod quota;
 pub mod revision;
+pub mod rollout;
 pub mod room;
 pub mod spreads;
 mod turns;
@@ -74,9 +75,10 @@ pub use facts::spec::{
     Subset, TargetFilter, TargetRef, WhenNoRoom, WorkloadSpread, WsKey,
 };
 pub use facts::status::{Entries, Row, Schedulable, Status, UNLIMITED};
-pub use facts::workload::{Controller, TemplateId, WorkloadFact, WorkloadKey};
+pub use facts::workload::{Controller, Rolling, TemplateId, WorkloadFact, WorkloadKey};
 pub use inject::{NoPatches, PodPatcher};
 pub use marker::{Marked, Marker};
+pub use rollout::Misfit;
 pub use room::Room;
 pub use work::WORK_MAX;
 

@@ -17,6 +17,8 @@
 //! | `unknown-patch-field` | the API server drops it | spec/workloadspread §4.6 |
 //! | `leaves-budget` | a patched label takes the pods out of a budget | spec/workloadspread §4.6 |
 //! | `job-stays` | the Job would count rescheduled pods as failed, so they stay | spec/workloadspread §5.7 |
+//! | `stuck-rollout` | new pods wait for what old ones hold | spec/workloadspread §5.10 |
+//! | `short-after-rollout` | new pods go past a subset that old ones fill | spec/workloadspread §5.10 |
 //! | `patch-replaces` | lists of the patch replace what the subset injects | spec/workloadspread §4.6, 5 |
 //! | `acts-as-fixed` | `Adaptive` without `adaptive` | spec/workloadspread §2.6 |
 //! | `no-selector` | Kruise's own webhook would take no pod | spec/workloadspread §4.2, F1 |
@@ -24,6 +26,7 @@
 //! | `same-nodes` | two subsets that nothing tells apart | spec/workloadspread §1 |
 
 mod played;
+mod rollout;
 
 use std::collections::BTreeMap;
 
@@ -156,6 +159,7 @@ impl Look<'_> {
         found.extend(of_filter(spec));
         found.extend(of_strategy(spec));
         found.extend(self.of_job(spec));
+        found.extend(rollout::warnings(self, spec));
         found.extend(self.fixed_node());
         found.extend(unreachable(spec));
         found.extend(self.no_room(spec));

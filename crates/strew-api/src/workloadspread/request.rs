@@ -264,6 +264,7 @@ fn action(kind: EventKind) -> &'static str {
         EventKind::RecoverSchedulable => "Reschedule",
         EventKind::PatchNotApplied => "Patch",
         EventKind::PodsOfAnother => "Assign",
+        EventKind::RolloutStuck | EventKind::RolloutShort => "Rollout",
         EventKind::WebhookNotRegistered | EventKind::WebhookNotReady | EventKind::WebhookReady => {
             "Admit"
         }
@@ -283,6 +284,12 @@ fn note(event: &Event) -> String {
         EventKind::RecoverSchedulable => format!("subset {subject} takes pods again"),
         EventKind::PatchNotApplied => status::not_applied(subject),
         EventKind::PodsOfAnother => status::outranked(subject),
+        EventKind::RolloutStuck => format!(
+            "subset {subject}: a rollout does not go on, since old pods hold what new ones wait for"
+        ),
+        EventKind::RolloutShort => format!(
+            "subset {subject} may have fewer pods after a rollout: as many more surge than later subsets have"
+        ),
         EventKind::WebhookNotRegistered => status::NOT_REGISTERED.1.to_owned(),
         EventKind::WebhookNotReady => status::NOT_READY.1.to_owned(),
         EventKind::WebhookReady => {

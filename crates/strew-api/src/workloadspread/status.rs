@@ -11,8 +11,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strew_model::Instant;
-use strew_workloadspread::facts::status::{Outranked, Webhook, WebhookCondition, whole_second};
-use strew_workloadspread::{Entries, Row, Schedulable, Status};
+use strew_workloadspread::facts::status::{
+    Outranked, RolloutMisfit, Webhook, WebhookCondition, whole_second,
+};
+use strew_workloadspread::{Entries, Misfit, Row, Schedulable, Status};
 
 use super::v1beta1::{SubsetStatus, WorkloadSpreadStatus};
 
@@ -63,6 +65,66 @@ pub(super) fn outranked(by: &str) -> String {
 const OUTRANKED: &str =
     "pods that this WorkloadSpread names belong to an older one, as long as there are both: ";
 
+/// The type of the condition about rollouts: of strew alone, in the row over all revisions.
+pub const ROLLOUT_FITS: &str = "RolloutFits";
+
+/// Its reasons, where it is False, and its messages. Between the last two stands a number.
+const STUCK: (&str, &str) = (
+    "OldPodsHoldNodes",
+    "a rollout does not go on: its new pods wait for nodes of this subset that old ones hold, and no old one goes before a new one is ready. Let maxUnavailable be 1; before the next one, annotate the WorkloadSpread with strew.dev/limit-scope: workload",
+);
+const NO_ROOM: (&str, &str) = (
+    "OldPodsHoldLimits",
+    "no rollout goes on: old pods fill all subsets, new ones are held back, and no old one goes before a new one is ready. Let maxUnavailable be 1, or leave out maxReplicas of the last subset",
+);
+const SHORT: (&str, &str, &str) = (
+    "SurgePassesBy",
+    "after a rollout this subset may have ",
+    " pods less than before: new ones pass it by while old ones fill it. Let fewer pods surge, or annotate the WorkloadSpread with strew.dev/move-back-seconds",
+);
+
+/// Reason and message of that condition.
+fn misfit_text(what: Misfit) -> (&'static str, String) {
+    match what {
+        Misfit::Stuck => (STUCK.0, STUCK.1.to_owned()),
+        Misfit::NoRoom => (NO_ROOM.0, NO_ROOM.1.to_owned()),
+        Misfit::Short(pods) => (SHORT.0, format!("{}{pods}{}", SHORT.1, SHORT.2)),
+    }
+}
+
+/// The message of that condition.
+pub fn misfit(what: Misfit) -> String {
+    misfit_text(what).1
+}
+
+fn misfit_of(row: &SubsetStatus) -> Option<(Arc<str>, RolloutMisfit)> {
+    let mut conditions = row.conditions.iter().flatten();
+    let condition = conditions.find(|c| c.type_ == ROLLOUT_FITS && c.status == "False")?;
+    let what = match condition.reason.as_str() {
+        reason if reason == STUCK.0 => Misfit::Stuck,
+        reason if reason == NO_ROOM.0 => Misfit::NoRoom,
+        reason if reason == SHORT.0 => {
+            let message = condition.message.strip_prefix(SHORT.1)?;
+            Misfit::Short(message.strip_suffix(SHORT.2)?.parse().ok()?)
+        }
+        _ => return None,
+    };
+    let since = whole_second(instant(&condition.last_transition_time));
+    Some((row.name.as_str().into(), RolloutMisfit { what, since }))
+}
+
+fn misfit_wire(fact: RolloutMisfit) -> Condition {
+    let (reason, message) = misfit_text(fact.what);
+    Condition {
+        type_: ROLLOUT_FITS.to_owned(),
+        status: "False".to_owned(),
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: time(fact.since),
+        observed_generation: None,
+    }
+}
+
 /// The ledger in a status.
 pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
     let versioned = wire.versioned_subset_statuses.iter().flatten();
@@ -78,6 +140,10 @@ pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
             .filter_map(unpatched)
             .collect(),
         outranked: wire.subset_statuses.iter().flatten().find_map(outranked_of),
+        misfits: { wire.subset_statuses.iter() }
+            .flatten()
+            .filter_map(misfit_of)
+            .collect(),
     }
 }
 
@@ -101,6 +167,10 @@ pub fn wire(fact: &Status) -> WorkloadSpreadStatus {
         if let Some(outranked) = &fact.outranked {
             let conditions = wire.conditions.get_or_insert_default();
             conditions.push(outranked_wire(outranked));
+        }
+        if let Some(misfit) = fact.misfits.get(&row.name) {
+            let conditions = wire.conditions.get_or_insert_default();
+            conditions.push(misfit_wire(*misfit));
         }
         wire
     });

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
+use strew_api::rolling::{self, Rounding};
 use strew_api::workloadspread::workloads::CloneSetSpec;
 use strew_apiserver::object::Pod;
 use strew_model::Prng;
@@ -98,47 +98,26 @@ impl Wanted {
         let replicas = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
         let strategy = spec.update_strategy.as_ref();
         let field = |name: &str| strategy.and_then(|s| s.get(name));
-        let part = |name: &str, usual: &str, rounds_up: bool| {
-            let usual = IntOrString::String(usual.to_owned());
-            let value = field(name).and_then(amount).unwrap_or(usual);
-            scaled(&value, replicas, rounds_up)
-        };
-        let partition = part("partition", "0%", true).min(replicas);
+        let partition = field("partition").and_then(rolling::amount);
+        let partition = partition.map_or(0, |partition| {
+            let whole = i64::try_from(replicas).unwrap_or(i64::MAX);
+            let n = rolling::scaled(&partition, whole, Rounding::Up);
+            usize::try_from(n).unwrap_or(0).min(replicas)
+        });
         let is_paused = field("paused").and_then(Value::as_bool) == Some(true);
         let old = match is_paused {
             true => partition.max(counted.old.len().min(replicas)),
             false => partition,
         };
         let to_update = counted.old.len().saturating_sub(old);
-        let surge = part("maxSurge", "0%", true).min(to_update);
-        // If both were 0, no pod could ever be updated.
-        let max_unavailable = match part("maxUnavailable", "20%", false) {
-            0 if part("maxSurge", "0%", true) == 0 => 1,
-            n => n,
-        };
+        let rolling = rolling::of_clone_set(spec);
+        let surge = usize::try_from(rolling.surge).unwrap_or(0);
+        let max_unavailable = usize::try_from(rolling.unavailable).unwrap_or(0);
         Self {
             replicas,
             old,
-            total: replicas + surge,
+            total: replicas + surge.min(to_update),
             max_unavailable,
-        }
-    }
-}
-
-fn amount(value: &Value) -> Option<IntOrString> {
-    serde_json::from_value(value.clone()).ok()
-}
-
-fn scaled(value: &IntOrString, of: usize, rounds_up: bool) -> usize {
-    match value {
-        IntOrString::Int(n) => usize::try_from(*n).unwrap_or(0),
-        IntOrString::String(text) => {
-            let percent = text.strip_suffix('%').and_then(|n| n.parse::<usize>().ok());
-            let hundredfold = percent.unwrap_or(0).saturating_mul(of);
-            match rounds_up {
-                true => hundredfold.div_ceil(100),
-                false => hundredfold / 100,
-            }
         }
     }
 }

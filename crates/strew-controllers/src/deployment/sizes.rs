@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use strew_api::rolling::{self, Rolling};
 
 /// The upper and lower limit of a Deployment's pods during a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,47 +18,22 @@ pub struct Limits {
     pub unavailable: i64,
 }
 
-/// True if a Deployment stops its old pods before it starts new ones.
-pub fn is_recreate(spec: &DeploymentSpec) -> bool {
-    let strategy = spec.strategy.as_ref();
-    strategy.and_then(|s| s.type_.as_deref()) == Some("Recreate")
-}
-
 impl Limits {
     /// The limits of a Deployment; with the strategy Recreate both are 0.
     pub fn of(spec: &DeploymentSpec) -> Self {
         let replicas = i64::from(spec.replicas.unwrap_or(1));
-        if is_recreate(spec) {
-            return Self {
-                replicas,
-                surge: 0,
-                unavailable: 0,
-            };
-        }
-        let strategy = spec.strategy.as_ref();
-        let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
-        let quarter = IntOrString::String("25%".to_owned());
-        let surge = rolling.and_then(|r| r.max_surge.as_ref());
-        let unavailable = rolling.and_then(|r| r.max_unavailable.as_ref());
-        Self::resolve(
-            surge.unwrap_or(&quarter),
-            unavailable.unwrap_or(&quarter),
-            replicas,
-        )
+        let none = Rolling {
+            surge: 0,
+            unavailable: 0,
+        };
+        Self::with(rolling::of_deployment(spec).unwrap_or(none), replicas)
     }
 
-    /// Rounds surge up and unavailability down. If both are 0, one pod may be unavailable, so that the rollout can
-    /// proceed.
-    fn resolve(surge: &IntOrString, unavailable: &IntOrString, replicas: i64) -> Self {
-        let surge = scaled(surge, replicas, 99);
-        let unavailable = match (surge, scaled(unavailable, replicas, 0)) {
-            (0, 0) => 1,
-            (_, unavailable) => unavailable,
-        };
+    fn with(rolling: Rolling, replicas: i64) -> Self {
         Self {
             replicas,
-            surge,
-            unavailable: unavailable.min(replicas),
+            surge: rolling.surge,
+            unavailable: rolling.unavailable.min(replicas),
         }
     }
 
@@ -70,18 +45,6 @@ impl Limits {
     /// The largest number of pods.
     pub fn total_max(self) -> i64 {
         self.replicas + self.surge
-    }
-}
-
-/// A number, or a percentage of `whole`; `slack` 99 rounds up, 0 down. An invalid value is 0: validation has refused
-/// it.
-fn scaled(value: &IntOrString, whole: i64, slack: i64) -> i64 {
-    match value {
-        IntOrString::Int(value) => i64::from(*value),
-        IntOrString::String(text) => {
-            let percent = text.strip_suffix('%').and_then(|p| p.parse::<i32>().ok());
-            (whole * i64::from(percent.unwrap_or(0)) + slack) / 100
-        }
     }
 }
 
@@ -200,11 +163,17 @@ fn fraction(limits: Limits, set: Share, n_present: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
     use super::*;
+
+    fn resolved(surge: &IntOrString, unavailable: &IntOrString, replicas: i64) -> Limits {
+        Limits::with(rolling::resolved(surge, unavailable, replicas), replicas)
+    }
 
     fn quarter(replicas: i64) -> Limits {
         let quarter = IntOrString::String("25%".to_owned());
-        Limits::resolve(&quarter, &quarter, replicas)
+        resolved(&quarter, &quarter, replicas)
     }
 
     fn sets(pairs: &[(i64, i64)]) -> Vec<Sized> {
@@ -243,7 +212,7 @@ mod tests {
             (percent("1%"), int(0), 5, (1, 0)),
             (percent("100%"), percent("100%"), 3, (3, 3)),
         ] {
-            let limits = Limits::resolve(&surge, &unavailable, replicas);
+            let limits = resolved(&surge, &unavailable, replicas);
             assert_eq!((limits.surge, limits.unavailable), expected);
         }
     }

@@ -144,6 +144,7 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         first_ordinal: 0,
         reserved_ordinals: Box::default(),
         ignores_disruption: false,
+        rolling: None,
     }
 }
 

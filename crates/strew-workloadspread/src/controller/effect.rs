@@ -104,6 +104,10 @@ pub enum EventKind {
     PatchNotApplied,
     /// Pods that it names are an older WorkloadSpread's, which is the event's subject.
     PodsOfAnother,
+    /// A rollout does not end, or would not: new pods wait for room of the subset that old ones hold.
+    RolloutStuck,
+    /// A rollout may leave the subset with fewer pods.
+    RolloutShort,
     /// No replica of the webhook is ready, and it is not registered.
     WebhookNotRegistered,
     /// No replica of the webhook is ready, and it stays registered.
@@ -122,6 +126,8 @@ impl EventKind {
             Self::RecoverSchedulable => ("Normal", "RecoverSchedulable"),
             Self::PatchNotApplied => ("Warning", "PatchNotApplied"),
             Self::PodsOfAnother => ("Warning", "PodsOfAnother"),
+            Self::RolloutStuck => ("Warning", "RolloutStuck"),
+            Self::RolloutShort => ("Warning", "RolloutShort"),
             Self::WebhookNotRegistered => ("Warning", "WebhookNotRegistered"),
             Self::WebhookNotReady => ("Warning", "WebhookNotReady"),
             Self::WebhookReady => ("Normal", "WebhookReady"),

@@ -6,7 +6,7 @@
 //! that cannot be scheduled are deleted, so that their replacements find the subset closed.
 //!
 //! Reading order: [`input`], [`effect`], [`pods`] (who belongs to a target), [`assign`] (pods to subsets), [`cost`],
-//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `removals`, `pause`,
+//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `removals`, `progress`, `pause`,
 //! `retries`, `triggers`, [`counters`].
 //!
 //! Source: spec/workloadspread §5.
@@ -21,6 +21,7 @@ mod owners;
 mod pause;
 pub mod plan;
 pub mod pods;
+mod progress;
 mod removals;
 pub mod reschedule;
 mod retries;

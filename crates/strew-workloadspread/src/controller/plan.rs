@@ -12,17 +12,19 @@ use super::cost::{self, Cost};
 use super::effect::{EventKind, PodName, Removal};
 use super::owners;
 use super::pods::Pods;
+use super::progress;
 use super::removals;
 use super::rows::{self, Noted};
 use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
 use crate::facts::spec::{LabelPatch, PatchId, WorkloadSpread};
 use crate::facts::status::{Outranked, Row, Status, whole_second};
-use crate::facts::workload::{WorkloadFact, WorkloadKey};
+use crate::facts::workload::{Rolling, WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
 use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
+use crate::rollout::{self, Misfit};
 use crate::spreads::Spreads;
 use crate::workloads::Workloads;
 
@@ -70,6 +72,10 @@ pub struct Found<'a> {
     pub is_job: bool,
     /// Whether that Job does not count a pod that is evicted as failed.
     pub ignores_disruption: bool,
+    /// How the target rolls.
+    pub rolling: Option<Rolling>,
+    /// By place, what its settings tell of every rollout.
+    pub misfits: Vec<(usize, Misfit)>,
 }
 
 /// Counts and assigns what there is.
@@ -131,6 +137,8 @@ pub fn find<'a>(
             .target
             .is_some_and(|t| kinds.of(t.kind) == Kind::Job),
         ignores_disruption: target.is_some_and(|t| t.ignores_disruption),
+        rolling: target.and_then(|t| t.rolling),
+        misfits: rollout::misfits(&ws.spec, target, total, kinds),
     })
 }
 
@@ -263,8 +271,13 @@ fn status<'a>(
             since: known.map_or(whole_second(now), |known| known.since),
         }
     });
+    let misfits = match overall.is_empty() {
+        true => BTreeMap::new(),
+        false => progress::misfits(ws, found, now, noted),
+    };
     let status = Status {
         outranked,
+        misfits,
         observed_generation: ws.generation,
         overall,
         versioned,

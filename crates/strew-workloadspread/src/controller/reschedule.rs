@@ -64,6 +64,6 @@ pub fn update<'a>(
 }
 
 /// Whether a scheduler has found no node for a pod.
-fn waits(pod: &Pod) -> bool {
+pub(super) fn waits(pod: &Pod) -> bool {
     !pod.deleting && pod.phase == Phase::Pending && pod.node.is_none() && pod.unschedulable
 }

@@ -129,6 +129,8 @@ impl SpreadController {
                 EventKind::PatchPodDeletionCostFailed
                 | EventKind::PatchNotApplied
                 | EventKind::PodsOfAnother
+                | EventKind::RolloutStuck
+                | EventKind::RolloutShort
                 | EventKind::WebhookNotRegistered
                 | EventKind::WebhookNotReady
                 | EventKind::WebhookReady => {}

@@ -163,6 +163,7 @@ impl SpreadController {
                     || before.revision != now.revision
                     || before.template != now.template
                     || before.deleting != now.deleting
+                    || before.rolling != now.rolling
                     || is_updated(before, now)
             }
         };

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use strew_model::Instant;
 
+use crate::rollout::Misfit;
+
 /// `missingReplicas` of a subset without limit.
 pub const UNLIMITED: i32 = -1;
 
@@ -27,6 +29,17 @@ pub struct Status {
     /// The condition `OwnsPods`, which is False, of all rows of `overall`; `None`: no older WorkloadSpread takes pods that
     /// this one takes, too.
     pub outranked: Option<Outranked>,
+    /// The condition `RolloutFits`, which is False, of rows of `overall`.
+    pub misfits: BTreeMap<Arc<str>, RolloutMisfit>,
+}
+
+/// The condition `RolloutFits`, which is False.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RolloutMisfit {
+    /// What a rollout does to the subset.
+    pub what: Misfit,
+    /// `lastTransitionTime`, a whole second.
+    pub since: Instant,
 }
 
 /// The condition `OwnsPods`, which is False.

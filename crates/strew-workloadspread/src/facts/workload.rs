@@ -64,6 +64,17 @@ pub struct WorkloadFact {
     pub reserved_ordinals: Box<[(i64, i64)]>,
     /// Of a Job: a pod that is evicted does not count as failed (`podFailurePolicy`).
     pub ignores_disruption: bool,
+    /// How it replaces its pods by those of a new revision; `None`: it takes the old ones first, or not at all.
+    pub rolling: Option<Rolling>,
+}
+
+/// How a rollout goes on while the workload serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rolling {
+    /// How many more pods than asked for there may be.
+    pub surge: i64,
+    /// How many pods less than asked for may be available.
+    pub unavailable: i64,
 }
 
 impl WorkloadFact {
@@ -121,6 +132,7 @@ impl Holds for WorkloadFact {
             first_ordinal: _,
             reserved_ordinals: _,
             ignores_disruption: _,
+            rolling: _,
         } = self;
         key.mark(marks);
         controller.mark(marks);

@@ -260,6 +260,7 @@ fn workload(names: &mut Interner, job: usize) -> WorkloadFact {
         first_ordinal: 0,
         reserved_ordinals: Box::default(),
         ignores_disruption: false,
+        rolling: None,
     }
 }
 

@@ -13,6 +13,7 @@ mod owners;
 mod pause;
 mod policies;
 mod reschedule;
+mod rollouts;
 mod room;
 mod selector_labels;
 mod use_cases;

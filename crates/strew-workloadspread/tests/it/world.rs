@@ -165,6 +165,7 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         first_ordinal: 0,
         reserved_ordinals: Box::default(),
         ignores_disruption: false,
+        rolling: None,
     }
 }
 

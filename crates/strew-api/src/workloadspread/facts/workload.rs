@@ -19,6 +19,7 @@ use super::{Translator, controller_of, workload_key};
 use crate::facts::selector;
 use crate::read::KubeObject;
 use crate::workloadspread::subset_contents::SubsetContents;
+use crate::rolling::{self, Rolling};
 
 /// The annotation with the number of a Deployment's ReplicaSet.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -39,6 +40,7 @@ struct Parts<'a> {
     first_ordinal: i64,
     reserved_ordinals: Box<[(i64, i64)]>,
     ignores_disruption: bool,
+    rolling: Option<Rolling>,
 }
 
 impl Translator {
@@ -79,6 +81,7 @@ impl Translator {
             first_ordinal: 0,
             reserved_ordinals: Box::default(),
             ignores_disruption: false,
+            rolling: None,
         };
         let numbers = self.numbers(|| object.clone());
         self.fact(&parts, numbers, names)
@@ -115,6 +118,7 @@ impl Translator {
             first_ordinal: parts.first_ordinal,
             reserved_ordinals: parts.reserved_ordinals.clone(),
             ignores_disruption: parts.ignores_disruption,
+            rolling: parts.rolling,
         }
     }
 
@@ -175,6 +179,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             first_ordinal: 0,
             reserved_ordinals: Box::default(),
             ignores_disruption: false,
+            rolling: None,
         }
     }
     use crate::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
@@ -184,6 +189,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             let spec = o.spec.as_ref();
             let template = spec.map(|s| &s.template);
             Parts {
+                rolling: spec.and_then(rolling::of_deployment),
                 finds: spec.map(|s| Cow::Borrowed(&s.selector)),
                 ..of::<apps::Deployment>(&o.metadata, spec.and_then(|s| s.replicas), template)
             }
@@ -211,8 +217,10 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
                 let update = s.update_revision.as_deref()?;
                 Some([s.current_revision.as_deref().unwrap_or_default(), update])
             });
+            let replaces = spec.filter(|spec| rolling::replaces_pods(spec));
             Parts {
                 revisions,
+                rolling: replaces.map(rolling::of_clone_set),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<CloneSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }

@@ -260,7 +260,7 @@ fn nodes(
     }
 }
 
-fn nodes_of<'a>(objects: &'a [&'a KubeObject]) -> impl Iterator<Item = &'a Node> {
+pub(super) fn nodes_of<'a>(objects: &'a [&'a KubeObject]) -> impl Iterator<Item = &'a Node> {
     objects.iter().filter_map(|object| match object {
         KubeObject::Node(node) => Some(&**node),
         _ => None,

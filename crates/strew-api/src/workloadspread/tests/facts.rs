@@ -189,14 +189,45 @@ status:
     assert_eq!((bare.created, bare.phase), (Instant(0), Phase::Pending));
 }
 
+/// What a rollout may add and miss, and ordinals that no pod has.
 #[test]
-fn ordinals_that_no_pod_has_are_read() {
+fn a_workload_is_read_with_its_rollout_and_its_ordinals() {
+    let fact = |object: Value| {
+        let object = KubeObject::of_json(object).unwrap();
+        let fact = Translator::default().workload(&object, &mut Interner::new());
+        fact.unwrap()
+    };
+    let template = json!({"spec": {"containers": [{"name": "main", "image": "web"}]}});
+    let rolling = |api: &str, kind: &str, strategy: Value| {
+        let mut object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "web"},
+            "spec": {"replicas": 10, "selector": {}, "template": template}});
+        for (field, value) in strategy.as_object().unwrap() {
+            object["spec"][field] = value.clone();
+        }
+        let rolling = fact(object).rolling?;
+        Some((rolling.surge, rolling.unavailable))
+    };
+    let deployment =
+        |strategy: Value| rolling("apps/v1", "Deployment", json!({ "strategy": strategy }));
+    assert_eq!(deployment(json!({})), Some((3, 2)));
+    let both = json!({"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}});
+    assert_eq!(deployment(both), Some((10, 0)));
+    let none = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "1%"}});
+    assert_eq!(deployment(none), Some((0, 1)), "something must move");
+    assert_eq!(deployment(json!({"type": "Recreate"})), None);
+    let clone_set = |strategy: Value| {
+        let strategy = json!({ "updateStrategy": strategy });
+        rolling("apps.kruise.io/v1alpha1", "CloneSet", strategy)
+    };
+    assert_eq!(clone_set(json!({})), Some((0, 2)));
+    let surging = json!({"type": "ReCreate", "maxSurge": "5%", "maxUnavailable": 0});
+    assert_eq!(clone_set(surging), Some((1, 0)));
+    assert_eq!(clone_set(json!({"type": "InPlaceIfPossible"})), None);
+    assert_eq!(rolling("apps/v1", "ReplicaSet", json!({})), None);
     let set = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "metadata": {"name": "web"},
-        "spec": {"replicas": 3, "selector": {}, "template": {"spec": {"containers": [{"name": "main", "image": "web"}]}},
-            "ordinals": {"start": 2}, "reserveOrdinals": [4, "7", "10-12", "9-8", "x", true]}});
-    let object = KubeObject::of_json(set).unwrap();
-    let fact = Translator::default().workload(&object, &mut Interner::new());
-    let set = fact.unwrap();
+        "spec": {"replicas": 3, "selector": {}, "template": template, "ordinals": {"start": 2},
+            "reserveOrdinals": [4, "7", "10-12", "9-8", "x", true]}});
+    let set = fact(set);
     assert_eq!(set.first_ordinal, 2);
     assert_eq!(*set.reserved_ordinals, [(4, 4), (7, 7), (10, 12)]);
 }

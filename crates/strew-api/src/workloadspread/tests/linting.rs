@@ -322,6 +322,88 @@ fn a_patch_that_leaves_a_budget_is_told() {
     );
 }
 
+/// `dl-fixed` and `roll-cs` of the audit: a rollout that does not end, and one after which the first subset has too few.
+#[test]
+fn a_rollout_that_does_not_fit_is_told() {
+    let limit = "spec.subsets[0].maxReplicas";
+    let rolling = |surge: Value, unavailable: Value| {
+        let mut object = templated(json!({}));
+        object["spec"]["strategy"] =
+            json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
+        let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+        container["resources"] = json!({"requests": {"cpu": "1"}});
+        object
+    };
+    let node = |name: &str, cpu: &str| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": name}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}})
+    };
+    let stuck = [("stuck-rollout", limit)];
+    check(web(two()), &[rolling(json!(2), json!(0))], &stuck);
+    let full = [
+        rolling(json!("20%"), json!("1%")),
+        node("own", "8"),
+        node("elastic", "8"),
+    ];
+    check(web(two()), &full, &stuck);
+    let spacious = [
+        rolling(json!(2), json!(0)),
+        node("own", "9"),
+        node("elastic", "8"),
+    ];
+    check(web(two()), &spacious, &[]);
+    check(web(two()), &[rolling(json!(9), json!(0))], &[]);
+    let mut adaptive = web(two());
+    adaptive["spec"]["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": {}});
+    check(adaptive, &[rolling(json!(2), json!(0))], &[]);
+
+    let scope = |value: &str| {
+        let mut spread = web(two());
+        spread["metadata"]["annotations"] = json!({"strew.dev/limit-scope": value});
+        spread
+    };
+    check(scope("workload"), &[rolling(json!(2), json!(0))], &[]);
+    let short = [("short-after-rollout", limit)];
+    check(
+        scope("workload"),
+        &[rolling(json!("100%"), json!(0))],
+        &short,
+    );
+    let clone_set = |more: Value| {
+        let mut object = templated(json!({}));
+        object["apiVersion"] = "apps.kruise.io/v1alpha1".into();
+        object["kind"] = "CloneSet".into();
+        object["spec"]["updateStrategy"] = more;
+        object
+    };
+    let of_clone_set = |mut spread: Value| {
+        spread["spec"]["targetRef"] =
+            json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web"});
+        spread
+    };
+    let surging = || clone_set(json!({"maxSurge": "50%", "maxUnavailable": 0}));
+    check(of_clone_set(web(two())), &[surging()], &short);
+    check(
+        of_clone_set(scope("revision")),
+        &[surging()],
+        &[("stuck-rollout", limit)],
+    );
+    let in_place = clone_set(json!({"type": "InPlaceIfPossible", "maxSurge": "50%"}));
+    check(of_clone_set(web(two())), &[in_place], &[]);
+    check(of_clone_set(web(two())), &[clone_set(json!({}))], &[]);
+
+    let mut limited = two();
+    limited[1]["maxReplicas"] = 2.into();
+    let mut held_back = web(limited);
+    held_back["metadata"]["annotations"] =
+        json!({"strew.dev/limit-scope": "workload", "strew.dev/when-no-room": "Pending"});
+    check(
+        held_back,
+        &[rolling(json!(1), json!(0))],
+        &[("stuck-rollout", "spec.subsets[1].maxReplicas")],
+    );
+}
+
 #[test]
 fn deletion_costs_are_for_kinds_of_which_it_is_not_known() {
     let mut spread = web(two());

@@ -178,3 +178,38 @@ fn every_row_over_all_revisions_says_that_no_webhook_is_ready() {
         assert_eq!(versioned["v1"][0].conditions, None);
     }
 }
+
+#[test]
+fn what_a_rollout_does_to_a_subset_is_read_back_from_its_condition() {
+    use strew_workloadspread::facts::status::RolloutMisfit;
+    use strew_workloadspread::{Misfit, Row, Status};
+
+    use crate::workloadspread::status;
+
+    let since = strew_model::Instant::from_secs(1_795_000_000);
+    for (what, reason) in [
+        (Misfit::Stuck, "OldPodsHoldNodes"),
+        (Misfit::NoRoom, "OldPodsHoldLimits"),
+        (Misfit::Short(7), "SurgePassesBy"),
+    ] {
+        let rows = ["own", "elastic"].map(|name| Row::new(name.into(), 1));
+        let fact = Status {
+            overall: rows.into(),
+            misfits: [("own".into(), RolloutMisfit { what, since })].into(),
+            ..Status::default()
+        };
+        let wire = status::wire(&fact);
+        assert_eq!(status::fact(&wire), fact);
+        let rows = wire.subset_statuses.unwrap();
+        let condition = &rows[0].conditions.as_ref().unwrap()[0];
+        let said = (
+            &*condition.type_,
+            &*condition.status,
+            &*condition.reason,
+            &*condition.message,
+        );
+        let message = status::misfit(what);
+        assert_eq!(said, ("RolloutFits", "False", reason, &*message));
+        assert_eq!(rows[1].conditions, None, "of that subset alone");
+    }
+}

@@ -1,0 +1,139 @@
+//! Subsets that a rollout of the target leaves with fewer pods, or never ends for.
+//!
+//! New pods come before old ones go, as many as the workload lets surge. Where limits hold over all revisions, they pass
+//! over a subset that old pods fill; where each revision has the whole limit, they wait for nodes that old pods hold.
+//!
+//! Source: spec/workloadspread §5.10.
+
+use crate::facts::kinds::{Kind, Kinds};
+use crate::facts::spec::{LimitScope, Spec, WhenNoRoom};
+use crate::facts::status::UNLIMITED;
+use crate::facts::workload::{Rolling, WorkloadFact};
+use crate::quota::{self, Total};
+
+/// What a rollout does to a subset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfit {
+    /// New pods wait for nodes that old pods hold, and no old pod goes before a new one is ready.
+    Stuck,
+    /// All subsets are full of old pods, new ones are held back, and no old pod goes before a new one is ready.
+    NoRoom,
+    /// New pods pass over the subset while old ones fill it: afterwards it may have so many less than before.
+    Short(i32),
+}
+
+/// A subset that the pods of the workload fill, by its place.
+struct Full {
+    place: usize,
+    pods: i64,
+}
+
+/// The first subsets, up to one that is not full, and how many pods the later ones have.
+fn full(spec: &Spec, total: Total) -> (Vec<Full>, i64) {
+    let mut left = total.max(0);
+    let mut full = Vec::new();
+    for (place, subset) in spec.subsets.iter().enumerate() {
+        let max = match quota::scaled(subset.max_replicas, total) {
+            Some(max) if max != UNLIMITED => i64::from(max),
+            _ => break,
+        };
+        if max > left {
+            break;
+        }
+        left -= max;
+        if max > 0 {
+            full.push(Full { place, pods: max });
+        }
+    }
+    (full, left)
+}
+
+/// Whether new pods are counted together with old ones.
+fn is_counted_together(spec: &Spec, kind: Kind) -> bool {
+    match spec.limit_scope {
+        LimitScope::Workload => true,
+        LimitScope::Revision => false,
+        LimitScope::Kind => kind == Kind::CloneSet,
+    }
+}
+
+/// How the target rolls, where it does and limits are of all its pods.
+fn rolling(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<Rolling> {
+    let rolling = target.filter(|target| !target.deleting)?.rolling?;
+    (spec.filter.is_none() && rolling.surge > 0 && total > 0).then_some(rolling)
+}
+
+/// By place, what the limits and the target's settings alone tell of every rollout.
+pub fn misfits(
+    spec: &Spec,
+    target: Option<&WorkloadFact>,
+    total: Total,
+    kinds: &Kinds,
+) -> Vec<(usize, Misfit)> {
+    let Some((target, rolling)) = target.zip(rolling(spec, target, total)) else {
+        return Vec::new();
+    };
+    let kind = kinds.of(target.key.target.kind);
+    if !is_counted_together(spec, kind) {
+        return Vec::new();
+    }
+    let (mut full, later) = full(spec, total);
+    let has_later = spec
+        .subsets
+        .iter()
+        .skip(full.last().map_or(0, |last| last.place + 1))
+        .any(|s| quota::scaled(s.max_replicas, total) != Some(0));
+    let Some(last) = full.last() else {
+        return Vec::new();
+    };
+    if !has_later {
+        let is_held_back = spec.when_no_room != WhenNoRoom::Unconstrained;
+        let is_stuck = is_held_back && rolling.unavailable == 0;
+        return match is_stuck {
+            true => vec![(last.place, Misfit::NoRoom)],
+            false => Vec::new(),
+        };
+    }
+    if spec.move_back.is_some() {
+        return Vec::new();
+    }
+    // Old pods of a Deployment leave the first subset first, and as many new ones come after them. Of a CloneSet they
+    // leave it last.
+    let mut short = match kind {
+        Kind::CloneSet => rolling.surge,
+        _ => {
+            full.reverse();
+            (rolling.surge - later).max(0)
+        }
+    };
+    let mut misfits = Vec::new();
+    for Full { place, pods } in full {
+        let less = short.min(pods);
+        short -= less;
+        if less > 0 {
+            let less = i32::try_from(less).unwrap_or(i32::MAX);
+            misfits.push((place, Misfit::Short(less)));
+        }
+    }
+    misfits.sort_by_key(|(place, _)| *place);
+    misfits
+}
+
+/// The subset in which new pods wait for ever if its nodes hold no more pods than it has, and how many that are. `None`:
+/// some old pod goes first, some new one goes elsewhere, or waiting pods are moved on.
+pub fn may_stick(
+    spec: &Spec,
+    target: Option<&WorkloadFact>,
+    total: Total,
+    kinds: &Kinds,
+) -> Option<(usize, i64)> {
+    let rolling = rolling(spec, target, total)?;
+    let kind = kinds.of(target?.key.target.kind);
+    let is_moved_on = spec.strategy.simulates() || spec.strategy.reschedules().is_some();
+    if is_moved_on || rolling.unavailable > 0 || is_counted_together(spec, kind) {
+        return None;
+    }
+    let (full, _) = full(spec, total);
+    let first = full.first().filter(|first| rolling.surge <= first.pods)?;
+    Some((first.place, first.pods))
+}
