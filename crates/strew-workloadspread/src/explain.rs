@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use strew_model::{Instant, Span};
 
 use crate::controller::SpreadController;
+use crate::controller::assign::Adoption;
 use crate::controller::cost::CostGround;
 use crate::controller::plan::{self, Found};
 use crate::controller::rows::{CREATING_FOR, DELETING_FOR};
+use crate::facts::pod::Pod;
 use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::status::Row;
 use crate::inject::PodPatcher;
@@ -87,21 +90,21 @@ impl SpreadController {
         plan::find(ws, facts, self.kinds(), self.names(), patcher)
     }
 
-    /// Why a pod is where it is. `None`: the WorkloadSpread is not known, or does not manage the pod.
+    /// Why the pods of a WorkloadSpread are where they are, by revision and subset, those in none last; none if it is not
+    /// known. Pods that have finished or are being deleted are among them.
     ///
     /// # Errors
     /// What keeps pods from being counted.
-    pub fn explain_pod(
+    pub fn explain_pods(
         &self,
         key: &WsKey,
-        uid: &str,
         patcher: &mut dyn PodPatcher,
-    ) -> Result<Option<PodStanding>, CannotCount> {
+    ) -> Result<Vec<(&Pod, PodStanding)>, CannotCount> {
         let Some(ws) = self.spreads().get(key) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let found = self.found(ws, patcher)?;
-        Ok(standing(&found, uid))
+        Ok(standings(&found))
     }
 
     /// The ledger of a WorkloadSpread against the truth, row by row, the overall rows last; none if it is not known.
@@ -161,35 +164,32 @@ fn open_entries(row: &Row) -> Vec<(Entry, Arc<str>, Instant)> {
     open
 }
 
-fn standing(found: &Found<'_>, uid: &str) -> Option<PodStanding> {
+fn standings<'a>(found: &Found<'a>) -> Vec<(&'a Pod, PodStanding)> {
+    let adoptions = found.assignment.adoptions.iter();
+    let adoptions: FxHashMap<&str, &Adoption<'_>> = adoptions.map(|a| (&*a.pod.uid, a)).collect();
+    let costs = found.costs.iter();
+    let costs: FxHashMap<&str, (i32, CostGround)> =
+        costs.map(|c| (&*c.pod.uid, (c.cost, c.ground))).collect();
+    let mut all = Vec::new();
     for (revision, group) in &found.assignment.groups {
         let subsets = group.subsets.iter().enumerate();
-        let mut subsets = subsets.flat_map(|(i, pods)| pods.iter().map(move |p| (Some(i), *p)));
+        let subsets = subsets.flat_map(|(i, pods)| pods.iter().map(move |p| (Some(i), *p)));
         let orphans = group.orphans.iter().map(|p| (None, *p));
-        let there = subsets.find(|(_, p)| &*p.uid == uid);
-        let Some((place, pod)) =
-            there.or_else(|| orphans.into_iter().find(|(_, p)| &*p.uid == uid))
-        else {
-            continue;
-        };
-        let adoption = found
-            .assignment
-            .adoptions
-            .iter()
-            .find(|a| &*a.pod.uid == uid);
-        let subset = match (place, adoption) {
-            (Some(place), Some(adoption)) => Standing::Adopted(place, adoption.scores.clone()),
-            (Some(place), None) => Standing::Marked(place),
-            (None, _) => Standing::Orphan,
-        };
-        let cost = found.costs.iter().find(|c| &*c.pod.uid == uid);
-        return Some(PodStanding {
-            revision: Arc::clone(&group.ledger),
-            is_latest: found.latest.is(revision),
-            subset,
-            cost: cost.map(|c| (c.cost, c.ground)),
-            cost_stands: pod.cost.clone(),
-        });
+        for (place, pod) in subsets.chain(orphans) {
+            let subset = match (place, adoptions.get(&*pod.uid)) {
+                (Some(place), Some(adoption)) => Standing::Adopted(place, adoption.scores.clone()),
+                (Some(place), None) => Standing::Marked(place),
+                (None, _) => Standing::Orphan,
+            };
+            let standing = PodStanding {
+                revision: Arc::clone(&group.ledger),
+                is_latest: found.latest.is(revision),
+                subset,
+                cost: costs.get(&*pod.uid).copied(),
+                cost_stands: pod.cost.clone(),
+            };
+            all.push((pod, standing));
+        }
     }
-    None
+    all
 }

@@ -137,6 +137,8 @@ pub(crate) struct Explained {
     pub(crate) turned: Option<Turned>,
     /// The world at that moment.
     pub(crate) world: World,
+    /// Which moment of the run that is; `None`: as the files have it.
+    played: Option<When>,
     /// What the cluster has recorded of a pod that is explained as the files have it.
     pub(crate) recorded: Option<Recorded>,
 }
@@ -159,8 +161,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
     let mentions_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
-    let spreads = mentions_spreads.then(|| read(&inputs::sources(inputs.clone())));
-    let spreads = spreads.and_then(|reading| Spreads::of(&reading, Source::Files));
+    let sources = mentions_spreads.then(|| inputs::sources(inputs.clone()));
     let holds_events = inputs.iter().any(|input| input.holds(b"Event"));
     let events = holds_events.then(|| inputs::sources(inputs.clone()));
     let Some(life) = life(args, &names, inputs, output, context)? else {
@@ -175,6 +176,13 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
             Some(explained) => explained,
             None => explain(&life, &target, namespace, &progress)?,
         },
+    };
+    let spreads = match (sources, explained.played) {
+        (None, _) => None,
+        (Some(sources), None) => Spreads::of(&read(&sources), Source::Files),
+        (Some(_), Some(when)) => look(&life, when, &progress, |simulation, _| {
+            Spreads::of_simulation(simulation)
+        })?,
     };
     progress.finish();
     let pod = explained.world.pods[explained.entry].pod;
@@ -372,7 +380,7 @@ fn as_recorded(
             return None;
         }
         let name = Name::new(Arc::clone(namespace), Arc::clone(name));
-        let mut explained = now(world, entry, Moment::Files);
+        let mut explained = now(world, entry, Moment::Files, None);
         let pod = simulation.server().tables().get::<Pod>(&name)?;
         explained.recorded = Recorded::of(pod, &explained.explanation, events);
         Some(explained)
@@ -390,7 +398,7 @@ fn explain_at(
     let (world, outcomes) = look(life, When::At(at), progress, now_in)?;
     let moment = Moment::At(at);
     let entry = target.choose(&world, &outcomes, namespace, moment)?;
-    Ok(now(world, entry, moment))
+    Ok(now(world, entry, moment, Some(When::At(at))))
 }
 
 /// The world as it is now.
@@ -445,7 +453,7 @@ fn explain_changed(
     };
     Ok(Explained {
         turned: Some(turned),
-        ..now(world, entry, moment)
+        ..now(world, entry, moment, Some(when))
     })
 }
 
@@ -463,33 +471,30 @@ fn explain(
     let entry = target.choose(&world, &outcomes, namespace, Moment::End)?;
     let standing = &world.pods[entry].standing;
     if matches!(standing, Standing::OfAnother(_) | Standing::Leaving) {
-        return Ok(now(world, entry, Moment::Files));
+        return Ok(now(world, entry, Moment::Files, None));
     }
     if world.node_of(entry).is_none() {
-        return Ok(now(world, entry, Moment::End));
+        return Ok(now(world, entry, Moment::End, Some(When::End)));
     }
     let uid = Arc::clone(&world.cluster.pod(world.pods[entry].pod).uid);
     let Some(place) = placed.iter().position(|placing| placing.uid == uid) else {
         let (files, _) = look(life, When::Start, progress, now_in)?;
         let entry = find_uid(&files, &uid).ok_or_else(|| lost(target))?;
-        return Ok(now(files, entry, Moment::Files));
+        return Ok(now(files, entry, Moment::Files, None));
     };
     let node = world.node_of(entry).map(|node| world.cluster.node(node));
     let node = node.map(|node| world.cluster.names.text(node.name()).to_owned());
     // Those that were put on a node after it in the same instant were not there yet.
     let later: BTreeSet<Arc<str>> = placed[place..].iter().map(|p| Arc::clone(&p.uid)).collect();
-    let world = look(
-        life,
-        When::At(placed[place].at),
-        progress,
-        |simulation, frame| {
-            moment::world_before(strew_scenario::moment(simulation), frame, &later).0
-        },
-    )?;
+    let when = When::At(placed[place].at);
+    let world = look(life, when, progress, |simulation, frame| {
+        moment::world_before(strew_scenario::moment(simulation), frame, &later).0
+    })?;
     let entry = find_uid(&world, &uid).ok_or_else(|| lost(target))?;
     let node = node.and_then(|name| world.cluster.names.get(&name));
     let drawn = node.and_then(|name| world.cluster.find_node(name));
-    Ok(decided(world, entry, Moment::Decision, drawn))
+    let moment = (Moment::Decision, Some(when));
+    Ok(decided(world, entry, moment, drawn))
 }
 
 /// A pod was put on a node.
@@ -521,12 +526,17 @@ fn lost(target: &Target) -> Failure {
     ))
 }
 
-fn now(world: World, entry: usize, moment: Moment) -> Explained {
-    decided(world, entry, moment, None)
+fn now(world: World, entry: usize, moment: Moment, played: Option<When>) -> Explained {
+    decided(world, entry, (moment, played), None)
 }
 
 /// As a decision of this moment is, which took this node if it was one of the best.
-fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx>) -> Explained {
+fn decided(
+    mut world: World,
+    entry: usize,
+    (moment, played): (Moment, Option<When>),
+    drawn: Option<NodeIdx>,
+) -> Explained {
     let pod = world.pods[entry].pod;
     let World {
         cluster,
@@ -551,6 +561,7 @@ fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx
         eviction,
         turned: None,
         world,
+        played,
         recorded: None,
     }
 }

@@ -261,9 +261,10 @@ fn a_pod_and_the_ledger_are_explained() {
         desk.add(pod(&web, name, subset));
     }
     let explain = |desk: &Desk, name: &str| {
-        let uid = format!("uid-{name}");
-        let standing = desk.machine.explain_pod(&ws_key(), &uid, &mut NoPatches);
-        standing.expect("no paths").expect("a pod of the target")
+        let standings = desk.machine.explain_pods(&ws_key(), &mut NoPatches);
+        let mut standings = standings.expect("no paths").into_iter();
+        let found = standings.find(|(pod, _)| &*pod.name == name);
+        found.expect("a pod of the target").1
     };
     let first = explain(&desk, "p0");
     assert_eq!((first.subset, first.is_latest), (Standing::Marked(0), true));

@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
+use strew_api::workloadspread::marker;
+use strew_api::workloadspread::v1beta1::SubsetStatus;
+use strew_apiserver::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::{Change, Cursor};
 use strew_model::Span;
 use strew_sim::Simulation;
+use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
 
 use super::clock::clock;
 
@@ -152,6 +155,7 @@ fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<St
 fn fields(object: &Object) -> Map<String, Value> {
     let mut fields = match object {
         Object::Pod(pod) => of_pod(pod),
+        Object::WorkloadSpread(spread) => of_spread(spread),
         Object::Plain(_) => Map::new(),
         other => {
             let whole = other.to_json();
@@ -193,6 +197,40 @@ fn fields(object: &Object) -> Map<String, Value> {
     fields
 }
 
+/// The ledger: each number by subset, over all revisions (`own.replicas`) and of each (`7/own.missing`).
+fn of_spread(spread: &WorkloadSpread) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let status = &spread.status;
+    let overall = status.subset_statuses.iter().flatten();
+    overall.for_each(|row| add_row(&mut fields, "", row));
+    for (revision, rows) in status.versioned_subset_statuses.iter().flatten() {
+        let before = format!("{revision}/");
+        rows.iter()
+            .for_each(|row| add_row(&mut fields, &before, row));
+    }
+    fields
+}
+
+fn add_row(fields: &mut Map<String, Value>, before: &str, row: &SubsetStatus) {
+    let mut add = |field: &str, value: Value| {
+        fields.insert(format!("{before}{}.{field}", row.name), value);
+    };
+    add("replicas", row.replicas.into());
+    add("missing", row.missing_replicas.into());
+    let n = |entries: &Option<BTreeMap<_, _>>| entries.as_ref().map_or(0, BTreeMap::len);
+    for (field, n) in [
+        ("creating", n(&row.creating_pods)),
+        ("deleting", n(&row.deleting_pods)),
+    ] {
+        if n > 0 {
+            add(field, n.into());
+        }
+    }
+    for condition in row.conditions.iter().flatten() {
+        add(&condition.type_, condition.status.as_str().into());
+    }
+}
+
 fn of_pod(pod: &Pod) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("phase".to_owned(), pod.status.phase.name().into());
@@ -202,6 +240,12 @@ fn of_pod(pod: &Pod) -> Map<String, Value> {
     }
     if let Some(node) = &pod.status.nominated {
         fields.insert("nominatedNode".to_owned(), (**node).into());
+    }
+    if let Some(marker) = marker::read(pod.meta.annotation(MARKER_ANNOTATION)).marker() {
+        fields.insert("subset".to_owned(), (*marker.subset).into());
+    }
+    if let Some(cost) = pod.meta.annotation(COST_ANNOTATION) {
+        fields.insert("deletionCost".to_owned(), cost.into());
     }
     fields
 }

@@ -10,6 +10,7 @@ mod clock;
 mod decision;
 mod interrupt;
 mod junit;
+mod ledgers;
 mod life;
 mod log;
 mod page;

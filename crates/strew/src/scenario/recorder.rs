@@ -121,8 +121,7 @@ impl<'a> Ledger<'a> {
             });
         }
         if let (Some(screen), Some(before), Some(skews)) = (&mut self.screen, before, &self.skews) {
-            screen.step(step, result, [&before, &view], skews, &shown);
-            screen.look_at(simulation);
+            screen.step(step, result, [&before, &view], (skews, simulation), &shown);
         }
         self.shown = Some(shown);
         self.last = Some(view);

@@ -8,6 +8,7 @@ use strew_sim::Simulation;
 
 use super::clock::clock;
 use crate::shown::Shown;
+use crate::spread_explain::{self, Line, Spreads};
 use crate::text::{self, Look};
 use strew_view::skews::Skews;
 use strew_view::view::View;
@@ -20,6 +21,8 @@ pub(super) struct Screen<'a> {
     notes: Vec<String>,
     /// Patches that were not applied, as the last step left them.
     unpatched: Vec<String>,
+    /// WorkloadSpreads, as they were told last.
+    spreads: Vec<Line>,
     steps: String,
     /// How the first step ended, and the last.
     summary: String,
@@ -44,6 +47,7 @@ impl<'a> Screen<'a> {
             look,
             notes: Vec::new(),
             unpatched: Vec::new(),
+            spreads: Vec::new(),
             steps: String::new(),
             summary: String::new(),
             last: String::new(),
@@ -57,20 +61,17 @@ impl<'a> Screen<'a> {
         self.notes = left_alone(&start.world);
     }
 
-    /// What is to be told of the cluster as it is after the last step.
-    pub(super) fn look_at(&mut self, simulation: &Simulation) {
-        self.unpatched = unpatched(simulation);
-    }
-
     /// A step is over; the views are of its begin and its end.
     pub(super) fn step(
         &mut self,
         step: &Step,
         result: &StepResult,
         [before, view]: [&View; 2],
-        skews: &Skews,
+        (skews, simulation): (&Skews, &Simulation),
         shown: &Shown,
     ) {
+        self.unpatched = unpatched(simulation);
+        let spreads = self.spreads(simulation, view, shown);
         let name = match (&step.name, step.at) {
             (Some(name), _) => name.clone(),
             (None, Some(at)) => clock(at),
@@ -88,6 +89,9 @@ impl<'a> Screen<'a> {
                 self.steps.push_str(&(head + &failed + "\n"));
             }
             self.steps.push_str(&text::write(view, shown, &self.look));
+            if !spreads.is_empty() {
+                self.steps.push_str(&(spreads + "\n"));
+            }
             if !has_head && !failed.is_empty() {
                 let title = self.look.terminal.styles.title;
                 let text = format!("{title}{name}{title:#}\n{failed}\n");
@@ -103,7 +107,7 @@ impl<'a> Screen<'a> {
             .push_str(&text::step_head(&name, step, result, &self.look));
         self.steps.push_str(&failed);
         let changes = text::step_changes(view, before, skews, &shown.workloads, &self.look);
-        self.steps.push_str(&(changes + "\n"));
+        self.steps.push_str(&(changes + &spreads + "\n"));
         let pods = view.summaries.iter().map(|s| s.replicas).sum();
         self.last = format!(
             "; after {name} at {}: {}, {} Pending",
@@ -111,6 +115,44 @@ impl<'a> Screen<'a> {
             text::count(pods, "pod"),
             view.n_pending()
         );
+    }
+
+    /// A line for each WorkloadSpread of a shown workload that is otherwise than it was told last.
+    fn spreads(&mut self, simulation: &Simulation, view: &View, shown: &Shown) -> String {
+        if simulation
+            .server()
+            .tables()
+            .of::<WorkloadSpread>()
+            .is_empty()
+        {
+            return String::new();
+        }
+        let now = Spreads::of_simulation(simulation);
+        let now = now.as_ref().map(spread_explain::lines).unwrap_or_default();
+        let is_shown = |line: &&Line| {
+            let mut workloads = shown.workloads.iter();
+            workloads.any(|&index| {
+                let name = &view.world.workloads[index].name;
+                let is_target =
+                    |(kind, of): &(String, String)| *kind == name.kind && *of == name.name;
+                name.namespace == line.namespace && line.target.as_ref().is_some_and(is_target)
+            })
+        };
+        let mut text = String::new();
+        let new = now.iter().filter(|line| !self.spreads.contains(line));
+        for line in new.filter(is_shown) {
+            let namespace = match line.namespace.as_str() {
+                "default" => String::new(),
+                _ if self.look.in_namespace => String::new(),
+                namespace => format!(" -n {namespace}"),
+            };
+            text.push_str(&format!(
+                "  workloadspread/{}{namespace}  {}\n",
+                line.name, line.text
+            ));
+        }
+        self.spreads = now;
+        text
     }
 
     pub(super) fn finish(self) -> Written {

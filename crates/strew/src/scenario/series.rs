@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
-use strew_apiserver::object::{Kind, Name, Node, Object, Pod};
+use strew_apiserver::object::{Kind, Name, Node, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::Cursor;
 use strew_sim::Simulation;
 use strew_view::moment::Frame;
@@ -12,6 +12,7 @@ use strew_view::natural_order::natural_order;
 use strew_view::skews::Skews;
 
 use super::clock::clock;
+use super::ledgers::Ledgers;
 
 /// The lines so far.
 #[derive(Default)]
@@ -23,6 +24,7 @@ pub(super) struct Series {
     workloads: BTreeMap<usize, Totals>,
     /// What was last told of each workload and key.
     told: HashMap<(usize, String), BTreeMap<String, i32>>,
+    ledgers: Ledgers,
     n_nodes: usize,
 }
 
@@ -64,7 +66,11 @@ impl Series {
         self.seen = Some(simulation.server().listen());
         let tables = simulation.server().tables();
         let mut touched = BTreeSet::new();
+        for spread in tables.of::<WorkloadSpread>().iter() {
+            self.ledgers.set_spread(&spread.meta.name, Some(spread));
+        }
         for pod in tables.of::<Pod>().iter() {
+            self.ledgers.set_pod(&pod.meta.name, Some(pod));
             self.set(simulation, frame, pod, &mut touched);
         }
         self.write(simulation, frame, skews, touched);
@@ -83,9 +89,20 @@ impl Series {
             return;
         };
         while let Some(change) = simulation.server().next_change(&mut seen) {
+            let name = &change.key.name;
             match &change.new {
-                Some(Object::Pod(pod)) => self.set(simulation, frame, pod, &mut touched),
-                None if change.is_of(&Kind::Pod) => self.take(&change.key.name, &mut touched),
+                Some(Object::Pod(pod)) => {
+                    self.ledgers.set_pod(name, Some(pod));
+                    self.set(simulation, frame, pod, &mut touched);
+                }
+                None if change.is_of(&Kind::Pod) => {
+                    self.ledgers.set_pod(name, None);
+                    self.take(name, &mut touched);
+                }
+                Some(Object::WorkloadSpread(spread)) => {
+                    self.ledgers.set_spread(name, Some(spread));
+                }
+                None if change.is_of(&Kind::WorkloadSpread) => self.ledgers.set_spread(name, None),
                 _ => {}
             }
         }
@@ -139,6 +156,7 @@ impl Series {
         touched: BTreeSet<usize>,
     ) {
         let at = clock(simulation.elapsed());
+        self.lines.extend(self.ledgers.lines(&at));
         let n_nodes = simulation.server().tables().of::<Node>().len();
         if touched.is_empty() && n_nodes == self.n_nodes {
             return;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use strew_api::read::Place;
 use strew_model::Span;
-use strew_scenario::expect::spread::ByDomain;
-use strew_scenario::format::{Expectation, Verdict};
+use strew_scenario::expect::spread::{self, ByDomain};
+use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Verdict};
 use strew_scenario::run::Outcome;
+use strew_view::natural_order::natural_order;
 
 use super::clock::clock;
 use super::suite::{Cast, Suite};
@@ -89,9 +90,43 @@ pub(super) struct Row<'a> {
     pub(super) seeds_broken: Vec<u64>,
     /// Whether a breach of it is one of the run: `--fail-on` may name other steps.
     pub(super) decides: bool,
-    /// Counts, largest first, by how many seeds had them, with their skew.
-    pub(super) shapes: BTreeMap<(Vec<u32>, u32), usize>,
+    /// What was counted, by how many seeds.
+    pub(super) shapes: BTreeMap<Shape, usize>,
     pub(super) breach: Option<Breach>,
+}
+
+/// What was counted in a seed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shape {
+    /// By domain: the expectation says which is to have how many.
+    Named(Vec<(String, u32)>),
+    /// Largest first, and the skew: which domain has how many does not matter.
+    Sorted(Vec<u32>, u32),
+}
+
+impl Shape {
+    /// Domains that are named.
+    const NAMED_MAX: usize = 12;
+
+    fn of(row: &Row<'_>, counts: &ByDomain) -> Self {
+        let claim = row.expectation.map(|expectation| &expectation.claim);
+        let is_named = matches!(
+            claim,
+            Some(Claim::Spread(SpreadClaim {
+                counts: Some(Counts::Exact(_)),
+                ..
+            }))
+        );
+        if is_named && counts.len() <= Self::NAMED_MAX {
+            let named = counts.iter().map(|(domain, n)| (domain.clone(), *n));
+            let mut named: Vec<(String, u32)> = named.collect();
+            named.sort_by(|a, b| natural_order(&a.0, &b.0));
+            return Self::Named(named);
+        }
+        let mut sorted: Vec<u32> = counts.values().copied().collect();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        Self::Sorted(sorted, spread::skew(counts))
+    }
 }
 
 /// When a row is judged.
@@ -288,10 +323,8 @@ impl State {
 fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64) -> bool {
     let state = State::of(outcome);
     if let Some(counts) = &outcome.counts {
-        let mut shape: Vec<u32> = counts.values().copied().collect();
-        shape.sort_unstable_by(|a, b| b.cmp(a));
-        let skew = strew_scenario::expect::spread::skew(counts);
-        *row.shapes.entry((shape, skew)).or_default() += 1;
+        let shape = Shape::of(row, counts);
+        *row.shapes.entry(shape).or_default() += 1;
     }
     row.n_at_once += usize::from(outcome.held_at_once);
     match state {

@@ -12,7 +12,7 @@ use super::arguments::Until;
 use super::decision;
 use super::replay::replay;
 use super::screen::Written;
-use super::standing::{Answer, Breach, Moment, Result, Row, Standing};
+use super::standing::{Answer, Breach, Moment, Result, Row, Shape, Standing};
 use super::suite::{Cast, Suite};
 use crate::arguments::Context;
 use crate::simulate::say_note;
@@ -311,12 +311,12 @@ fn spread_text(claim: &SpreadClaim) -> String {
     format!("{of} by {}", short_key(&claim.by))
 }
 
-/// `4/4/4 skew 0`; of several seeds how many had which.
+/// `4/4/4 skew 0`, or `own 4, elastic 6`; of several seeds how many had which.
 fn shapes(row: &Row<'_>, n_reached: usize) -> String {
     let mut shapes: Vec<(String, usize)> = row
         .shapes
         .iter()
-        .map(|((counts, skew), n)| (shape(counts, *skew), *n))
+        .map(|(counted, n)| (shape(counted), *n))
         .collect();
     // A stable sort: equally frequent ones stay in order.
     shapes.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
@@ -334,7 +334,14 @@ fn shapes(row: &Row<'_>, n_reached: usize) -> String {
     told.join(", ")
 }
 
-fn shape(counts: &[u32], skew: u32) -> String {
+fn shape(shape: &Shape) -> String {
+    let (counts, skew) = match shape {
+        Shape::Named(counts) => {
+            let each = counts.iter().map(|(domain, n)| format!("{domain} {n}"));
+            return each.collect::<Vec<_>>().join(", ");
+        }
+        Shape::Sorted(counts, skew) => (counts, skew),
+    };
     let numbers: Vec<String> = match counts.len() {
         0..=BARS_MAX => counts.iter().map(u32::to_string).collect(),
         _ => counts

@@ -1,13 +1,19 @@
 //! The ledger of a WorkloadSpread against the truth.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::Serialize;
-use strew_workloadspread::explain::{Entry, RowCheck};
+use strew_api::workloadspread::status;
+use strew_model::Span;
+use strew_workloadspread::explain::{Entry, PodStanding, RowCheck, Standing};
 use strew_workloadspread::quota::CannotCount;
-use strew_workloadspread::{Row, WsKey};
+use strew_workloadspread::{Pod, Row, WorkloadSpread, WsKey};
 
 use super::{Source, Spreads, limit_text, time_text};
 use crate::report::API_VERSION;
 use crate::scenario::clock;
+use crate::text::count;
 
 /// A ledger, row by row: the form for programs.
 #[derive(Debug, Serialize)]
@@ -31,6 +37,9 @@ pub(crate) struct Ledger {
     /// Whether every row is as a sync would write it.
     agrees: bool,
     rows: Vec<LedgerRow>,
+    /// Active pods that are in no subset.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    in_no_subset: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,6 +61,18 @@ struct LedgerRow {
     truth: Option<Counts>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open: Vec<Open>,
+    /// How many active pods are to have which deletion cost.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    deletion_costs: BTreeMap<i32, usize>,
+    /// Active pods whose deletion cost is not written as it should be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    costs_to_write: Vec<String>,
+    /// Active pods without a marker, which the next sync writes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unmarked: Vec<String>,
+    /// What a rollout does to the subset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -66,6 +87,9 @@ struct Counts {
     /// Since when the subset takes no pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     closed_since: Option<String>,
+    /// When it takes pods again, if none waits for a node of it then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed_until: Option<String>,
 }
 
 /// An entry that waits to be confirmed.
@@ -79,11 +103,10 @@ struct Open {
 
 /// The ledger of a WorkloadSpread.
 pub(crate) fn ledger(spreads: &Spreads, key: &WsKey) -> Ledger {
-    let checked = spreads
-        .machine
-        .check_ledger(spreads.now, key, &mut spreads.patcher());
-    let (rows, fault) = match checked {
-        Ok(rows) => (rows, None),
+    let machine = &spreads.machine;
+    let checked = machine.check_ledger(spreads.now, key, &mut spreads.patcher());
+    let (checks, fault) = match checked {
+        Ok(checks) => (checks, None),
         Err(CannotCount::Path(path)) => (
             Vec::new(),
             Some(format!(
@@ -95,6 +118,27 @@ pub(crate) fn ledger(spreads: &Spreads, key: &WsKey) -> Ledger {
             Some("the selector of the filter does not parse".to_owned()),
         ),
     };
+    let ws = machine.spreads().get(key);
+    let pods = machine.explain_pods(key, &mut spreads.patcher());
+    let pods = pods.unwrap_or_default();
+    let active = || pods.iter().filter(|(pod, _)| pod.is_active());
+    let orphans = active().filter(|(_, standing)| standing.subset == Standing::Orphan);
+    let mut rows: Vec<LedgerRow> = checks.iter().map(|check| row(check, ws)).collect();
+    for (check, row) in checks.iter().zip(&mut rows) {
+        for (pod, standing) in active() {
+            let (place, is_unmarked) = match &standing.subset {
+                Standing::Marked(place) => (*place, false),
+                Standing::Adopted(place, _) => (*place, true),
+                Standing::Orphan => continue,
+            };
+            let subset = ws.and_then(|ws| ws.spec.subsets.get(place));
+            let is_of_row = subset.is_some_and(|subset| subset.name == check.subset);
+            let is_counted = check.revision.as_ref() == Some(&standing.revision);
+            if is_of_row && is_counted {
+                row.add(pod, standing, is_unmarked);
+            }
+        }
+    }
     Ledger {
         api_version: API_VERSION,
         kind: "WorkloadSpreadExplanation",
@@ -102,12 +146,13 @@ pub(crate) fn ledger(spreads: &Spreads, key: &WsKey) -> Ledger {
         name: key.name.to_string(),
         at: time_text(spreads.now),
         source: spreads.source,
-        pods_belong_to: { spreads.machine.spreads().get(key) }
+        pods_belong_to: ws
             .and_then(|ws| ws.status.outranked.as_ref())
             .map(|outranked| outranked.by.to_string()),
-        agrees: fault.is_none() && rows.iter().all(RowCheck::agrees),
+        agrees: fault.is_none() && checks.iter().all(RowCheck::agrees),
         fault,
-        rows: rows.iter().map(row).collect(),
+        rows,
+        in_no_subset: orphans.map(|(pod, _)| pod.name.to_string()).collect(),
     }
 }
 
@@ -115,21 +160,24 @@ fn is_zero(number: &i32) -> bool {
     *number == 0
 }
 
-fn row(check: &RowCheck) -> LedgerRow {
+fn row(check: &RowCheck, ws: Option<&Arc<WorkloadSpread>>) -> LedgerRow {
     let open = check.open.iter();
     // Each revision has the whole limit: over all of them there may be more while a rollout goes on.
     let truth = check
         .truth
         .as_ref()
         .filter(|_| check.revision.is_some() && check.max >= 0);
+    let closed_for = ws.and_then(|ws| ws.spec.strategy.reschedules());
+    let closed_for = closed_for.map(|(_, closed_for)| closed_for);
+    let misfit = ws.and_then(|ws| ws.status.misfits.get(&check.subset));
     LedgerRow {
         revision: check.revision.as_ref().map(|r| r.to_string()),
         subset: check.subset.to_string(),
         max_replicas: check.max,
         agrees: check.agrees(),
         over_limit: truth.map_or(0, |truth| (truth.replicas - check.max).max(0)),
-        status: check.stands.as_ref().map(counts),
-        truth: check.truth.as_ref().map(counts),
+        status: check.stands.as_ref().map(|row| counts(row, closed_for)),
+        truth: check.truth.as_ref().map(|row| counts(row, closed_for)),
         open: open
             .map(|(entry, pod, until)| Open {
                 entry: match entry {
@@ -140,20 +188,97 @@ fn row(check: &RowCheck) -> LedgerRow {
                 given_up_at: time_text(*until),
             })
             .collect(),
+        deletion_costs: BTreeMap::new(),
+        costs_to_write: Vec::new(),
+        unmarked: Vec::new(),
+        rollout: misfit
+            .filter(|_| check.revision.is_none())
+            .map(|misfit| status::misfit(misfit.what)),
     }
 }
 
-fn counts(row: &Row) -> Counts {
+impl LedgerRow {
+    /// Adds a pod of it.
+    fn add(&mut self, pod: &Pod, standing: &PodStanding, is_unmarked: bool) {
+        let name = || pod.name.to_string();
+        if let Some((cost, _)) = standing.cost {
+            *self.deletion_costs.entry(cost).or_default() += 1;
+            let stands = standing.cost_stands.as_deref();
+            if stands.is_none_or(|text| text != cost.to_string()) {
+                self.costs_to_write.push(name());
+            }
+        }
+        if is_unmarked {
+            self.unmarked.push(name());
+        }
+    }
+
+    /// What there is to say of its pods, a line each.
+    fn pods_text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |what: &str| text.push_str(&format!("      {what}\n"));
+        if !self.deletion_costs.is_empty() {
+            let to_write = match self.costs_to_write.as_slice() {
+                [] => String::new(),
+                pods => format!("; not written yet: {}", some_of(pods)),
+            };
+            line(&format!("{}{to_write}", costs_text(&self.deletion_costs)));
+        }
+        if !self.unmarked.is_empty() {
+            let pods = some_of(&self.unmarked);
+            line(&format!(
+                "without a marker, which the next sync writes: {pods}"
+            ));
+        }
+        text
+    }
+}
+
+/// Deletion costs that are told one by one.
+const COSTS_MAX: usize = 3;
+
+/// `deletion cost 200`, or `deletion costs 200 (4 pods), -100 (2 pods)`; of many costs the least and the greatest.
+pub(super) fn costs_text(costs: &BTreeMap<i32, usize>) -> String {
+    let ends = costs.first_key_value().zip(costs.last_key_value());
+    match ends {
+        None => String::new(),
+        Some(((only, _), _)) if costs.len() == 1 => format!("deletion cost {only}"),
+        Some(((least, _), (greatest, _))) if costs.len() > COSTS_MAX => {
+            format!("deletion costs {least} to {greatest}")
+        }
+        Some(_) => {
+            let each = costs.iter().rev();
+            let each = each.map(|(cost, n)| format!("{cost} ({})", count(*n, "pod")));
+            format!("deletion costs {}", each.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Pods that are named.
+const PODS_MAX: usize = 5;
+
+/// The first few names.
+fn some_of(pods: &[String]) -> String {
+    let named = pods.iter().take(PODS_MAX).map(String::as_str);
+    let named = named.collect::<Vec<_>>().join(", ");
+    match pods.len().saturating_sub(PODS_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn counts(row: &Row, closed_for: Option<Span>) -> Counts {
+    let closed = row.schedulable.filter(|s| !s.holds).map(|s| s.since);
     Counts {
         replicas: row.replicas,
         missing_replicas: row.missing,
         creating: row.creating.len(),
         deleting: row.deleting.len(),
         schedulable: row.schedulable.map(|s| s.holds),
-        closed_since: row
-            .schedulable
-            .filter(|s| !s.holds)
-            .map(|s| time_text(s.since)),
+        closed_since: closed.map(time_text),
+        closed_until: closed
+            .zip(closed_for)
+            .map(|(since, closed_for)| time_text(since + closed_for)),
     }
 }
 
@@ -215,6 +340,14 @@ impl Ledger {
                 } = open;
                 text.push_str(&format!("      {entry} {pod}, given up at {given_up_at}\n"));
             }
+            text.push_str(&row.pods_text());
+            if let Some(rollout) = &row.rollout {
+                text.push_str(&format!("      {rollout}\n"));
+            }
+        }
+        if !self.in_no_subset.is_empty() {
+            let pods = some_of(&self.in_no_subset);
+            text.push_str(&format!("\nin no subset: {pods}\n"));
         }
         let what = match self.source {
             Source::Files => "the newest moment in the files".to_owned(),
@@ -248,6 +381,9 @@ impl Counts {
             Some(false) => {
                 let since = self.closed_since.as_deref().unwrap_or_default();
                 text.push_str(&format!(", closed since {since}"));
+                if let Some(until) = &self.closed_until {
+                    text.push_str(&format!(" until {until}"));
+                }
             }
             Some(true) => text.push_str(", schedulable"),
             None => {}

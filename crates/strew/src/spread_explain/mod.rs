@@ -2,6 +2,7 @@
 //! the pods. The machine of the real controller answers; nothing is decided here.
 
 mod ledger;
+mod lines;
 mod pod;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use strew_workloadspread::{UNLIMITED, WorkloadSpread, WsKey};
 
 use crate::failure::Failure;
 pub(crate) use ledger::ledger;
+pub(crate) use lines::{Line, lines};
 pub(crate) use pod::{PodSpread, of_pod};
 
 /// The WorkloadSpreads of files, and the controller that was told all of them.
@@ -125,7 +127,12 @@ impl Spreads {
             (Some(key), ..) | (None, None, [key]) => return Ok((*key).clone()),
             _ => {}
         }
-        let error = anyhow!("there is no workloadspread {name:?} in the files");
+        let place = match self.source {
+            Source::Files => "in the files",
+            Source::Cluster => "in the cluster",
+            Source::Simulation(_) => "then",
+        };
+        let error = anyhow!("there is no workloadspread {name:?} {place}");
         let failure = Failure::input(error);
         let places: Vec<&str> = of_name.iter().map(|key| self.namespace(key)).collect();
         if !places.is_empty() {

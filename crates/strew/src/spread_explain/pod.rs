@@ -62,8 +62,10 @@ pub(crate) fn of_pod(spreads: &Spreads, uid: &str) -> Option<PodSpread> {
     let machine = &spreads.machine;
     let keys = machine.spreads().iter().map(|ws| ws.key.clone());
     let mut found = keys.filter_map(|key| {
-        let standing = machine.explain_pod(&key, uid, &mut spreads.patcher());
-        Some((key, standing.ok().flatten()?))
+        let standings = machine.explain_pods(&key, &mut spreads.patcher());
+        let mut standings = standings.ok()?.into_iter();
+        let (_, standing) = standings.find(|(pod, _)| &*pod.uid == uid)?;
+        Some((key, standing))
     });
     let (key, standing) = found.next()?;
     let ws = machine.spreads().get(&key)?;

@@ -129,3 +129,126 @@ fn a_spread_that_is_not_there_is_told_with_the_nearest_name() {
     let run = strew("explain ws/web examples/shop.yaml").assert().code(2);
     assert!(stderr(&run).contains("there is no WorkloadSpread in the files"));
 }
+
+const FULL_POOL: &str = "scenarios/workloadspread/rollout-of-a-full-pool.yaml";
+
+/// Limits, costs and pods without a marker stand beside the counts.
+#[test]
+fn a_ledger_is_told_with_costs_and_rollouts() {
+    let run = strew(&format!("explain ws/shop {FULL_POOL} --at 50s")).assert();
+    let text = stdout(&run.code(0));
+    assert!(text.contains("      deletion cost 200\n"), "{text}");
+    assert!(!text.contains("without a marker"), "{text}");
+    let stuck = "scenarios/workloadspread/stuck-rollout.yaml";
+    let run = strew(&format!("explain ws/shop {stuck} --at 4m -o json")).assert();
+    let ledger = json(&run.code(0));
+    let rows = ledger["rows"].as_array().unwrap();
+    let overall = rows.iter().find(|row| row["revision"].is_null()).unwrap();
+    let told = overall["rollout"].as_str().unwrap();
+    assert!(told.starts_with("a rollout does not go on"), "{ledger}");
+    let costs = |row: &serde_json::Value| row["deletionCosts"].to_string();
+    let costs: Vec<String> = rows.iter().map(costs).collect();
+    assert!(costs.contains(&"{\"100\":4}".to_owned()), "{costs:?}");
+}
+
+/// The section was missing wherever the pod was not in the files.
+#[test]
+fn a_pod_of_a_scenario_is_told_its_subset_at_a_moment() {
+    for moment in ["", "--at 50s", "--at 10m --seed 3 --variant kruise"] {
+        let run = strew(&format!("explain deployment/shop {FULL_POOL} {moment}"));
+        let text = stdout(&run.assert().code(0));
+        assert!(text.contains("WorkloadSpread shop: subset "), "{text}");
+        assert!(text.contains("deletion cost "), "{text}");
+    }
+}
+
+/// Which of two numbers is of which subset.
+#[test]
+fn counts_that_an_expectation_names_are_told_by_name() {
+    let run = strew(&format!("simulate {FULL_POOL} --variant base --seeds 2"));
+    let text = stdout(&run.assert().code(0));
+    assert!(
+        text.contains("shop by type elastic 6, own 4: held in 2 of 2\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn events_and_page_have_the_ledger_the_subsets_and_the_costs() {
+    use serde_json::{Value, json};
+
+    let path = |name: &str| std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let (events, page) = (path("subsets.jsonl"), path("subsets.html"));
+    let command = format!(
+        "simulate {FULL_POOL} --variant base --seed 1 --events {} --html {}",
+        events.display(),
+        page.display()
+    );
+    strew(&command).assert().code(0);
+    let text = std::fs::read_to_string(events).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str| {
+        let is_of = move |line: &&Value| {
+            line["key"]
+                .as_str()
+                .is_some_and(|key| key.starts_with(kind))
+        };
+        lines.iter().filter(is_of).collect::<Vec<_>>()
+    };
+    let pods = of("Pod ");
+    let created = pods.iter().find(|line| line["type"] == "created").unwrap();
+    assert_eq!(created["changed"]["subset"], "own", "{created}");
+    assert_eq!(created["changed"]["deletionCost"], "200", "{created}");
+    let ledgers = of("WorkloadSpread ");
+    let is_changed = |field: &str| {
+        ledgers
+            .iter()
+            .any(|line| line["changed"].get(field).is_some())
+    };
+    assert!(is_changed("own.missing") && is_changed("versionIgnored/own.creating"));
+    assert!(is_changed("elastic.replicas"), "{ledgers:?}");
+
+    let page = std::fs::read_to_string(page).unwrap();
+    let data = page.split_once("id=\"data\">").unwrap().1;
+    let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let series = data["series"][0].as_array().unwrap().iter();
+    let last = series.filter(|line| line["type"] == "ledger").next_back();
+    let last = last.unwrap();
+    assert_eq!(last["target"], "Deployment default/shop");
+    let own = &last["rows"][0];
+    assert_eq!(
+        own,
+        &json!({"subset": "own", "limit": "4", "pods": 4, "counted": 4, "missing": 0,
+            "creating": 0, "deleting": 0, "costs": {"200": 4}, "conditions": []})
+    );
+    assert_eq!(last["rows"][1]["limit"], Value::Null);
+}
+
+#[test]
+fn steps_tell_each_subset_by_its_name() {
+    let text = std::fs::read_to_string("../../".to_owned() + FULL_POOL).unwrap();
+    let (manifests, _) = text.split_once("  timeline:").unwrap();
+    let steps = "  timeline:
+  - {at: 30s}
+  - {at: 1m, scale: {deployment/shop: 12}}
+  - {at: 2m, label: {deployment/shop: a=b}}
+";
+    let manifests = manifests.split_once("  always:").unwrap().0;
+    let run = strew("simulate - --seed 1").stdin(format!("{manifests}{steps}"));
+    let text = stdout(&run.assert().code(0));
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("workloadspread/shop"))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "  workloadspread/shop  own 4 of at most 4 (deletion cost 200); elastic 6 (deletion cost 100)",
+            "  workloadspread/shop  own 4 of at most 4 (deletion cost 200); elastic 8 (deletion cost 100)",
+        ],
+        "{text}"
+    );
+}
