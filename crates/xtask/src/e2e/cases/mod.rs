@@ -206,6 +206,26 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::adopted,
     ),
     case(
+        "ws-evicted",
+        "evictions that a budget refuses make no room, those that it lets through do",
+        workloadspread::evicted,
+    ),
+    case(
+        "ws-two-owners",
+        "a WorkloadSpread of a Deployment and one of its ReplicaSet: the second is refused, the younger has no pods",
+        workloadspread::two_owners,
+    ),
+    case(
+        "ws-without-room",
+        "pods for which no subset has room wait with a gate until there is some, or are refused",
+        workloadspread::without_room,
+    ),
+    case(
+        "ws-moved-back",
+        "pods of a later subset move back one by one when an earlier one has room again",
+        workloadspread::moved_back,
+    ),
+    case(
         "ws-prompt",
         "status and deletion costs are right the moment a workload is ready, and 100 ms after its last pod is",
         workloadspread::prompt,

@@ -2,9 +2,10 @@
 //!
 //! Reading order: this file (the helpers that read results), [`use_cases`], [`by_hand`] (pods without a controller),
 //! [`webhook`], [`given`], [`registered`] (when the API server asks), [`bounded`] (what strew's accounts may write),
-//! [`callers`] (which clients may ask), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right),
+//! [`callers`] (which clients may ask), [`asked`] (what Kruise's users asked for), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right),
 //! [`speed`].
 
+mod asked;
 mod bounded;
 mod by_hand;
 mod callers;
@@ -25,6 +26,7 @@ use xtask::lab::{Component, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
+pub(super) use asked::{evicted, moved_back, two_owners, without_room};
 pub(super) use bounded::bounded;
 pub(super) use callers::callers;
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
