@@ -6,18 +6,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 use strew_api::field::FieldPath;
 use strew_api::kinds;
-use strew_api::read::{RawSchema, check_partial};
-use strew_api::validation::selector;
+use strew_api::read::check_partial;
 
+use super::claim_parts::{count_range, counts, label_selector, range, texts};
 use super::claim_vocabulary::{
-    COUNT_RANGE, EVENTS, EXPECTATION, PHASES, PLACEMENT, PODS, REMOVED, REVISIONS, SPREAD,
-    WORKLOADS,
+    EVENTS, EXPECTATION, PHASES, PLACEMENT, PODS, REMOVED, REVISIONS, SPREAD, WORKLOADS,
 };
 use super::diagnostics;
 use super::event_reasons;
 use super::expectation::{
-    Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,
-    PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
+    Claim, Clusters, Counts, EventsClaim, Expectation, Phase, PlacementClaim, PodSubject,
+    PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
 };
 use super::flow;
 use super::known::Bearer;
@@ -504,98 +503,4 @@ fn check_possible(
         let error = diagnostics::skew_over_max(counts.skew(), max);
         problems.add_pair(&path("counts"), error, &path("max"), "no more than this");
     }
-}
-
-/// A list gives counts in any order; an object gives the count of each domain.
-fn counts(at: &At<'_>, problems: &mut Problems) -> Option<Counts> {
-    match at.value {
-        Value::Object(_) => {
-            let entries = at.entries(problems);
-            let n_entries = entries.len();
-            let numbers = entries
-                .into_iter()
-                .filter_map(|(domain, at)| Some((domain.to_owned(), at.count(problems)?)));
-            let numbers: BTreeMap<String, u32> = numbers.collect();
-            (numbers.len() == n_entries).then_some(Counts::Exact(numbers))
-        }
-        Value::Array(_) => {
-            let elements = at.list(problems);
-            let numbers = elements.iter().filter_map(|at| at.count(problems));
-            let mut numbers: Vec<u32> = numbers.collect();
-            numbers.sort_unstable();
-            (numbers.len() == elements.len()).then_some(Counts::Multiset(numbers))
-        }
-        other => {
-            problems.add(&at.path, diagnostics::no_counts(other));
-            None
-        }
-    }
-}
-
-fn count_range(fields: &Fields<'_>, problems: &mut Problems) -> Option<CountRange> {
-    match fields.get("count") {
-        Some(at) => range(&at, problems),
-        None => Some(CountRange::AT_LEAST_ONE),
-    }
-}
-
-fn range(at: &At<'_>, problems: &mut Problems) -> Option<CountRange> {
-    if !at.value.is_object() {
-        let count = at.count(problems)?;
-        return Some(CountRange {
-            min: count,
-            max: count,
-        });
-    }
-    let fields = at.fields(&COUNT_RANGE, problems)?;
-    let bound = |name, default, problems: &mut Problems| match fields.get(name) {
-        Some(at) => at.count(problems),
-        None => Some(default),
-    };
-    let min = bound("min", 0, problems);
-    let max = bound("max", u32::MAX, problems);
-    let (min, max) = (min?, max?);
-    if min > max {
-        let error = diagnostics::reversed(&min, &max);
-        problems.add_pair(
-            &at.path.child("min"),
-            error,
-            &at.path.child("max"),
-            "no more than this",
-        );
-        return None;
-    }
-    Some(CountRange { min, max })
-}
-
-pub(super) fn texts(at: &At<'_>, problems: &mut Problems) -> BTreeMap<String, String> {
-    let entries = at.entries(problems).into_iter();
-    let texts = entries.filter_map(|(key, at)| {
-        let text = at.text(problems)?;
-        Some((key.to_owned(), text.to_owned()))
-    });
-    texts.collect()
-}
-
-fn label_selector(at: &At<'_>, problems: &mut Problems) -> Option<LabelSelector> {
-    let mut value = at.value.clone();
-    let faults = RawSchema::of::<LabelSelector>().check(&mut value);
-    if !faults.is_empty() {
-        let is_bare = faults.iter().all(|fault| fault.is_unknown);
-        problems.add_faults(&at.path, faults);
-        if is_bare {
-            problems.add(&at.path, diagnostics::bare_selector());
-        }
-        return None;
-    }
-    let wire: LabelSelector = serde_json::from_value(value).ok()?;
-    let mut errors = Vec::new();
-    selector::validate(Some(&wire), &FieldPath::root(), &mut errors);
-    for error in &errors {
-        problems.add(
-            &at.path.join(&error.path),
-            diagnostics::invalid_field(error),
-        );
-    }
-    errors.is_empty().then_some(wire)
 }

@@ -38,6 +38,7 @@
     reason = "a refusal is made once for each mistake of a person"
 )]
 
+mod claim_parts;
 mod claim_vocabulary;
 pub(crate) mod diagnostics;
 mod edits;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use strew_api::config::FeatureGates;
 use strew_model::Span;
 
+use super::claim_parts;
 use super::diagnostics;
 use super::expectation::Expectation;
 use super::expectation_reader;
@@ -72,10 +73,10 @@ fn metadata(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
         scenario.namespace = namespace.to_owned();
     }
     if let Some(at) = fields.get("annotations") {
-        scenario.annotations = expectation_reader::texts(&at, problems);
+        scenario.annotations = claim_parts::texts(&at, problems);
     }
     if let Some(at) = fields.get("labels") {
-        expectation_reader::texts(&at, problems);
+        claim_parts::texts(&at, problems);
     }
 }
 

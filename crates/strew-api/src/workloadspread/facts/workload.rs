@@ -18,8 +18,8 @@ use super::scale::selector_of;
 use super::{Translator, controller_of, workload_key};
 use crate::facts::selector;
 use crate::read::KubeObject;
-use crate::workloadspread::subset_contents::SubsetContents;
 use crate::rolling::{self, Rolling};
+use crate::workloadspread::subset_contents::SubsetContents;
 
 /// The annotation with the number of a Deployment's ReplicaSet.
 const REVISION: &str = "deployment.kubernetes.io/revision";

@@ -10,8 +10,8 @@ use crate::facts;
 use crate::field::FieldPath;
 use crate::workloadspread::annotations::{LIMIT_SCOPE, MOVE_BACK};
 use crate::workloadspread::facts::Translator;
-use crate::workloadspread::forms::Form;
 use crate::workloadspread::inject::candidate;
+use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::v1beta1::{WorkloadSpreadSpec, WorkloadSpreadSubset};
 use crate::workloadspread::validation::template_of;
 
