@@ -49,6 +49,8 @@ pub const ALL: &[&str] = &[
     "RemovingNode",
     "ReplicaSetCreateError",
     "Resumed",
+    "RolloutShort",
+    "RolloutStuck",
     "SawCompletedJob",
     "ScalingReplicaSet",
     "Scheduled",

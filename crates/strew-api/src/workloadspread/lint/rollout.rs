@@ -40,7 +40,7 @@ pub(super) fn warnings(look: &Look<'_>, spec: &WorkloadSpreadSpec) -> Vec<Warnin
     let mut found = Vec::new();
     if let Some((place, pods)) = may_stick(&ws.spec, Some(&fact), total, &kinds)
         && let Some(subset) = spec.subsets.get(place)
-        && room(look, subset).is_none_or(|room| room <= pods)
+        && room(look, subset).is_some_and(|room| room <= pods)
     {
         found.push(Warning {
             code: "stuck-rollout",
