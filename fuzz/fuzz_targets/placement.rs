@@ -26,6 +26,9 @@ metadata:
   namespace: ns
   annotations:
     strew.dev/topology-weights: '{\"zone\": {\"a\": 2, \"b\": 0}}'
+    strew.dev/topology-groups: '{\"zone\": {\"maxGroups\": 3}}'
+    strew.dev/replicas: '17'
+    strew.dev/replica-division: '{\"scoreCoordinate\": {\"builtIn\": \"ResourceAllocatableCPU\"}, \"minPerCluster\": 2}'
 spec:
 ";
 

@@ -11,7 +11,7 @@ use crate::facts::status::{Condition, ConditionReason, ConditionType, PlacementS
 use crate::hub::Candidates;
 use crate::plan::Problem;
 use crate::schedule::Code;
-use crate::select::measure::{SpreadReport, Unmet};
+use crate::select::measure::{GroupsUsed, LimitedBy, SpreadReport, Unmet};
 
 /// A condition before it has a time.
 pub type Verdict = (bool, ConditionReason, Arc<str>);
@@ -95,18 +95,37 @@ pub fn unmet_words(unmet: &Unmet, names: &Interner) -> String {
     }
 }
 
+/// How many topologies are used, where that is fewer than asked for.
+pub fn too_few_words(groups: &GroupsUsed, names: &Interner) -> String {
+    let GroupsUsed { key, used, min, .. } = *groups;
+    let noun = if used == 1 { "group" } else { "groups" };
+    format!("{} has {used} {noun}, minGroups {min}", names.text(key))
+}
+
 fn measured(report: &SpreadReport, names: &Interner) -> (bool, ConditionReason, String) {
     let (selected, asked) = (report.selected, report.asked);
+    if let Some(groups) = report.too_few() {
+        let mut message = too_few_words(groups, names);
+        if selected < asked {
+            message += &format!("; {selected} of {asked} selected");
+        }
+        return (false, Reason::SpreadTooFewGroups, message);
+    }
     if let Some(limited) = report.limited {
         let key = names.text(limited.key);
         let (blocked, lacking) = (limited.blocked, limited.lacking);
-        let max_skew = limited.max_skew;
-        let message = match limited.by_key_only {
-            false => format!(
-                "{selected} of {asked} selected: {key} maxSkew {max_skew} allows no more; blocked {}, {lacking} lack a topology key",
+        let rule = match limited.by {
+            LimitedBy::MaxSkew(max) => Some(format!("maxSkew {max} allows no more")),
+            LimitedBy::MaxGroups(max) => Some(format!("maxGroups {max} allows no more")),
+            LimitedBy::MinGroups(min) => Some(format!("minGroups {min} keeps the rest")),
+            LimitedBy::Key => None,
+        };
+        let message = match rule {
+            Some(rule) => format!(
+                "{selected} of {asked} selected: {key} {rule}; blocked {}, {lacking} lack a topology key",
                 clusters(blocked)
             ),
-            true => format!(
+            None => format!(
                 "{selected} of {asked} selected: {} without the key of a DoNotSchedule term, {key} first",
                 clusters(lacking)
             ),

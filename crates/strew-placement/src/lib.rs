@@ -59,4 +59,6 @@ pub use filter::predicate::{ClusterPredicate, NoCel};
 pub use hub::Hub;
 pub use plan::Problem;
 pub use schedule::{Code, Pick, Schedule};
-pub use select::measure::{Exceeded, Limited, SpreadReport, Unmet};
+pub use select::measure::{
+    Exceeded, Exclusion, GroupsUsed, Limited, LimitedBy, SpreadReport, Unmet,
+};

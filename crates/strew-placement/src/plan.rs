@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use strew_model::Interner;
 
+use crate::decisions::replicas;
 use crate::facts::placement::{GroupSize, PlacementSpec};
 use crate::filter::taint;
 use crate::prioritize::prioritizer::Prioritizer;
@@ -91,6 +92,11 @@ impl Selection {
         if let GroupSize::NotAPercentage(text) = &spec.groups.size {
             let message = format!("{text} invalid type: string is not a percentage");
             return Err(Problem::new("", message));
+        }
+        let wrong = |text: Arc<str>| Problem::new("Replicas", text);
+        let division = spec.replicas.as_ref();
+        if let Some(division) = division.map_err(|text| wrong(Arc::clone(text)))? {
+            replicas::check(division).map_err(|text| wrong(text.into()))?;
         }
         Ok(Self { weights, levels })
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fixedbitset::FixedBitSet;
 use strew_model::{Instant, Interner, Span, Symbol};
 
+use crate::decisions::replicas::{self, Parts};
 use crate::explain::trace::Trace;
 use crate::facts::cluster::TaintEffect;
 use crate::facts::placement::{PlacementFact, Rebalance};
@@ -57,6 +58,8 @@ pub struct Schedule {
     pub picks: Vec<Pick>,
     /// How many are missing to the number asked for.
     pub unscheduled: usize,
+    /// How many replicas each of them gets; `None` where no replicas are divided.
+    pub parts: Option<Parts>,
     /// How even it is; `None` without spread constraints, or where nothing could be selected for a mistake.
     pub spread: Option<SpreadReport>,
     /// When time alone may change the answer.
@@ -119,6 +122,7 @@ pub(crate) fn scheduled<'a>(
         candidates: known.candidates,
         code: Code::Success,
         picks: Vec::new(),
+        parts: None,
         unscheduled: 0,
         spread: None,
         later: None,
@@ -428,7 +432,9 @@ impl<'a> Pipeline<'a> {
         }
         if !self.selection.levels.is_empty() {
             let Selection { levels, weights } = self.selection;
-            base.ground = Some(Ground::of(levels, weights.spread, self.hub, &clusters));
+            let asked = self.placement.spec.number_of_clusters;
+            let (hub, weight) = (self.hub, weights.spread);
+            base.ground = Some(Ground::of(levels, weight, asked, hub, &clusters));
         }
         base
     }
@@ -477,6 +483,7 @@ impl<'a> Pipeline<'a> {
         let request = Request {
             weight: self.selection.weights.spread,
             n,
+            asks: self.placement.spec.number_of_clusters.is_some(),
             priors: &run.priors,
             kept: keeps.then_some(&survives as &dyn Fn(usize) -> bool),
         };
@@ -512,7 +519,17 @@ impl<'a> Pipeline<'a> {
         let scored = (0..run.passing.len() as u32).map(name);
         schedule.scored = scored.map(|(_, cluster, score)| (cluster, score)).collect();
         schedule.unscheduled = run.unscheduled;
-        schedule.later = run.later.into_iter().chain(self.intolerance(&run)).min();
+        if let Ok(Some(division)) = &self.placement.spec.replicas {
+            schedule.parts = Some(replicas::divide(
+                self.hub,
+                self.now,
+                division,
+                &schedule.picks,
+            ));
+        }
+        let later = run.later.into_iter().chain(self.intolerance(&run));
+        let parts = schedule.parts.as_ref().and_then(|parts| parts.until);
+        schedule.later = later.chain(parts.map(|until| until + Span(1))).min();
         schedule.spread = run.spread;
         if let Some(warning) = run.warning {
             schedule.code = Code::Warning(warning);

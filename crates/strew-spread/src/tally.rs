@@ -81,10 +81,18 @@ impl Tally {
     /// # Panics
     /// The domain has no place.
     pub fn remove_place(&mut self, domain: DomainIdx) {
+        self.remove_places(domain, 1);
+    }
+
+    /// So many places fewer make up `domain`; if none is left, its own replicas must have been taken away before.
+    ///
+    /// # Panics
+    /// If there were fewer.
+    pub fn remove_places(&mut self, domain: DomainIdx, places: u32) {
         let i = domain.index();
-        assert!(self.places[i] > 0, "a place is removed once");
-        self.places[i] -= 1;
-        if self.places[i] == 0 {
+        assert!(self.places[i] >= places, "a place is removed once");
+        self.places[i] -= places;
+        if self.places[i] == 0 && places > 0 {
             self.domains -= 1;
             self.leave_level(self.counts[i]);
         }
@@ -111,6 +119,11 @@ impl Tally {
     /// The counts by domain index. Unknown domains may be missing at the end: their count is 0.
     pub fn counts(&self) -> &[i32] {
         &self.counts
+    }
+
+    /// How many places make up `domain`.
+    pub fn places(&self, domain: DomainIdx) -> u32 {
+        self.places.get(domain.index()).copied().unwrap_or(0)
     }
 
     /// True if `domain` has a place.

@@ -1,8 +1,8 @@
 //! CustomResourceDefinitions of OCM's kinds, made from the types, for hubs without OCM.
 //!
 //! Groups, versions, names, columns, defaults and limits are OCM's, so that its objects and clients work unchanged.
-//! `topologyWeights` in a spread constraint exists only in strew's definition. Source: spec/placement §1, §3.1, §3.8,
-//! §4.
+//! `topologyWeights`, `minGroups` and `maxGroups` in a spread constraint exist only in strew's definition. Source:
+//! spec/placement §1, §3.1, §3.8, §3.10, §4.
 
 use k8s_openapi::Resource;
 use schemars::JsonSchema;
@@ -167,6 +167,14 @@ fn spread() -> Vec<Rule> {
         (
             "spec.spreadPolicy.spreadConstraints[].topologyWeights[].weight",
             json!({"minimum": 0, "maximum": 1000}),
+        ),
+        (
+            "spec.spreadPolicy.spreadConstraints[].minGroups",
+            json!({"minimum": 1}),
+        ),
+        (
+            "spec.spreadPolicy.spreadConstraints[].maxGroups",
+            json!({"minimum": 1}),
         ),
     ]
 }

@@ -1,13 +1,17 @@
 //! Rules that the API server does not check and without which no decision is possible, each with its field. The
-//! messages are those of the condition. Source: spec/placement §2.3, §2.5, §2.8, §2.13, §3.1, §3.8.
+//! messages are those of the condition. Source: spec/placement §2.3, §2.5, §2.8, §2.13, §3.1, §3.8, §3.10, §3.11.
 
 use std::collections::BTreeSet;
 
+use strew_model::Interner;
 use strew_placement::facts::placement::GroupSize;
 
+use super::facts::groups::{bounds_of, groups_by_key, of_term};
+use super::facts::replicas::division;
 use super::facts::spec::{group_size as read_size, strategy, terms};
 use super::wire::{
-    Placement, PlacementSpec, ScoreCoordinate, SpreadConstraintsTerm, TOPOLOGY_WEIGHTS_ANNOTATION,
+    Placement, PlacementSpec, ScoreCoordinate, SpreadConstraintsTerm, TOPOLOGY_GROUPS_ANNOTATION,
+    TOPOLOGY_WEIGHTS_ANNOTATION,
 };
 use crate::field::{FieldError, FieldErrorKind, FieldPath};
 
@@ -138,12 +142,57 @@ pub(super) fn spread(wire: &Placement, spec: &PlacementSpec) -> Vec<FieldError> 
         errors.extend(term_weights(term, &path.child("topologyWeights")));
     }
     let annotations = wire.metadata.annotations.as_ref();
-    let annotation = annotations.and_then(|all| all.get(TOPOLOGY_WEIGHTS_ANNOTATION));
-    if let Some(text) = annotation {
+    let annotation = |key: &str| annotations.and_then(|all| all.get(key));
+    if let Some(text) = annotation(TOPOLOGY_WEIGHTS_ANNOTATION) {
         let path = at("metadata.annotations").key(TOPOLOGY_WEIGHTS_ANNOTATION);
         errors.extend(annotated_weights(text, terms, &path));
     }
+    errors.extend(bounds(
+        spec,
+        annotation(TOPOLOGY_GROUPS_ANNOTATION).map(String::as_str),
+    ));
     errors
+}
+
+/// Bounds on how many topologies are used: each error stands at the term's field, or at the annotation.
+fn bounds(spec: &PlacementSpec, annotation: Option<&str>) -> Vec<FieldError> {
+    let annotated = at("metadata.annotations").key(TOPOLOGY_GROUPS_ANNOTATION);
+    let text = annotation.unwrap_or_default();
+    let by_key = match annotation.map(groups_by_key).transpose() {
+        Ok(by_key) => by_key.unwrap_or_default(),
+        Err(detail) => return vec![FieldError::invalid(annotated, text, detail)],
+    };
+    let mut errors = Vec::new();
+    for (i, term) in terms(spec).iter().enumerate() {
+        let Err(wrong) = bounds_of(term, &by_key).check(spec.number_of_clusters) else {
+            continue;
+        };
+        let own = of_term(term);
+        let (field, value) = match wrong.is_max {
+            true => ("maxGroups", own.max),
+            false => ("minGroups", own.min),
+        };
+        errors.push(match value {
+            Some(value) => {
+                let path = at("spec.spreadPolicy.spreadConstraints").index(i);
+                FieldError::invalid_raw(path.child(field), value, wrong.message)
+            }
+            None => FieldError::invalid(annotated.clone(), text, wrong.message),
+        });
+    }
+    errors
+}
+
+/// Replicas, and what they are divided by.
+pub(super) fn replicas(wire: &Placement, names: &mut Interner) -> Vec<FieldError> {
+    let Err(wrong) = division(wire, names) else {
+        return Vec::new();
+    };
+    let annotations = wire.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(wrong.key));
+    let text = text.map_or("", String::as_str);
+    let path = at("metadata.annotations").key(wrong.key);
+    vec![FieldError::invalid(path, text, wrong.message)]
 }
 
 fn term_weights(term: &SpreadConstraintsTerm, path: &FieldPath) -> Vec<FieldError> {

@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_placement::decisions::writes::{Write, WriteKind};
-use strew_placement::facts::decision::{Decision, GroupLabels};
+use strew_placement::facts::decision::{Decision, GroupLabels, Replicas};
 use strew_placement::machine::{Effect, EffectId, Event, Outcome, PlacementName};
 
+use super::facts::replicas::annotation;
 use super::facts::status::to_wire;
-use super::wire::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL};
+use super::wire::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL, REPLICAS_ANNOTATION};
 use crate::request::event::{Record, Reference};
 use crate::request::{Answer, Precondition, Request, Resource, Verb};
 
@@ -43,7 +44,7 @@ pub struct Carrying {
 #[derive(Debug, Clone)]
 enum Patch {
     Decisions(Box<[Decision]>),
-    Labels(GroupLabels),
+    Metadata(Option<GroupLabels>, Option<Replicas>),
 }
 
 /// The step after an answer.
@@ -134,7 +135,9 @@ fn first(
         }
         WriteKind::Update => {
             left.extend(decisions.map(Patch::Decisions));
-            left.extend(labels.map(Patch::Labels));
+            if labels.is_some() || write.replicas.is_some() {
+                left.push(Patch::Metadata(labels, write.replicas.clone()));
+            }
             let patch = match left.is_empty() {
                 true => Patch::Decisions(Box::default()),
                 false => left.remove(0),
@@ -181,7 +184,7 @@ fn create(placement: &PlacementName, write: &Write, cx: &Context<'_>) -> Request
         index: None,
         name: None,
     });
-    let body = json!({
+    let mut body = json!({
         "apiVersion": API_VERSION,
         "kind": "PlacementDecision",
         "metadata": {
@@ -191,6 +194,10 @@ fn create(placement: &PlacementName, write: &Write, cx: &Context<'_>) -> Request
             "ownerReferences": [owner],
         },
     });
+    let replicas = write.replicas.as_ref();
+    if let Some(text) = replicas.and_then(|replicas| annotation(replicas, cx.names)) {
+        body["metadata"]["annotations"] = json!({ REPLICAS_ANNOTATION: text });
+    }
     of_decision(Verb::Create, placement, write, "", body, cx)
 }
 
@@ -212,8 +219,15 @@ fn patch_decision(
 ) -> Request {
     let precondition = precondition(&metadata);
     match patch {
-        Patch::Labels(group) => {
-            metadata["labels"] = labels(placement, &group, cx);
+        Patch::Metadata(group, replicas) => {
+            if let Some(group) = group {
+                metadata["labels"] = labels(placement, &group, cx);
+            }
+            if let Some(replicas) = replicas {
+                // A `null` takes the annotation away.
+                let text = annotation(&replicas, cx.names);
+                metadata["annotations"] = json!({ REPLICAS_ANNOTATION: text });
+            }
             let body = json!({ "metadata": metadata });
             let request = of_decision(Verb::MergePatch, placement, write, "", body, cx);
             Request {

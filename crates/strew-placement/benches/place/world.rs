@@ -52,6 +52,7 @@ pub(crate) fn levels(names: &mut Interner, hard: bool, n: usize) -> Box<[SpreadT
             false => WhenUnsatisfiable::ScheduleAnyway,
         },
         weights: None,
+        groups: Default::default(),
     };
     let keys = ["provider", "region", "zone"];
     keys[keys.len() - n..].iter().copied().map(term).collect()

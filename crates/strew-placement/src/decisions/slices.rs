@@ -3,7 +3,7 @@
 use strew_model::{Interner, Symbol};
 
 use super::groups::Group;
-use crate::facts::decision::Decision;
+use crate::facts::decision::{Decision, Replicas};
 
 /// A PlacementDecision holds so many clusters.
 pub const CLUSTERS_MAX: usize = 100;
@@ -19,6 +19,8 @@ pub struct Slice {
     pub group_name: Symbol,
     /// What it holds.
     pub decisions: Vec<Decision>,
+    /// The replicas of its clusters.
+    pub replicas: Replicas,
 }
 
 /// The PlacementDecisions of groups, numbered through all of them.
@@ -33,6 +35,7 @@ pub fn of(groups: &[Group], placement: Symbol, names: &mut Interner) -> Vec<Slic
                 group: index as u32,
                 group_name: group.name,
                 decisions: decisions.to_vec(),
+                replicas: Replicas::Absent,
             });
         };
         match group.decisions.is_empty() {

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use strew_model::{Holds, Marks, Symbol};
 
 use super::slices::Slice;
-use crate::facts::decision::{Decision, DecisionFact, GroupLabels};
+use crate::facts::decision::{Decision, DecisionFact, GroupLabels, Replicas};
 
 /// One write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Write {
     pub decisions: Option<Box<[Decision]>>,
     /// Its labels afterwards, if they change.
     pub group: Option<GroupLabels>,
+    /// The replicas of its clusters afterwards, if they change.
+    pub replicas: Option<Replicas>,
 }
 
 /// What is done to a PlacementDecision.
@@ -31,7 +33,7 @@ pub struct Write {
 pub enum WriteKind {
     /// It is made, then filled.
     Create,
-    /// Its status is patched, then its labels.
+    /// Its status is patched, then its labels and its annotation.
     Update,
     /// It is deleted.
     Delete,
@@ -76,18 +78,21 @@ pub fn in_doubt(
         let Some(fact) = order.stored[i] else {
             continue;
         };
-        let (group, written) = (
-            labels(slice),
-            writes.iter_mut().rev().find(|w| w.name == slice.name),
-        );
+        let group = Some(labels(slice)).filter(|group| fact.group != *group);
+        let replicas = Some(&slice.replicas).filter(|replicas| fact.replicas != **replicas);
+        if group.is_none() && replicas.is_none() {
+            continue;
+        }
+        let written = writes.iter_mut().rev().find(|w| w.name == slice.name);
+        let replicas = replicas.cloned();
         match written {
-            _ if fact.group == group => {}
-            Some(write) => write.group = Some(group),
+            Some(write) => (write.group, write.replicas) = (group, replicas),
             None => writes.push(Write {
                 name: slice.name,
                 kind: WriteKind::Update,
                 decisions: None,
-                group: Some(group),
+                group,
+                replicas,
             }),
         }
     }
@@ -97,6 +102,7 @@ pub fn in_doubt(
         kind: WriteKind::Delete,
         decisions: None,
         group: None,
+        replicas: None,
     }));
     writes
 }
@@ -190,6 +196,9 @@ impl<'a> Ordering<'a> {
             },
             decisions: (!new || !decisions.is_empty()).then(|| decisions.into()),
             group: new.then(|| labels(&self.slices[i])),
+            replicas: Some(&self.slices[i].replicas)
+                .filter(|replicas| new && **replicas != Replicas::Absent)
+                .cloned(),
         }
     }
 }
@@ -203,7 +212,8 @@ fn count(holders: &mut FxHashMap<Symbol, u32>, decisions: &[Decision], come: boo
     }
 }
 
-/// Whether the objects hold the right clusters in the right groups, and only scores or the order by them differ.
+/// Whether the objects hold the right clusters in the right groups with the right replicas, and only scores or the order
+/// by them differ.
 pub(crate) fn differ_in_scores_only(stored: &[&DecisionFact], slices: &[Slice]) -> bool {
     type Members = BTreeSet<(GroupLabels, Symbol)>;
     let in_group = |group: GroupLabels| move |d: &Decision| (group, d.cluster);
@@ -218,7 +228,7 @@ pub(crate) fn differ_in_scores_only(stored: &[&DecisionFact], slices: &[Slice]) 
     let named = |fact: &&DecisionFact| {
         slices
             .iter()
-            .any(|s| s.name == fact.name && labels(s) == fact.group)
+            .any(|s| s.name == fact.name && labels(s) == fact.group && s.replicas == fact.replicas)
     };
     is == wanted && stored.len() == slices.len() && stored.iter().all(named)
 }
@@ -230,9 +240,11 @@ impl Holds for Write {
             kind: _,
             decisions,
             group,
+            replicas,
         } = self;
         name.mark(marks);
         decisions.mark(marks);
         group.mark(marks);
+        replicas.mark(marks);
     }
 }

@@ -22,6 +22,7 @@ use crate::filter::taint::{Tolerance, tolerance, tolerated_before};
 use crate::hub::{ClusterIdx, Hub};
 use crate::plan::Plan;
 use crate::schedule::{Known, Schedule, decided, scheduled};
+use crate::select::measure::Exclusion;
 
 /// How much an explanation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,8 +110,8 @@ pub struct PrioritizerResult {
 pub struct PickReport {
     /// The selected count table before the pick: tuples of values.
     pub counts: Vec<(Vec<Symbol>, i32)>,
-    /// Clusters that a limit excludes from this pick, the key whose limit it is, and the sum.
-    pub excluded: Vec<(Symbol, Symbol, SkewCheck)>,
+    /// Clusters that a rule excludes from this pick, the key whose rule it is, and the rule.
+    pub excluded: Vec<(Symbol, Symbol, Exclusion)>,
     /// The scores of the others.
     pub scores: Vec<ClusterScore>,
     /// Which one is picked.
@@ -147,9 +148,8 @@ pub enum Verdict {
     LacksTopologyKey(Symbol),
     /// Its topology under this key has weight 0.
     TopologyWithoutWeight(Symbol),
-    /// The limit of this key excluded it: from the last pick, or, where fewer were found than asked for, from any
-    /// other.
-    MaxSkew(Symbol, SkewCheck),
+    /// This rule of the key excluded it: from the last pick, or, where fewer were found than asked for, from any other.
+    Excluded(Symbol, Exclusion),
     /// It might have been taken, but enough others were better.
     NotNeeded,
     /// The specification makes no sense: nobody was selected.
@@ -299,7 +299,7 @@ fn pick(step: &StepTrace, name: &impl Fn(u32) -> Symbol) -> PickReport {
     PickReport {
         counts: step.counts.clone(),
         excluded: excluded
-            .map(|&(place, key, check)| (name(place), key, check))
+            .map(|&(place, key, exclusion)| (name(place), key, exclusion))
             .collect(),
         scores: step.scored.iter().map(score).collect(),
         picked: name(step.pick),
@@ -323,7 +323,7 @@ fn verdicts(
         (Some(rank), _) => Verdict::Selected(rank),
         (None, Some(Some(KeptOut::Lacks(key)))) => Verdict::LacksTopologyKey(*key),
         (None, Some(Some(KeptOut::Weightless(key)))) => Verdict::TopologyWithoutWeight(*key),
-        (None, Some(Some(KeptOut::Limit(key, check)))) => Verdict::MaxSkew(*key, *check),
+        (None, Some(Some(KeptOut::Excluded(key, by)))) => Verdict::Excluded(*key, *by),
         (None, _) => Verdict::NotNeeded,
     };
     // All lists are by name, one a part of the other: each is walked once.

@@ -1,12 +1,12 @@
 //! Every number of a run, written down by the code that decides. Absent, it costs nothing.
 
 use strew_model::Symbol;
-use strew_spread::SkewCheck;
 
 use super::{Detail, TopologyReport};
 use crate::hub::ClusterIdx;
 use crate::prioritize::prioritizer::Prioritizer;
 use crate::select::even_spread::{EvenSpread, Step};
+use crate::select::measure::Exclusion;
 use crate::select::tree::{NodeId, Place, ROOT};
 
 /// So many picks are written down; more would be read by nobody. Source: spec/placement §3.7.
@@ -50,7 +50,7 @@ pub(crate) struct Decisive {
 #[derive(Debug)]
 pub(crate) struct StepTrace {
     pub(crate) counts: Vec<(Vec<Symbol>, i32)>,
-    pub(crate) excluded: Vec<(u32, Symbol, SkewCheck)>,
+    pub(crate) excluded: Vec<(u32, Symbol, Exclusion)>,
     pub(crate) scored: Vec<Scored>,
     pub(crate) pick: u32,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Scored {
 pub(crate) enum KeptOut {
     Lacks(Symbol),
     Weightless(Symbol),
-    Limit(Symbol, SkewCheck),
+    Excluded(Symbol, Exclusion),
 }
 
 impl Trace {
@@ -98,7 +98,7 @@ impl Trace {
             return;
         }
         if selector.is_last() && !step.limits_ignored {
-            self.keep_out(selector);
+            self.keep_out(selector, Some(step));
         }
         let told: usize = self.steps.iter().map(|step| step.scored.len()).sum();
         if self.steps.len() >= PICKS_MAX || told >= SCORES_MAX {
@@ -106,11 +106,11 @@ impl Trace {
         }
         let (mut excluded, mut scored) = (Vec::new(), Vec::new());
         for (leaf, place) in selector.left() {
-            match selector.full_at(leaf.node) {
-                Some(full) if !step.limits_ignored => {
-                    excluded.push((place, key(selector, full), selector.tree.check(full)));
+            match selector.exclusion(leaf.node, Some(step)) {
+                Some((level, exclusion)) => {
+                    excluded.push((place, selector.tree.levels[level].key, exclusion));
                 }
-                _ => {
+                None => {
                     let (raw, normalized, total) = selector.scores(step, leaf.node, place);
                     scored.push(Scored {
                         place,
@@ -141,13 +141,14 @@ impl Trace {
             return;
         }
         if !selector.is_complete() || self.kept_out.is_empty() {
-            self.keep_out(selector);
+            self.keep_out(selector, None);
         }
     }
 }
 
 impl Trace {
-    fn keep_out(&mut self, selector: &EvenSpread<'_>) {
+    /// `step`: the last one, before its pick; `None`: there is none.
+    fn keep_out(&mut self, selector: &EvenSpread<'_>, step: Option<&Step>) {
         let why = |place: &Place| match *place {
             Place::At(_) => None,
             Place::Lacks(level) => Some(KeptOut::Lacks(selector.tree.levels[level as usize].key)),
@@ -157,9 +158,10 @@ impl Trace {
         };
         self.kept_out = selector.places.iter().map(why).collect();
         for (leaf, place) in selector.left() {
-            let full = selector.full_at(leaf.node);
-            self.kept_out[place as usize] =
-                full.map(|full| KeptOut::Limit(key(selector, full), selector.tree.check(full)));
+            let excluded = selector.exclusion(leaf.node, step);
+            self.kept_out[place as usize] = excluded.map(|(level, exclusion)| {
+                KeptOut::Excluded(selector.tree.levels[level].key, exclusion)
+            });
         }
     }
 
@@ -186,10 +188,6 @@ impl Trace {
         };
         self.topologies = nodes.map(topology).collect();
     }
-}
-
-fn key(selector: &EvenSpread<'_>, node: NodeId) -> Symbol {
-    selector.tree.levels[selector.tree.nodes[node as usize].level].key
 }
 
 /// The scores of a cluster at each level; 0 below the end of its tuple.

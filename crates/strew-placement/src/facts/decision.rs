@@ -20,6 +20,18 @@ pub struct GroupLabels {
     pub name: Option<Symbol>,
 }
 
+/// The replicas of the clusters in a PlacementDecision.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Replicas {
+    /// There is no annotation.
+    #[default]
+    Absent,
+    /// The annotation: clusters with their replicas, by name.
+    Parts(Box<[(Symbol, u32)]>),
+    /// An annotation that cannot be read: it is written anew, or removed.
+    Unreadable,
+}
+
 /// A PlacementDecision on the hub, of whatever placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionFact {
@@ -33,6 +45,8 @@ pub struct DecisionFact {
     pub group: GroupLabels,
     /// `status.decisions`.
     pub decisions: Box<[Decision]>,
+    /// Annotation `strew.dev/replicas`.
+    pub replicas: Replicas,
     /// Whether a decision has a `reason`. Placement writes none: the object is written anew, as upstream does.
     pub has_reason: bool,
     /// The resourceVersion, as a number that grows: older facts than a write of ours are passed over.
@@ -61,6 +75,7 @@ impl Holds for DecisionFact {
             placement,
             group,
             decisions,
+            replicas,
             has_reason: _,
             revision: _,
         } = self;
@@ -68,5 +83,14 @@ impl Holds for DecisionFact {
         placement.mark(marks);
         group.mark(marks);
         decisions.mark(marks);
+        replicas.mark(marks);
+    }
+}
+
+impl Holds for Replicas {
+    fn mark(&self, marks: &mut Marks) {
+        if let Self::Parts(parts) = self {
+            parts.iter().for_each(|(cluster, _)| cluster.mark(marks));
+        }
     }
 }

@@ -40,6 +40,8 @@ pub struct PlacementSpec {
     pub spread: Box<[SpreadTerm]>,
     /// Annotation `strew.dev/topology-weights`, by topology key; or why it cannot be read.
     pub topology_weights: Result<Box<[(Symbol, TopologyWeights)]>, Arc<str>>,
+    /// Annotation `strew.dev/topology-groups`, by topology key; or why it cannot be read.
+    pub topology_groups: Result<Box<[(Symbol, GroupBounds)]>, Arc<str>>,
     /// `tolerations`.
     pub tolerations: Box<[ClusterToleration]>,
     /// `decisionStrategy.groupStrategy`.
@@ -52,6 +54,9 @@ pub struct PlacementSpec {
     pub on_misconfigured: OnMisconfigured,
     /// Annotation `strew.dev/spread-rebalance`.
     pub rebalance: Rebalance,
+    /// Annotations `strew.dev/replicas` and `strew.dev/replica-division`; `None`: no replicas are divided; or why they
+    /// cannot be read.
+    pub replicas: Result<Option<Division>, Arc<str>>,
 }
 
 impl Default for PlacementSpec {
@@ -63,12 +68,14 @@ impl Default for PlacementSpec {
             prioritizers: PrioritizerPolicy::default(),
             spread: Box::default(),
             topology_weights: Ok(Box::default()),
+            topology_groups: Ok(Box::default()),
             tolerations: Box::default(),
             groups: GroupStrategy::default(),
             sort_by: SortBy::ClusterName,
             score_rate_limit: Span::from_secs(60),
             on_misconfigured: OnMisconfigured::Empty,
             rebalance: Rebalance::OnChange,
+            replicas: Ok(None),
         }
     }
 }
@@ -156,6 +163,17 @@ pub struct SpreadTerm {
     pub when: WhenUnsatisfiable,
     /// `topologyWeights`, which win over the annotation.
     pub weights: Option<TopologyWeights>,
+    /// `minGroups` and `maxGroups`, each of which wins over the annotation.
+    pub groups: GroupBounds,
+}
+
+/// How many topologies of a term a selection uses, as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupBounds {
+    /// `minGroups`; `None`: no bound.
+    pub min: Option<i64>,
+    /// `maxGroups`; `None`: no bound.
+    pub max: Option<i64>,
 }
 
 /// Where a topology's value stands.
@@ -178,6 +196,45 @@ impl TopologyKeyType {
             Self::Unknown(text) => text,
         }
     }
+}
+
+impl GroupBounds {
+    /// Checks the bounds; `number`: `numberOfClusters`, of which 0 contradicts nothing.
+    ///
+    /// # Errors
+    /// The first bound that makes no sense.
+    pub fn check(self, number: Option<i32>) -> Result<(), WrongBound> {
+        let (min, max) = (self.min.unwrap_or(0), self.max);
+        let wrong = |is_max, message: String| Err(WrongBound { is_max, message });
+        if self.min.is_some_and(|min| min < 1) {
+            return wrong(false, "minGroups must be at least 1".to_owned());
+        }
+        if max.is_some_and(|max| max < 1) {
+            return wrong(true, "maxGroups must be at least 1".to_owned());
+        }
+        if let Some(max) = max.filter(|&max| min > max) {
+            return wrong(
+                false,
+                format!("minGroups {min} is more than maxGroups {max}"),
+            );
+        }
+        match number {
+            Some(n) if n > 0 && min > i64::from(n) => wrong(
+                false,
+                format!("minGroups {min} is more than numberOfClusters {n}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A bound on topologies that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongBound {
+    /// Whether it is `maxGroups`, not `minGroups`.
+    pub is_max: bool,
+    /// What is wrong.
+    pub message: String,
 }
 
 /// What a term does where its skew cannot be held.
@@ -301,6 +358,46 @@ pub enum Rebalance {
     Never,
 }
 
+/// How many replicas the selected clusters get together, and by what they are divided. Source: spec/placement §3.11.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Division {
+    /// All of them.
+    pub total: u32,
+    /// What a cluster's part grows with.
+    pub by: DivideBy,
+    /// A cluster with a weight gets at least so many, as far as the total suffices.
+    pub min_per_cluster: u32,
+}
+
+/// What the part of a cluster grows with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DivideBy {
+    /// Weights that are written.
+    Weights {
+        /// The first that matches a cluster counts.
+        entries: Box<[ReplicaWeight]>,
+        /// Of clusters that none matches.
+        default: i64,
+    },
+    /// Allocatable CPU.
+    AllocatableCpu,
+    /// Allocatable memory.
+    AllocatableMemory,
+    /// The score of an add-on.
+    AddOn(AddOnCoordinate),
+}
+
+/// The weight of clusters that match both selectors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaWeight {
+    /// `labelSelector`, over labels.
+    pub labels: Selector,
+    /// `claimSelector`, over claims.
+    pub claims: Selector,
+    /// `weight`.
+    pub weight: i64,
+}
+
 // === the symbols in it ===
 
 impl Holds for PlacementFact {
@@ -329,12 +426,14 @@ impl Holds for PlacementSpec {
             prioritizers,
             spread,
             topology_weights,
+            topology_groups,
             tolerations,
             groups,
             sort_by: _,
             score_rate_limit: _,
             on_misconfigured: _,
             rebalance: _,
+            replicas,
         } = self;
         cluster_sets.mark(marks);
         predicates.iter().for_each(|all| all.mark(marks));
@@ -345,8 +444,12 @@ impl Holds for PlacementSpec {
         }
         spread.mark(marks);
         topology_weights.iter().for_each(|all| all.mark(marks));
+        for (key, _) in topology_groups.iter().flat_map(|all| all.iter()) {
+            key.mark(marks);
+        }
         tolerations.mark(marks);
         groups.groups.iter().for_each(|all| all.mark(marks));
+        replicas.iter().for_each(|division| division.mark(marks));
     }
 }
 
@@ -372,6 +475,7 @@ impl Holds for SpreadTerm {
             max_skew: _,
             when: _,
             weights,
+            groups: _,
         } = self;
         key.mark(marks);
         weights.mark(marks);
@@ -406,6 +510,36 @@ impl Holds for DecisionGroup {
             claims,
         } = self;
         name.mark(marks);
+        labels.mark(marks);
+        claims.mark(marks);
+    }
+}
+
+impl Holds for Division {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            total: _,
+            by,
+            min_per_cluster: _,
+        } = self;
+        match by {
+            DivideBy::Weights {
+                entries,
+                default: _,
+            } => entries.mark(marks),
+            DivideBy::AllocatableCpu | DivideBy::AllocatableMemory => {}
+            DivideBy::AddOn(add_on) => (add_on.resource, add_on.score).mark(marks),
+        }
+    }
+}
+
+impl Holds for ReplicaWeight {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            labels,
+            claims,
+            weight: _,
+        } = self;
         labels.mark(marks);
         claims.mark(marks);
     }

@@ -117,6 +117,8 @@ reasons! {
     SpreadLimited = "SpreadLimited";
     /// No cluster has the key of a term.
     SpreadKeyMissing = "SpreadKeyMissing";
+    /// Fewer topologies of a term are in use than its `minGroups`.
+    SpreadTooFewGroups = "SpreadTooFewGroups";
     /// A term's skew is larger than it should be.
     SpreadSkewExceeded = "SpreadSkewExceeded";
 }

@@ -9,7 +9,7 @@ use super::placer::{Members, PlacementIdx, Placer, Row};
 use super::view::{Seen, touched};
 use crate::facts::cluster::ClusterFact;
 use crate::facts::decision::DecisionFact;
-use crate::facts::placement::{PlacementFact, ScoreCoordinate};
+use crate::facts::placement::{DivideBy, PlacementFact, ScoreCoordinate};
 use crate::facts::status::PlacementStatus;
 use crate::filter::predicate::{NoCel, passes};
 use crate::hub::{ClusterIdx, Hub, SetNames};
@@ -200,8 +200,14 @@ impl Placer {
                 ScoreCoordinate::AddOn(Some(add_on)) => add_on.resource == name,
                 _ => false,
             };
+            let divides = |by: &DivideBy| match by {
+                DivideBy::AddOn(add_on) => add_on.resource == name,
+                _ => false,
+            };
+            let division = spec.replicas.as_ref().ok().and_then(Option::as_ref);
             let mut configured = spec.prioritizers.configurations.iter();
             configured.any(|c| c.coordinate.as_ref().is_some_and(names))
+                || division.is_some_and(|division| divides(&division.by))
                 || cel.any(|c| c.scores.as_ref().is_none_or(|s| s.contains(&name)))
         };
         for idx in reached {

@@ -9,7 +9,7 @@ use super::input::Outcome;
 use super::placer::{PlacementIdx, Placer, Todo};
 use super::running::name;
 use crate::decisions::writes::{Write, WriteKind};
-use crate::facts::decision::{DecisionFact, GroupLabels};
+use crate::facts::decision::{DecisionFact, GroupLabels, Replicas};
 
 impl Placer {
     pub(super) fn outcome(&mut self, effect: EffectId, outcome: Outcome) {
@@ -93,6 +93,7 @@ impl Placer {
                     name: None,
                 },
                 decisions: Box::default(),
+                replicas: Replicas::Absent,
                 has_reason: false,
                 revision,
             });
@@ -104,6 +105,9 @@ impl Placer {
             if let Some(decisions) = &write.decisions {
                 fact.decisions.clone_from(decisions);
                 fact.has_reason = false;
+            }
+            if let Some(replicas) = &write.replicas {
+                fact.replicas.clone_from(replicas);
             }
             self.deleted.remove(&(namespace, write.name));
             self.hub.ledger.set(fact);

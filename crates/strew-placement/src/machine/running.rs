@@ -8,6 +8,7 @@ use super::effect::{Effect, EffectId, Event, EventKind, PlacementName};
 use super::placer::{PlacementIdx, Placer, Row, Todo};
 use crate::conditions;
 use crate::decisions::groups::{self, Group};
+use crate::decisions::replicas;
 use crate::decisions::slices::{self, Slice};
 use crate::decisions::writes;
 use crate::facts::decision::{DecisionFact, GroupLabels};
@@ -70,7 +71,10 @@ impl Placer {
         let misconfigured = matches!(schedule.code, Code::Misconfigured(_));
         let keep = misconfigured && spec.on_misconfigured == OnMisconfigured::Keep;
         let groups = groups::of(&self.hub, spec, &schedule.picks);
-        let slices = slices::of(&groups, row.fact.name, &mut self.hub.names);
+        let mut slices = slices::of(&groups, row.fact.name, &mut self.hub.names);
+        if let Some(parts) = &schedule.parts {
+            replicas::attach(parts, &mut slices, &self.hub.names);
+        }
         let mut stored = stored(&self.hub, &row.fact);
         let strangers = match keep {
             true => Vec::new(),
@@ -349,14 +353,19 @@ fn strangers(hub: &Hub, placement: &PlacementFact, slices: &[Slice]) -> Vec<Deci
         .collect()
 }
 
-/// The event on the change to `SpreadLimited`.
+/// The event on the change to `SpreadLimited` or `SpreadTooFewGroups`.
 fn limited(placement: &PlacementFact, status: &PlacementStatus) -> Option<Event> {
-    let is = |c: &&Condition| c.reason == ConditionReason::SpreadLimited;
+    let reasons = [
+        ConditionReason::SpreadLimited,
+        ConditionReason::SpreadTooFewGroups,
+    ];
+    let is = |c: &&Condition| reasons.contains(&c.reason);
     let now = status
         .condition(ConditionType::SpreadSatisfied)
         .filter(is)?;
     let before = placement.status.condition(ConditionType::SpreadSatisfied);
-    before.filter(is).is_none().then(|| Event {
+    let is_same = |before: &Condition| before.reason == now.reason;
+    (!before.is_some_and(is_same)).then(|| Event {
         kind: EventKind::SpreadLimited,
         warning: true,
         placement: name(placement),

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 use strew_model::{Instant, Symbol};
 
 use super::placer::Row;
+use crate::decisions::replicas;
 use crate::facts::cluster::{Amounts, ClusterFact, TaintEffect};
 use crate::filter::predicate::{NoCel, passes};
 use crate::filter::taint::{Tolerance, tolerance};
@@ -19,6 +20,8 @@ struct View {
     cpu: Amounts,
     memory: Amounts,
     groups: SmallVec<[bool; 4]>,
+    /// What its part of divided replicas grows with.
+    weight: i64,
 }
 
 /// A cluster as it was or is, with the sets that it belongs to.
@@ -85,6 +88,10 @@ fn view(
         groups: groups
             .map(|g| g.labels.matches(&cluster.labels) && g.claims.matches(&cluster.claims))
             .collect(),
+        weight: match &spec.replicas {
+            Ok(Some(division)) => replicas::weight(division, cluster),
+            _ => 0,
+        },
     })
 }
 

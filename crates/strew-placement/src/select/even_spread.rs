@@ -3,7 +3,7 @@
 //! Clusters of equal tuple differ only by their prioritizers' sum, so that a step compares the best free cluster of
 //! each tuple: picks x (nodes + tuples). A tuple's clusters are put in order, as a heap, when the first of them is
 //! picked: most tuples give one or none.
-//! Source: spec/placement §3.4, §3.9; the OCM spread proposal, `selectOne`.
+//! Source: spec/placement §3.4, §3.9, §3.10; the OCM spread proposal, `selectOne`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,6 +11,8 @@ use std::collections::BinaryHeap;
 use strew_spread::level::Combined;
 
 use super::levels::Level;
+use super::measure::Exclusion;
+use super::openings::Opening;
 use super::tree::{NodeId, Place, Tree};
 use crate::hub::{ClusterIdx, Hub};
 
@@ -20,6 +22,9 @@ pub(crate) struct Request<'a> {
     pub(crate) weight: i32,
     /// How many to pick.
     pub(crate) n: usize,
+    /// Whether that is what the placement asks for, or all that there are. Picks are kept for new topologies only of
+    /// what it asks for.
+    pub(crate) asks: bool,
     /// By place: the prioritizers' sum.
     pub(crate) priors: &'a [i64],
     /// By place: whether the cluster must stay, where survivors are kept.
@@ -58,10 +63,16 @@ pub(crate) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// The ground of clusters, by place; `weight` is that of `Spread`.
-    pub(crate) fn of(levels: &'a [Level], weight: i32, hub: &Hub, clusters: &[ClusterIdx]) -> Self {
+    /// The ground of clusters, by place; `weight` is that of `Spread`, `asked` is how many are asked for.
+    pub(crate) fn of(
+        levels: &'a [Level],
+        weight: i32,
+        asked: Option<i32>,
+        hub: &Hub,
+        clusters: &[ClusterIdx],
+    ) -> Self {
         let mut tree = Tree::new(levels, weight < 0);
-        let places = tree.place_all(hub, clusters);
+        let places = tree.place_all(hub, clusters, asked);
         // How many clusters stand at each node, then where the next one of it is put.
         let mut next = vec![0u32; tree.nodes.len()];
         for place in &places {
@@ -107,7 +118,7 @@ pub(crate) struct EvenSpread<'a> {
     pub(crate) places: &'a [Place],
     /// By node: the combined score down to it.
     raw: Vec<i64>,
-    /// By node: whether a limit of it or of a node above takes no more.
+    /// By node: whether a limit of it or of a node above takes no more, or it may not be opened.
     shut: Vec<bool>,
     /// Only survivors are to be had.
     keeping: bool,
@@ -125,6 +136,22 @@ pub(crate) struct Step {
     range: Combined,
     /// Whether limits are passed over for a survivor.
     pub(crate) limits_ignored: bool,
+    /// The levels at which only a topology that is not open yet is picked.
+    demands: Demands,
+}
+
+/// A set of levels, a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Demands(u8);
+
+impl Demands {
+    fn contains(self, level: usize) -> bool {
+        self.0 >> level & 1 == 1
+    }
+
+    fn without(self, level: usize) -> Self {
+        Self(self.0 & !(1 << level))
+    }
 }
 
 impl<'a> EvenSpread<'a> {
@@ -185,10 +212,36 @@ impl<'a> EvenSpread<'a> {
         })
     }
 
-    /// The first hard level that takes no more at a node; `None` where all do.
-    pub(crate) fn full_at(&self, node: NodeId) -> Option<NodeId> {
+    /// Why a step passes over the clusters at a node, and the level whose rule it is; `None` where it does not. Of the
+    /// step after the last one, `step` is absent.
+    pub(crate) fn exclusion(
+        &self,
+        node: NodeId,
+        step: Option<&Step>,
+    ) -> Option<(usize, Exclusion)> {
+        let levels = self.tree.levels;
+        let max = |level: usize| levels[level].groups.max.unwrap_or(0);
+        let ignored = step.is_some_and(|step| step.limits_ignored);
         let path = self.tree.path(node);
-        path.into_iter().find(|&n| self.tree.nodes[n as usize].full)
+        for &id in &path {
+            let node = &self.tree.nodes[id as usize];
+            match node.opening {
+                Opening::Closed(level) => {
+                    let level = level as usize;
+                    return Some((level, Exclusion::MaxGroups(max(level))));
+                }
+                Opening::TooSmall if !ignored => {
+                    return Some((node.level, Exclusion::TooSmall(max(node.level))));
+                }
+                _ if node.full && !ignored => {
+                    return Some((node.level, Exclusion::MaxSkew(self.tree.check(id))));
+                }
+                _ => {}
+            }
+        }
+        let demands = step.map_or_else(|| self.hard(self.demands()), |step| step.demands);
+        let level = self.refuses(node, demands)?;
+        Some((level, Exclusion::MinGroups(levels[level].groups.min)))
     }
 
     /// Combined score, normalized score and final score of a free cluster in a step.
@@ -211,13 +264,58 @@ impl<'a> EvenSpread<'a> {
 
     fn next_step(&mut self) -> Option<Step> {
         self.descend();
+        let none = Demands::default();
         if self.keeping {
-            if let Some(step) = self.best(false).or_else(|| self.best(true)) {
-                return Some(step);
+            let kept = self.best(false, none).or_else(|| self.best(true, none));
+            if kept.is_some() {
+                return kept;
             }
             self.keeping = false;
         }
-        self.best(false)
+        let mut demands = self.demands();
+        loop {
+            let step = self.best(false, demands);
+            if step.is_some() {
+                return step;
+            }
+            // Soft terms give way, the least important first.
+            let soft = (0..self.tree.levels.len())
+                .rfind(|&level| demands.contains(level) && !self.tree.levels[level].hard)?;
+            demands = demands.without(soft);
+        }
+    }
+
+    /// The levels that need all picks that are left for topologies that are not open.
+    fn demands(&self) -> Demands {
+        let left = self.request.n.saturating_sub(self.picks.len());
+        let mut demands = Demands::default();
+        if !self.request.asks || left == 0 {
+            return demands;
+        }
+        for (i, level) in self.tree.levels.iter().enumerate() {
+            let needed = level.groups.min.saturating_sub(self.tree.used[i]);
+            if needed > 0 && left <= needed as usize {
+                demands.0 |= 1 << i;
+            }
+        }
+        demands
+    }
+
+    /// Those of hard terms.
+    fn hard(&self, demands: Demands) -> Demands {
+        let levels = self.tree.levels.iter().enumerate();
+        let soft = levels.filter(|(_, level)| !level.hard);
+        soft.fold(demands, |demands, (i, _)| demands.without(i))
+    }
+
+    /// The first of these levels at which a pick at a node opens nothing.
+    fn refuses(&self, node: NodeId, demands: Demands) -> Option<usize> {
+        if demands == Demands::default() {
+            return None;
+        }
+        let path = self.tree.path(node);
+        let opens = |level: usize| path.get(level).is_some_and(|&n| self.tree.count(n) == 0);
+        (0..self.tree.levels.len()).find(|&level| demands.contains(level) && !opens(level))
     }
 
     /// What nodes inherit from those above; a parent stands before its children.
@@ -225,22 +323,26 @@ impl<'a> EvenSpread<'a> {
         for (i, node) in self.tree.nodes.iter().enumerate().skip(1) {
             let parent = node.parent as usize;
             self.raw[i] = self.raw[parent] + node.placed;
-            self.shut[i] = self.shut[parent] || node.full;
+            self.shut[i] = self.shut[parent] || node.full || node.opening != Opening::Free;
         }
     }
 
     /// What a leaf has to give now, if it may.
-    fn offer(&self, leaf: &Leaf, limits_ignored: bool) -> Option<Ranked> {
-        let open = limits_ignored || !self.shut[leaf.node as usize];
+    fn offer(&self, leaf: &Leaf, limits_ignored: bool, demands: Demands) -> Option<Ranked> {
+        let opening = self.tree.nodes[leaf.node as usize].opening;
+        let open = match limits_ignored {
+            true => !matches!(opening, Opening::Closed(_)),
+            false => !self.shut[leaf.node as usize],
+        };
         let top = leaf.top.filter(|top| top.stays || !self.keeping);
-        top.filter(|_| open)
+        top.filter(|_| open && self.refuses(leaf.node, demands).is_none())
     }
 
     /// The best cluster that is to be had now.
-    fn best(&self, limits_ignored: bool) -> Option<Step> {
+    fn best(&self, limits_ignored: bool, demands: Demands) -> Option<Step> {
         let mut range = Combined::NONE;
         for leaf in &self.leaves {
-            if self.offer(leaf, limits_ignored).is_some() {
+            if self.offer(leaf, limits_ignored, demands).is_some() {
                 range.include(self.raw[leaf.node as usize]);
             }
         }
@@ -248,7 +350,7 @@ impl<'a> EvenSpread<'a> {
         // The combined score that was normalized last: many leaves have the same.
         let mut known = (range.max, range.normalize(range.max));
         for (i, leaf) in self.leaves.iter().enumerate() {
-            if let Some(top) = self.offer(leaf, limits_ignored) {
+            if let Some(top) = self.offer(leaf, limits_ignored, demands) {
                 let raw = self.raw[leaf.node as usize];
                 if raw != known.0 {
                     known = (raw, range.normalize(raw));
@@ -262,6 +364,7 @@ impl<'a> EvenSpread<'a> {
             leaf,
             range,
             limits_ignored,
+            demands,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Spread constraints, checked. Source: spec/placement §3.1, §3.8.
+//! Spread constraints, checked. Source: spec/placement §3.1, §3.8, §3.10.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use strew_spread::level::LEVELS_MAX;
 
 use crate::facts::cluster::ClusterFact;
 use crate::facts::placement::{
-    PlacementSpec, SpreadTerm, TopologyKeyType, TopologyWeights, WhenUnsatisfiable,
+    GroupBounds, PlacementSpec, SpreadTerm, TopologyKeyType, TopologyWeights, WhenUnsatisfiable,
 };
 use crate::hub::topologies::{self, Source};
 
@@ -24,6 +24,17 @@ pub(crate) struct Level {
     pub(crate) hard: bool,
     pub(crate) limit: Limit,
     weights: Option<TopologyWeights>,
+    /// How many of its topologies a selection uses.
+    pub(crate) groups: Groups,
+}
+
+/// How many topologies of a level a selection uses, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Groups {
+    /// 0: no bound.
+    pub(crate) min: u32,
+    /// At least 1; `None`: no bound.
+    pub(crate) max: Option<u32>,
 }
 
 impl Level {
@@ -65,11 +76,20 @@ pub(crate) fn of(spec: &PlacementSpec, names: &Interner) -> Result<Vec<Level>, A
         return Err(format!("spreadConstraints: {n} terms, must have at most {LEVELS_MAX}").into());
     }
     let annotated = spec.topology_weights.as_ref().map_err(Arc::clone)?;
+    let bounds = spec.topology_groups.as_ref().map_err(Arc::clone)?;
     let mut levels: Vec<Level> = Vec::with_capacity(spec.spread.len());
     for (i, term) in spec.spread.iter().enumerate() {
         let of_key = annotated.iter().find(|(key, _)| *key == term.key);
         let weights = term.weights.as_ref().or(of_key.map(|(_, weights)| weights));
-        let level = level(i, term, weights.cloned())?;
+        let of_key = bounds.iter().find(|(key, _)| *key == term.key);
+        let of_key = of_key.map(|&(_, bounds)| bounds).unwrap_or_default();
+        let bounds = GroupBounds {
+            min: term.groups.min.or(of_key.min),
+            max: term.groups.max.or(of_key.max),
+        };
+        let checked = bounds.check(spec.number_of_clusters);
+        checked.map_err(|wrong| format!("spreadConstraints[{i}]: {}", wrong.message))?;
+        let level = level(i, term, weights.cloned(), bounds)?;
         if levels.iter().any(|l| l.source() == level.source()) {
             let (key, kind) = (names.text(term.key), term.key_type.name());
             let text =
@@ -82,7 +102,12 @@ pub(crate) fn of(spec: &PlacementSpec, names: &Interner) -> Result<Vec<Level>, A
     Ok(levels)
 }
 
-fn level(i: usize, term: &SpreadTerm, weights: Option<TopologyWeights>) -> Result<Level, Arc<str>> {
+fn level(
+    i: usize,
+    term: &SpreadTerm,
+    weights: Option<TopologyWeights>,
+    bounds: GroupBounds,
+) -> Result<Level, Arc<str>> {
     let from_claims = match &term.key_type {
         TopologyKeyType::Label => false,
         TopologyKeyType::Claim => true,
@@ -90,6 +115,8 @@ fn level(i: usize, term: &SpreadTerm, weights: Option<TopologyWeights>) -> Resul
             return Err(format!("spreadConstraints[{i}]: unknown topologyKeyType: {text}").into());
         }
     };
+    // Checked to be positive.
+    let number = |bound: i64| u32::try_from(bound).unwrap_or(u32::MAX);
     let hard = match &term.when {
         WhenUnsatisfiable::DoNotSchedule => true,
         WhenUnsatisfiable::ScheduleAnyway => false,
@@ -108,6 +135,10 @@ fn level(i: usize, term: &SpreadTerm, weights: Option<TopologyWeights>) -> Resul
             min_domains: 1,
         },
         weights,
+        groups: Groups {
+            min: bounds.min.map_or(0, number),
+            max: bounds.max.map(number),
+        },
     })
 }
 

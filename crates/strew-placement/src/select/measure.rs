@@ -1,6 +1,7 @@
-//! How even a selection came out. Source: spec/placement §3.7, "Reporting".
+//! How even a selection came out. Source: spec/placement §3.7, "Reporting", and §3.10.
 
 use strew_model::{Interner, Symbol};
+use strew_spread::SkewCheck;
 
 use super::even_spread::{EvenSpread, Leaf};
 use super::tree::{NodeId, Place};
@@ -24,6 +25,42 @@ pub struct SpreadReport {
     pub limited: Option<Limited>,
     /// The first term whose skew is larger than its `maxSkew`, where it is largest.
     pub exceeded: Option<Exceeded>,
+    /// The terms with bounds on how many of their topologies are used.
+    pub groups: Vec<GroupsUsed>,
+}
+
+impl SpreadReport {
+    /// The first term of which fewer topologies are used than its `minGroups`. Where no cluster is asked for, none.
+    pub fn too_few(&self) -> Option<&GroupsUsed> {
+        let mut groups = self.groups.iter();
+        groups.find(|groups| self.asked > 0 && groups.used < groups.min)
+    }
+}
+
+/// How many topologies of a term a selection uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupsUsed {
+    /// The term's key.
+    pub key: Symbol,
+    /// How many are used.
+    pub used: u32,
+    /// Its `minGroups`; 0 where it has none.
+    pub min: u32,
+    /// Its `maxGroups`.
+    pub max: Option<u32>,
+}
+
+/// Which rule of a term keeps a cluster from a pick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exclusion {
+    /// `maxSkew`.
+    MaxSkew(SkewCheck),
+    /// `maxGroups`: so many topologies are used, and the cluster is in another one.
+    MaxGroups(u32),
+    /// `maxGroups`: so many topologies would hold too few clusters, the cluster's own among them.
+    TooSmall(u32),
+    /// `minGroups`: what is left to pick is kept for topologies that are not used.
+    MinGroups(u32),
 }
 
 /// What a term names, and no cluster has. Often a mistake in writing.
@@ -42,14 +79,25 @@ pub struct Unmet {
 pub struct Limited {
     /// The first term that did.
     pub key: Symbol,
-    /// Its `maxSkew`.
-    pub max_skew: i32,
-    /// No limit and no weight took part: the clusters that are missing lack the key.
-    pub by_key_only: bool,
+    /// Its rule that did.
+    pub by: LimitedBy,
     /// Clusters that its or another limit leaves out, or a weight of 0.
     pub blocked: usize,
     /// Clusters that lack the key of a hard term.
     pub lacking: usize,
+}
+
+/// Which rule of a hard term leaves clusters out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitedBy {
+    /// `maxSkew`, or a weight of 0.
+    MaxSkew(i32),
+    /// `maxGroups`.
+    MaxGroups(u32),
+    /// `minGroups`.
+    MinGroups(u32),
+    /// No limit took part: the clusters that are missing lack the key.
+    Key,
 }
 
 /// A topology that holds too many.
@@ -103,7 +151,20 @@ pub(crate) fn of(selector: &EvenSpread<'_>, asked: usize, names: &Interner) -> S
         skews: skews.collect(),
         limited: limited(selector, asked),
         exceeded,
+        groups: groups(selector),
     }
+}
+
+fn groups(selector: &EvenSpread<'_>) -> Vec<GroupsUsed> {
+    let levels = selector.tree.levels.iter().zip(&selector.tree.used);
+    let used = levels.map(|(level, &used)| GroupsUsed {
+        key: level.key,
+        used,
+        min: level.groups.min,
+        max: level.groups.max,
+    });
+    used.filter(|groups| groups.min > 0 || groups.max.is_some())
+        .collect()
 }
 
 fn picked<'s>(selector: &'s EvenSpread<'_>) -> impl Iterator<Item = &'s Leaf> {
@@ -153,13 +214,17 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
         return None;
     }
     let levels = selector.tree.levels;
-    let level_of = |node: NodeId| selector.tree.nodes[node as usize].level;
-    let mut first: Option<usize> = None;
+    let rule = |(level, exclusion): (usize, Exclusion)| match exclusion {
+        Exclusion::MaxSkew(check) => (level, LimitedBy::MaxSkew(check.max_skew)),
+        Exclusion::MaxGroups(max) | Exclusion::TooSmall(max) => (level, LimitedBy::MaxGroups(max)),
+        Exclusion::MinGroups(min) => (level, LimitedBy::MinGroups(min)),
+    };
+    let mut first: Option<(usize, LimitedBy)> = None;
     let mut blocked = 0;
     for (leaf, _) in selector.left() {
         blocked += 1;
-        let level = selector.full_at(leaf.node).map(level_of);
-        first = first.into_iter().chain(level).min();
+        let by = selector.exclusion(leaf.node, None).map(rule);
+        first = first.into_iter().chain(by).min();
     }
     let mut lacking = 0;
     let mut weightless = false;
@@ -179,11 +244,14 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
         };
         ineligible = ineligible.into_iter().chain([level]).min();
     }
-    let level = &levels[first.or(ineligible)?];
+    let by_key = |level: usize| match weightless {
+        true => (level, LimitedBy::MaxSkew(levels[level].limit.max_skew)),
+        false => (level, LimitedBy::Key),
+    };
+    let (level, by) = first.or(ineligible.map(by_key))?;
     Some(Limited {
-        key: level.key,
-        max_skew: level.limit.max_skew,
-        by_key_only: first.is_none() && !weightless,
+        key: levels[level].key,
+        by,
         blocked,
         lacking,
     })

@@ -8,6 +8,7 @@ use strew_spread::limit::Minimum;
 use strew_spread::{DomainIdx, SkewCheck, Tally};
 
 use super::levels::Level;
+use super::openings::Opening;
 use crate::facts::cluster::ClusterFact;
 use crate::hub::topologies::{self, Column, Source, Tuple};
 use crate::hub::{ClusterIdx, Hub};
@@ -38,24 +39,30 @@ pub(crate) struct Node {
     /// Its level; the root counts as one above the first.
     pub(crate) level: usize,
     /// Its siblings and itself.
-    group: u32,
-    domain: DomainIdx,
-    weight: u32,
+    pub(super) group: u32,
+    pub(super) domain: DomainIdx,
+    pub(super) weight: u32,
     /// Its own part of the combined score.
     pub(crate) placed: i64,
     /// Whether its own limit takes no more.
     pub(crate) full: bool,
+    /// Whether its first cluster may be picked.
+    pub(crate) opening: Opening,
+    /// How many eligible clusters have this tuple and no longer one.
+    pub(super) own: u32,
+    /// How many clusters it and all below hold at most, where a level has a maximum of topologies.
+    pub(super) room: i32,
 }
 
 /// Nodes of one parent, with their counts.
 #[derive(Debug, Clone, Default)]
-struct Siblings {
-    level: usize,
-    members: Vec<NodeId>,
+pub(super) struct Siblings {
+    pub(super) level: usize,
+    pub(super) members: Vec<NodeId>,
     /// Selected clusters in each.
-    all: Tally,
+    pub(super) all: Tally,
     /// The same over those that still have a cluster to give.
-    open: Tally,
+    pub(super) open: Tally,
     /// What scores and limits were computed with last, where there are no weights.
     bounds: Option<Bounds>,
 }
@@ -77,10 +84,14 @@ struct Bounds {
 pub(crate) struct Tree<'a> {
     pub(crate) levels: &'a [Level],
     pub(crate) nodes: Vec<Node>,
-    groups: Vec<Siblings>,
+    pub(super) groups: Vec<Siblings>,
+    /// By level: how many topologies hold a selected cluster.
+    pub(super) used: SmallVec<[u32; level::LEVELS_MAX]>,
+    /// How many clusters are asked for; `None`: all.
+    pub(super) asked: Option<i32>,
     /// By level: how many clusters that are not selected lack its key, which is the first that they lack. While there
     /// are any, topologies of that level score at least 1: such clusters score 0 and come last.
-    keyless: SmallVec<[u32; level::LEVELS_MAX]>,
+    pub(super) keyless: SmallVec<[u32; level::LEVELS_MAX]>,
     /// Whether the weight of `Spread` is negative. The highest score is the last choice then, and those that lack a key
     /// rank as the fullest topology does.
     packs: bool,
@@ -116,11 +127,16 @@ impl<'a> Tree<'a> {
             weight: 1,
             placed: 0,
             full: false,
+            opening: Opening::Free,
+            own: 0,
+            room: 0,
         };
         Self {
             levels,
             nodes: vec![root],
             groups: Vec::new(),
+            used: SmallVec::from_elem(0, levels.len()),
+            asked: None,
             keyless: SmallVec::from_elem(0, levels.len()),
             packs,
             seen: levels
@@ -135,7 +151,12 @@ impl<'a> Tree<'a> {
 
     /// Puts clusters into the tree, and computes what depends on the counts. Most clusters stand where another one
     /// does, so each tuple is looked for once.
-    pub(crate) fn place_all(&mut self, hub: &Hub, clusters: &[ClusterIdx]) -> Vec<Place> {
+    pub(crate) fn place_all(
+        &mut self,
+        hub: &Hub,
+        clusters: &[ClusterIdx],
+        asked: Option<i32>,
+    ) -> Vec<Place> {
         let keys: Vec<Source> = self.levels.iter().map(Level::source).collect();
         let places = match hub.topologies.column(&keys) {
             Some(column) => self.place_by(column, clusters),
@@ -148,6 +169,7 @@ impl<'a> Tree<'a> {
             }
         }
         for (node, n) in here.into_iter().enumerate().filter(|&(_, n)| n > 0) {
+            self.nodes[node].own = n;
             for node in self.path(node as NodeId) {
                 let Node { group, domain, .. } = self.nodes[node as usize];
                 let group = &mut self.groups[group as usize];
@@ -159,6 +181,8 @@ impl<'a> Tree<'a> {
                 *keyless += n;
             }
         }
+        self.asked = asked;
+        self.bound_openings();
         self.refresh_all();
         places
     }
@@ -224,13 +248,14 @@ impl<'a> Tree<'a> {
     }
 
     /// Computes what depends on the counts, for all nodes.
-    fn refresh_all(&mut self) {
+    pub(super) fn refresh_all(&mut self) {
         (0..self.groups.len()).for_each(|group| self.refresh(group, None));
     }
 
     /// A cluster at this node is selected.
     pub(crate) fn select(&mut self, at: NodeId) {
         let mut node = at;
+        let mut opens = false;
         while node != ROOT {
             let Node {
                 parent,
@@ -242,7 +267,13 @@ impl<'a> Tree<'a> {
             siblings.all.add(domain, 1);
             siblings.open.add(domain, 1);
             siblings.open.remove_place(domain);
+            let (is_first, level) = (siblings.all.count(domain) == 1, siblings.level);
             self.refresh(group as usize, Some(node));
+            if is_first {
+                self.used[level] += 1;
+                self.nodes[node as usize].opening = Opening::Free;
+                opens = true;
+            }
             node = parent;
         }
         let level = self.depth(at);
@@ -256,10 +287,13 @@ impl<'a> Tree<'a> {
                     .for_each(|group| self.refresh(group, None));
             }
         }
+        if opens {
+            self.reopen();
+        }
     }
 
     /// How many values a node's tuple has: the level of the first key that clusters at it lack.
-    fn depth(&self, node: NodeId) -> usize {
+    pub(super) fn depth(&self, node: NodeId) -> usize {
         match node {
             ROOT => 0,
             node => self.nodes[node as usize].level + 1,
@@ -339,9 +373,13 @@ impl<'a> Tree<'a> {
         check
     }
 
-    /// The skew of a node as it is, and what its count is compared with; `None` where its weight is 0.
+    /// The skew of a node as it is, and what its count is compared with; `None` where its weight is 0, or where it can
+    /// hold nothing.
     pub(crate) fn skew(&self, node: NodeId) -> Option<(i64, i32)> {
-        if self.nodes[node as usize].weight == 0 {
+        let Node {
+            weight, opening, ..
+        } = self.nodes[node as usize];
+        if weight == 0 || matches!(opening, Opening::Closed(_)) {
             return None;
         }
         let check = SkewCheck {
@@ -478,6 +516,9 @@ impl<'a> Tree<'a> {
             weight: self.levels[level].weight(value),
             placed: 0,
             full: false,
+            opening: Opening::Free,
+            own: 0,
+            room: 0,
         });
         siblings.members.push(id);
         growth.children.insert((parent, value), id);

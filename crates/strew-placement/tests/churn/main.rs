@@ -73,6 +73,7 @@ impl Churn {
                 max_skew: 1,
                 when: WhenUnsatisfiable::ScheduleAnyway,
                 weights: None,
+                groups: Default::default(),
             }]
             .into(),
             ..PlacementSpec::default()

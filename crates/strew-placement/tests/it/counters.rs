@@ -48,6 +48,7 @@ fn decisions_and_their_writes_are_counted() {
         max_skew: 1,
         when: WhenUnsatisfiable::DoNotSchedule,
         weights: None,
+        groups: Default::default(),
     };
     let fewer = PlacementSpec {
         spread: [term].into(),

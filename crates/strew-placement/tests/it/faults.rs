@@ -157,6 +157,7 @@ fn a_decision_of_the_right_name_without_the_label_is_adopted() {
             score: None,
         }]
         .into(),
+        replicas: Default::default(),
         has_reason: false,
         revision: 9,
     };

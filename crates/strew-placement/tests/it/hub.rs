@@ -189,6 +189,7 @@ impl Live {
                             name: None,
                         },
                         decisions: Box::default(),
+                        replicas: Default::default(),
                         has_reason: false,
                         revision,
                     });
@@ -197,6 +198,7 @@ impl Live {
                         // The three labels are written together.
                         (fact.group, fact.placement) = (group, Some(placement.name));
                     }
+                    fact.replicas = write.replicas.unwrap_or_else(|| fact.replicas.clone());
                     fact.has_reason &= write.decisions.is_none();
                     fact.decisions = write.decisions.unwrap_or_else(|| fact.decisions.clone());
                     (id, Input::DecisionSet(fact.clone()))

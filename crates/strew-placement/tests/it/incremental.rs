@@ -81,6 +81,7 @@ fn placement(live: &mut Live, dice: &mut Prng) -> PlacementSpec {
                 false => WhenUnsatisfiable::ScheduleAnyway,
             },
             weights: None,
+            groups: Default::default(),
         }]
         .into();
     }

@@ -139,6 +139,7 @@ fn what_makes_no_sense_is_told_in_exact_words() {
         max_skew: 1,
         when: WhenUnsatisfiable::ScheduleAnyway,
         weights: None,
+        groups: Default::default(),
     };
     let spread = |terms: &[SpreadTerm]| PlacementSpec {
         spread: terms.into(),
@@ -479,6 +480,7 @@ fn spread_is_reported_and_a_new_limit_makes_an_event() {
             max_skew: 1,
             when,
             weights: None,
+            groups: Default::default(),
         }]
         .into(),
         ..number(n)

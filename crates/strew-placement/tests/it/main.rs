@@ -3,10 +3,12 @@
 mod brute;
 mod counters;
 mod faults;
+mod groups;
 mod hub;
 mod incremental;
 mod machine;
 mod ratio;
+mod replicas;
 mod settle;
 mod spread;
 mod tables;

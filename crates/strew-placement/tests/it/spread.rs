@@ -4,7 +4,7 @@ use strew_placement::explain::{self, Detail};
 use strew_placement::facts::placement::{
     Rebalance, ScoreCoordinate, TopologyKeyType, TopologyWeights,
 };
-use strew_placement::{NoCel, Verdict};
+use strew_placement::{Exclusion, LimitedBy, NoCel, Verdict};
 
 use crate::world::{NOW, World, policy};
 
@@ -30,8 +30,11 @@ fn picture(world: &World, pick: usize) -> String {
         lines.push(format!("({}) {count}", tuple.join(", ")));
     }
     lines.sort();
-    for &(cluster, key, check) in &report.excluded {
+    for &(cluster, key, by) in &report.excluded {
         let (cluster, key) = (world.text(cluster), world.text(key));
+        let Exclusion::MaxSkew(check) = by else {
+            panic!("{by:?}");
+        };
         lines.push(format!(
             "{cluster} excluded by {key}: {}",
             strew_placement::explain::sum(check)
@@ -282,11 +285,11 @@ fn limits_are_reported_with_who_is_blocked_and_who_lacks_a_key() {
     let limited = report.limited.expect("it is there");
     assert_eq!((report.selected, report.asked), (3, 6));
     assert_eq!(
-        (limited.max_skew, limited.blocked, limited.lacking),
-        (1, 1, 1)
+        (limited.by, limited.blocked, limited.lacking),
+        (LimitedBy::MaxSkew(1), 1, 1)
     );
     let verdicts = world.explain().verdicts;
-    let Verdict::MaxSkew(_, check) = &verdicts[2].1 else {
+    let Verdict::Excluded(_, Exclusion::MaxSkew(check)) = &verdicts[2].1 else {
         panic!("{verdicts:?}");
     };
     assert_eq!((check.there, check.skew()), (2, 2));
@@ -321,7 +324,9 @@ fn a_cluster_that_a_limit_excluded_is_not_said_to_have_lost_to_others() {
             .map(|(cluster, verdict)| {
                 let told = match verdict {
                     Verdict::Selected(rank) => rank.to_string(),
-                    Verdict::MaxSkew(_, check) => strew_placement::explain::sum(check).to_string(),
+                    Verdict::Excluded(_, Exclusion::MaxSkew(check)) => {
+                        strew_placement::explain::sum(check).to_string()
+                    }
                     Verdict::NotNeeded => better.to_owned(),
                     verdict => panic!("{verdict:?}"),
                 };

@@ -116,6 +116,7 @@ impl World {
                     _ => WhenUnsatisfiable::ScheduleAnyway,
                 },
                 weights: None,
+                groups: Default::default(),
             }
         };
         self.placement.spec.spread = terms.iter().map(term).collect();
@@ -151,6 +152,7 @@ impl World {
                 name: Some(strew_model::well_known::EMPTY),
             },
             decisions,
+            replicas: Default::default(),
             has_reason: false,
             revision: 1,
         });

@@ -20,6 +20,7 @@ fn slices(names: &mut Interner, objects: &[&[u64]]) -> Vec<Slice> {
                 score: None,
             })
             .collect(),
+        replicas: Default::default(),
     };
     objects.iter().enumerate().map(&mut slice).collect()
 }
@@ -34,6 +35,7 @@ fn stored(slices: &[Slice]) -> Vec<DecisionFact> {
             name: Some(slice.group_name),
         },
         decisions: slice.decisions.clone().into(),
+        replicas: slice.replicas.clone(),
         has_reason: false,
         revision: 1,
     };

@@ -3,6 +3,7 @@
 library! {
     "placement/";
     many_placements_share_a_fleet_evenly: "balance.yaml",
+    a_contract_asks_for_two_regions: "bounded-regions.yaml",
     a_region_of_clusters_is_lost_and_back: "region-lost-and-back.yaml",
     clusters_are_rolled_out_in_groups: "rollout-groups.yaml",
     providers_regions_and_zones_are_even: "three-levels.yaml",

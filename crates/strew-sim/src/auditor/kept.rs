@@ -1,20 +1,47 @@
 //! Judges every write of a PlacementDecision: a cluster that a placement keeps stays in its decisions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_api::placement::wire::PLACEMENT_LABEL;
+use strew_api::placement::wire::{PLACEMENT_LABEL, REPLICAS_ANNOTATION};
 use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
+use strew_apiserver::object::Plain;
 
 use super::{Rule, Witness};
 
-/// All clusters that the PlacementDecisions of a placement name together, which is what a consumer sees.
-pub fn union(tables: &Tables, namespace: &str, placement: &str) -> BTreeSet<Arc<str>> {
-    let all = tables.all_plain().filter(|plain| {
+/// The PlacementDecisions of a placement.
+fn decisions<'t>(
+    tables: &'t Tables,
+    namespace: &'t str,
+    placement: &'t str,
+) -> impl Iterator<Item = &'t Arc<Plain>> {
+    tables.all_plain().filter(move |plain| {
         *plain.meta.name.namespace == *namespace
+            && matches!(plain.object, KubeObject::PlacementDecision(_))
             && plain.meta.label(PLACEMENT_LABEL) == Some(placement)
+    })
+}
+
+/// The replicas that the PlacementDecisions of a placement give to clusters; what cannot be read gives none.
+pub(crate) fn replicas(
+    tables: &Tables,
+    namespace: &str,
+    placement: &str,
+) -> BTreeMap<Arc<str>, u64> {
+    let all = decisions(tables, namespace, placement);
+    let texts = all.filter_map(|plain| plain.meta.annotations.get(REPLICAS_ANNOTATION));
+    let parts = texts.filter_map(|text| {
+        let parts: Option<BTreeMap<String, u64>> = serde_json::from_str(text).ok();
+        parts
     });
+    let parts = parts.flatten();
+    parts.map(|(cluster, n)| (cluster.into(), n)).collect()
+}
+
+/// All clusters that the PlacementDecisions of a placement name together: what a consumer sees.
+pub fn union(tables: &Tables, namespace: &str, placement: &str) -> BTreeSet<Arc<str>> {
+    let all = decisions(tables, namespace, placement);
     let statuses = all.filter_map(|plain| match &plain.object {
         KubeObject::PlacementDecision(decision) => decision.status.as_ref(),
         _ => None,

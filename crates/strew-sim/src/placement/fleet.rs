@@ -199,15 +199,38 @@ impl Fleet {
             for term in fact.spec.spread.iter().filter(|term| is_hard(term)) {
                 let key = self.text(term.key);
                 let groups = self.topologies((namespace, name), key, &held);
+                // Once as many topologies as may be are used, the others are compared with nothing.
+                let bound = term.groups.max;
+                let is_open = bound.is_none_or(|max| used(&groups) < max);
                 for (above, counts) in &groups {
-                    let max = counts.values().max().copied().unwrap_or(0);
-                    let min = counts.values().min().copied().unwrap_or(0);
+                    let compared = || counts.values().copied().filter(|&n| is_open || n > 0);
+                    let (max, min) = (compared().max(), compared().min());
+                    let (max, min) = (max.unwrap_or(0), min.unwrap_or(0));
                     if i64::from(max - min) > i64::from(term.max_skew.max(1)) {
                         let limit = term.max_skew;
                         broken.push(format!(
                             "{name}: {key} under {above:?} is {counts:?}, beyond maxSkew {limit}"
                         ));
                     }
+                }
+            }
+            for term in &fact.spec.spread {
+                let key = self.text(term.key);
+                let used = used(&self.topologies((namespace, name), key, &held));
+                if let Some(max) = term.groups.max.filter(|&max| used > max) {
+                    broken.push(format!("{name}: {used} of {key}, beyond maxGroups {max}"));
+                }
+            }
+            if let (Ok(Some(division)), false) = (&fact.spec.replicas, fact.ignored) {
+                let given = kept::replicas(tables, namespace, name);
+                let names: BTreeSet<Arc<str>> = given.keys().cloned().collect();
+                let sum: u64 = given.values().sum();
+                let is_divided = held.is_empty() || sum == u64::from(division.total);
+                if names != held || !is_divided {
+                    let total = division.total;
+                    broken.push(format!(
+                        "{name}: {given:?} is no division of {total} over {held:?}"
+                    ));
                 }
             }
             let strangers: Vec<&str> = held
@@ -223,6 +246,12 @@ impl Fleet {
         }
         broken
     }
+}
+
+/// How many topologies hold a cluster.
+fn used(topologies: &Topologies) -> i64 {
+    let counts = topologies.values().flat_map(BTreeMap::values);
+    i64::try_from(counts.filter(|&&n| n > 0).count()).unwrap_or(i64::MAX)
 }
 
 fn is_hard(term: &SpreadTerm) -> bool {

@@ -8,9 +8,9 @@ use strew_api::placement::debug::DebugResult;
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::Explanation;
 use strew_placement::explain::{Detail, with_detail};
-use strew_placement::facts::decision::DecisionFact;
+use strew_placement::facts::decision::{DecisionFact, Replicas};
 use strew_placement::facts::placement::PlacementFact;
-use strew_placement::facts::status::{Condition, ConditionType};
+use strew_placement::facts::status::{Condition, ConditionReason, ConditionType};
 use strew_placement::machine::{Effect, Input, Limits, Outcome as Done, Placer};
 
 use super::fleet::Fleet;
@@ -175,15 +175,24 @@ impl Decided {
         self.decisions.iter().flat_map(each)
     }
 
+    /// The replicas of the clusters that it holds; `None` where none are divided.
+    pub(super) fn replicas(&self) -> Option<BTreeMap<Symbol, u32>> {
+        replicas(&self.decisions)
+    }
+
     /// A condition of its status.
     pub(super) fn condition(&self, kind: ConditionType) -> Option<&Condition> {
         self.fact.status.condition(kind)
     }
 
-    /// Whether it got fewer clusters than it asked for, or none.
+    /// Whether it got fewer clusters than it asked for, or none, or clusters in fewer topologies than `minGroups`.
     pub(super) fn is_short(&self) -> bool {
         if self.fact.ignored || self.fact.spec.number_of_clusters == Some(0) {
             return false;
+        }
+        let spread = self.condition(ConditionType::SpreadSatisfied);
+        if spread.is_some_and(|spread| spread.reason == ConditionReason::SpreadTooFewGroups) {
+            return true;
         }
         let satisfied = self.condition(ConditionType::Satisfied);
         satisfied.is_none_or(|condition| !condition.status)
@@ -200,6 +209,17 @@ impl Decided {
         let spread = self.condition(ConditionType::SpreadSatisfied);
         !self.fact.ignored && spread.is_some_and(|condition| !condition.status)
     }
+}
+
+/// The replicas in decisions; `None` where there are none.
+pub(super) fn replicas(decisions: &[DecisionFact]) -> Option<BTreeMap<Symbol, u32>> {
+    let mut parts: Option<BTreeMap<Symbol, u32>> = None;
+    for decision in decisions {
+        if let Replicas::Parts(own) = &decision.replicas {
+            parts.get_or_insert_default().extend(own.iter().copied());
+        }
+    }
+    parts
 }
 
 impl Outcome {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
+use strew_api::placement::facts::replicas::annotation;
 use strew_api::placement::wire::{
     ClusterDecision, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL, PlacementDecision,
-    PlacementDecisionStatus,
+    PlacementDecisionStatus, REPLICAS_ANNOTATION,
 };
 use strew_placement::facts::decision::DecisionFact;
 use strew_placement::facts::placement::PlacementFact;
@@ -60,6 +61,8 @@ fn decision(outcome: &Outcome, decided: &Decided, fact: &DecisionFact) -> Placem
     object.metadata.name = Some(text(fact.name));
     object.metadata.namespace = Some(text(fact.namespace));
     object.metadata.labels = Some(labels);
+    object.metadata.annotations = annotation(&fact.replicas, &outcome.names)
+        .map(|text| [(REPLICAS_ANNOTATION.to_owned(), text)].into());
     // An object of a file has no uid yet.
     object.metadata.owner_references = (!owner.uid.is_empty()).then(|| vec![owner]);
     let clusters = fact.decisions.iter().map(|d| ClusterDecision {

@@ -23,6 +23,18 @@ pub(super) struct Difference {
     /// Topologies with a cluster before or after, parents first; empty without spread constraints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) topologies: Vec<TopologyChange>,
+    /// Clusters whose replicas change, by name; empty where none are divided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) replicas: Vec<ReplicaChange>,
+}
+
+/// The replicas of a cluster.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReplicaChange {
+    pub(super) cluster_name: String,
+    pub(super) before: u32,
+    pub(super) after: u32,
 }
 
 /// A cluster that goes or comes.
@@ -62,6 +74,8 @@ pub(super) fn clusters(facts: &[Input]) -> Clusters<'_> {
 /// One side of a comparison.
 pub(super) struct Side<'a> {
     pub(super) held: BTreeSet<Symbol>,
+    /// `None` where none are divided.
+    pub(super) replicas: Option<BTreeMap<Symbol, u32>>,
     pub(super) clusters: &'a Clusters<'a>,
 }
 
@@ -100,12 +114,18 @@ impl Difference {
                 .map(|&c| text(c))
                 .collect(),
             topologies: topologies(placement, before, after, names),
+            replicas: replicas(before, after, names),
         };
         let by_name = |a: &Moved, b: &Moved| a.cluster_name.cmp(&b.cluster_name);
         difference.gone.sort_by(by_name);
         difference.new.sort_by(by_name);
         difference.stay.sort();
         difference
+    }
+
+    /// Whether something is another than before.
+    pub(super) fn changes(&self) -> bool {
+        self.moves() || !self.replicas.is_empty()
     }
 
     /// Whether a cluster goes or comes.
@@ -151,6 +171,25 @@ fn tuple(
         value.map(|value| names.text(value).to_owned())
     });
     values.collect()
+}
+
+/// What changes, where replicas were and are divided.
+fn replicas(before: &Side<'_>, after: &Side<'_>, names: &Interner) -> Vec<ReplicaChange> {
+    let (Some(before), Some(after)) = (&before.replicas, &after.replicas) else {
+        return Vec::new();
+    };
+    let clusters: BTreeSet<Symbol> = before.keys().chain(after.keys()).copied().collect();
+    let change = |cluster: Symbol| {
+        let of = |side: &BTreeMap<Symbol, u32>| side.get(&cluster).copied().unwrap_or(0);
+        (of(before) != of(after)).then(|| ReplicaChange {
+            cluster_name: names.text(cluster).to_owned(),
+            before: of(before),
+            after: of(after),
+        })
+    };
+    let mut changes: Vec<ReplicaChange> = clusters.into_iter().filter_map(change).collect();
+    changes.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
+    changes
 }
 
 fn topologies(

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use strew_api::field::FieldPath;
+use strew_api::placement::facts::groups::{bounds_of, groups_by_key};
+use strew_api::placement::facts::replicas::read_division;
 use strew_api::placement::facts::spec::terms;
 use strew_api::placement::facts::weights_by_key;
 use strew_api::placement::wire::{
-    ManagedCluster, Placement, SpreadConstraintsTerm, TOPOLOGY_WEIGHTS_ANNOTATION,
+    ManagedCluster, Placement, REPLICA_DIVISION_ANNOTATION, SpreadConstraintsTerm,
+    TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
 };
 use strew_api::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
 
@@ -34,7 +37,9 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnost
             n_placements += 1;
             // A Placement on its own: its clusters are elsewhere.
             if !clusters.is_empty() {
-                let unmet = unmet(placement, &clusters);
+                let mut unmet = unmet(placement, &clusters);
+                unmet.extend(too_few(placement, &clusters));
+                unmet.extend(unweighed(placement, &clusters));
                 found.extend(unmet.into_iter().map(|unmet| (located.clone(), unmet)));
             }
         }
@@ -116,6 +121,72 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
         }
     }
     unmet
+}
+
+/// Terms that ask for more topologies than clusters are in.
+fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
+    let terms = placement.spec.as_ref().map(terms).unwrap_or_default();
+    let annotations = placement.metadata.annotations.as_ref();
+    let annotation = annotations.and_then(|all| all.get(TOPOLOGY_GROUPS_ANNOTATION));
+    let annotated = annotation.and_then(|text| groups_by_key(text).ok());
+    let annotated = annotated.unwrap_or_default();
+    let mut found = Vec::new();
+    for (i, term) in terms.iter().enumerate() {
+        let min = bounds_of(term, &annotated).min.unwrap_or(0);
+        let tuple = |cluster: &&ManagedCluster| -> Option<Vec<&str>> {
+            let of = |term| pairs(term, cluster).into_iter();
+            let value = |term: &SpreadConstraintsTerm| {
+                let mut own = of(term).filter(|(key, _)| *key == term.topology_key);
+                own.next().map(|(_, value)| value)
+            };
+            terms[..=i].iter().map(value).collect()
+        };
+        let there: BTreeSet<Vec<&str>> = clusters.iter().filter_map(tuple).collect();
+        // That no cluster has the key is told already.
+        if there.is_empty() || min <= i64::try_from(there.len()).unwrap_or(i64::MAX) {
+            continue;
+        }
+        let path = match term.min_groups {
+            Some(_) => FieldPath::root()
+                .child("spec.spreadPolicy.spreadConstraints")
+                .index(i)
+                .child("minGroups"),
+            None => FieldPath::root()
+                .child("metadata.annotations")
+                .key(TOPOLOGY_GROUPS_ANNOTATION),
+        };
+        let (key, n) = (&term.topology_key, there.len());
+        let names: Vec<String> = there.iter().take(10).map(|tuple| tuple.join("/")).collect();
+        found.push(Unmet {
+            code: "too-few-topologies",
+            path,
+            message: format!("the clusters of the files are in {n} {key}, minGroups is {min}"),
+            help: format!("there are {}", names.join(", ")),
+        });
+    }
+    found
+}
+
+/// Weights of replicas that no cluster has.
+fn unweighed(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
+    let annotations = placement.metadata.annotations.as_ref();
+    let annotation = annotations.and_then(|all| all.get(REPLICA_DIVISION_ANNOTATION));
+    let division = annotation.and_then(|text| read_division(text).ok());
+    let weights = division.and_then(|division| division.weights);
+    let weights = weights.unwrap_or_default().into_iter().enumerate();
+    let unmatched = weights.filter(|(_, entry)| !clusters.iter().any(|c| entry.matches(c)));
+    let unmet = unmatched.map(|(i, entry)| Unmet {
+        code: "unmatched-weight",
+        path: FieldPath::root()
+            .child("metadata.annotations")
+            .key(REPLICA_DIVISION_ANNOTATION),
+        message: format!(
+            "no cluster of the files matches weights[{i}], which has weight {}",
+            entry.weight
+        ),
+        help: "the selectors are over labels and claims of ManagedClusters".to_owned(),
+    });
+    unmet.collect()
 }
 
 fn help(name: &str, known: &BTreeSet<&str>, words: &str) -> String {

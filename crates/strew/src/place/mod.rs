@@ -64,8 +64,8 @@ Placements are decided in the order of namespace and name: each sees what the ea
 Where there are PlacementDecisions, what moves against them is shown.
 Without any ManagedClusterSet and binding in the files, every cluster may be chosen.
 
-Exit codes: 0 done; 1 fewer clusters than asked for, or none; 2 wrong input, a Placement that is
-misconfigured included; 3 something outside failed.";
+Exit codes: 0 done; 1 fewer clusters than asked for, or none, or fewer topologies than minGroups;
+2 wrong input, a Placement that is misconfigured included; 3 something outside failed.";
 
 /// Arguments of `strew place`.
 #[derive(Args, Debug)]
@@ -423,13 +423,16 @@ impl Comparison<'_> {
         let one = |decided: &Decided| {
             let key = (decided.fact.namespace, decided.fact.name);
             let held = self.held.get(&key)?;
+            let replicas = decide::replicas(held);
             let held = held.iter().flat_map(|d| d.decisions.iter());
             let before = Side {
                 held: held.map(|d| d.cluster).collect(),
+                replicas,
                 clusters: self.before,
             };
             let after = Side {
                 held: decided.clusters().map(|(cluster, _)| cluster).collect(),
+                replicas: decided.replicas(),
                 clusters: self.after,
             };
             let unchanged = unchanged.get(&key);

@@ -63,7 +63,8 @@ pub(super) fn write(
     let folds = shown.len() > PLACEMENTS_MAX && !look.wide && !look.explain;
     let mut left = 0;
     for (decided, difference) in shown {
-        let is_plain = !summary::is_trouble(decided) && !difference.is_some_and(Difference::moves);
+        let is_plain =
+            !summary::is_trouble(decided) && !difference.is_some_and(Difference::changes);
         if folds && is_plain {
             left += 1;
             continue;
@@ -232,7 +233,7 @@ fn page_condition(condition: &Condition, is_good: bool, page: &mut Page) {
 
 /// What moves, and why it has to. `asked`: after a change; else against the decisions that are stored.
 fn moved(difference: &Difference, asked: bool, look: &Look<'_>, page: &mut Page) {
-    if !difference.moves() {
+    if !difference.changes() {
         let text = match asked {
             true => "nothing moves",
             false => "as stored: nothing moves",
@@ -269,6 +270,16 @@ fn moved(difference: &Difference, asked: bool, look: &Look<'_>, page: &mut Page)
     let (gone, new) = (difference.gone.len(), difference.new.len());
     let left = gone.saturating_sub(max) + new.saturating_sub(max);
     if left > 0 {
+        page.line(4, &format!("… and {left} more; -o wide shows all"));
+    }
+    let changes = &difference.replicas;
+    for change in changes.iter().take(max) {
+        let (before, after) = (change.before, change.after);
+        let line = format!("~ {}  {before} → {after} replicas", change.cluster_name);
+        page.line(4, &line);
+    }
+    if changes.len() > max {
+        let left = changes.len() - max;
         page.line(4, &format!("… and {left} more; -o wide shows all"));
     }
 }
@@ -311,6 +322,16 @@ fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Pa
         header.push((format!("Spread×{}", why.spread_weight), true));
     }
     header.push(("SCORE".to_owned(), true));
+    let replicas = decided.replicas();
+    let parts = why.schedule.parts.iter().flat_map(|parts| &parts.clusters);
+    let weights: BTreeMap<Symbol, i64> = parts.map(|part| (part.cluster, part.weight)).collect();
+    let weighs = look.wide && !weights.is_empty();
+    if weighs {
+        header.push(("REPLICA WEIGHT".to_owned(), true));
+    }
+    if replicas.is_some() {
+        header.push(("REPLICAS".to_owned(), true));
+    }
     if groups {
         header.push(("GROUP".to_owned(), true));
     }
@@ -340,6 +361,12 @@ fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Pa
             cells.push(number(selected.map(|s| s.normalized)));
         }
         cells.push(number(selected.map(|s| s.score)));
+        if weighs {
+            cells.push(number(weights.get(&cluster).copied()));
+        }
+        if let Some(replicas) = &replicas {
+            cells.push(number(replicas.get(&cluster).map(|&n| i64::from(n))));
+        }
         if groups {
             cells.push(Cell::plain(group));
         }
@@ -371,6 +398,17 @@ fn topologies(
         let tuple = report.tuple.iter().map(text).collect();
         rows.insert(tuple, (0, report.selected, report.clusters, report.weight));
     }
+    let replicas = decided.replicas().map(|replicas| {
+        let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        for (&cluster, &n) in &replicas {
+            let tuple = tuple_of(decided, cluster).unwrap_or_default();
+            let tuple: Vec<String> = tuple.iter().map(text).collect();
+            for depth in 1..=tuple.len() {
+                *sums.entry(tuple[..depth].to_vec()).or_default() += u64::from(n);
+            }
+        }
+        sums
+    });
     let compared = difference.filter(|difference| difference.moves());
     for change in compared
         .iter()
@@ -388,6 +426,9 @@ fn topologies(
         header.push(("BEFORE", true));
     }
     header.extend([("SELECTED", true), ("CLUSTERS", true)]);
+    if replicas.is_some() {
+        header.push(("REPLICAS", true));
+    }
     let mut table = Table::new(header);
     for (tuple, (before, selected, clusters, weight)) in rows {
         let value = tuple.last().map_or("", String::as_str);
@@ -406,6 +447,9 @@ fn topologies(
             cells.push(Cell::of(before, tone));
         }
         cells.extend([Cell::of(selected, tone), Cell::of(clusters, tone)]);
+        if let Some(replicas) = &replicas {
+            cells.push(Cell::of(replicas.get(&tuple).copied().unwrap_or(0), tone));
+        }
         table.row(cells);
     }
     page.line(0, "");

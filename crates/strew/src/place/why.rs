@@ -21,7 +21,63 @@ pub(super) fn write(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: 
     filters(result, page);
     scores(result, look, page);
     picks(result, keys, look, page);
+    groups(result, page);
+    replicas(result, look, page);
     others(result, look, page);
+}
+
+/// How many topologies are used, where that is bounded.
+fn groups(result: &DebugResult, page: &mut Page) {
+    if result.groups.is_empty() {
+        return;
+    }
+    page.heading("Topologies in use");
+    let mut table = Table::new(
+        [
+            ("KEY", false),
+            ("USED", true),
+            ("MIN GROUPS", true),
+            ("MAX GROUPS", true),
+        ]
+        .into(),
+    );
+    for groups in &result.groups {
+        let bound = |bound: Option<u32>| match bound {
+            Some(n) => Cell::plain(n),
+            None => Cell::of("-", Tone::Dim),
+        };
+        let is_short = groups.min_groups.is_some_and(|min| groups.used < min);
+        let tone = if is_short { Tone::Bad } else { Tone::Plain };
+        table.row(vec![
+            Cell::plain(&groups.topology_key),
+            Cell::of(groups.used, tone),
+            bound(groups.min_groups),
+            bound(groups.max_groups),
+        ]);
+    }
+    table.write(2, page);
+}
+
+/// What each cluster's part of the replicas is computed from.
+fn replicas(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
+    if result.replicas.is_empty() {
+        return;
+    }
+    let total: u64 = result.replicas.iter().map(|r| u64::from(r.replicas)).sum();
+    let over = count(result.replicas.len(), "cluster");
+    page.heading(&format!("{total} replicas over {over}"));
+    let header = [("CLUSTER", false), ("WEIGHT", true), ("REPLICAS", true)];
+    let mut table = Table::new(header.into());
+    let max = rows_max(look, ROWS_MAX);
+    for part in result.replicas.iter().take(max) {
+        table.row(vec![
+            Cell::plain(&part.cluster_name),
+            Cell::plain(part.weight),
+            Cell::plain(part.replicas),
+        ]);
+    }
+    table.write(2, page);
+    more(result.replicas.len(), max, page);
 }
 
 /// How many rows of a table are shown.
@@ -101,7 +157,8 @@ fn picks(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) 
         let max = rows_max(look, ROWS_MAX);
         for (cluster, key) in pick.excluded.iter().take(max) {
             let word = page.paint.bad("excluded");
-            let sum = pick.limits.get(cluster).map_or("", |limit| &limit.sum);
+            let sum = pick.limits.get(cluster).map(|limit| &limit.sum);
+            let sum = sum.or(pick.groups.get(cluster)).map_or("", String::as_str);
             page.line(2, &format!("{word} {cluster}: {key}: {sum}"));
         }
         more(pick.excluded.len(), max, page);

@@ -250,6 +250,25 @@ fn what_no_cluster_has_is_a_warning_of_answer_explanation_and_lint() {
         text.contains("(a)                          0       2  0.50"),
         "{text}"
     );
+    let few = "{spreadPolicy: {spreadConstraints: [{topologyKey: zone, topologyKeyType: Label, minGroups: 3}]}}";
+    let run = lint(&small(few)).code(1);
+    let text = stdout(&run);
+    assert!(text.contains("warning[too-few-topologies]"), "{text}");
+    assert!(
+        text.contains("the clusters of the files are in 2 zone, minGroups is 3"),
+        "{text}"
+    );
+    let unmatched = annotated(
+        r#"{strew.dev/replicas: '6', strew.dev/replica-division: '{"weights": [{"labelSelector": {"matchLabels": {"zone": "c"}}, "weight": 2}]}'}"#,
+        "{}",
+    );
+    let run = lint(&unmatched).code(1);
+    let text = stdout(&run);
+    assert!(text.contains("warning[unmatched-weight]"), "{text}");
+    assert!(
+        text.contains("no cluster of the files matches weights[0], which has weight 2"),
+        "{text}"
+    );
     let fine = lint(&small(&typo.replace("zoen", "zone"))).code(0);
     assert_eq!(stdout(&fine), "1 Placement: nothing found\n");
     let run = lint(&small("{numberOfClusters: -1}")).code(1);

@@ -113,7 +113,8 @@ fn placement(kubectl: &Kubectl) -> anyhow::Result<()> {
         json!({"spreadPolicy": {"spreadConstraints": [term]}})
     };
     let weights = json!([{"value": "a", "weight": 2}]);
-    let spread = placement("spread", &term(json!({"topologyWeights": weights})));
+    let ours = json!({"topologyWeights": weights, "minGroups": 1, "maxGroups": 2});
+    let spread = placement("spread", &term(ours));
     kubectl.run_with(&create, &spread)?;
     let stored = |name: &str| -> anyhow::Result<Value> {
         let stored = kubectl.run(&["get", "placement", name, "--output=json"])?;
@@ -126,6 +127,7 @@ fn placement(kubectl: &Kubectl) -> anyhow::Result<()> {
     let filled = json!([{
         "topologyKey": "zone", "topologyKeyType": "Label", "maxSkew": 1,
         "whenUnsatisfiable": "ScheduleAnyway", "topologyWeights": weights,
+        "minGroups": 1, "maxGroups": 2,
     }]);
     let terms = &spread["spreadPolicy"]["spreadConstraints"];
     ensure!(*terms == filled, "the terms are {terms}");
@@ -146,6 +148,7 @@ fn placement(kubectl: &Kubectl) -> anyhow::Result<()> {
         term(json!({"maxSkew": 0})),
         term(json!({"topologyKeyType": "Taint"})),
         term(json!({"topologyWeights": [{"value": "a", "weight": 1001}]})),
+        term(json!({"minGroups": 0})),
         json!({"prioritizerPolicy": {"configurations": [{"weight": 1}]}}),
         json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "0%"}}}),
     ] {

@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use strew_model::{Interner, Symbol};
-use strew_placement::conditions::unmet_words;
-use strew_placement::{Code, Explanation, explain, hub::Candidates};
+use strew_placement::conditions::{too_few_words, unmet_words};
+use strew_placement::decisions::replicas::Parts;
+use strew_placement::{Code, Explanation, SpreadReport, explain, hub::Candidates};
 
 use super::wire::Placement;
 pub use not_selected::{NotSelected, Reason};
@@ -41,7 +42,8 @@ pub struct DebugResult {
     /// An error: the Placement is misconfigured, or a set cannot be read; or a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Values in the spread policy that no cluster has among those that pass the filters.
+    /// What the spread policy names and no cluster that passes the filters has; and a term of which fewer topologies are
+    /// used than its `minGroups`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The bound sets that the Placement asks for.
@@ -66,6 +68,40 @@ pub struct DebugResult {
     /// The final counts of each topology, by its values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topologies: Vec<Topology>,
+    /// How many topologies are used, of terms with `minGroups` or `maxGroups`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupsUsed>,
+    /// Replicas of the selected clusters, in the order of selection; empty where none are divided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<ClusterReplicas>,
+}
+
+/// How many topologies of a term are used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupsUsed {
+    /// The term's key.
+    pub topology_key: String,
+    /// How many are used.
+    pub used: u32,
+    /// At least so many were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_groups: Option<u32>,
+    /// At most so many are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_groups: Option<u32>,
+}
+
+/// The replicas of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReplicas {
+    /// Which cluster.
+    pub cluster_name: String,
+    /// How many.
+    pub replicas: u32,
+    /// What they are divided by: a weight, a score, thousandths of a CPU, bytes.
+    pub weight: i64,
 }
 
 /// The clusters that a filter let pass.
@@ -151,12 +187,9 @@ impl DebugResult {
             filtered_pipeline_results: filters(&explanation.filters, names),
             prioritize_results: prioritizers(&explanation.prioritizers, names),
             aggregated_scores: aggregated(&explanation.aggregated, names),
-            warnings: schedule
-                .spread
-                .iter()
-                .flat_map(|report| &report.unmet)
-                .map(|unmet| unmet_words(unmet, names))
-                .collect(),
+            warnings: warnings(schedule.spread.as_ref(), names),
+            groups: groups(schedule.spread.as_ref(), names),
+            replicas: replicas(schedule.parts.as_ref(), names),
             runs: schedule.runs,
             spread_weight: explanation.spread_weight,
             selector_results: explanation
@@ -172,6 +205,36 @@ impl DebugResult {
             ..asked
         }
     }
+}
+
+fn warnings(report: Option<&SpreadReport>, names: &Interner) -> Vec<String> {
+    let unmet = report.into_iter().flat_map(|report| &report.unmet);
+    let unmet = unmet.map(|unmet| unmet_words(unmet, names));
+    let too_few = report.and_then(SpreadReport::too_few);
+    unmet
+        .chain(too_few.map(|groups| too_few_words(groups, names)))
+        .collect()
+}
+
+fn groups(report: Option<&SpreadReport>, names: &Interner) -> Vec<GroupsUsed> {
+    let groups = report.into_iter().flat_map(|report| &report.groups);
+    let groups = groups.map(|groups| GroupsUsed {
+        topology_key: names.text(groups.key).to_owned(),
+        used: groups.used,
+        min_groups: Some(groups.min).filter(|&min| min > 0),
+        max_groups: groups.max,
+    });
+    groups.collect()
+}
+
+fn replicas(parts: Option<&Parts>, names: &Interner) -> Vec<ClusterReplicas> {
+    let parts = parts.into_iter().flat_map(|parts| &parts.clusters);
+    let parts = parts.map(|part| ClusterReplicas {
+        cluster_name: names.text(part.cluster).to_owned(),
+        replicas: part.replicas,
+        weight: part.weight,
+    });
+    parts.collect()
 }
 
 /// The parts of a Placement that are shown.

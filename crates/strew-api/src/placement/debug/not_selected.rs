@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use strew_model::{Interner, Symbol};
-use strew_placement::Verdict;
-use strew_placement::explain::sum;
 use strew_placement::facts::cluster::{ClusterTaint, TaintEffect};
+use strew_placement::{Exclusion, Verdict};
+
+use super::pick;
 
 /// Why a candidate was not selected, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,6 +24,10 @@ pub enum Reason {
     NoTopologyWeight,
     /// The skew limit of a term excludes it.
     MaxSkew,
+    /// As many topologies as may be are used, or would be with too few clusters.
+    MaxGroups,
+    /// What was left to pick was kept for topologies that were not used.
+    MinGroups,
     /// Enough other clusters had better scores.
     OthersBetter,
 }
@@ -69,7 +74,11 @@ impl Reason {
             Verdict::Taint(_) | Verdict::ToleratedBefore(..) => Self::Taint,
             Verdict::LacksTopologyKey(_) => Self::MissingTopologyKey,
             Verdict::TopologyWithoutWeight(_) => Self::NoTopologyWeight,
-            Verdict::MaxSkew(..) => Self::MaxSkew,
+            Verdict::Excluded(_, Exclusion::MaxSkew(_)) => Self::MaxSkew,
+            Verdict::Excluded(_, Exclusion::MaxGroups(_) | Exclusion::TooSmall(_)) => {
+                Self::MaxGroups
+            }
+            Verdict::Excluded(_, Exclusion::MinGroups(_)) => Self::MinGroups,
             Verdict::NotNeeded => Self::OthersBetter,
             Verdict::Undecided => Self::Misconfigured,
         })
@@ -89,8 +98,12 @@ pub fn words(verdict: &Verdict, names: &Interner) -> String {
         ),
         Verdict::LacksTopologyKey(key) => format!("lacks the topology key {}", text(*key)),
         Verdict::TopologyWithoutWeight(key) => format!("its {} has weight 0", text(*key)),
-        Verdict::MaxSkew(key, check) => {
-            format!("excluded by the limit of {}: {}", text(*key), sum(*check))
+        Verdict::Excluded(key, by) => {
+            format!(
+                "excluded by the limit of {}: {}",
+                text(*key),
+                pick::words(*by)
+            )
         }
         Verdict::NotNeeded => "others were better, and enough".to_owned(),
         Verdict::Undecided => "the Placement is misconfigured".to_owned(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use strew_model::Interner;
+use strew_placement::Exclusion;
 use strew_placement::explain::{ClusterScore, PickReport, sum};
 use strew_spread::SkewCheck;
 
@@ -15,13 +16,16 @@ use super::{Topology, by_name, texts};
 pub struct PickResult {
     /// The selected count table before the pick, by values.
     pub counts: Vec<SelectedCount>,
-    /// Clusters that a skew limit excludes from this pick, with the key of that limit.
+    /// Clusters that a term excludes from this pick, and the key of the term.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub excluded: BTreeMap<String, String>,
-    /// The numbers behind that limit, by cluster.
+    /// The sum of its `maxSkew`, by cluster, where that is the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Excluded>,
-    /// The scores of the other clusters, 0 to 63, from the first term down.
+    /// Its `minGroups` or `maxGroups` in words, by cluster, where that is the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
+    /// The scores of the others, 0 to 63, from the first term down.
     pub scores: BTreeMap<String, Vec<i64>>,
     /// These scores combined, six bits each.
     pub combined: BTreeMap<String, i64>,
@@ -95,13 +99,23 @@ impl PickResult {
         let excluded = pick.excluded.iter();
         let key = |&(cluster, key, _): &_| (cluster, names.text(key).to_owned());
         let limits = pick.excluded.iter();
+        let limit = |&(cluster, _, by): &(_, _, Exclusion)| match by {
+            Exclusion::MaxSkew(check) => Some((cluster, check.into())),
+            _ => None,
+        };
+        let bounds = pick.excluded.iter();
+        let bound = |&(cluster, _, by): &(_, _, Exclusion)| match by {
+            Exclusion::MaxSkew(_) => None,
+            by => Some((cluster, words(by))),
+        };
         let number = |of: fn(&ClusterScore) -> i64| {
             by_name(pick.scores.iter().map(|s| (s.cluster, of(s))), names)
         };
         Self {
             counts,
             excluded: by_name(excluded.map(key), names),
-            limits: by_name(limits.map(|&(c, _, check)| (c, check.into())), names),
+            limits: by_name(limits.filter_map(limit), names),
+            groups: by_name(bounds.filter_map(bound), names),
             scores: by_name(
                 pick.scores.iter().map(|s| (s.cluster, s.levels.clone())),
                 names,
@@ -110,6 +124,20 @@ impl PickResult {
             normalized: number(|s| s.normalized),
             total: number(|s| s.total),
             picked: names.text(pick.picked).to_owned(),
+        }
+    }
+}
+
+/// Which rule of a term excludes a cluster, in words that follow the term's key.
+pub fn words(exclusion: Exclusion) -> String {
+    match exclusion {
+        Exclusion::MaxSkew(check) => sum(check).to_string(),
+        Exclusion::MaxGroups(max) => format!("maxGroups {max}: others are used"),
+        Exclusion::TooSmall(max) => {
+            format!("maxGroups {max}: with its own among them they hold too few clusters")
+        }
+        Exclusion::MinGroups(min) => {
+            format!("minGroups {min}: the picks that are left are kept for others")
         }
     }
 }

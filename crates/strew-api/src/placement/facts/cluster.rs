@@ -7,13 +7,14 @@ use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
 use strew_placement::facts::decision::{Decision, DecisionFact, GroupLabels};
 use strew_placement::facts::scores::ScoresFact;
 
-use super::{instant, name, namespace, revision, spec};
+use super::{instant, name, namespace, replicas, revision, spec};
 use crate::facts::{labels, selector};
 use crate::field::FieldPath;
 use crate::placement::cel::CelSelectors;
 use crate::placement::wire::{
     AddOnPlacementScore, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, ManagedCluster, ManagedClusterSet,
-    ManagedClusterSetBinding, ManagedClusterStatus, PLACEMENT_LABEL, PlacementDecision, Taint,
+    ManagedClusterSetBinding, ManagedClusterStatus, PLACEMENT_LABEL, PlacementDecision,
+    REPLICAS_ANNOTATION, Taint,
 };
 use crate::quantity::Quantity;
 use crate::validation;
@@ -133,6 +134,8 @@ pub fn decision(wire: &PlacementDecision, names: &mut Interner) -> DecisionFact 
     let status = wire.status.as_ref();
     let decisions = status.map(|s| s.decisions.as_slice());
     let decisions = decisions.unwrap_or_default();
+    let annotations = wire.metadata.annotations.as_ref();
+    let replicas = annotations.and_then(|all| all.get(REPLICAS_ANNOTATION));
     DecisionFact {
         namespace: namespace(&wire.metadata, names),
         name: name(&wire.metadata, names),
@@ -149,6 +152,7 @@ pub fn decision(wire: &PlacementDecision, names: &mut Interner) -> DecisionFact 
                 score: decision.score,
             })
             .collect(),
+        replicas: replicas::of_decision(replicas.map(String::as_str), names),
         revision: revision(&wire.metadata),
     }
 }

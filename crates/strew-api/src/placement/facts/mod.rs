@@ -1,11 +1,13 @@
 //! Converts OCM's objects to facts; `strew place`, the simulation and a real hub share this code.
 //!
-//! Reading order: [`placement`], [`spec`], `predicates`, `weights`, [`mod@cluster`], [`status`]. Conversion also finds
-//! what is wrong with a spec; [`spec::misconfigured`] returns all of it with its fields.
+//! Reading order: [`placement`], [`spec`], `predicates`, `weights`, [`groups`], [`replicas`], [`mod@cluster`],
+//! [`status`]. Conversion also finds what is wrong with a spec; [`spec::misconfigured`] returns all of it with its fields.
 
 pub mod cluster;
+pub mod groups;
 pub mod inputs;
 mod predicates;
+pub mod replicas;
 pub mod spec;
 pub mod status;
 mod weights;

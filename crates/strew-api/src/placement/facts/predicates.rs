@@ -89,6 +89,25 @@ pub(super) fn groups(
     finish(all, wrong)
 }
 
+/// The selectors of clusters in an annotation.
+///
+/// # Errors
+/// The first thing that is wrong with them, with its place below `path`.
+pub(super) fn selectors(
+    label_selector: Option<&LabelSelector>,
+    claim_selector: Option<&wire::ClusterClaimSelector>,
+    path: &FieldPath,
+    names: &mut Interner,
+) -> Result<(Selector, Selector), String> {
+    let mut wrong = Vec::new();
+    let labels = labels(label_selector, path, names, &mut wrong);
+    let claims = claims(claim_selector, path, names, &mut wrong);
+    match wrong.first() {
+        Some(wrong) => Err(wrong.error.to_string()),
+        None => Ok((labels, claims)),
+    }
+}
+
 fn finish<T>(all: Vec<T>, wrong: Vec<Wrong>) -> Result<Box<[T]>, Vec<Wrong>> {
     match wrong.is_empty() {
         true => Ok(all.into()),

@@ -1,4 +1,5 @@
-//! Parses a Placement's spec and finds everything wrong with it. Source: spec/placement §1.1, §2.5, §3.1, §3.7, §3.8.
+//! Parses a Placement's spec and finds everything wrong with it. Source: spec/placement §1.1, §2.5, §3.1, §3.7, §3.8,
+//! §3.10, §3.11.
 
 use std::sync::Arc;
 
@@ -12,13 +13,13 @@ use strew_placement::facts::placement::{
 };
 
 use super::predicates::{self, Wrong};
-use super::weights;
+use super::{groups as bounds, replicas, weights};
 use crate::field::{FieldError, FieldPath};
 use crate::placement::cel::CelSelectors;
 use crate::placement::misconfigured;
 use crate::placement::wire::{
     self, ON_MISCONFIGURED_ANNOTATION, Placement, SPREAD_REBALANCE_ANNOTATION,
-    TOPOLOGY_WEIGHTS_ANNOTATION,
+    TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
 };
 
 /// How often scores alone may change decisions, by default. Source: the CRD's default.
@@ -48,6 +49,7 @@ pub(super) fn spec(
             .map(|term| self::term(term, names))
             .collect(),
         topology_weights: weights::annotated(annotation(TOPOLOGY_WEIGHTS_ANNOTATION), names),
+        topology_groups: bounds::annotated(annotation(TOPOLOGY_GROUPS_ANNOTATION), names),
         tolerations: tolerations.map(|t| toleration(t, names)).collect(),
         groups: groups(spec, names),
         sort_by: match spec.sort_by.as_deref() {
@@ -63,6 +65,7 @@ pub(super) fn spec(
             Some("Never") => Rebalance::Never,
             _ => Rebalance::OnChange,
         },
+        replicas: replicas::division(wire, names).map_err(|wrong| wrong.message.into()),
     }
 }
 
@@ -82,6 +85,7 @@ pub fn misconfigured(wire: &Placement) -> Vec<FieldError> {
     let groups = read_groups(spec, &mut names).err();
     errors.extend(of_selectors(groups.unwrap_or_default()));
     errors.extend(misconfigured::group_size(spec));
+    errors.extend(misconfigured::replicas(wire, &mut names));
     errors
 }
 
@@ -159,6 +163,7 @@ fn term(wire: &wire::SpreadConstraintsTerm, names: &mut Interner) -> SpreadTerm 
             Some(other) => WhenUnsatisfiable::Unknown(other.into()),
         },
         weights: weights.map(|weights| weights::of_term(weights, names)),
+        groups: bounds::of_term(wire),
     }
 }
 

@@ -125,6 +125,10 @@ fn the_limits_of_a_placement_are_in_its_schema() {
         spec(&format!("{weights}/x-kubernetes-list-map-keys")),
         Some(json!(["value"]))
     );
+    for bound in ["minGroups", "maxGroups"] {
+        let bound = spec(&format!("{term}/items/properties/{bound}/minimum"));
+        assert_eq!(bound, Some(json!(1)));
+    }
     let score = "prioritizerPolicy/properties/configurations/items/properties/weight";
     assert_eq!(spec(&format!("{score}/minimum")), Some(json!(-10)));
     // A negative number of clusters is the controller's to refuse, as with OCM.

@@ -1,8 +1,10 @@
 use strew_model::{Instant, Interner, Span, well_known};
 use strew_placement::facts::cluster::{Amounts, TaintEffect};
 use strew_placement::facts::cluster_set::SetSelector;
+use strew_placement::facts::decision::Replicas;
 use strew_placement::facts::placement::{
-    GroupSize, OnMisconfigured, Rebalance, SortBy, TopologyKeyType, WhenUnsatisfiable,
+    DivideBy, GroupBounds, GroupSize, OnMisconfigured, Rebalance, SortBy, TopologyKeyType,
+    WhenUnsatisfiable,
 };
 use strew_placement::facts::status::{ConditionReason, ConditionType};
 
@@ -27,11 +29,13 @@ fn an_empty_spec_asks_for_everything() {
 fn every_field_of_a_placement_reaches_its_fact() {
     let (mut names, mut cel) = (Interner::new(), CelSelectors::new());
     let wire = annotated(
-        r#"{strew.dev/topology-weights: '{"zone": {"a": 2, "*": 0}}', strew.dev/on-misconfigured: Keep, strew.dev/spread-rebalance: Never,
+        r#"{strew.dev/topology-groups: '{"zone": {"minGroups": 2, "maxGroups": 4}}', strew.dev/replicas: '10',
+            strew.dev/replica-division: '{"minPerCluster": 1, "weights": [{"labelSelector": {"matchLabels": {"tier": "gold"}}, "weight": 3}]}',
+            strew.dev/topology-weights: '{"zone": {"a": 2, "*": 0}}', strew.dev/on-misconfigured: Keep, strew.dev/spread-rebalance: Never,
             cluster.open-cluster-management.io/experimental-scheduling-disable: 'true'}"#,
         "{clusterSets: [s], numberOfClusters: 3, sortBy: Score, scoreRateLimit: 2h,
           spreadPolicy: {spreadConstraints: [{topologyKey: zone, topologyKeyType: Claim, maxSkew: 3, whenUnsatisfiable: DoNotSchedule},
-            {topologyKey: rack, topologyKeyType: Label, topologyWeights: [{value: r1, weight: 5}]}]},
+            {topologyKey: rack, topologyKeyType: Label, minGroups: 1, maxGroups: 3, topologyWeights: [{value: r1, weight: 5}]}]},
           tolerations: [{key: k, operator: Exists, effect: NoSelectIfNew, tolerationSeconds: 9}],
           decisionStrategy: {groupStrategy: {decisionGroups: [{groupName: canary, groupClusterSelector: {}}], clustersPerDecisionGroup: 3}}}",
     );
@@ -66,6 +70,26 @@ fn every_field_of_a_placement_reaches_its_fact() {
     );
     let annotated = spec.topology_weights.as_ref().expect("it is read");
     assert_eq!((text(annotated[0].0), annotated[0].1.default), ("zone", 0));
+    let bounds = |min, max| GroupBounds {
+        min: Some(min),
+        max: Some(max),
+    };
+    assert_eq!(
+        (zone.groups, rack.groups),
+        (GroupBounds::default(), bounds(1, 3))
+    );
+    let annotated = spec.topology_groups.as_ref().expect("it is read");
+    assert_eq!(
+        (text(annotated[0].0), annotated[0].1),
+        ("zone", bounds(2, 4))
+    );
+    let division = spec.replicas.as_ref().expect("it is read").as_ref();
+    let division = division.expect("it is asked for");
+    assert_eq!((division.total, division.min_per_cluster), (10, 1));
+    let DivideBy::Weights { entries, default } = &division.by else {
+        panic!("{division:?}");
+    };
+    assert_eq!((entries.len(), entries[0].weight, *default), (1, 3, 1));
     assert_eq!(spec.tolerations[0].effect, Some(TaintEffect::NoSelectIfNew));
     assert_eq!(spec.tolerations[0].seconds, Some(9));
     assert_eq!(spec.groups.size, GroupSize::Count(3));
@@ -232,5 +256,33 @@ fn selectors_that_are_none_are_told_in_the_words_of_upstream() {
         let fact = facts::placement(&wire, &mut Interner::new(), &mut CelSelectors::new());
         let text = fact.spec.predicates.expect_err(selector);
         assert!(text.starts_with(&expected), "{selector}: {text}");
+    }
+}
+
+#[test]
+fn replicas_of_decisions_are_read_and_told_from_what_cannot_be() {
+    let read = |annotation: &str| {
+        let text = format!(
+            "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: PlacementDecision\n\
+             metadata: {{name: web-decision-1, namespace: shop, annotations: {annotation}}}\n\
+             status: {{decisions: []}}"
+        );
+        let KubeObject::PlacementDecision(wire) = object(&text) else {
+            panic!("it is a decision");
+        };
+        let mut names = Interner::new();
+        let fact = facts::decision(&wire, &mut names);
+        let written = facts::replicas::annotation(&fact.replicas, &names);
+        (fact.replicas, written)
+    };
+    assert_eq!(read("{}"), (Replicas::Absent, None));
+    let (parts, written) = read(r#"{strew.dev/replicas: '{"c2": 3, "c1": 0}'}"#);
+    assert!(matches!(parts, Replicas::Parts(parts) if parts.len() == 2));
+    assert_eq!(written.as_deref(), Some(r#"{"c1":0,"c2":3}"#), "by name");
+    for other in [
+        r#"{strew.dev/replicas: '10'}"#,
+        r#"{strew.dev/replicas: '{"c1": -1}'}"#,
+    ] {
+        assert_eq!(read(other), (Replicas::Unreadable, None), "{other}");
     }
 }

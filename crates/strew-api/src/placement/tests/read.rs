@@ -28,7 +28,7 @@ fn objects_come_back_as_they_were_read() {
               {"scoreCoordinate":{"type":"BuiltIn","builtIn":"Spread"},"weight":3},
               {"scoreCoordinate":{"type":"AddOn","addOn":{"resourceName":"r","scoreName":"s"}},"weight":-1}]},
             "spreadPolicy":{"spreadConstraints":[{"topologyKey":"zone","topologyKeyType":"Label","maxSkew":2,
-              "whenUnsatisfiable":"DoNotSchedule","topologyWeights":[{"value":"a","weight":2},{"value":"*","weight":1}]}]},
+              "whenUnsatisfiable":"DoNotSchedule","topologyWeights":[{"value":"a","weight":2},{"value":"*","weight":1}],"minGroups":1,"maxGroups":2}]},
             "tolerations":[{"key":"k","operator":"Exists","effect":"NoSelect","tolerationSeconds":300}],
             "decisionStrategy":{"groupStrategy":{"decisionGroups":[{"groupName":"canary","groupClusterSelector":
               {"labelSelector":{"matchLabels":{"a":"b"}}}}],"clustersPerDecisionGroup":"25%"}},

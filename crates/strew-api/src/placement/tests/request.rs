@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::decisions::writes::{Write, WriteKind};
-use strew_placement::facts::decision::{Decision, GroupLabels};
+use strew_placement::facts::decision::{Decision, GroupLabels, Replicas};
 use strew_placement::facts::status::PlacementStatus;
 use strew_placement::machine::{Effect, EffectId, Event, EventKind, Outcome, PlacementName};
 
@@ -60,6 +60,7 @@ impl World {
                 kind,
                 decisions,
                 group: labels.then_some(group),
+                replicas: None,
             },
             revision: (kind != WriteKind::Create).then_some(7),
         }
@@ -170,6 +171,44 @@ fn clusters_and_labels_are_changed_one_after_the_other() {
     let labels_only = world.write(WriteKind::Update, None, true);
     let (mut carrying, request) = Carrying::begin(labels_only, &world.cx());
     assert_eq!(request.body.get("status"), None);
+    let done = carrying.answered(&ok("d1", "8"), &world.cx());
+    assert_eq!(done, Next::Done(Some((ID, Outcome::Ok { revision: 8 }))));
+}
+
+#[test]
+fn replicas_are_an_annotation_of_the_decision() {
+    let mut world = World::new();
+    let c1 = world.names.intern("c1");
+    let parts = Replicas::Parts([(c1, 4)].into());
+    let with = |mut effect: Effect, replicas: &Replicas| {
+        if let Effect::WriteDecision { write, .. } = &mut effect {
+            write.replicas = Some(replicas.clone());
+        }
+        effect
+    };
+    let annotation = json!({"strew.dev/replicas": r#"{"c1":4}"#});
+    let new = with(world.write(WriteKind::Create, Some(&["c1"]), true), &parts);
+    let (_, request) = Carrying::begin(new, &world.cx());
+    assert_eq!(request.body["metadata"]["annotations"], annotation);
+    // After the status, with the labels if they change as well.
+    let update = with(world.write(WriteKind::Update, Some(&["c1"]), true), &parts);
+    let (mut carrying, request) = Carrying::begin(update, &world.cx());
+    assert_eq!(request.subresource, "status");
+    let Next::Send(request) = carrying.answered(&ok("d1", "8"), &world.cx()) else {
+        panic!("the annotation is still to be written");
+    };
+    assert_eq!(request.subresource, "");
+    assert_eq!(request.body["metadata"]["annotations"], annotation);
+    assert!(request.body["metadata"]["labels"].is_object());
+    let gone = with(
+        world.write(WriteKind::Update, None, false),
+        &Replicas::Absent,
+    );
+    let (mut carrying, request) = Carrying::begin(gone, &world.cx());
+    assert_eq!(
+        request.body,
+        json!({"metadata": {"resourceVersion": "7", "annotations": {"strew.dev/replicas": null}}})
+    );
     let done = carrying.answered(&ok("d1", "8"), &world.cx());
     assert_eq!(done, Next::Done(Some((ID, Outcome::Ok { revision: 8 }))));
 }

@@ -1,7 +1,7 @@
 //! OCM's objects as written: group `cluster.open-cluster-management.io`.
 //!
-//! Fields are as in OCM's CRDs, with texts unparsed; only strew has `spreadConstraints[].topologyWeights`. Source:
-//! spec/placement §1, §3.1, §3.8; the OCM spread proposal, "API Spec".
+//! Fields are as in OCM's CRDs, with texts unparsed; only strew has `topologyWeights`, `minGroups` and `maxGroups` in
+//! `spreadConstraints[]`. Source: spec/placement §1, §3.1, §3.8, §3.10; the OCM spread proposal, "API Spec".
 
 mod cluster;
 mod cluster_set;
@@ -49,6 +49,12 @@ pub const DISABLE_ANNOTATION: &str =
     "cluster.open-cluster-management.io/experimental-scheduling-disable";
 /// Ours: weights of topologies.
 pub const TOPOLOGY_WEIGHTS_ANNOTATION: &str = "strew.dev/topology-weights";
+/// Ours: how many topologies are used.
+pub const TOPOLOGY_GROUPS_ANNOTATION: &str = "strew.dev/topology-groups";
+/// Ours: of a Placement, how many replicas its clusters get together; of a PlacementDecision, how many each cluster gets.
+pub const REPLICAS_ANNOTATION: &str = "strew.dev/replicas";
+/// Ours: what replicas are divided by.
+pub const REPLICA_DIVISION_ANNOTATION: &str = "strew.dev/replica-division";
 /// Ours: what becomes of the decisions of a Placement that cannot be decided.
 pub const ON_MISCONFIGURED_ANNOTATION: &str = "strew.dev/on-misconfigured";
 /// Ours: whether clusters may leave for the sake of evenness.

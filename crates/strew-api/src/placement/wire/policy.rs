@@ -84,6 +84,13 @@ pub struct SpreadConstraintsTerm {
     /// Ours, not OCM's: how much each topology should hold, compared with its siblings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_weights: Option<Vec<TopologyWeight>>,
+    /// Ours, not OCM's: at least so many topologies are used. A hard term selects fewer clusters where they are not
+    /// there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_groups: Option<i32>,
+    /// Ours, not OCM's: at most so many topologies are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_groups: Option<i32>,
 }
 
 /// The weight of a topology.

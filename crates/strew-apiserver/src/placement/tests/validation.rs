@@ -176,6 +176,174 @@ fn weights_in_the_annotation_are_checked_where_a_term_reads_them() {
 }
 
 #[test]
+fn bounds_on_topologies_are_checked_at_the_field_or_annotation_that_has_them() {
+    let spec = |term: &str| {
+        format!(
+            "{{numberOfClusters: 3, spreadPolicy: {{spreadConstraints: [{{topologyKey: zone, topologyKeyType: Label{term}}}]}}}}"
+        )
+    };
+    let term = "spec.spreadPolicy.spreadConstraints[0]";
+    let key = "metadata.annotations[strew.dev/topology-groups]";
+    let cases = [
+        (", minGroups: 2, maxGroups: 3", "{}", None),
+        (
+            ", minGroups: 3, maxGroups: 2",
+            "{}",
+            Some(format!(
+                "{term}.minGroups: minGroups 3 is more than maxGroups 2"
+            )),
+        ),
+        (
+            ", minGroups: 4",
+            "{}",
+            Some(format!(
+                "{term}.minGroups: minGroups 4 is more than numberOfClusters 3"
+            )),
+        ),
+        (
+            "",
+            r#"{"zone": {"minGroups": 4}}"#,
+            Some(format!(
+                "{key}: minGroups 4 is more than numberOfClusters 3"
+            )),
+        ),
+        (
+            "",
+            r#"{"zone": {"maxGroups": 0}}"#,
+            Some(format!("{key}: maxGroups must be at least 1")),
+        ),
+        (
+            ", maxGroups: 1",
+            r#"{"zone": {"minGroups": 2}}"#,
+            Some(format!("{key}: minGroups 2 is more than maxGroups 1")),
+        ),
+        (", minGroups: 1", r#"{"zone": {"minGroups": 9}}"#, None),
+        ("", r#"{"rack": {"maxGroups": 0}}"#, None),
+        (
+            "",
+            r#"{"zone": {"maxGroup": 1}}"#,
+            Some(format!(
+                "{key}: annotation strew.dev/topology-groups: unknown field `maxGroup`, expected `minGroups` or `maxGroups` at line 1 column 20"
+            )),
+        ),
+    ];
+    for (fields, annotation, expected) in cases {
+        let annotations = format!("{{strew.dev/topology-groups: '{annotation}'}}");
+        let errors = misconfigured(&annotated(&annotations, &spec(fields)));
+        let told = errors.first().map(|e| format!("{}: {}", e.path, e.detail));
+        assert_eq!(told, expected, "{fields} {annotation}");
+    }
+    let mut refused = placement(&spec(", minGroups: 0, maxGroups: -1"));
+    refused.set_defaults();
+    let paths: Vec<String> = refused
+        .validate()
+        .iter()
+        .map(|e| e.path.to_string())
+        .collect();
+    assert_eq!(
+        paths,
+        [format!("{term}.minGroups"), format!("{term}.maxGroups")]
+    );
+    let other = annotated(r#"{strew.dev/topology-groups: '{"rack": {}}'}"#, &spec(""));
+    assert_eq!(
+        other.warnings(),
+        [
+            "metadata.annotations[strew.dev/topology-groups]: no spread constraint has the topology key \"rack\""
+        ]
+    );
+}
+
+#[test]
+fn replicas_and_their_division_are_checked() {
+    let total = "annotation strew.dev/replicas: ";
+    let division = "annotation strew.dev/replica-division: ";
+    let range = " is no whole number from 0 to 2147483647";
+    let cases = [
+        ("10", "{}", None),
+        (
+            "0",
+            r#"{"weights": [], "defaultWeight": 3, "minPerCluster": 2}"#,
+            None,
+        ),
+        ("ten", "{}", Some(format!("{total}\"ten\"{range}"))),
+        ("-1", "{}", Some(format!("{total}\"-1\"{range}"))),
+        (
+            "2147483648",
+            "{}",
+            Some(format!("{total}\"2147483648\"{range}")),
+        ),
+        (
+            "1",
+            "[",
+            Some(format!(
+                "{division}EOF while parsing a list at line 1 column 1"
+            )),
+        ),
+        (
+            "1",
+            r#"{"weight": []}"#,
+            Some(format!(
+                "{division}unknown field `weight`, expected one of `weights`, `defaultWeight`, `scoreCoordinate`, `minPerCluster` at line 1 column 9"
+            )),
+        ),
+        (
+            "1",
+            r#"{"defaultWeight": 1001}"#,
+            Some("replica weight is 1001, not 0..1000".to_owned()),
+        ),
+        (
+            "1",
+            r#"{"weights": [{"weight": 2, "labelSelector": {"matchLabel": {"a": "b"}}}]}"#,
+            Some(format!(
+                "{division}weights[0]: an empty selector matches every cluster: that is defaultWeight"
+            )),
+        ),
+        (
+            "1",
+            r#"{"weights": [{"weight": 2, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}]}"#,
+            Some(format!(
+                "{division}weights[0].labelSelector.matchExpressions[0].operator: Invalid value: \"Is\": not a valid selector operator"
+            )),
+        ),
+        (
+            "1",
+            r#"{"scoreCoordinate": {"builtIn": "Steady"}}"#,
+            Some(format!(
+                "{division}nothing is divided by the builtin \"Steady\"; there are ResourceAllocatableCPU, ResourceAllocatableMemory"
+            )),
+        ),
+        (
+            "1",
+            r#"{"scoreCoordinate": {"type": "AddOn"}}"#,
+            Some(format!("{division}addOn should not be empty")),
+        ),
+        (
+            "1",
+            r#"{"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}, "weights": []}"#,
+            Some(format!(
+                "{division}scoreCoordinate and weights exclude each other"
+            )),
+        ),
+    ];
+    for (replicas, division, expected) in cases {
+        let annotations = format!(
+            "{{strew.dev/replicas: '{replicas}', strew.dev/replica-division: '{division}'}}"
+        );
+        let errors = misconfigured(&annotated(&annotations, "{}"));
+        let told = errors.first().map(|e| e.detail.clone());
+        assert_eq!(told, expected, "{replicas} {division}");
+    }
+    let alone = annotated("{strew.dev/replica-division: '['}", "{}");
+    assert!(misconfigured(&alone).is_empty(), "nothing is divided");
+    assert_eq!(
+        alone.warnings(),
+        [
+            "metadata.annotations[strew.dev/replica-division]: without strew.dev/replicas no replicas are divided"
+        ]
+    );
+}
+
+#[test]
 fn clusters_sets_bindings_and_scores_are_checked_too() {
     let head = |version: &str, kind: &str, rest: &str| {
         format!("apiVersion: cluster.open-cluster-management.io/{version}\nkind: {kind}\n{rest}")

@@ -1,8 +1,9 @@
-//! Placement. Source: spec/placement §1.1, §3.1.
+//! Placement. Source: spec/placement §1.1, §3.1, §3.10, §3.11.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use strew_api::field::{FieldError, FieldPath};
+use strew_api::placement::facts::groups::groups_by_key;
 use strew_api::placement::facts::spec::{strategy, terms};
 use strew_api::placement::facts::weights_by_key;
 use strew_api::placement::schema::{
@@ -11,7 +12,8 @@ use strew_api::placement::schema::{
 };
 use strew_api::placement::wire::{
     GroupStrategy, ON_MISCONFIGURED_ANNOTATION, Placement, PlacementSpec, PrioritizerConfig,
-    SPREAD_REBALANCE_ANNOTATION, SpreadConstraintsTerm, TOPOLOGY_WEIGHTS_ANNOTATION, Toleration,
+    REPLICA_DIVISION_ANNOTATION, REPLICAS_ANNOTATION, SPREAD_REBALANCE_ANNOTATION,
+    SpreadConstraintsTerm, TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION, Toleration,
 };
 use strew_api::validation::metadata::{self, Scope};
 use strew_api::validation::text;
@@ -80,13 +82,25 @@ fn annotations(placement: &Placement) -> Vec<String> {
     }
     let weights = annotation(TOPOLOGY_WEIGHTS_ANNOTATION);
     let weights = weights.and_then(|text| weights_by_key(text).ok());
+    let groups = annotation(TOPOLOGY_GROUPS_ANNOTATION);
+    let groups = groups.and_then(|text| groups_by_key(text).ok());
+    let weights = weights.iter().flatten();
+    let keys = weights.map(|(key, _)| (TOPOLOGY_WEIGHTS_ANNOTATION, key));
+    let groups = groups.iter().flatten();
+    let keys = keys.chain(groups.map(|(key, _)| (TOPOLOGY_GROUPS_ANNOTATION, key)));
     let terms = placement.spec.as_ref().map(terms).unwrap_or_default();
-    for key in weights.unwrap_or_default().keys() {
+    for (annotation, key) in keys {
         if !terms.iter().any(|term| term.topology_key == *key) {
             warnings.push(format!(
-                "metadata.annotations[{TOPOLOGY_WEIGHTS_ANNOTATION}]: no spread constraint has the topology key {key:?}"
+                "metadata.annotations[{annotation}]: no spread constraint has the topology key {key:?}"
             ));
         }
+    }
+    let divides = annotation(REPLICA_DIVISION_ANNOTATION).is_some();
+    if divides && annotation(REPLICAS_ANNOTATION).is_none() {
+        warnings.push(format!(
+            "metadata.annotations[{REPLICA_DIVISION_ANNOTATION}]: without {REPLICAS_ANNOTATION} no replicas are divided"
+        ));
     }
     warnings
 }
@@ -162,6 +176,14 @@ fn spread_term(term: &SpreadConstraintsTerm, path: &FieldPath, schema: &mut Sche
     if let Some(when) = &term.when_unsatisfiable {
         let choices = ["DoNotSchedule", "ScheduleAnyway"];
         schema.one_of(when, &choices, &path.child("whenUnsatisfiable"));
+    }
+    for (bound, field) in [
+        (term.min_groups, "minGroups"),
+        (term.max_groups, "maxGroups"),
+    ] {
+        if let Some(bound) = bound {
+            schema.range(bound, 1, i32::MAX, &path.child(field));
+        }
     }
     let weights = term.topology_weights.as_deref().unwrap_or_default();
     let values: Vec<&str> = weights.iter().map(|entry| entry.value.as_str()).collect();

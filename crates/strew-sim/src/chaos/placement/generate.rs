@@ -4,7 +4,7 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 use super::story::{
-    ClusterPlan, HubAction, HubEvent, HubStory, Only, PlacementPlan, Term, TermKey,
+    ClusterPlan, DividedBy, HubAction, HubEvent, HubStory, Only, PlacementPlan, Term, TermKey,
 };
 use crate::chaos::settings;
 use crate::client::WriteFault;
@@ -24,9 +24,10 @@ pub fn generate(seed: u64) -> HubStory {
     };
     let clusters: Vec<ClusterPlan> = (0..n_clusters).map(|i| cluster(&mut dice, i)).collect();
     let n_placements = dice.between(1, 4);
-    let placements: Vec<PlacementPlan> = (0..n_placements)
+    let mut placements: Vec<PlacementPlan> = (0..n_placements)
         .map(|i| placement(&mut dice, i, n_clusters))
         .collect();
+    placements.iter_mut().for_each(|plan| extend(seed, plan));
     let mut events: Vec<HubEvent> = Vec::new();
     let late = clusters.iter().filter(|c| c.is_late);
     let late = late.map(|c| HubAction::Join(c.name.clone()));
@@ -109,7 +110,26 @@ fn placement(dice: &mut Prng, i: u64, n_clusters: u64) -> PlacementPlan {
         has_cpu: dice.chance(1, 5),
         is_by_score: dice.chance(1, 6),
         is_late: dice.chance(1, 6),
+        groups: (0, 0),
+        replicas: None,
     }
+}
+
+/// What is drawn with dice of its own, so that the rest of a seed's story is what it was without it.
+fn extend(seed: u64, plan: &mut PlacementPlan) {
+    let own = plan.name.bytes().map(u64::from).sum::<u64>();
+    let mut dice = Prng::new(seed ^ own ^ 0x6709_0000_a11d_0000);
+    if !plan.terms.is_empty() && dice.chance(1, 3) {
+        let max = small(&mut dice, 1, 3);
+        let most = u64::from(max).min(u64::from(plan.number.unwrap_or(max)).max(1));
+        plan.groups = match dice.between(0, 2) {
+            0 => (0, max),
+            1 => (small(&mut dice, 1, most), 0),
+            _ => (small(&mut dice, 1, most), max),
+        };
+    }
+    let by = *dice.pick(&[DividedBy::Weights, DividedBy::Cpu, DividedBy::AddOn]);
+    plan.replicas = dice.chance(1, 3).then(|| (small(&mut dice, 0, 30), by));
 }
 
 fn deed(dice: &mut Prng, clusters: &[ClusterPlan], placements: &[PlacementPlan]) -> HubAction {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::story::{ClusterPlan, HubStory, Only, PlacementPlan, TermKey};
+use super::story::{ClusterPlan, DividedBy, HubStory, Only, PlacementPlan, TermKey};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 
@@ -106,7 +106,13 @@ pub(super) fn placement(plan: &PlacementPlan) -> Value {
                 "whenUnsatisfiable": when(term.is_hard),
             })
         });
-        spec["spreadPolicy"] = json!({"spreadConstraints": terms.collect::<Vec<Value>>()});
+        let mut terms: Vec<Value> = terms.collect();
+        for (field, bound) in [("minGroups", plan.groups.0), ("maxGroups", plan.groups.1)] {
+            if bound > 0 {
+                terms[0][field] = bound.into();
+            }
+        }
+        spec["spreadPolicy"] = json!({ "spreadConstraints": terms });
     }
     if let Some(seconds) = plan.tolerates {
         spec["tolerations"] =
@@ -126,10 +132,26 @@ pub(super) fn placement(plan: &PlacementPlan) -> Value {
     if plan.is_by_score {
         spec["sortBy"] = "Score".into();
     }
+    let mut metadata = json!({"namespace": "default", "name": plan.name});
+    if let Some((total, by)) = plan.replicas {
+        let division = match by {
+            DividedBy::Weights => json!({"minPerCluster": 1, "weights": [
+                {"labelSelector": {"matchLabels": {"tier": "canary"}}, "weight": 3},
+            ]}),
+            DividedBy::Cpu => json!({"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}}),
+            DividedBy::AddOn => json!({"scoreCoordinate": {
+                "type": "AddOn", "addOn": {"resourceName": "table", "scoreName": "prior"},
+            }}),
+        };
+        metadata["annotations"] = json!({
+            "strew.dev/replicas": total.to_string(),
+            "strew.dev/replica-division": division.to_string(),
+        });
+    }
     json!({
         "apiVersion": format!("{GROUP}/v1beta1"),
         "kind": "Placement",
-        "metadata": {"namespace": "default", "name": plan.name},
+        "metadata": metadata,
         "spec": spec,
     })
 }

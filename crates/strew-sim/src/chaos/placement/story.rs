@@ -70,6 +70,19 @@ pub struct PlacementPlan {
     pub is_by_score: bool,
     /// True if an event creates it.
     pub is_late: bool,
+    /// `minGroups` and `maxGroups` of its first term; 0: none.
+    pub groups: (u8, u8),
+    /// Replicas that are divided, and by what.
+    pub replicas: Option<(u8, DividedBy)>,
+}
+
+/// What replicas are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is what its name says")]
+pub enum DividedBy {
+    Weights,
+    Cpu,
+    AddOn,
 }
 
 /// The clusters that a placement selects.

@@ -28,8 +28,13 @@ impl Display for HubStory {
         writeln!(f, "placements:")?;
         for plan in &self.placements {
             let late = if plan.is_late { "  # later" } else { "" };
-            let spec = &manifests::placement(plan)["spec"];
-            writeln!(f, "- {{name: {}, spec: {spec}}}{late}", plan.name)?;
+            let object = manifests::placement(plan);
+            let (spec, annotations) = (&object["spec"], &object["metadata"]["annotations"]);
+            write!(f, "- {{name: {}, spec: {spec}", plan.name)?;
+            if !annotations.is_null() {
+                write!(f, ", annotations: {annotations}")?;
+            }
+            writeln!(f, "}}{late}")?;
         }
         writeln!(f, "steps:")?;
         for event in &self.events {
