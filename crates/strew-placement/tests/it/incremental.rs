@@ -5,8 +5,9 @@ use strew_placement::NoCel;
 use strew_placement::facts::cluster::{Amounts, ClusterFact, ClusterTaint, TaintEffect};
 use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
 use strew_placement::facts::placement::{
-    ClusterPredicates, ClusterToleration, DecisionGroup, PlacementSpec, ScoreCoordinate,
-    SpreadTerm, TolerationOperator, TopologyKeyType, WhenUnsatisfiable,
+    AddOnCoordinate, ClusterPredicates, ClusterToleration, DecisionGroup, DivideBy, Division,
+    GroupBounds, PlacementSpec, ReplicaWeight, ScoreCoordinate, SpreadTerm, TolerationOperator,
+    TopologyKeyType, WhenUnsatisfiable,
 };
 use strew_placement::facts::scores::ScoresFact;
 use strew_placement::facts::status::ConditionType;
@@ -113,6 +114,33 @@ fn placement(live: &mut Live, dice: &mut Prng) -> PlacementSpec {
         entries.push((ScoreCoordinate::BuiltIn("ResourceAllocatableCPU".into()), 1));
     }
     spec.prioritizers = policy("Exact", &entries);
+    if spreads && dice.chance(1, 2) {
+        spec.spread[0].groups = GroupBounds {
+            min: dice.chance(1, 2).then_some(1),
+            max: Some(dice.between(1, 2) as i64),
+        };
+    }
+    let entry = ReplicaWeight {
+        labels: Selector::of_labels([(tier, value)]),
+        claims: Selector::all_of(vec![]),
+        weight: 3,
+    };
+    let by = match dice.between(0, 2) {
+        0 => DivideBy::AllocatableCpu,
+        1 => DivideBy::AddOn(AddOnCoordinate {
+            resource: demo,
+            score: demo,
+        }),
+        _ => DivideBy::Weights {
+            entries: [entry].into(),
+            default: 1,
+        },
+    };
+    spec.replicas = Ok(dice.chance(1, 2).then_some(Division {
+        total: dice.between(0, 20) as u32,
+        by,
+        min_per_cluster: dice.between(0, 1) as u32,
+    }));
     spec
 }
 

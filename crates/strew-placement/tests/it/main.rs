@@ -10,6 +10,7 @@ mod machine;
 mod ratio;
 mod replicas;
 mod settle;
+mod slow;
 mod spread;
 mod tables;
 mod world;

@@ -24,6 +24,7 @@ mod one_count;
 mod pipelines;
 mod place;
 mod place_changes;
+mod place_groups;
 mod readme;
 mod recipes;
 mod scenario;
