@@ -203,7 +203,7 @@ impl Fleet {
                 let bound = term.groups.max;
                 let is_open = bound.is_none_or(|max| used(&groups) < max);
                 for (above, counts) in &groups {
-                    let compared = || counts.values().copied().filter(|&n| is_open || n > 0);
+                    let compared = || counts.values().copied().filter(move |&n| is_open || n > 0);
                     let (max, min) = (compared().max(), compared().min());
                     let (max, min) = (max.unwrap_or(0), min.unwrap_or(0));
                     if i64::from(max - min) > i64::from(term.max_skew.max(1)) {

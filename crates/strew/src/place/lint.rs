@@ -133,15 +133,10 @@ fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
     let mut found = Vec::new();
     for (i, term) in terms.iter().enumerate() {
         let min = bounds_of(term, &annotated).min.unwrap_or(0);
-        let tuple = |cluster: &&ManagedCluster| -> Option<Vec<&str>> {
-            let of = |term| pairs(term, cluster).into_iter();
-            let value = |term: &SpreadConstraintsTerm| {
-                let mut own = of(term).filter(|(key, _)| *key == term.topology_key);
-                own.next().map(|(_, value)| value)
-            };
-            terms[..=i].iter().map(value).collect()
-        };
-        let there: BTreeSet<Vec<&str>> = clusters.iter().filter_map(tuple).collect();
+        let tuples = clusters
+            .iter()
+            .filter_map(|cluster| tuple(&terms[..=i], cluster));
+        let there: BTreeSet<Vec<&str>> = tuples.collect();
         // That no cluster has the key is told already.
         if there.is_empty() || min <= i64::try_from(there.len()).unwrap_or(i64::MAX) {
             continue;
@@ -165,6 +160,16 @@ fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
         });
     }
     found
+}
+
+/// The values of a cluster under these terms; `None` if it lacks one.
+fn tuple<'c>(terms: &[SpreadConstraintsTerm], cluster: &'c ManagedCluster) -> Option<Vec<&'c str>> {
+    let value = |term: &SpreadConstraintsTerm| {
+        let mut own = pairs(term, cluster).into_iter();
+        let found = own.find(|(key, _)| *key == term.topology_key);
+        found.map(|(_, value)| value)
+    };
+    terms.iter().map(value).collect()
 }
 
 /// Weights of replicas that no cluster has.
