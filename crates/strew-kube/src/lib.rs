@@ -7,7 +7,7 @@
 //! [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds), [`definitions`]
 //! (CustomResourceDefinitions), [`serve`] (HTTPS), [`authority`] (certificates), [`registration`] (when the webhook is
 //! registered), `signals` (health pages), [`metrics`], [`panics`], [`snapshot`] (all objects at one time, for `strew
-//! snapshot` and `strew explain`).
+//! snapshot` and `strew explain`), [`jobs`] (an Indexed Job and its logs, for `strew sweep`).
 
 mod agent;
 pub mod authority;
@@ -18,6 +18,7 @@ pub mod definitions;
 mod der;
 pub mod discovery;
 pub mod identity;
+pub mod jobs;
 pub mod leading;
 pub mod metrics;
 pub mod panics;

@@ -13,8 +13,8 @@ use crate::nodes::NodeArgs;
 use crate::storage::StorageArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
-    complete, controller, diff, explain, import, install, lint, place, scheduler, schema, simulate,
-    snapshot, uninstall, version, webhook,
+    complete, controller, diff, explain, import, install, lint, mcp, merge, place, reference,
+    scheduler, schema, simulate, snapshot, sweep, uninstall, version, webhook,
 };
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -76,10 +76,16 @@ pub(crate) enum When {
 enum Command {
     /// Put the pods of manifests or of a cluster dump onto nodes, and show how they spread
     Simulate(simulate::SimulateArgs),
+    /// Add up what simulate --shard wrote on several machines
+    Merge(merge::MergeArgs),
+    /// Print a Job that plays many seeds on many machines, or collect what came of one
+    Sweep(sweep::SweepArgs),
     /// Say why a pod is where it is, or why it is nowhere
     Explain(explain::ExplainArgs),
     /// Say what is wrong with the WorkloadSpreads of files, or probably not meant
     Lint(lint::LintArgs),
+    /// Answer an assistant that speaks the Model Context Protocol, on standard input and output
+    Mcp(mcp::McpArgs),
     /// Say what moved between two reports of simulate
     Diff(diff::DiffArgs),
     /// Make a Scenario of a recorded cluster, for simulate
@@ -144,6 +150,15 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         let _ = terminal::print(&answer);
         return 0;
     }
+    if args.get(1).is_some_and(|word| word == reference::WORD) {
+        let page = match args.get(2).is_some_and(|word| word == "schemas") {
+            true => reference::schemas(),
+            false => reference::page(command("strew")),
+        };
+        // Without a reader nobody waits for it.
+        let _ = terminal::print(&page);
+        return 0;
+    }
     let matches = match command(program).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage_exit(&error),
@@ -160,8 +175,11 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
     };
     let done = match cli.command {
         Command::Simulate(args) => simulate::run(&args, &context),
+        Command::Merge(args) => merge::run(&args, &context),
+        Command::Sweep(args) => sweep::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Lint(args) => lint::run(&args, &context),
+        Command::Mcp(args) => mcp::run(&args, &context),
         Command::Diff(args) => diff::run(&args, &context),
         Command::Import(args) => import::run(&args, &context),
         Command::Place(args) => place::run(&args, &context),
@@ -203,11 +221,14 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
 3 something outside failed; 130 interrupted.",
         ))
         .mut_subcommand("simulate", |c| c.after_help(examples(simulate::EXAMPLES)))
+        .mut_subcommand("merge", |c| c.after_help(examples(merge::EXAMPLES)))
+        .mut_subcommand("sweep", |c| c.after_help(examples(sweep::EXAMPLES)))
         .mut_subcommand("explain", |c| {
             c.after_help(examples(explain::EXAMPLES))
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))
         })
         .mut_subcommand("lint", |c| c.after_help(examples(lint::EXAMPLES)))
+        .mut_subcommand("mcp", |c| c.after_help(examples(mcp::EXAMPLES)))
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
@@ -256,6 +277,106 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command("strew").debug_assert();
+    }
+
+    /// Lines of blocks of code in a document that are for a shell; lines that end with a backslash go on.
+    fn shell_lines(document: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut is_shell = None;
+        let mut before = String::new();
+        for line in document.lines() {
+            match (is_shell, line.strip_prefix("```")) {
+                (None, Some(language)) => {
+                    is_shell = Some(match language {
+                        "sh" => Shell::All,
+                        "text" | "console" => Shell::Prompts,
+                        _ => Shell::None,
+                    });
+                }
+                (Some(_), Some(_)) => is_shell = None,
+                (Some(Shell::All), None) => match line.strip_suffix('\\') {
+                    Some(part) => before.push_str(part),
+                    None => lines.push(std::mem::take(&mut before) + line),
+                },
+                (Some(Shell::Prompts), None) => {
+                    lines.extend(line.strip_prefix("$ ").map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+
+    #[derive(Clone, Copy)]
+    enum Shell {
+        All,
+        /// Lines that begin with a dollar; the others are output.
+        Prompts,
+        None,
+    }
+
+    /// The words of the commands of a line, as a shell takes them.
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let mut commands = vec![Vec::new()];
+        let (mut word, mut quote, mut is_word) = (String::new(), None, false);
+        for c in line.chars().chain([' ']) {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '\'' | '"') => (quote, is_word) = (Some(c), true),
+                (None, '#') if !is_word => break,
+                (None, ' ') => {
+                    if is_word {
+                        let word = std::mem::take(&mut word);
+                        match word.as_str() {
+                            "|" | "&&" => commands.push(Vec::new()),
+                            _ => commands.last_mut().unwrap().push(word),
+                        }
+                    }
+                    is_word = false;
+                }
+                (_, c) => {
+                    word.push(c);
+                    is_word = true;
+                }
+            }
+        }
+        for command in &mut commands {
+            let end = command.iter().position(|word| word.starts_with(['>', '<']));
+            command.truncate(end.unwrap_or(command.len()));
+        }
+        commands
+    }
+
+    #[test]
+    fn every_command_of_the_documents_is_one() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap();
+        let docs = docs.map(|entry| entry.unwrap().path());
+        let pages = docs.filter(|path| path.extension().is_some_and(|e| e == "md"));
+        let mut n_commands = 0;
+        for path in pages.chain([root.join("README.md")]) {
+            let document = std::fs::read_to_string(&path).unwrap();
+            // Its blocks are those of --help, which have names in the place of values.
+            if path.ends_with("commands.md") {
+                continue;
+            }
+            for line in shell_lines(&document) {
+                for words in commands(&line) {
+                    if words.first().is_none_or(|word| word != "strew") {
+                        continue;
+                    }
+                    let words = words
+                        .iter()
+                        .map(|word| word.replace("$IMAGE", "strew:0.1.0"));
+                    let parsed = command("strew").try_get_matches_from(words);
+                    if let Err(error) = parsed {
+                        panic!("{}: {line}\n{error}", path.display());
+                    }
+                    n_commands += 1;
+                }
+            }
+        }
+        assert!(n_commands > 30, "{n_commands} commands were found");
     }
 
     #[test]

@@ -203,8 +203,7 @@ impl SchedulingArgs {
     /// The words that give these arguments again.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let mut args = Vec::new();
-        let mut add =
-            |name: &str, value: &str| args.push(format!("{name} {}", inputs::quoted(value)));
+        let mut add = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
         if let Some(config) = &self.config {
             add("--config", config);
         }

@@ -28,7 +28,7 @@ use crate::inputs::{self, Input};
 use crate::place;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
-use crate::scenario::{self, Life, Question, ScenarioArgs, When};
+use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
 use crate::shown::Choice;
 use crate::simulate::{Format, say_diagnostics, serialized};
 use crate::spread_explain::{Source, Spreads, ledger, of_pod};
@@ -312,10 +312,14 @@ fn life(
     }
     let world = &world;
     let variant = args.variant.clone();
-    let scenario = ScenarioArgs {
+    let play = PlayArgs {
         variant: vec![variant.unwrap_or_else(|| scenario::BASE.to_owned())],
         // Manifests are explained as they are deployed.
         until: (!scenario::is_in(&inputs)).then(|| story::STEPS[0].to_owned()),
+        ..PlayArgs::default()
+    };
+    let scenario = ScenarioArgs {
+        play,
         ..ScenarioArgs::default()
     };
     let question = Question {
@@ -323,6 +327,7 @@ fn life(
         world,
         files: names,
         output,
+        out: None,
         html: None,
         choice: Choice {
             namespace: None,

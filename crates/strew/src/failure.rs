@@ -12,7 +12,7 @@ pub(crate) const EXIT_NO: u8 = 1;
 pub(crate) const EXIT_INPUT: u8 = 2;
 
 /// Something outside failed.
-const EXIT_OUTSIDE: u8 = 3;
+pub(crate) const EXIT_OUTSIDE: u8 = 3;
 
 /// A command that could not answer.
 #[derive(Debug)]

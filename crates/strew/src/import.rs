@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ImportArgs, context: &Context) -> Result<u8, Failure> {
     }
     let inputs = inputs::read_one(&args.file)?;
     if let Some(path) = &args.output {
-        inputs::check_output(path, &inputs)?;
+        inputs::check_output(Path::new(path), &inputs)?;
     }
     let sources = inputs::sources(inputs);
     let recording = match args.recorder {

@@ -43,6 +43,62 @@ pub(crate) struct LintArgs {
     output: Option<String>,
 }
 
+/// `Diagnostics`, as `-o json` writes it, and so do the other commands of wrong input.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "Diagnostics", rename_all = "camelCase")]
+#[expect(dead_code, reason = "the shape of a value")]
+struct Written {
+    api_version: String,
+    kind: String,
+    items: Vec<WrittenDiagnostic>,
+}
+
+/// A finding.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "Diagnostic", rename_all = "camelCase")]
+#[expect(dead_code, reason = "the shape of a value")]
+struct WrittenDiagnostic {
+    /// `error`, `warning` or `note`.
+    severity: String,
+    /// Which rule.
+    code: String,
+    message: String,
+    /// The object that it is about.
+    object: Option<String>,
+    /// The path of the field that it is about.
+    field: Option<String>,
+    place: Option<WrittenPlace>,
+    /// What to do.
+    help: Option<String>,
+    /// Other places that matter.
+    #[schemars(default)]
+    related: Vec<WrittenRelated>,
+}
+
+/// A place in a file; lines and columns count from 1.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "Place")]
+#[expect(dead_code, reason = "the shape of a value")]
+struct WrittenPlace {
+    file: String,
+    line: u32,
+    column: u32,
+}
+
+/// Another place, and what is there.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "Related")]
+#[expect(dead_code, reason = "the shape of a value")]
+struct WrittenRelated {
+    label: String,
+    place: WrittenPlace,
+}
+
+/// The JSON schema of diagnostics.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(Written).to_value()
+}
+
 /// Input that cannot be read as objects.
 const EXIT_UNDECODABLE: u8 = 2;
 

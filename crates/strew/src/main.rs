@@ -4,17 +4,20 @@
 //! (what there is), [`configuration`] (who decides), [`scenario`] (what is played, of a file or the story),
 //! [`strew_view`] (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`]
 //! (for programs), [`text`] (for people), [`html`] (what happened, as a page), [`sarif`] (findings, for code scanning),
-//! [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`],
-//! [`schema`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what those share that go on
-//! until a signal), [`cluster`] (one that is there), [`complete`] (what a shell asks), [`explain_output`], [`what_if`]
-//! (changes that are asked about), [`parts`] (nodes and domains that a person names), [`terminal`], [`failure`].
+//! [`simulate`], [`merge`], [`sweep`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`],
+//! [`uninstall`], [`schema`], [`mcp`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what
+//! those share that go on until a signal), [`cluster`] (one that is there), [`complete`] (what a shell asks),
+//! [`explain_output`], [`what_if`] (changes that are asked about), [`parts`] (nodes and domains that a person names),
+//! [`terminal`] and [`destination`] (where output goes), [`digest`], [`failure`], [`reference`] (docs/commands.md).
 
 mod arguments;
 mod cluster;
 mod complete;
 mod configuration;
 mod controller;
+mod destination;
 mod diff;
+mod digest;
 mod explain;
 mod explain_output;
 mod explain_text;
@@ -25,13 +28,16 @@ mod inputs;
 mod install;
 mod label_query;
 mod lint;
+mod mcp;
 mod memory;
+mod merge;
 mod nodes;
 mod parts;
 mod place;
 mod process;
 mod progress;
 mod recorded;
+mod reference;
 mod report;
 mod sarif;
 mod scenario;
@@ -42,6 +48,7 @@ mod simulate;
 mod snapshot;
 mod spread_explain;
 mod storage;
+mod sweep;
 mod terminal;
 mod text;
 mod uninstall;

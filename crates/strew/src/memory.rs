@@ -38,6 +38,8 @@ pub(crate) struct Need {
     pub(crate) n_at_once: u64,
     /// Runs in all.
     pub(crate) n_runs: u64,
+    /// Runs that are kept when they are over.
+    pub(crate) n_kept: u64,
 }
 
 impl Need {
@@ -50,7 +52,7 @@ impl Need {
         let at_once = self.n_at_once.min(self.n_runs);
         of_run
             .saturating_mul(at_once)
-            .saturating_add(self.n_runs.saturating_mul(OF_RUN))
+            .saturating_add(self.n_kept.saturating_mul(OF_RUN))
     }
 }
 
@@ -129,6 +131,7 @@ fn an_estimate_is_near_what_was_measured() {
         size,
         n_at_once,
         n_runs,
+        n_kept: n_runs,
     };
     let mebibytes = need.bytes() >> 20;
     assert!((505..650).contains(&mebibytes), "{mebibytes} MiB for 505");
@@ -145,6 +148,7 @@ fn runs_at_the_same_time_need_memory_at_the_same_time() {
             size,
             n_at_once,
             n_runs,
+            n_kept: n_runs,
         };
         need.bytes()
     };

@@ -151,8 +151,8 @@ impl NodeArgs {
 
     /// The arguments again, for commands that are suggested.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let number = |name: &str, n: Option<usize>| n.map(|n| format!("{name} {n}"));
-        let text = |name: &str, t: &Option<String>| t.as_ref().map(|t| format!("{name} {t}"));
+        let text = |name: &str, t: &Option<String>| t.clone().map(|t| [name.to_owned(), t]);
+        let number = |name: &str, n: Option<usize>| text(name, &n.map(|n| n.to_string()));
         [
             number("--nodes", self.nodes),
             number("--zones", self.zones),
@@ -162,6 +162,7 @@ impl NodeArgs {
             number("--node-pods", self.node_pods.map(|n| n as usize)),
         ]
         .into_iter()
+        .flatten()
         .flatten()
         .collect()
     }

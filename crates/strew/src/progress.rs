@@ -35,12 +35,12 @@ impl Progress {
     }
 
     /// Begins to count up to a number.
-    pub(crate) fn start(&self, doing: &str, n: usize) {
+    pub(crate) fn start(&self, doing: &str, n: u64) {
         if let Some(line) = &self.0 {
             let style =
                 ProgressStyle::with_template("{spinner} {msg} {pos}/{len} [{wide_bar}] {eta}");
             line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            line.set_length(n as u64);
+            line.set_length(n);
             line.set_message(doing.to_owned());
         }
     }

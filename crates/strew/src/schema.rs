@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::Context;
 use crate::failure::Failure;
-use crate::{diff, explain_output, report, terminal};
+use crate::scenario::summary;
+use crate::{diff, explain_output, lint, report, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM schema                                  which kinds are there?
@@ -29,10 +30,14 @@ pub(crate) enum SchemaKind {
     Scenario,
     /// Kind SimulationReport, which simulate -o json writes
     Report,
+    /// Kind SimulationSummary, which simulate --shard writes and merge adds up
+    Summary,
     /// Kind SimulationDiff, which diff -o json writes
     Diff,
     /// Kind PodExplanation, which explain -o json writes
     Explanation,
+    /// Kind Diagnostics, which lint -o json writes
+    Diagnostics,
     /// Kruise's WorkloadSpread
     Workloadspread,
     /// OCM's Placement
@@ -58,8 +63,10 @@ impl SchemaKind {
         match self {
             Self::Scenario => strew_scenario::format::schema(),
             Self::Report => report::schema(),
+            Self::Summary => summary::schema(),
             Self::Diff => diff::schema(),
             Self::Explanation => explain_output::schema(),
+            Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement
             | Self::Placementdecision

@@ -1,5 +1,8 @@
 //! `strew simulate`.
 
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
@@ -27,6 +30,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate --new > scenario.yaml              a Scenario to begin with: steps and expectations
   PROGRAM simulate scenarios/                         each Scenario, all variants and seeds
   PROGRAM simulate scenarios/ -o junit > report.xml
+  PROGRAM simulate scenarios/ --seeds 0..1000000 --shard 3/7 --out shard-3.json
+                                                      a part of many seeds; strew merge adds parts up
   PROGRAM simulate rollout.yaml --html rollout.html   what happened, in a browser: time, domains, variants
   PROGRAM simulate rollout.yaml --variant base --seed 7 --until 42s --events log.jsonl
                                                       one run again, with all that happened
@@ -42,7 +47,7 @@ is not judged.
 
 Exit codes: 0 every step and expectation holds; 1 one failed (--fail-on chooses steps), or nothing
 did where it must; 2 wrong input, also one with nothing to simulate; 3 could not run;
-130 interrupted.";
+130 interrupted. With --shard: 0 the shard was played, whatever came of it.";
 
 /// Arguments of `strew simulate`.
 #[derive(Args, Debug)]
@@ -53,6 +58,9 @@ pub(crate) struct SimulateArgs {
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
+    /// Write the result into this file, whole or not at all, and not to standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Write all that happened as one page for a browser, which needs no network: a time slider, pods by domain, two
     /// variants side by side, verdicts; of each variant the first seed
     #[arg(long, value_name = "FILE")]
@@ -100,6 +108,8 @@ pub(crate) enum Format {
     Junit,
     /// Of scenarios: a result for each expectation that broke, at its line, as code scanning reads them
     Sarif,
+    /// Kind SimulationSummary in one line: what came of all seeds, in sum; strew merge adds summaries up
+    Summary,
 }
 
 impl Format {
@@ -126,17 +136,20 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .collect();
     args.world.scheduling.check(&names)?;
     let inputs = args.world.read.read(&names)?;
-    let outputs = args.html.iter().chain(args.scenario.events.as_ref());
-    for output in outputs {
+    let out = args.out.as_deref();
+    let named = args.html.iter().chain(args.scenario.events.as_ref());
+    for output in named.map(Path::new).chain(out) {
         inputs::check_output(output, &inputs)?;
     }
+    let output = output(args)?;
     // Programs get everything.
-    let is_cut = args.output.is_none_or(|format| format == Format::Wide) && !args.all;
+    let is_cut = output.is_none_or(|format| format == Format::Wide) && !args.all;
     let question = Question {
         args: &args.scenario,
         world: &args.world,
         files: &names,
-        output: args.output,
+        output,
+        out,
         html: args.html.as_deref(),
         choice: Choice {
             namespace: args.namespace.as_deref(),
@@ -148,7 +161,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     };
     scenario::run(&question, inputs, context).inspect_err(|failure| {
         let error = failure.in_a_line();
-        let text = match args.output {
+        let text = match output {
             Some(Format::Junit) => scenario::wrong_input(&[error]),
             Some(Format::Sarif) => format!("{:#}\n", sarif::of_failure(&error)),
             _ => return,
@@ -156,6 +169,19 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         // The failure is told in any case.
         let _ = terminal::print(&text);
     })
+}
+
+/// The format; of a shard it is that which can be merged.
+fn output(args: &SimulateArgs) -> Result<Option<Format>, Failure> {
+    match (args.scenario.shard, args.output) {
+        (None, output) => Ok(output),
+        (Some(_), None | Some(Format::Summary)) => Ok(Some(Format::Summary)),
+        (Some(shard), Some(_)) => {
+            let error = anyhow!("--shard {shard} writes a summary, and -o another format");
+            let hint = "strew merge writes all shards together, also with -o junit and -o sarif";
+            Err(Failure::input(error).with_hint(hint))
+        }
+    }
 }
 
 /// Tells programs what is wrong.

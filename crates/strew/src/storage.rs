@@ -8,8 +8,6 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use strew_api::read::KubeObject;
 
-use crate::inputs::quoted;
-
 /// Options for storage classes.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct StorageArgs {
@@ -30,9 +28,9 @@ impl StorageArgs {
     /// The arguments again, for commands that are suggested.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let classes = self.storage_class.iter();
-        let words = classes.map(|GivenClass { name, waits }| {
+        let words = classes.flat_map(|GivenClass { name, waits }| {
             let mode = if *waits { "wait" } else { "immediate" };
-            format!("--storage-class {}", quoted(&format!("{name}={mode}")))
+            ["--storage-class".to_owned(), format!("{name}={mode}")]
         });
         words.collect()
     }

@@ -54,7 +54,7 @@ enum Command {
     },
     /// Measure strew's processes beside kube-scheduler on a real control plane, optimized (needs Go)
     BenchLive(bench_live::BenchLive),
-    /// Write the files that are made from the code: deploy/crds
+    /// Write the files that are made from the code: deploy/crds, docs/commands.md, docs/schemas.md
     Gen,
     /// Pack what is published: an archive, checksums, the manifest for krew
     Dist(dist::Dist),
@@ -80,7 +80,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { suite, names } => bench::run(suite, &names),
         Command::BenchLive(options) => bench_live::run(&options),
-        Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
+        Command::Gen => generate().map(|()| ExitCode::SUCCESS),
         Command::Dist(options) => dist::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
@@ -92,4 +92,27 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::E2e(options) => e2e::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),
     }
+}
+
+/// Pages that the program itself makes, and its words for them.
+const PAGES: [(&str, &[&str]); 2] = [
+    ("docs/commands.md", &["__reference"]),
+    ("docs/schemas.md", &["__reference", "schemas"]),
+];
+
+/// Writes the files that are made from the code.
+fn generate() -> anyhow::Result<()> {
+    xtask::generated::write(ci::top())?;
+    let strew = e2e::build()?;
+    for (path, words) in PAGES {
+        let run = std::process::Command::new(&strew).args(words).output()?;
+        anyhow::ensure!(
+            run.status.success(),
+            "strew {}: {}",
+            words.join(" "),
+            run.status
+        );
+        std::fs::write(ci::top().join(path), run.stdout)?;
+    }
+    Ok(())
 }

@@ -27,6 +27,9 @@ pub(crate) struct Soak {
     /// The first is made from the newest commit, so that each commit tries others
     #[arg(long, conflicts_with = "from")]
     from_commit: bool,
+    /// Play one of N equal parts of the seeds, counted from 0, as strew simulate does
+    #[arg(long, value_name = "I/N", requires = "from", value_parser = shard)]
+    shard: Option<Shard>,
     /// How many at once; without it, as many as there are cores
     #[arg(long)]
     jobs: Option<usize>,
@@ -39,6 +42,40 @@ pub(crate) struct Soak {
     /// Go on after a bad one; each is named, none is made small
     #[arg(long)]
     keep_going: bool,
+}
+
+/// A part of the seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shard {
+    index: u64,
+    of: u64,
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text.split_once('/');
+    let numbers = numbers.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((index, of)) if index < of => Ok(Shard { index, of }),
+        _ => Err("no shard such as 0/7: counted from 0".to_owned()),
+    }
+}
+
+impl Shard {
+    /// The first seed of its part, and how many.
+    fn part(self, from: u64, n_seeds: u64) -> (u64, u64) {
+        let at = |index: u64| u128::from(n_seeds) * u128::from(index) / u128::from(self.of);
+        let at = |index: u64| u64::try_from(at(index)).unwrap_or(n_seeds);
+        let (start, end) = (at(self.index), at(self.index + 1));
+        (from.saturating_add(start), end - start)
+    }
+}
+
+#[test]
+fn shards_are_all_seeds() {
+    let parts = (0..7).map(|i| shard(&format!("{i}/7")).unwrap().part(100, 23));
+    let seeds: Vec<u64> = parts.flat_map(|(from, n)| from..from + n).collect();
+    assert_eq!(seeds, (100..123).collect::<Vec<u64>>());
+    assert!(shard("7/7").is_err());
 }
 
 /// Kinds of lives.
@@ -124,6 +161,10 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
         Some(seed) => (seed, 1),
         None if options.from_commit => (of_commit()?, options.seeds),
         None => (options.from.unwrap_or_else(time_of_day), options.seeds),
+    };
+    let (from, n_seeds) = match options.shard {
+        Some(shard) => shard.part(from, n_seeds),
+        None => (from, n_seeds),
     };
     println!("soak: seeds {from}..{}", from.saturating_add(n_seeds));
     let shared = Shared {

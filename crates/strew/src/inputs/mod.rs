@@ -82,10 +82,31 @@ impl ReadArgs {
         reader.finish()
     }
 
+    /// The files that names mean, in the order given; those of a directory by name.
+    ///
+    /// # Errors
+    /// A folder cannot be read, or has no file.
+    pub(crate) fn names(&self, names: &[String]) -> Result<Vec<String>, Failure> {
+        let mut files = Vec::new();
+        for name in names {
+            let path = Path::new(name);
+            if name != "-" && path.is_dir() {
+                let found = files_of(path, self.recursive)?;
+                files.extend(found.iter().map(|file| file.to_string_lossy().into_owned()));
+            } else {
+                files.push(name.clone());
+            }
+        }
+        Ok(files)
+    }
+
     /// The options that read the same files again.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let recursive = self.recursive.then(|| "-R".to_owned());
-        let max_input = self.max_input.map(|bytes| format!("--max-input {bytes}"));
+        let max_input = self
+            .max_input
+            .map(|n| ["--max-input".to_owned(), n.to_string()]);
+        let max_input = max_input.into_iter().flatten();
         recursive.into_iter().chain(max_input).collect()
     }
 }
@@ -117,8 +138,8 @@ pub(crate) fn sources(inputs: Vec<Input>) -> Sources {
 ///
 /// # Errors
 /// It would.
-pub(crate) fn check_output(path: &str, inputs: &[Input]) -> Result<(), Failure> {
-    let Ok(real) = Path::new(path).canonicalize() else {
+pub(crate) fn check_output(path: &Path, inputs: &[Input]) -> Result<(), Failure> {
+    let Ok(real) = path.canonicalize() else {
         return Ok(());
     };
     let is_output =
@@ -126,7 +147,11 @@ pub(crate) fn check_output(path: &str, inputs: &[Input]) -> Result<(), Failure> 
     match inputs.iter().find(is_output) {
         None => Ok(()),
         Some(input) => {
-            let error = anyhow!("{path} would replace its own input {}", input.name);
+            let error = anyhow!(
+                "{} would replace its own input {}",
+                path.display(),
+                input.name
+            );
             Err(Failure::input(error).with_hint("write the result into another file"))
         }
     }

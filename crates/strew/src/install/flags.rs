@@ -20,7 +20,7 @@ pub(crate) fn namespace(name: &str) -> Result<String, String> {
 
 /// A reference to a container image: `[HOST[:PORT]/]REPOSITORY[:TAG][@DIGEST]`. Source: the reference grammar of
 /// distribution, which container runtimes parse with.
-pub(super) fn image(text: &str) -> Result<String, String> {
+pub(crate) fn image(text: &str) -> Result<String, String> {
     let (rest, digest) = match text.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (text, None),

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::digest;
+
 /// The user that a container runs as: nobody in particular.
 const USER: u32 = 65532;
 
@@ -157,7 +159,7 @@ impl Part<'_> {
     ) -> Value {
         let mut metadata = json!({"labels": self.labels()});
         if let Some(text) = configuration {
-            metadata["annotations"] = json!({CONFIGURATION_HASH: sha256(text)});
+            metadata["annotations"] = json!({CONFIGURATION_HASH: digest::of_text(text)});
         }
         let own = json!({"matchLabels": {"app.kubernetes.io/name": self.name}});
         let spread = |key: &str| {
@@ -249,27 +251,5 @@ impl Container<'_> {
                 "capabilities": {"drop": ["ALL"]},
             },
         })
-    }
-}
-
-/// Lower case hexadecimal digits.
-fn sha256(text: &str) -> String {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
-    digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_is_that_of_the_standard() {
-        // FIPS 180-2, B.1.
-        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(sha256("abc"), expected);
     }
 }

@@ -1,25 +1,26 @@
 //! What to play, of a Scenario or of the built-in story.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use strew_api::duration::GoDuration;
 use strew_model::Span;
-use strew_scenario::format::SEEDS_MAX;
 
+use super::seeds::{SeedsArg, Shard};
 use crate::failure::Failure;
 
-/// What to play of a scenario.
+/// What is played, and what of it decides.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "What to play (of files without a Scenario the built-in story)")]
-pub(crate) struct ScenarioArgs {
+pub(crate) struct PlayArgs {
     /// Play this variant only, or these; the scenario as written is called base
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Vec<String>,
-    /// Play each variant with so many seeds, whatever the scenario says; --seed plays one
-    #[arg(long, value_name = "N", value_parser = seeds)]
-    pub(crate) seeds: Option<NonZeroU32>,
+    /// Play each variant with so many seeds, whatever the scenario says, or with those from A to before B; --seed
+    /// plays one
+    #[arg(long, value_name = "N|A..B")]
+    pub(crate) seeds: Option<SeedsArg>,
     /// End each run then, for example 90s or 1h30m, or after the step of this name: of the built-in story deploy,
     /// rollout, scale, lose or restore
     #[arg(long, value_name = "DURATION|STEP")]
@@ -27,6 +28,21 @@ pub(crate) struct ScenarioArgs {
     /// Steps that decide the exit code, by name; every step otherwise, and what must always hold in any case
     #[arg(long, value_name = "STEP", num_args = 1.., value_delimiter = ',')]
     pub(crate) fail_on: Vec<String>,
+}
+
+/// How to play it, and what else to write.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "What to play (of files without a Scenario the built-in story)")]
+pub(crate) struct ScenarioArgs {
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Play one of N equal parts of the seeds, counted from 0, and write kind SimulationSummary, which strew merge adds
+    /// up; the exit code says whether it was played, and not what came of it
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["html", "events"])]
+    pub(crate) shard: Option<Shard>,
+    /// Play nothing if a variant has more seeds [default: 1000000]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_seeds: Option<u64>,
     /// Write every change, event, verb and fault of all runs as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<String>,
@@ -62,7 +78,7 @@ pub(crate) enum PlayedKind {
     Report,
 }
 
-impl ScenarioArgs {
+impl PlayArgs {
     /// When to end: a duration, or else the name of a step.
     ///
     /// # Errors
@@ -81,16 +97,25 @@ impl ScenarioArgs {
         }
     }
 
+    /// The words that play the same again, but for the shard.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let seeds = self.seeds.map(|seeds| seeds.to_string());
+        let options = [("--seeds", seeds), ("--until", self.until.clone())];
+        let options = options
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let variants = self.variant.iter().map(|name| ("--variant", name.clone()));
+        let steps = (!self.fail_on.is_empty()).then(|| ("--fail-on", self.fail_on.join(",")));
+        let all = options.chain(variants).chain(steps);
+        all.flat_map(|(name, value)| [name.to_owned(), value])
+            .collect()
+    }
+}
+
+impl ScenarioArgs {
     /// How many runs at the same time.
     pub(crate) fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().ok();
         self.jobs.or_else(cores).map_or(1, NonZeroUsize::get)
     }
-}
-
-/// As many seeds as a scenario may have.
-fn seeds(text: &str) -> Result<NonZeroU32, String> {
-    let seeds = text.parse::<u32>().ok().and_then(NonZeroU32::new);
-    let seeds = seeds.filter(|n| n.get() <= SEEDS_MAX);
-    seeds.ok_or_else(|| format!("{text} is not in 1..={SEEDS_MAX}"))
 }

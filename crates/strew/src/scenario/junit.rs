@@ -3,29 +3,25 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use strew_model::Span;
-use strew_scenario::format::Verdict;
-
 use super::clock::clock;
-use super::standing::{Answer, Breach, Result, Row, Standing};
-use super::suite::{Cast, Suite};
+use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary, VariantSum};
+use super::text::when;
 
 /// One file for all scenarios. `time` is virtual, the sum over all seeds: times of the machine would differ from run to
-/// run. `again` gives the command that plays a seed of a variant again, until its breach.
-pub(super) fn write(suites: &[Suite], answer: &Answer<'_>, again: &Again<'_>) -> String {
+/// run. `program` is the name in commands that play a seed again, until its breach.
+pub(super) fn write(summary: &Summary, program: &str) -> String {
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let mut body = String::new();
     let (mut tests, mut failures) = (0, 0);
-    for (suite, standings) in suites.iter().zip(&answer.casts) {
-        for (cast, standing) in suite.variants.iter().zip(standings) {
-            let cases = cases(cast, standing, &|breach| again(suite, cast, breach));
+    for scenario in &summary.scenarios {
+        for variant in &scenario.variants {
+            let cases = cases(variant, program);
             let failed = cases.iter().filter(|case| case.failure.is_some()).count();
             tests += cases.len();
             failures += failed;
-            let name = format!("{}/{}", name_of(suite), cast.variant.name);
-            let runs = standing.runs.iter();
-            let time = runs.fold(0.0, |sum, judged| sum + seconds(judged.run.played.ended));
-            element(&mut body, &name, suite, &cases, (failed, time));
+            let name = format!("{}/{}", name_of(scenario), variant.name);
+            let time = Duration::from_millis(variant.virtual_milliseconds).as_secs_f64();
+            element(&mut body, &name, &scenario.file, &cases, (failed, time));
         }
     }
     let _ = writeln!(
@@ -36,9 +32,6 @@ pub(super) fn write(suites: &[Suite], answer: &Answer<'_>, again: &Again<'_>) ->
     out.push_str("</testsuites>\n");
     out
 }
-
-/// The command that plays a run again.
-pub(super) type Again<'a> = dyn Fn(&Suite, &Cast, &Breach) -> String + 'a;
 
 /// Errors of the input, a case each: a reader of test results would see no tests otherwise.
 pub(crate) fn wrong_input(errors: &[String]) -> String {
@@ -59,10 +52,6 @@ pub(crate) fn wrong_input(errors: &[String]) -> String {
     out
 }
 
-fn seconds(time: Span) -> f64 {
-    Duration::from_nanos(time.0).as_secs_f64()
-}
-
 struct Case {
     name: String,
     /// What is wrong in a line, and the whole story.
@@ -72,74 +61,74 @@ struct Case {
     note: Option<String>,
 }
 
-fn name_of(suite: &Suite) -> &str {
-    match suite.name.as_str() {
-        "" => &suite.file,
+fn name_of(scenario: &ScenarioSum) -> &str {
+    match scenario.name.as_str() {
+        "" => &scenario.file,
         name => name,
     }
 }
 
-fn cases(cast: &Cast, standing: &Standing<'_>, again: &dyn Fn(&Breach) -> String) -> Vec<Case> {
-    let n_runs = standing.runs.len();
-    let verdict = cast.variant.verdict;
-    let told = standing.rows.iter();
-    let told = told.filter(|row| row.expectation.is_some() || row.n_broken > 0);
-    let mut cases: Vec<Case> = told.map(|row| case(row, verdict, again)).collect();
-    if verdict == Verdict::MustFail {
-        let message = format!("it broke in none of {n_runs} seeds");
+fn cases(variant: &VariantSum, program: &str) -> Vec<Case> {
+    let told = variant.rows.iter();
+    let told = told.filter(|row| !row.verb || row.broken > 0);
+    let mut cases: Vec<Case> = told.map(|row| case(row, variant, program)).collect();
+    if variant.must == Must::Fail {
+        let message = format!("it broke in none of {} seeds", variant.n_played());
+        let result = variant.result();
         cases.push(Case {
             name: "breaks in some seed, as it must".to_owned(),
-            failure: (standing.result == Result::BrokeNowhere).then(|| (message, String::new())),
-            is_skipped: standing.result == Result::Unknown,
+            failure: (result == Result::BrokeNowhere).then(|| (message, String::new())),
+            is_skipped: result == Result::Unknown,
             note: None,
         });
     }
     cases
 }
 
-fn case(row: &Row<'_>, verdict: Verdict, again: &dyn Fn(&Breach) -> String) -> Case {
-    let when = row.moment.text();
-    let n_reached = row.n_held + row.n_broken + row.n_open;
-    let breach = row.breach.as_ref().filter(|_| row.n_broken > 0);
-    let story = breach.map(|breach| story(row, breach, &again(breach)));
-    let message = format!("broke in {} of {n_reached} seeds", row.n_broken);
-    let is_wrong = row.n_broken > 0 && row.decides && verdict == Verdict::MustHold;
+fn case(row: &RowSum, variant: &VariantSum, program: &str) -> Case {
+    let n_reached = row.n_reached();
+    let breach = row.first.as_ref().filter(|_| row.broken > 0);
+    let story = breach.map(|breach| {
+        let again = variant.again(program, breach.moment());
+        story(row, breach, &again)
+    });
+    let message = format!("broke in {} of {n_reached} seeds", row.broken);
+    let is_wrong = row.broken > 0 && row.decides && variant.must == Must::Hold;
     let (failure, note) = match (is_wrong, story) {
         (true, story) => (Some((message, story.unwrap_or_default())), None),
         (false, Some(story)) => (None, Some(format!("{message}: {story}"))),
         (false, None) => (None, None),
     };
     Case {
-        name: format!("{when} {}", row.text),
+        name: format!("{} {}", when(row), row.text),
         failure,
-        is_skipped: row.n_held + row.n_broken == 0,
+        is_skipped: row.held + row.broken == 0,
         note,
     }
 }
 
-/// The first breach, every seed that broke, and the command.
-fn story(row: &Row<'_>, breach: &Breach, again: &str) -> String {
+/// The first breach, the seeds that broke, and the command.
+fn story(row: &RowSum, breach: &Breach, again: &str) -> String {
     let cause = breach.cause.as_ref();
     let cause = cause.map_or(String::new(), |cause| format!(" (just before: {cause})"));
     let at = clock(breach.at);
     let mut story = format!("seed {} at {at}: {}{cause}", breach.seed, breach.why);
     if let [_, _, ..] = row.seeds_broken.as_slice() {
-        let seeds: Vec<String> = row.seeds_broken.iter().map(u64::to_string).collect();
+        let seeds = row.seeds_broken.iter().map(|at| at.seed.to_string());
+        let seeds: Vec<String> = seeds.collect();
         story.push_str(&format!("\nseeds that broke: {}", seeds.join(", ")));
+        match row.n_more_broken() {
+            0 => {}
+            n => story.push_str(&format!(" and {n} more")),
+        }
     }
     story.push_str(&format!("\nagain: {again}"));
     story
 }
 
-fn element(
-    out: &mut String,
-    name: &str,
-    suite: &Suite,
-    cases: &[Case],
-    (failed, time): (usize, f64),
-) {
+fn element(out: &mut String, name: &str, file: &str, cases: &[Case], (failed, time): (usize, f64)) {
     let name = escaped(name);
-    let file = escaped(&suite.file);
+    let file = escaped(file);
     let skipped = cases.iter().filter(|case| case.is_skipped).count();
     let _ = writeln!(
         out,

@@ -64,10 +64,11 @@ pub(crate) fn life(
         size: largest(std::slice::from_ref(&suite)),
         n_at_once: 1,
         n_runs: 1,
+        n_kept: 1,
     })?;
     let cast = suite.variants.into_iter().next();
     Ok(cast.and_then(|cast| {
-        let seed = *cast.seeds.first()?;
+        let seed = cast.seeds.iter().next()?;
         Some(Life {
             name: format!(
                 "{} (variant {}, seed {seed})",

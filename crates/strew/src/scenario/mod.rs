@@ -1,9 +1,10 @@
 //! `strew simulate`: scenarios, or the built-in story, which is one.
 //!
-//! Reading order: [`arguments`], [`story`] (the built-in one, as a file), [`suite`] (files into plans), [`work`] (runs on
-//! all cores, in order), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a run step
-//! by step), [`series`] (its counts at each instant), [`standing`] (what is right and what is not), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
-//! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), `clock`.
+//! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`suite`] (files into plans),
+//! [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a
+//! run step by step), [`series`] (its counts at each instant), [`standing`] (runs are added up), [`summary`] (what is
+//! right and what is not), [`merging`] (summaries of parts become one), [`text`] (for people), [`report`], [`junit`] and
+//! [`sarif`] (for programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), `clock`.
 
 mod arguments;
 mod clock;
@@ -13,22 +14,26 @@ mod junit;
 mod ledgers;
 mod life;
 mod log;
+pub(crate) mod merging;
 mod page;
 mod recorder;
 mod replay;
 mod report;
 pub(crate) mod sarif;
 mod screen;
+pub(crate) mod seeds;
 mod series;
 mod standing;
 mod story;
 mod suite;
+pub(crate) mod summary;
 mod text;
 mod work;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
@@ -36,24 +41,26 @@ use strew_api::read::nearest;
 use strew_apiserver::object::Kind;
 
 use crate::arguments::{Context, WorldArgs};
-use crate::failure::{EXIT_NO, Failure};
+use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::Input;
 use crate::memory::Need;
 use crate::progress::Progress;
 use crate::schema::SchemaKind;
 use crate::shown::Choice;
 use crate::simulate::{self, Format};
-use crate::terminal;
-pub(crate) use arguments::ScenarioArgs;
-use arguments::{PlayedKind, Until};
+use crate::{destination, digest, terminal};
+use arguments::PlayedKind;
+pub(crate) use arguments::{PlayArgs, ScenarioArgs};
 pub(crate) use clock::clock;
 pub(crate) use junit::wrong_input;
 pub(crate) use life::{Life, When, life};
-use standing::Breach;
+use seeds::SeedsArg;
+use standing::{Answer, Standings};
 pub(crate) use strew_scenario::format::BASE;
 use strew_sim::Size;
 use strew_view::moment::Frame;
 use suite::{Cast, Staged, Suite};
+use summary::Summary;
 use work::Work;
 
 /// Somebody ended it.
@@ -66,6 +73,8 @@ pub(crate) struct Question<'a> {
     /// The files, as they were named.
     pub(crate) files: &'a [String],
     pub(crate) output: Option<Format>,
+    /// Where the result goes.
+    pub(crate) out: Option<&'a Path>,
     /// Where the page goes.
     pub(crate) html: Option<&'a str>,
     /// Which workloads are shown.
@@ -94,21 +103,90 @@ pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
         .then(|| strew_scenario::format::starter().to_owned())
 }
 
+/// Scenarios that can be played.
+pub(crate) struct Ready {
+    suites: Vec<Suite>,
+    /// The built-in story as a file, if that is played.
+    story: Option<String>,
+    inputs: String,
+}
+
+/// Makes files ready, and tells what is to be said of them; `None` if they are wrong.
+///
+/// # Errors
+/// Words that do not go together.
+pub(crate) fn ready(
+    question: &Question<'_>,
+    inputs: Vec<Input>,
+    context: &Context,
+) -> Result<Option<Ready>, Failure> {
+    check_seeds(question)?;
+    let names = inputs.iter().map(|input| input.name.as_bytes());
+    let bytes = inputs.iter().map(|input| input.bytes.as_slice());
+    // Only a summary says of what it is one.
+    let is_summed = question.output == Some(Format::Summary);
+    let files = match is_summed {
+        true => digest::of_parts(names.chain(bytes)),
+        false => String::new(),
+    };
+    let staged = suite::stage(question, inputs)?;
+    let config = &staged.elsewhere.1;
+    let config = question.world.scheduling.config.as_ref().map(|_| config);
+    let config: Vec<u8> = config
+        .iter()
+        .flat_map(|sources| sources.iter().map(|(_, file)| file.text().as_bytes()))
+        .flatten()
+        .copied()
+        .collect();
+    let story = staged.story.clone();
+    let Some(suites) = say(staged, question, context)? else {
+        return Ok(None);
+    };
+    check_choice(question, &suites)?;
+    check_keys(question.by, &suites)?;
+    check_number(question.args.max_seeds, &suites)?;
+    let words = replay::whole(question);
+    let words = words.iter().map(String::as_bytes);
+    let parts = [files.as_bytes(), config.as_slice()]
+        .into_iter()
+        .chain(words);
+    Ok(Some(Ready {
+        inputs: format!("sha256:{}", digest::of_parts(parts)),
+        suites,
+        story,
+    }))
+}
+
+impl Ready {
+    /// The digest of all that decides.
+    pub(crate) fn inputs(&self) -> &str {
+        &self.inputs
+    }
+
+    /// How many seeds the variant with most of them has.
+    pub(crate) fn n_seeds(&self) -> u64 {
+        let casts = self.suites.iter().flat_map(|suite| &suite.variants);
+        casts.map(|cast| cast.seeds.count).max().unwrap_or(0)
+    }
+}
+
+/// What plays all of it, as words after the name of the program.
+pub(crate) fn words(question: &Question<'_>) -> Vec<String> {
+    replay::whole(question)
+}
+
 /// Plays every variant with every seed, and tells what came of it.
 pub(crate) fn run(
     question: &Question<'_>,
     inputs: Vec<Input>,
     context: &Context,
 ) -> Result<u8, Failure> {
-    let staged = suite::stage(question, inputs)?;
-    let story = staged.story.clone();
-    let Some(suites) = say(staged, question, context)? else {
-        return Ok(2);
+    let Some(ready) = ready(question, inputs, context)? else {
+        return Ok(EXIT_INPUT);
     };
-    check_choice(question, &suites)?;
-    check_keys(question.by, &suites)?;
-    if let Some(story) = story.filter(|_| question.args.print_scenario) {
-        terminal::print(&story)?;
+    let suites = &ready.suites;
+    if let Some(story) = ready.story.filter(|_| question.args.print_scenario) {
+        destination::write(question.out, &story)?;
         return Ok(0);
     }
     #[allow(
@@ -116,11 +194,12 @@ pub(crate) fn run(
         reason = "people are told how long it took; no report is"
     )]
     let began = Instant::now();
-    let work = Work::new(&suites, question, context)?;
+    let work = Work::new(suites, question, context)?;
     question.world.memory.check(Need {
-        size: largest(&suites),
+        size: largest(suites),
         n_at_once: question.args.jobs() as u64,
-        n_runs: work.len() as u64,
+        n_runs: work.len(),
+        n_kept: work.n_kept(),
     })?;
     let mut log = question.args.events.as_deref().map(open_log).transpose()?;
     let interrupt = interrupt::flag()?;
@@ -128,38 +207,106 @@ pub(crate) fn run(
     if work.len() > 1 {
         progress.start("playing", work.len());
     }
-    let runs = work.run(question.args.jobs(), &interrupt, &progress, log.as_mut())?;
+    let standings = Standings::new(question, suites, ready.inputs);
+    let jobs = question.args.jobs();
+    let answer = work.run(standings, jobs, &interrupt, &progress, log.as_mut())?;
     progress.finish();
     if let Some(log) = &mut log {
         log.flush().map_err(Failure::outside)?;
     }
-    let is_cut = question.args.until.is_some();
-    let answer = standing::judge(&suites, runs, is_cut, &question.args.fail_on);
     text::say_notes(&answer, context);
     if let Some(path) = question.html {
-        page::write(path, &work, question, &suites, &answer, &interrupt)?;
+        page::write(path, &work, question, suites, &answer, &interrupt)?;
     }
-    let again = |suite: &Suite, cast: &Cast, breach: &Breach| {
-        let until = Until::At(breach.at);
-        let program = context.program;
-        replay::replay(program, question, suite, cast, breach.seed, Some(&until))
-    };
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => simulate::serialized(
-            &report::report(question, &suites, &answer),
+            &report::report(question, suites, &answer),
             question.output.unwrap_or(Format::Json),
         )?,
-        Some(Format::Junit) => junit::write(&suites, &answer, &again),
-        Some(Format::Sarif) => format!("{:#}\n", sarif::write(&suites, &answer, &again)),
-        Some(Format::Name) => text::names(&suites, &answer),
-        _ => text::write(question, &suites, &answer, began.elapsed(), context),
+        Some(Format::Summary) if answer.is_interrupted => {
+            // A part of a part fits nowhere.
+            terminal::say("interrupted: no summary was written\n");
+            return Ok(EXIT_INTERRUPTED);
+        }
+        Some(Format::Summary) => answer.summary.line().map_err(Failure::outside)?,
+        Some(Format::Junit) => junit::write(&answer.summary, context.program),
+        Some(Format::Sarif) => {
+            format!("{:#}\n", sarif::write(&answer.summary, context.program))
+        }
+        Some(Format::Name) => text::names(suites, &answer),
+        _ => text::write(&answer, began.elapsed(), context),
     };
-    terminal::print(&text)?;
-    Ok(match (&answer.is_interrupted, answer.is_red) {
+    destination::write(question.out, &text)?;
+    Ok(exit(question, &answer))
+}
+
+fn exit(question: &Question<'_>, answer: &Answer) -> u8 {
+    // What came of a part says nothing yet: a variant may have to break in some seed of another.
+    let is_part = question.args.shard.is_some();
+    match (answer.is_interrupted, answer.summary.is_red() && !is_part) {
         (true, _) => EXIT_INTERRUPTED,
         (false, true) => EXIT_NO,
         (false, false) => 0,
+    }
+}
+
+/// How a summary is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SummaryFormat {
+    /// For people.
+    Text,
+    /// Kind SimulationSummary.
+    Summary,
+    /// As CI systems read test results.
+    Junit,
+    /// As code scanning reads findings.
+    Sarif,
+}
+
+/// A summary in a format.
+///
+/// # Errors
+/// None is known.
+pub(crate) fn write_summary(
+    summary: &Summary,
+    format: SummaryFormat,
+    context: &Context,
+) -> Result<String, Failure> {
+    Ok(match format {
+        SummaryFormat::Text => text::of_summary(summary, context),
+        SummaryFormat::Summary => summary.line().map_err(Failure::outside)?,
+        SummaryFormat::Junit => junit::write(summary, context.program),
+        SummaryFormat::Sarif => format!("{:#}\n", sarif::write(summary, context.program)),
     })
+}
+
+/// Refuses more seeds than are allowed.
+fn check_number(max: Option<u64>, suites: &[Suite]) -> Result<(), Failure> {
+    let each = suites
+        .iter()
+        .flat_map(|suite| suite.variants.iter().map(move |cast| (suite, cast)));
+    for (suite, cast) in each {
+        let n = cast.seeds.count;
+        if let Some(max) = max.filter(|max| n > *max) {
+            let (file, name) = (&suite.file, &cast.variant.name);
+            let error =
+                anyhow!("{file} (variant {name}) has {n} seeds, more than --max-seeds {max}");
+            return Err(Failure::input(error).with_hint(format!("--seeds {max} plays fewer")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two words for the first seed.
+fn check_seeds(question: &Question<'_>) -> Result<(), Failure> {
+    let is_range = matches!(question.args.play.seeds, Some(SeedsArg::Range(_)));
+    match is_range && question.world.scheduling.seed.is_some() {
+        false => Ok(()),
+        true => {
+            let error = anyhow!("--seed and --seeds A..B both say which seed is the first");
+            Err(Failure::input(error).with_hint("--seed N --seeds M plays M seeds from N on"))
+        }
+    }
 }
 
 /// Refuses words that choose none of the story's workloads. A Scenario may make workloads later.

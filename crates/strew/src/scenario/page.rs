@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 
 use super::clock::clock;
-use super::standing::{Answer, Judged, Standing};
+use super::standing::{Answer, Judged};
 use super::suite::Suite;
+use super::summary::VariantSum;
 use super::text::result_text;
 use super::work::Work;
 use super::{Question, report};
@@ -26,24 +27,24 @@ pub(super) fn write(
     work: &Work<'_>,
     question: &Question<'_>,
     suites: &[Suite],
-    answer: &Answer<'_>,
+    answer: &Answer,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
     let report = report::report(question, suites, answer);
     let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
     let mut tapes: Vec<Tape> = Vec::new();
     let mut verdicts = Vec::new();
-    for (s, (suite, standings)) in suites.iter().zip(&answer.casts).enumerate() {
-        for (c, (cast, standing)) in suite.variants.iter().zip(standings).enumerate() {
-            let place = shown(standing);
+    let scenarios = answer.summary.scenarios.iter().zip(&answer.kept);
+    for (s, (scenario, kept)) in scenarios.enumerate() {
+        for (c, (variant, kept)) in scenario.variants.iter().zip(kept).enumerate() {
+            let place = shown(variant, kept);
             let runs = &mut report["scenarios"][s]["variants"][c]["runs"];
             *runs = match runs.get_mut(place) {
                 Some(run) => json!([run.take()]),
                 None => json!([]),
             };
-            let verdict = verdict(&suite.name, &cast.variant.name, standing, place);
-            let Some(judged) = standing.runs.get(place) else {
-                verdicts.push(verdict);
+            verdicts.push(verdict(&scenario.name, variant, kept, place));
+            let Some(judged) = kept.get(place) else {
                 continue;
             };
             // Which seed breaks is known only when all were played: that one is played again, alike, with its log.
@@ -52,7 +53,6 @@ pub(super) fn write(
                 None => Some(work.again(s, c, judged.run.seed, interrupt, &Progress::new(true))?),
             };
             let tape = again.as_ref().map_or(&judged.run.tape, |run| &run.tape);
-            verdicts.push(verdict);
             tapes.extend(tape.clone());
         }
     }
@@ -60,22 +60,22 @@ pub(super) fn write(
 }
 
 /// The place of the run that is shown.
-fn shown(standing: &Standing<'_>) -> usize {
-    let mut runs = standing.runs.iter();
+fn shown(variant: &VariantSum, kept: &[Judged]) -> usize {
+    let mut runs = kept.iter();
     let broken = runs.position(|judged| judged.is_broken);
-    broken.filter(|_| standing.result.is_red()).unwrap_or(0)
+    broken.filter(|_| variant.result().is_red()).unwrap_or(0)
 }
 
 /// What came of a variant: in words, and by seed.
-fn verdict(scenario: &str, variant: &str, standing: &Standing<'_>, shown: usize) -> Value {
-    let broken = standing.runs.iter().filter(|judged| judged.is_broken);
+fn verdict(scenario: &str, variant: &VariantSum, kept: &[Judged], shown: usize) -> Value {
+    let broken = kept.iter().filter(|judged| judged.is_broken);
     let broken: Vec<Value> = broken.take(BREACHES_MAX).map(breach).collect();
     json!({
         "scenario": scenario,
-        "variant": variant,
-        "result": result_text(standing),
-        "red": standing.result.is_red(),
-        "shown": standing.runs.get(shown).map(|judged| judged.run.seed),
+        "variant": variant.name,
+        "result": result_text(variant),
+        "red": variant.result().is_red(),
+        "shown": kept.get(shown).map(|judged| judged.run.seed),
         "broken": broken,
     })
 }

@@ -1,4 +1,4 @@
-//! Commands to paste: what plays a run again, and what explains a pod of it.
+//! Commands to paste: what plays a run again, what plays all, and what explains a pod of a run.
 
 use super::Question;
 use super::arguments::Until;
@@ -15,8 +15,19 @@ pub(super) fn replay(
     seed: u64,
     until: Option<&Until>,
 ) -> String {
-    let mut words = vec![format!("{program} simulate")];
-    words.extend(suite.replay.iter().map(|file| quoted(file)));
+    let of_variant = of_variant(question, suite, cast);
+    let until = match until {
+        Some(Until::At(at)) => format!(" --until {}", clock(*at)),
+        Some(Until::Step(name)) => format!(" --until {}", quoted(name)),
+        None => String::new(),
+    };
+    format!("{program} {of_variant} --seed {seed}{until}")
+}
+
+/// `simulate f.yaml --variant gate-off`: what plays a variant, without a seed.
+pub(super) fn of_variant(question: &Question<'_>, suite: &Suite, cast: &Cast) -> String {
+    let mut words = vec!["simulate".to_owned()];
+    words.extend(suite.replay.iter().cloned());
     words.extend(question.world.read.to_args());
     words.extend(question.world.nodes.to_args());
     words.extend(question.world.storage.to_args());
@@ -24,15 +35,26 @@ pub(super) fn replay(
     scheduling.seed = None;
     words.extend(scheduling.to_args());
     if !suite.is_story {
-        words.push(format!("--variant {}", quoted(&cast.variant.name)));
+        words.extend(["--variant".to_owned(), cast.variant.name.clone()]);
     }
-    words.push(format!("--seed {seed}"));
-    if let Some(until) = until {
-        words.push(match until {
-            Until::At(at) => format!("--until {}", clock(*at)),
-            Until::Step(name) => format!("--until {}", quoted(name)),
-        });
-    }
+    line(&words)
+}
+
+/// What plays all of it, after the name of the program: `simulate f.yaml --seeds 0..1000`.
+pub(super) fn whole(question: &Question<'_>) -> Vec<String> {
+    let mut words = vec!["simulate".to_owned()];
+    words.extend(question.files.iter().cloned());
+    words.extend(question.world.read.to_args());
+    words.extend(question.world.nodes.to_args());
+    words.extend(question.world.storage.to_args());
+    words.extend(question.world.scheduling.to_args());
+    words.extend(question.args.play.to_args());
+    words
+}
+
+/// Words as a shell takes them.
+pub(super) fn line(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }
 
@@ -50,20 +72,20 @@ pub(super) fn explain(
     if namespace != "default" {
         command.push_str(&format!(" -n {namespace}"));
     }
-    let mut rest: Vec<String> = suite.replay.iter().map(|file| quoted(file)).collect();
+    let mut rest: Vec<String> = suite.replay.clone();
     rest.extend(question.world.read.to_args());
     rest.extend(question.world.nodes.to_args());
     // An explanation makes no nodes up unless it is asked to.
     if suite.n_assumed_nodes > 0 && !question.world.nodes.is_shaped() {
-        rest.push(format!("--nodes {}", suite.n_assumed_nodes));
+        rest.extend(["--nodes".to_owned(), suite.n_assumed_nodes.to_string()]);
     }
     rest.extend(question.world.storage.to_args());
     rest.extend(question.world.scheduling.to_args());
     if !suite.is_story {
-        rest.push(format!("--variant {}", quoted(&cast.variant.name)));
+        rest.extend(["--variant".to_owned(), cast.variant.name.clone()]);
         if question.world.scheduling.seed.is_none() {
-            rest.push(format!("--seed {seed}"));
+            rest.extend(["--seed".to_owned(), seed.to_string()]);
         }
     }
-    (command, rest.join(" "))
+    (command, line(&rest))
 }

@@ -1,13 +1,14 @@
 //! The report of what was played.
 
 use strew_scenario::expect::spread::{ByDomain, skew};
-use strew_scenario::format::{Step, Verdict};
+use strew_scenario::format::Step;
 use strew_scenario::run::{Outcome, Refused, StepResult, StepState};
 
 use super::Question;
 use super::clock::clock;
-use super::standing::{Answer, Judged, Result, Standing, State};
+use super::standing::{Answer, Judged, State};
 use super::suite::{Cast, Suite};
+use super::summary::VariantSum;
 use crate::report::{
     API_VERSION, CountedReport, ExpectationReport, KIND, Moment, RefusedReport, Report, RunReport,
     ScenarioReport, StepReport, Summary, VariantReport,
@@ -18,12 +19,13 @@ use crate::version;
 pub(super) fn report<'a>(
     question: &Question<'_>,
     suites: &[Suite],
-    answer: &'a Answer<'_>,
+    answer: &'a Answer,
 ) -> Report<'a> {
-    let standings = || answer.casts.iter().flatten();
-    let runs = standings().map(|s| s.runs.len()).sum();
-    let broken = standings().map(|s| s.n_broken).sum();
-    let each = suites.iter().zip(&answer.casts);
+    let variants = || answer.variants();
+    let runs = variants().map(|(_, kept)| kept.len()).sum();
+    let broken = variants().map(|(_, kept)| n_broken(kept)).sum();
+    let each = suites.iter().zip(&answer.summary.scenarios);
+    let each = each.zip(&answer.kept);
     Report {
         api_version: API_VERSION,
         kind: KIND,
@@ -33,39 +35,39 @@ pub(super) fn report<'a>(
             runs,
             held: runs - broken,
             broken,
-            red: answer.is_red,
+            red: answer.summary.is_red(),
             interrupted: answer.is_interrupted,
         },
-        scenarios: each.map(|(suite, s)| scenario(suite, s)).collect(),
+        scenarios: each
+            .map(|((suite, sum), kept)| scenario(suite, &sum.variants, kept))
+            .collect(),
     }
 }
 
-fn scenario<'a>(suite: &Suite, standings: &'a [Standing<'_>]) -> ScenarioReport<'a> {
-    let each = suite.variants.iter().zip(standings);
+fn n_broken(kept: &[Judged]) -> usize {
+    kept.iter().filter(|judged| judged.is_broken).count()
+}
+
+fn scenario<'a>(suite: &Suite, sums: &[VariantSum], kept: &'a [Vec<Judged>]) -> ScenarioReport<'a> {
+    let each = suite.variants.iter().zip(sums).zip(kept);
     ScenarioReport {
         file: suite.file.clone(),
         name: suite.name.clone(),
         story: suite.story.clone(),
-        variants: each.map(|(cast, s)| variant(cast, s)).collect(),
+        variants: each
+            .map(|((cast, sum), kept)| variant(cast, sum, kept))
+            .collect(),
     }
 }
 
-fn variant<'a>(cast: &Cast, standing: &'a Standing<'_>) -> VariantReport<'a> {
+fn variant<'a>(cast: &Cast, sum: &VariantSum, kept: &'a [Judged]) -> VariantReport<'a> {
     VariantReport {
         name: cast.variant.name.clone(),
-        must: match cast.variant.verdict {
-            Verdict::MustHold => "hold",
-            Verdict::MustFail => "fail",
-            Verdict::MayFail => "mayFail",
-        },
-        result: Result::name(standing.result),
-        seeds: cast.seeds.clone(),
-        broken: standing.n_broken,
-        runs: standing
-            .runs
-            .iter()
-            .map(|judged| run(cast, judged))
-            .collect(),
+        must: sum.must.name(),
+        result: sum.result().name(),
+        seeds: cast.seeds.iter().collect(),
+        broken: n_broken(kept),
+        runs: kept.iter().map(|judged| run(cast, judged)).collect(),
     }
 }
 

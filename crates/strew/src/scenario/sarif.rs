@@ -6,33 +6,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use strew_api::read::{Diagnostic, Severity, Sources};
-use strew_scenario::format::Verdict;
 
-use super::standing::{Answer, Breach, Result, Row};
-use super::suite::{Cast, Suite};
+use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary};
+use super::text::when;
 use crate::text::time_text;
 
-/// The command that plays a run again.
-pub(super) type Again<'a> = dyn Fn(&Suite, &Cast, &Breach) -> String + 'a;
-
-/// One log for all scenarios.
-pub(super) fn write(suites: &[Suite], answer: &Answer<'_>, again: &Again<'_>) -> Value {
+/// One log for all scenarios; `program` is the name in commands that play a seed again.
+pub(super) fn write(summary: &Summary, program: &str) -> Value {
     let mut results = Vec::new();
-    for (suite, standings) in suites.iter().zip(&answer.casts) {
-        for (cast, standing) in suite.variants.iter().zip(standings) {
-            let name = format!("{}/{}", suite.name, cast.variant.name);
-            let broken = standing.rows.iter().filter(|row| row.n_broken > 0);
+    for scenario in &summary.scenarios {
+        for variant in &scenario.variants {
+            let name = format!("{}/{}", scenario.name, variant.name);
+            let broken = variant.rows.iter().filter(|row| row.broken > 0);
             results.extend(broken.filter_map(|row| {
-                let breach = row.breach.as_ref()?;
-                let is_wrong = row.decides && cast.variant.verdict == Verdict::MustHold;
+                let breach = row.first.as_ref()?;
+                let is_wrong = row.decides && variant.must == Must::Hold;
+                let again = variant.again(program, breach.moment());
                 Some(json!({
                     "ruleId": rule(row),
                     "level": if is_wrong { "error" } else { "note" },
-                    "message": {"text": message(&name, row, breach, &again(suite, cast, breach))},
-                    "locations": locations(suite, row),
+                    "message": {"text": message(&name, row, breach, &again)},
+                    "locations": locations(scenario, row),
                 }))
             }));
-            if standing.result == Result::BrokeNowhere {
+            if variant.result() == Result::BrokeNowhere {
                 let text = format!("{name}: must break, and held in all seeds");
                 results.push(json!({
                     "ruleId": "must-fail",
@@ -100,17 +97,17 @@ fn log(results: Vec<Value>) -> Value {
 }
 
 /// `spread`, `pods`, …; of a verb that was refused its name.
-fn rule<'r>(row: &'r Row<'_>) -> &'r str {
+fn rule(row: &RowSum) -> &str {
     row.text.split(':').next().unwrap_or_default()
 }
 
-fn message(name: &str, row: &Row<'_>, breach: &Breach, again: &str) -> String {
-    let n_reached = row.n_held + row.n_broken + row.n_open;
+fn message(name: &str, row: &RowSum, breach: &Breach, again: &str) -> String {
     let mut text = format!(
-        "{name} at {}: {} broke in {} of {n_reached} seeds; seed {} at {}: {}",
-        row.moment.text(),
+        "{name} at {}: {} broke in {} of {} seeds; seed {} at {}: {}",
+        when(row),
         row.text,
-        row.n_broken,
+        row.broken,
+        row.n_reached(),
         breach.seed,
         time_text(breach.at),
         breach.why,
@@ -121,11 +118,11 @@ fn message(name: &str, row: &Row<'_>, breach: &Breach, again: &str) -> String {
     text + &format!("\nagain: {again}")
 }
 
-fn locations(suite: &Suite, row: &Row<'_>) -> Vec<Value> {
+fn locations(scenario: &ScenarioSum, row: &RowSum) -> Vec<Value> {
     // The story is in no file: its first file has what it is about.
-    let place = row.place.filter(|_| !suite.is_story);
+    let place = row.place.filter(|_| !scenario.built_in);
     let place = place.map(|place| (place.line, place.column));
-    location(&suite.file, place).into_iter().collect()
+    location(&scenario.file, place).into_iter().collect()
 }
 
 /// A place in a file; `None`: the text came from standard input.

@@ -14,6 +14,7 @@ use strew_scenario::format::{GROUP, Loaded, Variant, load};
 use strew_scenario::run::{Configure, Plan, Unplayable, admission};
 
 use super::arguments::Until;
+use super::seeds::{Seeds, SeedsArg};
 use super::{Question, story};
 use crate::configuration::{SchedulingArgs, blueprint};
 use crate::failure::Failure;
@@ -52,7 +53,17 @@ pub(super) struct Cast {
     pub(super) plan: Plan,
     /// Whether what comes after the step of `--until` was left out.
     pub(super) is_cut: bool,
-    pub(super) seeds: Vec<u64>,
+    /// All seeds, of which a shard plays a part.
+    pub(super) sweep: Seeds,
+    /// Those that are played.
+    pub(super) seeds: Seeds,
+}
+
+impl Cast {
+    /// Whether a run with this seed is the example of all: of many seeds the first is.
+    pub(super) fn is_example(&self, seed: u64) -> bool {
+        seed == self.seeds.first
+    }
 }
 
 /// What was made of one scenario's files.
@@ -101,7 +112,7 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
     let mut staging = Staging {
         question,
         config,
-        until: question.args.until()?,
+        until: question.args.play.until()?,
         notes: Vec::new(),
         elsewhere: Vec::new(),
     };
@@ -216,7 +227,13 @@ fn check_names(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Fa
         let mut casts = all.iter().flat_map(|suite| &suite.variants);
         casts.any(|cast| cast.variant.name == *name)
     };
-    match question.args.variant.iter().find(|name| !is_known(name)) {
+    match question
+        .args
+        .play
+        .variant
+        .iter()
+        .find(|name| !is_known(name))
+    {
         None => Ok(()),
         Some(name) => Err(
             Failure::input(anyhow!("no scenario has a variant {name:?}"))
@@ -233,7 +250,7 @@ fn check_fail_on(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), 
         return Ok(());
     };
     let names = step_names(&suites);
-    let mut asked = question.args.fail_on.iter();
+    let mut asked = question.args.play.fail_on.iter();
     match asked.find(|name| !names.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
@@ -299,7 +316,7 @@ impl Staging<'_> {
         let mut all = diagnostics.iter().chain(&self.elsewhere);
         let is_good = all.all(|d| d.severity != Severity::Error);
         // With one more word of what a scenario is, if there is none after all.
-        if is_good && casts.is_empty() && self.question.args.variant.is_empty() {
+        if is_good && casts.is_empty() && self.question.args.play.variant.is_empty() {
             diagnostics.push(Diagnostic::error(
                 "no-scenario",
                 format!("no Scenario in {file}"),
@@ -423,21 +440,23 @@ impl Stage<'_, '_> {
         match plan {
             Ok(plan) => {
                 self.say_admitted(&plan, &objects);
-                let is_asked = args.variant.is_empty() || args.variant.contains(&variant.name);
+                let is_asked =
+                    args.play.variant.is_empty() || args.play.variant.contains(&variant.name);
                 let seed = question.world.scheduling.seed;
                 let first = seed.unwrap_or(variant.scenario.seed);
-                let n = match (args.seeds, seed) {
-                    (Some(n), _) => n.get(),
+                let sweep = match (args.play.seeds, seed) {
+                    (Some(SeedsArg::Range(seeds)), _) => seeds,
+                    (Some(SeedsArg::Count(n)), _) => Seeds::new(first, n.get().into()),
                     // One run, and the same as among many.
-                    (None, Some(_)) => 1,
-                    (None, None) => variant.scenario.seeds.get(),
+                    (None, Some(_)) => Seeds::new(first, 1),
+                    (None, None) => Seeds::new(first, variant.scenario.seeds.get().into()),
                 };
-                let last = first.saturating_add(u64::from(n - 1));
-                let seeds = (first..=last).collect();
+                let seeds = args.shard.map_or(sweep, |shard| sweep.of_shard(shard));
                 is_asked.then_some(Cast {
                     is_cut,
                     variant,
                     plan,
+                    sweep,
                     seeds,
                 })
             }

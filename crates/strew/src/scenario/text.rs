@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use strew_model::Span;
 use strew_scenario::expect::spread::ByDomain;
-use strew_scenario::format::{Claim, SpreadClaim, Subject};
 
-use super::Question;
-use super::arguments::Until;
 use super::decision;
-use super::replay::replay;
 use super::screen::Written;
-use super::standing::{Answer, Breach, Moment, Result, Row, Shape, Standing};
-use super::suite::{Cast, Suite};
+use super::standing::{Answer, Judged};
+use super::suite::Suite;
+use super::summary::{
+    BREACHES_MAX, Breach, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
+};
 use crate::arguments::Context;
 use crate::simulate::say_note;
 use crate::terminal;
-use crate::text::{Bar, count, draw, drawn, short_key, time_text};
+use crate::text::{Bar, count, draw, drawn, time_text};
 use strew_view::natural_order::natural_order;
 
 /// Domains that are drawn.
@@ -26,12 +25,15 @@ const BARS_MAX: usize = 12;
 /// Different counts that are told of an expectation.
 const SHAPES_MAX: usize = 3;
 
+/// Breaches of an expectation that are told with their commands; a summary has more.
+const COMMANDS_MAX: usize = 10;
+
 /// `-o name`: what `--variant` takes; of the built-in story its workloads.
 pub(super) fn names(suites: &[Suite], answer: &Answer<'_>) -> String {
     let mut names = String::new();
-    for (suite, standings) in suites.iter().zip(&answer.casts) {
+    for (suite, kept) in suites.iter().zip(&answer.kept) {
         if suite.is_story {
-            let shown = standings.iter().filter_map(written);
+            let shown = kept.iter().filter_map(|runs| written(runs));
             names.extend(
                 shown
                     .flat_map(|shown| &shown.names)
@@ -47,33 +49,27 @@ pub(super) fn names(suites: &[Suite], answer: &Answer<'_>) -> String {
 }
 
 /// What was written of a variant's first run.
-fn written<'a>(standing: &'a Standing<'_>) -> Option<&'a Written> {
-    standing.runs.first()?.run.written.as_ref()
+fn written(kept: &[Judged]) -> Option<&Written> {
+    kept.first()?.run.written.as_ref()
 }
 
 /// Tells what a reader should know of the start of each run that is shown step by step.
-pub(super) fn say_notes(answer: &Answer<'_>, context: &Context) {
-    let shown = answer.casts.iter().flatten().filter_map(written);
+pub(super) fn say_notes(answer: &Answer, context: &Context) {
+    let shown = answer.variants().filter_map(|(_, kept)| written(kept));
     for note in shown.flat_map(|written| &written.notes) {
         say_note(note, context);
     }
 }
 
 /// Everything; the last line only if nobody wants more.
-pub(super) fn write(
-    question: &Question<'_>,
-    suites: &[Suite],
-    answer: &Answer<'_>,
-    took: Duration,
-    context: &Context,
-) -> String {
+pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> String {
     let mut out = String::new();
-    let only = match (suites, answer.casts.as_slice()) {
-        ([suite], [standings]) if suite.is_story => standings.first(),
+    let only = match answer.summary.scenarios.as_slice() {
+        [scenario] if scenario.built_in => answer.variants().next(),
         _ => None,
     };
-    let only = only.filter(|standing| standing.runs.len() == 1 && !answer.is_interrupted);
-    match only.and_then(written) {
+    let only = only.filter(|(sum, _)| sum.n_played() == 1 && !answer.is_interrupted);
+    match only.and_then(|(_, kept)| written(kept)) {
         // One life needs no sum of lives.
         Some(written) => {
             if !context.global.quiet {
@@ -82,44 +78,85 @@ pub(super) fn write(
             out.push_str(&written.summary);
         }
         None => {
-            if !context.global.quiet {
-                let paper = Paper { question, context };
-                for (suite, standings) in suites.iter().zip(&answer.casts) {
-                    paper.suite(&mut out, suite, standings);
-                }
+            let paper = Paper {
+                context,
+                n_commands: 1,
+            };
+            paper.scenarios(&mut out, &answer.summary, &answer.kept);
+            last_line(&mut out, &answer.summary, Some(took), context);
+            if answer.is_interrupted {
+                let bad = context.terminal.styles.bad;
+                let left = answer.n_wanted.saturating_sub(n_played(&answer.summary));
+                let left = count(size(left), "run");
+                let _ = writeln!(out, "{bad}interrupted{bad:#}: {left} not played to the end");
             }
-            last_line(&mut out, suites, answer, took, context);
         }
     }
     drawn(out, &context.terminal)
 }
 
+/// The same of a summary, with the commands that play more of the breaches again.
+pub(super) fn of_summary(summary: &Summary, context: &Context) -> String {
+    let mut out = String::new();
+    let paper = Paper {
+        context,
+        n_commands: COMMANDS_MAX,
+    };
+    paper.scenarios(&mut out, summary, &[]);
+    last_line(&mut out, summary, None, context);
+    drawn(out, &context.terminal)
+}
+
+fn n_played(summary: &Summary) -> u64 {
+    let played = summary.variants().map(VariantSum::n_played);
+    played.fold(0, u64::saturating_add)
+}
+
+/// A number as lists have it.
+fn size(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
 struct Paper<'a> {
-    question: &'a Question<'a>,
     context: &'a Context,
+    /// Breaches of a row that are told with their commands.
+    n_commands: usize,
 }
 
 impl Paper<'_> {
-    fn suite(&self, out: &mut String, suite: &Suite, standings: &[Standing<'_>]) {
+    /// `kept` has runs by scenario and variant, or is empty.
+    fn scenarios(&self, out: &mut String, summary: &Summary, kept: &[Vec<Vec<Judged>>]) {
+        if self.context.global.quiet {
+            return;
+        }
+        for (number, scenario) in summary.scenarios.iter().enumerate() {
+            let kept = kept.get(number).map_or(&[][..], Vec::as_slice);
+            self.scenario(out, scenario, kept);
+        }
+    }
+
+    fn scenario(&self, out: &mut String, scenario: &ScenarioSum, kept: &[Vec<Judged>]) {
         let title = self.context.terminal.styles.title;
-        let name = match suite.name.as_str() {
-            "" => &suite.file,
+        let name = match scenario.name.as_str() {
+            "" => &scenario.file,
             name => name,
         };
         let _ = write!(out, "{title}{name}{title:#}");
-        if let Some(story) = &suite.story {
+        if let Some(story) = &scenario.story {
             let _ = write!(out, ": {story}");
         }
         out.push('\n');
-        for (cast, standing) in suite.variants.iter().zip(standings) {
-            self.cast(out, suite, cast, standing);
+        for (number, variant) in scenario.variants.iter().enumerate() {
+            let kept = kept.get(number).map_or(&[][..], Vec::as_slice);
+            self.variant(out, variant, kept);
         }
         out.push('\n');
     }
 
-    fn cast(&self, out: &mut String, suite: &Suite, cast: &Cast, standing: &Standing<'_>) {
+    fn variant(&self, out: &mut String, variant: &VariantSum, kept: &[Judged]) {
         let styles = &self.context.terminal.styles;
-        let style = match standing.result {
+        let result = variant.result();
+        let style = match result {
             Result::Broken | Result::BrokeNowhere => styles.bad,
             Result::Unknown => styles.warning,
             _ => styles.good,
@@ -127,25 +164,25 @@ impl Paper<'_> {
         let _ = writeln!(
             out,
             "{}: {style}{}{style:#}",
-            cast.variant.name,
-            result_text(standing)
+            variant.name,
+            result_text(variant)
         );
-        if let Some(written) = written(standing) {
-            let seed = standing.runs.first().map_or(0, |judged| judged.run.seed);
+        if let Some(written) = written(kept) {
+            let seed = kept.first().map_or(0, |judged| judged.run.seed);
             let dim = styles.dim;
             let _ = writeln!(out, "\n{dim}seed {seed}{dim:#}");
             out.push_str(&written.steps);
             let _ = writeln!(out, "{}", written.summary.trim_end());
         }
-        let shows = |row: &&Row<'_>| written(standing).is_none() || row.n_broken + row.n_open > 0;
-        let in_time = in_time(&standing.rows);
+        let shows = |row: &&RowSum| written(kept).is_none() || row.broken + row.open > 0;
+        let in_time = in_time(&variant.rows);
         let rows = || in_time.iter().copied().filter(shows);
-        let times = rows().map(|row| row.moment.text().chars().count());
+        let times = rows().map(|row| when(row).chars().count());
         let width = times.max().unwrap_or(0);
         let is_verbose = self.context.global.verbose > 0;
-        let broken = rows().filter(|row| row.n_broken > 0);
-        let earliest = broken.filter_map(|row| Some(row.breach.as_ref()?.at)).min();
-        let first = standing.runs.first();
+        let broken = rows().filter(|row| row.broken > 0);
+        let earliest = broken.filter_map(|row| Some(row.first.as_ref()?.at)).min();
+        let first = kept.first();
         let mut decisions = first.map_or(&[][..], |judged| &judged.run.decisions);
         if let Some(judged) = first.filter(|_| !decisions.is_empty()) {
             let dim = styles.dim;
@@ -155,59 +192,56 @@ impl Paper<'_> {
                 judged.run.seed
             );
         }
+        let n_runs = variant.n_played();
         for row in rows() {
-            if row.moment != Moment::Always {
-                decisions = decision::write(out, decisions, row.began, &self.context.terminal);
+            if row.when.is_some() {
+                let began = row.began.map(|began| began.at);
+                decisions = decision::write(out, decisions, began, &self.context.terminal);
             }
-            self.row(out, row, width, standing.runs.len());
-            if let Some(breach) = &row.breach {
+            self.row(out, row, width, n_runs);
+            if let Some(breach) = &row.first {
                 self.breach(out, row, breach);
                 // Where it is right that something breaks, the earliest example in full will do.
-                if standing.result.is_red()
-                    || is_verbose
-                    || earliest.is_none_or(|at| at >= breach.at)
-                {
-                    self.cause(out, suite, cast, breach);
+                if result.is_red() || is_verbose || earliest.is_none_or(|at| at >= breach.at) {
+                    self.cause(out, variant, row, breach);
                 }
             }
         }
         decision::write(out, decisions, None, &self.context.terminal);
     }
 
-    fn row(&self, out: &mut String, row: &Row<'_>, width: usize, n_runs: usize) {
+    fn row(&self, out: &mut String, row: &RowSum, width: usize, n_runs: u64) {
         let styles = &self.context.terminal.styles;
         let (mark, style) = match row {
-            Row { n_broken: 1.., .. } => ("✗", styles.bad),
-            Row {
-                expectation: None, ..
-            } => ("·", styles.dim),
-            Row { n_held: 1.., .. } => ("✓", styles.good),
+            RowSum { broken: 1.., .. } => ("✗", styles.bad),
+            RowSum { verb: true, .. } => ("·", styles.dim),
+            RowSum { held: 1.., .. } => ("✓", styles.good),
             _ => ("?", styles.warning),
         };
-        let n_reached = row.n_held + row.n_broken + row.n_open;
+        let n_reached = row.n_reached();
         let _ = write!(
             out,
             "  {style}{mark}{style:#} {:width$}  {}",
-            row.moment.text(),
+            when(row),
             row_text(row, n_reached)
         );
-        if row.expectation.is_some() || row.n_broken > 0 {
+        if !row.verb || row.broken > 0 {
             if n_runs > 1 {
-                let _ = write!(out, ": held in {} of {n_reached}", row.n_held);
+                let _ = write!(out, ": held in {} of {n_reached}", row.held);
             }
-            if row.n_open > 0 {
-                let _ = write!(out, ", {} not decided", row.n_open);
+            if row.open > 0 {
+                let _ = write!(out, ", {} not decided", row.open);
             }
         }
         if n_reached == 0 {
             out.push_str(" (not reached)");
         }
-        if row.n_broken > 0 && !row.decides {
+        if row.broken > 0 && !row.decides {
             out.push_str(" (not in --fail-on)");
         }
         out.push('\n');
         // It says nothing of the step then.
-        if row.n_at_once > 0 && row.n_at_once == row.n_held && row.n_broken == 0 {
+        if row.held_at_once > 0 && row.held_at_once == row.held && row.broken == 0 {
             let dim = styles.dim;
             let _ = writeln!(
                 out,
@@ -217,7 +251,7 @@ impl Paper<'_> {
     }
 
     /// When it broke first, what was found, and what was expected.
-    fn breach(&self, out: &mut String, row: &Row<'_>, breach: &Breach) {
+    fn breach(&self, out: &mut String, row: &RowSum, breach: &Breach) {
         let _ = writeln!(
             out,
             "{:INDENT$}seed {} at {}: {}",
@@ -229,26 +263,33 @@ impl Paper<'_> {
         if let Some(counts) = &breach.counts {
             bars(out, counts, INDENT, &self.context.terminal);
         }
-        if row.expectation.is_some() {
+        if !row.verb {
             let _ = writeln!(out, "{:INDENT$}expected: {}", "", row.text);
         }
     }
 
     /// What happened at that moment, and what plays it again.
-    fn cause(&self, out: &mut String, suite: &Suite, cast: &Cast, breach: &Breach) {
+    fn cause(&self, out: &mut String, variant: &VariantSum, row: &RowSum, breach: &Breach) {
         if let Some(cause) = &breach.cause {
             let _ = writeln!(out, "{:INDENT$}just before: {cause}", "");
         }
-        let again = replay(
-            self.context.program,
-            self.question,
-            suite,
-            cast,
-            breach.seed,
-            Some(&Until::At(breach.at)),
-        );
         let hint = self.context.terminal.styles.hint;
-        let _ = writeln!(out, "{:INDENT$}{hint}again{hint:#}: {again}", "");
+        let others = row.seeds_broken.iter().copied();
+        let others = others.filter(|at| at.seed != breach.seed);
+        let told = std::iter::once(breach.moment()).chain(others);
+        for at in told.take(self.n_commands) {
+            let again = variant.again(self.context.program, at);
+            let _ = writeln!(out, "{:INDENT$}{hint}again{hint:#}: {again}", "");
+        }
+        let n_more = size(row.broken).saturating_sub(self.n_commands);
+        if self.n_commands > 1 && n_more > 0 {
+            let more = count(n_more, "more seed");
+            let _ = writeln!(
+                out,
+                "{:INDENT$}… {more} (-o summary lists up to {BREACHES_MAX})",
+                ""
+            );
+        }
     }
 }
 
@@ -256,13 +297,15 @@ impl Paper<'_> {
 const INDENT: usize = 6;
 
 /// Rows in the order of time: what must always hold first, and what of it broke before the steps after its breach.
-fn in_time<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<&'r Row<'a>> {
-    let is_late = |row: &&Row<'_>| row.moment == Moment::Always && row.n_broken > 0;
-    let (mut late, mut ordered): (Vec<&Row<'_>>, Vec<&Row<'_>>) = rows.iter().partition(is_late);
-    late.sort_by_key(|row| row.breach.as_ref().map(|breach| breach.at));
+fn in_time(rows: &[RowSum]) -> Vec<&RowSum> {
+    let is_late = |row: &&RowSum| row.when.is_none() && row.broken > 0;
+    let (mut late, mut ordered): (Vec<&RowSum>, Vec<&RowSum>) = rows.iter().partition(is_late);
+    let first_at = |row: &RowSum| row.first.as_ref().map(|breach| breach.at);
+    late.sort_by_key(|row| first_at(row));
     for row in late.into_iter().rev() {
-        let at = row.breach.as_ref().map(|breach| breach.at);
-        let is_after = |other: &&Row<'_>| other.began.is_some() && other.began > at;
+        let at = first_at(row);
+        let began = |other: &RowSum| other.began.map(|began| began.at);
+        let is_after = |other: &&RowSum| began(other).is_some() && began(other) > at;
         let place = ordered.iter().position(is_after);
         ordered.insert(place.unwrap_or(ordered.len()), row);
     }
@@ -292,32 +335,25 @@ fn bars(out: &mut String, counts: &ByDomain, indent: usize, terminal: &terminal:
     }
 }
 
+/// As a row begins.
+pub(super) fn when(row: &RowSum) -> &str {
+    row.when.as_deref().unwrap_or("always")
+}
+
 /// What is claimed; of counts, those that were found.
-fn row_text(row: &Row<'_>, n_reached: usize) -> String {
-    let claim = row.expectation.map(|expectation| &expectation.claim);
-    match claim {
-        Some(Claim::Spread(claim)) if !row.shapes.is_empty() => {
-            format!("{} {}", spread_text(claim), shapes(row, n_reached))
+fn row_text(row: &RowSum, n_reached: u64) -> String {
+    match &row.counted {
+        Some(counted) if !row.shapes.is_empty() => {
+            format!("{counted} {}", shapes(row, n_reached))
         }
         _ => row.text.clone(),
     }
 }
 
-fn spread_text(claim: &SpreadClaim) -> String {
-    let of = match &claim.of {
-        Subject::Workload(target) => target.name.clone(),
-        Subject::Selector { namespace, .. } => format!("pods of {namespace}"),
-    };
-    format!("{of} by {}", short_key(&claim.by))
-}
-
 /// `4/4/4 skew 0`, or `own 4, elastic 6`; of several seeds how many had which.
-fn shapes(row: &Row<'_>, n_reached: usize) -> String {
-    let mut shapes: Vec<(String, usize)> = row
-        .shapes
-        .iter()
-        .map(|(counted, n)| (shape(counted), *n))
-        .collect();
+fn shapes(row: &RowSum, n_reached: u64) -> String {
+    let shapes = row.shapes.iter();
+    let mut shapes: Vec<(String, u64)> = shapes.map(|s| (shape(s), s.seeds)).collect();
     // A stable sort: equally frequent ones stay in order.
     shapes.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     if let [(only, n)] = shapes.as_slice()
@@ -327,40 +363,40 @@ fn shapes(row: &Row<'_>, n_reached: usize) -> String {
     }
     let told = shapes.iter().take(SHAPES_MAX);
     let mut told: Vec<String> = told.map(|(shape, n)| format!("{shape} in {n}")).collect();
-    if shapes.len() > SHAPES_MAX {
-        let rest: usize = shapes[SHAPES_MAX..].iter().map(|(_, n)| n).sum();
+    let rest = shapes.iter().skip(SHAPES_MAX).map(|(_, n)| n).sum::<u64>() + row.other_shapes;
+    if rest > 0 {
         told.push(format!("others in {rest}"));
     }
     told.join(", ")
 }
 
-fn shape(shape: &Shape) -> String {
-    let (counts, skew) = match shape {
-        Shape::Named(counts) => {
-            let each = counts.iter().map(|(domain, n)| format!("{domain} {n}"));
-            return each.collect::<Vec<_>>().join(", ");
+fn shape(shape: &ShapeSum) -> String {
+    if !shape.domains.is_empty() {
+        let each = shape.domains.iter();
+        let each = each.map(|(domain, n)| format!("{domain} {n}"));
+        return each.collect::<Vec<_>>().join(", ");
+    }
+    let n_domains: usize = shape.counts.iter().map(|(_, n)| *n as usize).sum();
+    let each = shape.counts.iter();
+    let numbers: Vec<String> = match n_domains {
+        0..=BARS_MAX => {
+            let each = each.flat_map(|&(pods, n)| (0..n).map(move |_| pods.to_string()));
+            each.collect()
         }
-        Shape::Sorted(counts, skew) => (counts, skew),
+        _ => each.map(|(pods, n)| format!("{n}x{pods}")).collect(),
     };
-    let numbers: Vec<String> = match counts.len() {
-        0..=BARS_MAX => counts.iter().map(u32::to_string).collect(),
-        _ => counts
-            .chunk_by(|a, b| a == b)
-            .map(|group| format!("{}x{}", group.len(), group[0]))
-            .collect(),
-    };
-    format!("{} skew {skew}", numbers.join("/"))
+    format!("{} skew {}", numbers.join("/"), shape.skew)
 }
 
-pub(super) fn result_text(standing: &Standing<'_>) -> String {
-    let n = standing.runs.len();
+pub(super) fn result_text(variant: &VariantSum) -> String {
+    let n = variant.n_played();
     let seeds = match n {
         1 => "1 seed".to_owned(),
         n => format!("{n} seeds"),
     };
-    let broken = standing.n_broken;
-    match standing.result {
-        Result::Held => format!("held in {} of {seeds}", n - broken),
+    let broken = variant.broken;
+    match variant.result() {
+        Result::Held => format!("held in {} of {seeds}", n.saturating_sub(broken)),
         Result::Broken => format!("broke in {broken} of {seeds}"),
         Result::BrokeAsItMust => format!("broke in {broken} of {seeds}, as it must"),
         Result::BrokeAsItMay => format!("broke in {broken} of {seeds}, as it may"),
@@ -370,23 +406,14 @@ pub(super) fn result_text(standing: &Standing<'_>) -> String {
 }
 
 /// `60 runs (3 variants × 20 seeds): 40 held, 20 broke as they must (gate-off); 3h20m of virtual time in 1.2s`
-fn last_line(
-    out: &mut String,
-    suites: &[Suite],
-    answer: &Answer<'_>,
-    took: Duration,
-    context: &Context,
-) {
+fn last_line(out: &mut String, summary: &Summary, took: Option<Duration>, context: &Context) {
     let styles = &context.terminal.styles;
-    let standings = || {
-        let casts = suites.iter().flat_map(|suite| &suite.variants);
-        casts.zip(answer.casts.iter().flatten())
-    };
-    let n_runs: usize = standings().map(|(_, s)| s.runs.len()).sum();
-    let _ = write!(out, "{}", count(n_runs, "run"));
-    out.push_str(&product(suites));
+    let n_runs = n_played(summary);
+    let _ = write!(out, "{}", count(size(n_runs), "run"));
+    out.push_str(&product(summary));
     let mut parts = Vec::new();
-    let n_held: usize = standings().map(|(_, s)| s.runs.len() - s.n_broken).sum();
+    let broken = summary.variants().map(|variant| variant.broken);
+    let n_held = n_runs.saturating_sub(broken.fold(0, u64::saturating_add));
     parts.push(format!("{n_held} held"));
     let told = [
         (Result::BrokeAsItMust, styles.good, "broke as they must"),
@@ -394,54 +421,52 @@ fn last_line(
         (Result::Broken, styles.bad, "broke"),
     ];
     for (result, style, words) in told {
-        let which = || standings().filter(|(_, s)| s.result == result);
-        let n: usize = which().map(|(_, s)| s.n_broken).sum();
+        let which = || summary.variants().filter(|v| v.result() == result);
+        let n = which().map(|v| v.broken).fold(0, u64::saturating_add);
         if n > 0 {
-            let names: Vec<&str> = which().map(|(c, _)| c.variant.name.as_str()).collect();
+            let names: Vec<&str> = which().map(|v| v.name.as_str()).collect();
             parts.push(format!(
                 "{style}{n} {words}{style:#} ({})",
                 names.join(", ")
             ));
         }
     }
-    let nowhere = standings().filter(|(_, s)| s.result == Result::BrokeNowhere);
-    let nowhere: Vec<&str> = nowhere.map(|(c, _)| c.variant.name.as_str()).collect();
+    let nowhere = summary.variants();
+    let nowhere = nowhere.filter(|v| v.result() == Result::BrokeNowhere);
+    let nowhere: Vec<&str> = nowhere.map(|v| v.name.as_str()).collect();
     if !nowhere.is_empty() {
         let bad = styles.bad;
         let names = nowhere.join(", ");
         parts.push(format!("{bad}nothing broke where it must{bad:#} ({names})"));
     }
-    let runs = standings().flat_map(|(_, s)| &s.runs);
-    let virtual_time = runs.fold(0_u64, |sum, judged| {
-        sum.saturating_add(judged.run.played.ended.0)
+    let times = summary.variants().map(|v| v.virtual_milliseconds);
+    let time = times.fold(0, u64::saturating_add);
+    let time = Span(time.saturating_mul(NANOS_PER_MILLISECOND));
+    let took = took.map_or(String::new(), |took| {
+        format!(" in {:.1}s", took.as_secs_f64())
     });
     let dim = styles.dim;
     let _ = writeln!(
         out,
-        ": {}{dim}; {} of virtual time in {:.1}s{dim:#}",
+        ": {}{dim}; {} of virtual time{took}{dim:#}",
         parts.join(", "),
-        time_text(Span(virtual_time)),
-        took.as_secs_f64()
+        time_text(time),
     );
-    if answer.is_interrupted {
-        let bad = styles.bad;
-        let left = count(answer.n_wanted - n_runs, "run");
-        let _ = writeln!(out, "{bad}interrupted{bad:#}: {left} not played to the end");
-    }
 }
 
+const NANOS_PER_MILLISECOND: u64 = 1_000_000;
+
 /// ` (3 variants × 20 seeds)`, where it is one.
-fn product(suites: &[Suite]) -> String {
-    let casts: Vec<&Cast> = suites.iter().flat_map(|suite| &suite.variants).collect();
-    let mut seeds: Vec<usize> = casts.iter().map(|cast| cast.seeds.len()).collect();
+fn product(summary: &Summary) -> String {
+    let mut seeds: Vec<u64> = summary.variants().map(|v| v.seeds.count).collect();
+    let variants = count(seeds.len(), "variant");
     seeds.dedup();
-    let scenarios = match suites.len() {
+    let scenarios = match summary.scenarios.len() {
         1 => String::new(),
         n => format!("{n} scenarios, "),
     };
-    let variants = count(casts.len(), "variant");
     match seeds.as_slice() {
-        [n] => format!(" ({scenarios}{variants} × {})", count(*n, "seed")),
+        [n] => format!(" ({scenarios}{variants} × {})", count(size(*n), "seed")),
         _ => format!(" ({scenarios}{variants})"),
     }
 }

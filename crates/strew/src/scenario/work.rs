@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use serde_json::json;
@@ -15,6 +15,7 @@ use super::recorder::{Ledger, Recorder};
 use super::replay::{explain, replay};
 use super::screen::{Screen, Written};
 use super::series::Series;
+use super::standing::{Answer, Standings};
 use super::suite::{Cast, Suite};
 use super::{Question, frame, stuck};
 use crate::arguments::Context;
@@ -55,11 +56,9 @@ pub(super) struct Work<'a> {
     question: &'a Question<'a>,
     context: &'a Context,
     until: Option<Until>,
-    tasks: Vec<Task>,
+    /// How many runs.
+    n_tasks: u64,
 }
-
-/// By scenario, variant and seed; `None`: not played to its end.
-pub(super) type Runs = Vec<Vec<Vec<Option<Run>>>>;
 
 /// What a thread hands over.
 type Done = Result<(Run, String), Failure>;
@@ -74,45 +73,73 @@ impl<'a> Work<'a> {
         question: &'a Question<'a>,
         context: &'a Context,
     ) -> Result<Self, Failure> {
-        let mut tasks = Vec::new();
-        for (suite, s) in suites.iter().enumerate() {
-            for (cast, c) in s.variants.iter().enumerate() {
-                tasks.extend(c.seeds.iter().map(|&seed| Task { suite, cast, seed }));
-            }
-        }
+        let casts = suites.iter().flat_map(|suite| &suite.variants);
         Ok(Self {
             suites,
             question,
             context,
-            until: question.args.until()?,
-            tasks,
+            until: question.args.play.until()?,
+            n_tasks: casts.map(|cast| cast.seeds.count).sum(),
         })
     }
 
     /// How many runs.
-    pub(super) fn len(&self) -> usize {
-        self.tasks.len()
+    pub(super) fn len(&self) -> u64 {
+        self.n_tasks
     }
 
-    /// Plays them.
+    /// How many runs are kept when they are over.
+    pub(super) fn n_kept(&self) -> u64 {
+        let casts = self.suites.iter().flat_map(|suite| &suite.variants);
+        match self.keeps_all() {
+            true => self.n_tasks,
+            false => casts.count() as u64,
+        }
+    }
+
+    /// Whether each run is told; else only what all come to in sum, and of each variant an example.
+    fn keeps_all(&self) -> bool {
+        let format = self.question.output;
+        self.question.html.is_some() || format.is_some_and(Format::is_for_programs)
+    }
+
+    /// The run of a number, in the order of scenarios, variants and seeds.
+    fn task(&self, number: u64) -> Option<Task> {
+        let mut number = number;
+        for (suite, s) in self.suites.iter().enumerate() {
+            for (cast, c) in s.variants.iter().enumerate() {
+                match number.checked_sub(c.seeds.count) {
+                    Some(rest) => number = rest,
+                    None => {
+                        let seed = c.seeds.first.saturating_add(number);
+                        return Some(Task { suite, cast, seed });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Plays them, and adds them up in `standings`.
     ///
     /// # Errors
     /// The first run, in their order, that could not be played; the log that could not be written.
     pub(super) fn run(
         &self,
+        mut standings: Standings,
         n_threads: usize,
         interrupt: &AtomicBool,
         progress: &Progress,
         mut log: Option<&mut super::LogFile>,
-    ) -> Result<Runs, Failure> {
+    ) -> Result<Answer, Failure> {
         let logs = log.is_some();
-        let next = AtomicUsize::new(0);
+        let next = AtomicU64::new(0);
         let failed = AtomicBool::new(false);
         let (sender, receiver) = channel();
-        let mut runs: Runs = self.places();
         let mut errors = BTreeMap::new();
+        let n_tasks = usize::try_from(self.n_tasks).unwrap_or(usize::MAX);
         std::thread::scope(|scope| {
-            for _ in 0..n_threads.clamp(1, self.tasks.len().max(1)) {
+            for _ in 0..n_threads.clamp(1, n_tasks.max(1)) {
                 let sender = sender.clone();
                 scope.spawn(|| self.thread(&next, [interrupt, &failed], logs, progress, sender));
             }
@@ -120,15 +147,12 @@ impl<'a> Work<'a> {
             // Texts of runs whose turn has not come.
             let mut waiting = BTreeMap::new();
             let mut written = 0;
-            for (number, done) in receiver {
+            for (number, task, done) in receiver {
                 progress.step();
                 let text = match done {
                     Ok((run, text)) => {
-                        let task = self.tasks[number];
                         if !run.played.is_partial {
-                            let place = &self.suites[task.suite].variants[task.cast].seeds;
-                            let place = place.iter().position(|&seed| seed == task.seed);
-                            runs[task.suite][task.cast][place.unwrap_or(0)] = Some(run);
+                            self.add(&mut standings, task, run);
                         }
                         text
                     }
@@ -153,36 +177,37 @@ impl<'a> Work<'a> {
         });
         match errors.into_values().next() {
             Some(error) => Err(error),
-            None => Ok(runs),
+            None => Ok(standings.finish(self.n_tasks)),
         }
     }
 
-    fn places(&self) -> Runs {
-        let of_cast = |cast: &Cast| cast.seeds.iter().map(|_| None).collect();
-        let of_suite = |suite: &Suite| suite.variants.iter().map(of_cast).collect();
-        self.suites.iter().map(of_suite).collect()
+    fn add(&self, standings: &mut Standings, task: Task, run: Run) {
+        let Task { suite, cast, seed } = task;
+        let of = &self.suites[suite].variants[cast];
+        let is_kept = self.keeps_all() || of.is_example(seed);
+        standings.add([suite, cast], of, run, is_kept);
     }
 
     fn thread(
         &self,
-        next: &AtomicUsize,
+        next: &AtomicU64,
         stops: [&AtomicBool; 2],
         logs: bool,
         progress: &Progress,
-        sender: Sender<(usize, Done)>,
+        sender: Sender<(u64, Task, Done)>,
     ) {
         loop {
             if stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
                 return;
             }
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = self.tasks.get(number) else {
+            let Some(task) = self.task(number) else {
                 return;
             };
-            let is_first = self.suites[task.suite].variants[task.cast].seeds.first();
-            let is_shown = self.question.html.is_some() && is_first == Some(&task.seed);
-            let done = self.play(*task, is_shown, stops[0], logs, progress);
-            if sender.send((number, done)).is_err() {
+            let is_example = self.suites[task.suite].variants[task.cast].is_example(task.seed);
+            let is_shown = self.question.html.is_some() && is_example;
+            let done = self.play(task, is_shown, stops[0], logs, progress);
+            if sender.send((number, task, done)).is_err() {
                 return;
             }
         }
@@ -217,12 +242,11 @@ impl<'a> Work<'a> {
         let suite = &self.suites[task.suite];
         let cast = &suite.variants[task.cast];
         let seed = task.seed;
-        // Of many seeds the first is the example.
-        let is_example = cast.seeds.first() == Some(&seed);
+        let is_example = cast.is_example(seed);
         let tells = self.context.global.verbose > 0 && is_example && !suite.is_stepwise();
         let mut recorder = Recorder {
             interrupt,
-            progress: (self.tasks.len() == 1).then_some(progress),
+            progress: (self.n_tasks == 1).then_some(progress),
             log: (logs || is_shown).then(|| self.log(suite, cast, seed)),
             ledger: self.ledger(suite, cast, seed, is_shown),
             decisions: tells.then(Vec::new),
@@ -292,11 +316,14 @@ impl<'a> Work<'a> {
         is_shown: bool,
     ) -> Option<Ledger<'a>> {
         let question = self.question;
-        let is_example = cast.seeds.first() == Some(&seed);
+        let is_example = cast.is_example(seed);
         let is_report = question.output.is_some_and(Format::is_for_programs);
         let is_screen = is_example
             && suite.is_stepwise()
-            && !matches!(question.output, Some(Format::Junit | Format::Sarif));
+            && !matches!(
+                question.output,
+                Some(Format::Junit | Format::Sarif | Format::Summary)
+            );
         let keeps = is_shown || is_report;
         (keeps || is_screen).then(|| {
             let top = match keeps {

@@ -39,7 +39,10 @@ fn commands_flags_and_values_are_completed() {
         .iter()
         .map(|line| line.split('\t').next().unwrap())
         .collect();
-    assert_eq!(names, ["simulate", "snapshot", "scheduler", "schema", ":4"]);
+    assert_eq!(
+        names,
+        ["simulate", "sweep", "snapshot", "scheduler", "schema", ":4"]
+    );
     assert!(
         commands[0].ends_with("show how they spread"),
         "{}",

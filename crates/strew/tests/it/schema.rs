@@ -30,7 +30,7 @@ fn each_schema_is_published() {
         assert_eq!(schema, std::fs::read_to_string(&path).unwrap(), "{file}");
         expected.insert(file);
     }
-    assert_eq!(expected.len(), 11, "{expected:?}");
+    assert_eq!(expected.len(), 13, "{expected:?}");
     let files = std::fs::read_dir(&folder).unwrap();
     let found: BTreeSet<String> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -103,7 +103,9 @@ fn what_is_written_is_in_the_schema() {
     let ((first, before), (second, _)) = (report(3, "a.json"), report(2, "b.json"));
     let diff = format!("diff {} {} -o json", first.display(), second.display());
     let diff = json(&strew(&diff).assert().code(1));
-    let mut written = vec![("report", before), ("diff", diff)];
+    let summary = "simulate examples/scenarios/rollout.yaml --seeds 2 --shard 0/2";
+    let summary = json(&strew(summary).assert().code(0));
+    let mut written = vec![("report", before), ("diff", diff), ("summary", summary)];
     for args in [
         "explain deployment/web examples/tight.yaml -o json",
         "explain pod/db-0 examples/shop.yaml --nodes 12 -o json",

@@ -74,6 +74,60 @@ fn links_between_documents_resolve() {
     );
 }
 
+/// Pages of the book: all documents below docs but its table of contents.
+fn pages() -> Vec<PathBuf> {
+    let is_page = |path: &PathBuf| {
+        path.starts_with("docs")
+            && path.extension().is_some_and(|e| e == "md")
+            && path.file_name().is_some_and(|name| name != "SUMMARY.md")
+    };
+    repository::files().into_iter().filter(is_page).collect()
+}
+
+/// Links of a document, which are not in code.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let prose = text.lines().flat_map(|line| line.split('`').step_by(2));
+    let links = prose.flat_map(|part| part.split("](").skip(1));
+    links.map(|link| link.split(')').next().unwrap_or_default())
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let book = repository::read("book.toml");
+    assert!(book.contains("src = \"docs\""), "book.toml: src = \"docs\"");
+    let summary = repository::read("docs/SUMMARY.md");
+    let listed: Vec<PathBuf> = links(&summary)
+        .map(|link| Path::new("docs").join(link))
+        .collect();
+    let count = |page: &PathBuf| listed.iter().filter(|listed| *listed == page).count();
+    let broken = pages().into_iter().filter(|page| count(page) != 1);
+    expect_none(
+        broken.map(|page| page.display().to_string()).collect(),
+        "Give the page one line in docs/SUMMARY.md.",
+    );
+}
+
+/// A book has nothing but its folder.
+#[test]
+fn links_of_the_book_stay_in_it() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let folder = page.parent().unwrap_or(Path::new(""));
+        let text = repository::read(&page);
+        let inner = links(&text).filter(|link| !link.contains("://") && !link.starts_with('#'));
+        for link in inner {
+            let file = link.split('#').next().unwrap_or_default();
+            if !normal(&folder.join(file)).starts_with("docs") {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    expect_none(
+        broken,
+        "A page links to pages below docs; name other files of the project in code.",
+    );
+}
+
 /// What is wrong with a link of a document; links out of the project are not followed.
 fn broken_link(document: &Path, link: &str) -> Option<String> {
     if link.contains("://") {

@@ -1,0 +1,159 @@
+//! An Indexed Job that there is, and the logs of its pods. Only reads.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, LogParams};
+use kube::{Api, Client};
+use thiserror::Error;
+
+use crate::connect::chain;
+
+/// On each pod of an Indexed Job: which completion it is.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
+/// On each pod of a Job: the Job's name.
+const JOB: &str = "batch.kubernetes.io/job-name";
+
+/// So many pods a page.
+const PAGE: u32 = 500;
+
+/// How long one answer is waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Bytes of a log that are read; more is cut, and the log then holds no whole result.
+const LOG_MAX: i64 = 64 << 20;
+
+/// An Indexed Job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedJob {
+    /// How many completions it has.
+    pub completions: u32,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Its pods that there are, by index and name. An index may have none, or several.
+    pub pods: Vec<JobPod>,
+}
+
+/// A pod of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobPod {
+    /// Which completion.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// `Pending`, `Running`, `Succeeded` or `Failed`.
+    pub phase: String,
+}
+
+/// Why a Job cannot be read.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// There is none of the name.
+    #[error("there is no Job {name} in namespace {namespace}")]
+    Missing {
+        /// Where.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// It is not Indexed.
+    #[error("Job {0} has no completionMode Indexed, or no completions")]
+    NotIndexed(String),
+    /// The API server refused, or does not answer.
+    #[error("{what} cannot be read: {text}")]
+    Refused {
+        /// What was asked for.
+        what: &'static str,
+        /// What it said.
+        text: String,
+    },
+}
+
+/// Reads a Job and lists its pods.
+///
+/// # Errors
+/// There is no such Job, or the API server refuses.
+pub async fn job(client: &Client, namespace: &str, name: &str) -> Result<IndexedJob, JobError> {
+    let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
+    let job = answer("the Job", jobs.get_opt(name)).await?;
+    let job = job.ok_or_else(|| JobError::Missing {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })?;
+    let completions = job.spec.as_ref().and_then(|spec| {
+        let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
+        let n = spec.completions.filter(|_| is_indexed)?;
+        u32::try_from(n).ok()
+    });
+    let completions = completions.ok_or_else(|| JobError::NotIndexed(name.to_owned()))?;
+    Ok(IndexedJob {
+        completions,
+        annotations: job.metadata.annotations.unwrap_or_default(),
+        pods: pods(client, namespace, name).await?,
+    })
+}
+
+async fn pods(client: &Client, namespace: &str, job: &str) -> Result<Vec<JobPod>, JobError> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let mut params = ListParams::default()
+        .labels(&format!("{JOB}={job}"))
+        .limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = answer("the Job's pods", api.list(&params)).await?;
+        found.extend(page.items.into_iter().filter_map(job_pod));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => break,
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn job_pod(pod: Pod) -> Option<JobPod> {
+    let annotations = pod.metadata.annotations.as_ref();
+    let index = annotations?.get(INDEX)?.parse().ok()?;
+    let status = pod.status.as_ref();
+    Some(JobPod {
+        index,
+        phase: status.and_then(|s| s.phase.clone()).unwrap_or_default(),
+        name: pod.metadata.name?,
+    })
+}
+
+/// The log of a pod's container, up to 64 MiB.
+///
+/// # Errors
+/// The API server refuses, or the node of the pod does not answer.
+pub async fn log(
+    client: &Client,
+    namespace: &str,
+    pod: &str,
+    container: &str,
+) -> Result<String, JobError> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let params = LogParams {
+        container: Some(container.to_owned()),
+        limit_bytes: Some(LOG_MAX),
+        ..LogParams::default()
+    };
+    answer("the log", pods.logs(pod, &params)).await
+}
+
+async fn answer<T>(
+    what: &'static str,
+    asked: impl Future<Output = kube::Result<T>>,
+) -> Result<T, JobError> {
+    let refused = |text: String| JobError::Refused { what, text };
+    match tokio::time::timeout(ANSWER_WITHIN, asked).await {
+        Ok(answer) => answer.map_err(|error| refused(chain(&error))),
+        Err(_) => Err(refused(format!(
+            "no answer within {} s",
+            ANSWER_WITHIN.as_secs()
+        ))),
+    }
+}

@@ -1,0 +1,37 @@
+//! Where a result goes: standard output, or a file that gets all of it or nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Writes a result. A file is written beside its place first, and named when it is whole: a process that is killed
+/// leaves no part of a result under its name.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write(out: Option<&Path>, text: &str) -> Result<(), Failure> {
+    let Some(path) = out else {
+        return terminal::print(text);
+    };
+    let text = anstream::adapter::strip_str(text).to_string();
+    let done = match path.metadata() {
+        // A pipe or a device has no place beside it.
+        Ok(found) if !found.is_file() => std::fs::write(path, text),
+        _ => {
+            let beside = beside(path);
+            std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path))
+        }
+    };
+    done.with_context(|| format!("cannot write {}", path.display()))
+        .map_err(Failure::outside)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    path.with_file_name(name)
+}

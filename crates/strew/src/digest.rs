@@ -1,0 +1,41 @@
+//! SHA-256.
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+/// Lower case hexadecimal digits of the digest of all parts; each counts with its length, so that no two lists of parts
+/// have one digest.
+pub(crate) fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    hexadecimal(context.finish().as_ref())
+}
+
+/// Lower case hexadecimal digits of a text's digest.
+pub(crate) fn of_text(text: &str) -> String {
+    hexadecimal(aws_lc_rs::digest::digest(&SHA256, text.as_bytes()).as_ref())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_the_standard() {
+        // FIPS 180-2, B.1.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(of_text("abc"), expected);
+    }
+
+    #[test]
+    fn where_a_part_ends_matters() {
+        let of = |parts: &[&str]| of_parts(parts.iter().map(|part| part.as_bytes()));
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+    }
+}

@@ -1,0 +1,515 @@
+//! What came of all seeds, in sum: kind `SimulationSummary`, which `strew merge` adds up.
+//!
+//! A sum depends neither on the order in which runs and parts are added nor on how the seeds were divided: numbers are
+//! added, and what is kept of single seeds is kept of the smallest ones, up to a bound that the sum tells.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strew_api::read::Place;
+use strew_model::Span;
+use strew_scenario::expect::spread::ByDomain;
+use strew_view::natural_order::natural_order;
+
+use super::clock::clock;
+use super::seeds::{Seeds, Shard};
+
+/// The kind of the document.
+pub(crate) const KIND: &str = "SimulationSummary";
+
+/// Seeds of a row that are kept by number, the smallest ones.
+pub(super) const BREACHES_MAX: usize = 1000;
+
+/// Different counts of a row that are kept, the most even ones.
+const SHAPES_MAX: usize = 1000;
+
+/// `SimulationSummary`: what came of every scenario, variant and expectation, in sum of the seeds that were played.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SimulationSummary")]
+pub(crate) struct Summary {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    /// The version of strew that played.
+    pub(crate) strew: String,
+    /// The kube-scheduler whose decisions these are.
+    pub(crate) kubernetes: String,
+    /// Whose choices: `1.36`, or `strew`.
+    pub(crate) compat: String,
+    /// SHA-256 of the files with their names, and of the options that decide.
+    pub(crate) inputs: String,
+    /// What plays all seeds, after the name of the program.
+    pub(crate) command: String,
+    /// `I/N`: which part of the seeds this is; absent where it is all of them, or made of several parts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) shard: Option<Shard>,
+    pub(crate) scenarios: Vec<ScenarioSum>,
+}
+
+/// A Scenario in sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ScenarioSum {
+    pub(crate) file: String,
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) story: Option<String>,
+    /// It is the built-in story, which is in no file.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) built_in: bool,
+    pub(crate) variants: Vec<VariantSum>,
+}
+
+/// A variant in sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct VariantSum {
+    pub(crate) name: String,
+    pub(crate) must: Must,
+    /// The seeds of the whole sweep.
+    pub(crate) seeds: Seeds,
+    /// Those that were played to their end: in order, without gaps between neighbours.
+    pub(crate) played: Vec<Seeds>,
+    /// Seeds in which something broke.
+    pub(crate) broken: u64,
+    /// Runs were ended early, as `--until` asks.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) cut: bool,
+    /// Virtual time of all runs.
+    pub(crate) virtual_milliseconds: u64,
+    /// What plays one seed after the name of the program; `--seed N` and `--until TIME` come behind it.
+    pub(crate) replay: String,
+    /// What must always hold first, then step by step.
+    pub(crate) rows: Vec<RowSum>,
+}
+
+/// What a variant must do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Must {
+    /// Hold with every seed.
+    Hold,
+    /// Break with some seed.
+    Fail,
+    /// Either.
+    MayFail,
+}
+
+impl Must {
+    /// For programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Fail => "fail",
+            Self::MayFail => "mayFail",
+        }
+    }
+}
+
+/// An expectation, or a verb that may be refused, over all seeds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RowSum {
+    /// The name or the time of its step; absent: it is judged after every instant.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) when: Option<String>,
+    pub(crate) text: String,
+    /// It is a verb.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) verb: bool,
+    /// Of an expectation of a spread: whose pods are counted by which key.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) counted: Option<String>,
+    /// The claim says which domain is to have how many pods: counts are kept by domain.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) by_domain: bool,
+    /// Where it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) place: Option<LineAndColumn>,
+    /// Whether a breach of it is one of the run: `--fail-on` may name other steps.
+    pub(crate) decides: bool,
+    /// When its step began, in the smallest seed that came so far.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) began: Option<SeedAt>,
+    pub(crate) held: u64,
+    /// Seeds whose run was ended before it was decided.
+    pub(crate) open: u64,
+    pub(crate) broken: u64,
+    /// Seeds in which it held right after the verbs of its step, before these had an effect.
+    pub(crate) held_at_once: u64,
+    /// Which counts were found in how many seeds; at most 1000 of them, the most even ones.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) shapes: Vec<ShapeSum>,
+    /// Seeds with other counts than these.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(crate) other_shapes: u64,
+    /// The breach of the smallest seed, or the refusal of a verb that is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) first: Option<Breach>,
+    /// Seeds in which it broke, and when; at most the 1000 smallest.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) seeds_broken: Vec<SeedAt>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// A place in the scenario's file, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct LineAndColumn {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl LineAndColumn {
+    pub(super) fn of(place: Place) -> Self {
+        let Place { line, column, .. } = place;
+        Self { line, column }
+    }
+}
+
+/// A moment of a run.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SeedAt {
+    pub(crate) seed: u64,
+    #[serde(with = "exact")]
+    #[schemars(with = "String")]
+    pub(crate) at: Span,
+}
+
+/// Counts that some seeds had in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ShapeSum {
+    /// Most pods first: pods of a domain, and how many domains have so many.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) counts: Vec<(u32, u32)>,
+    /// Pods by domain, where the claim names domains; `counts` is empty then.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) domains: Vec<(String, u32)>,
+    pub(crate) skew: u32,
+    pub(crate) seeds: u64,
+}
+
+/// Up to this many domains are named.
+const DOMAINS_NAMED_MAX: usize = 12;
+
+impl ShapeSum {
+    /// What distinguishes it from others of its row.
+    pub(super) fn key(&self) -> (&[(u32, u32)], &[(String, u32)], u32) {
+        (&self.counts, &self.domains, self.skew)
+    }
+}
+
+/// A breach in full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Breach {
+    pub(crate) seed: u64,
+    #[serde(with = "exact")]
+    #[schemars(with = "String")]
+    pub(crate) at: Span,
+    pub(crate) why: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) cause: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) counts: Option<ByDomain>,
+}
+
+impl Breach {
+    pub(crate) fn moment(&self) -> SeedAt {
+        SeedAt {
+            seed: self.seed,
+            at: self.at,
+        }
+    }
+}
+
+/// A variant's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Result {
+    Held,
+    Broken,
+    BrokeAsItMust,
+    /// It must break, and did in no seed.
+    BrokeNowhere,
+    /// It may break, and did.
+    BrokeAsItMay,
+    /// It must break, and was not played to the end of all its seeds.
+    Unknown,
+}
+
+impl Result {
+    pub(crate) fn is_red(self) -> bool {
+        matches!(self, Self::Broken | Self::BrokeNowhere)
+    }
+
+    /// For programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Broken => "broken",
+            Self::BrokeAsItMust => "brokeAsItMust",
+            Self::BrokeNowhere => "brokeNowhere",
+            Self::BrokeAsItMay => "brokeAsItMay",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Summary {
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &VariantSum> + Clone {
+        self.scenarios.iter().flat_map(|s| &s.variants)
+    }
+
+    /// Whether something is wrong: the exit code is 1.
+    pub(crate) fn is_red(&self) -> bool {
+        self.variants().any(|variant| variant.result().is_red())
+    }
+
+    /// One line, as `-o summary` writes it.
+    ///
+    /// # Errors
+    /// None is known: each field has a form in JSON.
+    pub(crate) fn line(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self).map(|text| text + "\n")
+    }
+}
+
+impl VariantSum {
+    /// How many seeds were played to their end.
+    pub(crate) fn n_played(&self) -> u64 {
+        let counts = self.played.iter().map(|seeds| seeds.count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Whether every seed of the sweep was.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.missing().is_empty()
+    }
+
+    /// The seeds of the sweep that were not played.
+    pub(crate) fn missing(&self) -> Vec<Seeds> {
+        let mut missing = Vec::new();
+        let mut next = u128::from(self.seeds.first);
+        let ends = std::iter::once(self.seeds.end());
+        let starts = self.played.iter().map(|part| u128::from(part.first));
+        let after = self.played.iter().map(|part| part.end());
+        for (start, after) in starts.chain(ends.clone()).zip(after.chain(ends)) {
+            if let (Ok(first), Some(count)) = (u64::try_from(next), start.checked_sub(next))
+                && let Ok(count @ 1..) = u64::try_from(count)
+            {
+                missing.push(Seeds { first, count });
+            }
+            next = after;
+        }
+        missing
+    }
+
+    /// What came of it.
+    pub(crate) fn result(&self) -> Result {
+        match (self.must, self.broken) {
+            (Must::Hold | Must::MayFail, 0) => Result::Held,
+            (Must::Hold, _) => Result::Broken,
+            (Must::MayFail, _) => Result::BrokeAsItMay,
+            (Must::Fail, 0) if !self.cut && self.is_whole() => Result::BrokeNowhere,
+            (Must::Fail, 0) => Result::Unknown,
+            (Must::Fail, _) => Result::BrokeAsItMust,
+        }
+    }
+
+    /// The command that plays a seed again, until a moment.
+    pub(crate) fn again(&self, program: &str, at: SeedAt) -> String {
+        let Self { replay, .. } = self;
+        let until = clock(at.at);
+        format!("{program} {replay} --seed {} --until {until}", at.seed)
+    }
+
+    /// Adds seeds that were played. They are none of those that were.
+    pub(crate) fn add_played(&mut self, seeds: Seeds) {
+        if seeds.count == 0 {
+            return;
+        }
+        let at = self.played.partition_point(|part| part.first < seeds.first);
+        self.played.insert(at, seeds);
+        if let [here, next, ..] = &mut self.played[at..]
+            && here.end() == u128::from(next.first)
+        {
+            here.count = here.count.saturating_add(next.count);
+            self.played.remove(at + 1);
+        }
+        if let Some(before) = at.checked_sub(1)
+            && let [before, here, ..] = &mut self.played[before..]
+            && before.end() == u128::from(here.first)
+        {
+            before.count = before.count.saturating_add(here.count);
+            self.played.remove(at);
+        }
+    }
+
+    /// The first seeds that both have.
+    pub(crate) fn in_common(&self, other: &Self) -> Option<Seeds> {
+        let mut pairs = self
+            .played
+            .iter()
+            .flat_map(|a| other.played.iter().map(move |b| (a, b)));
+        pairs.find_map(|(a, b)| {
+            let first = a.first.max(b.first);
+            let n = a.end().min(b.end()).checked_sub(u128::from(first))?;
+            let count = u64::try_from(n).ok().filter(|n| *n > 0)?;
+            Some(Seeds { first, count })
+        })
+    }
+
+    /// Adds what came of other seeds of the same variant.
+    pub(crate) fn add(&mut self, other: Self) {
+        for part in other.played {
+            self.add_played(part);
+        }
+        self.broken = self.broken.saturating_add(other.broken);
+        let time = &mut self.virtual_milliseconds;
+        *time = time.saturating_add(other.virtual_milliseconds);
+        for (row, more) in self.rows.iter_mut().zip(other.rows) {
+            row.add(more);
+        }
+    }
+}
+
+impl RowSum {
+    /// Seeds that came so far.
+    pub(crate) fn n_reached(&self) -> u64 {
+        let both = self.held.saturating_add(self.broken);
+        both.saturating_add(self.open)
+    }
+
+    /// Seeds that broke and are not in the list.
+    pub(crate) fn n_more_broken(&self) -> u64 {
+        self.broken.saturating_sub(self.seeds_broken.len() as u64)
+    }
+
+    pub(crate) fn add_began(&mut self, at: SeedAt) {
+        self.began = self.began.into_iter().chain([at]).min();
+    }
+
+    pub(crate) fn add_first(&mut self, breach: Breach) {
+        let seed = breach.seed;
+        if self.first.as_ref().is_none_or(|first| seed < first.seed) {
+            self.first = Some(breach);
+        }
+    }
+
+    pub(crate) fn add_broken(&mut self, at: SeedAt) {
+        let place = self.seeds_broken.partition_point(|known| *known < at);
+        if place < BREACHES_MAX {
+            self.seeds_broken.insert(place, at);
+            self.seeds_broken.truncate(BREACHES_MAX);
+        }
+    }
+
+    /// Adds counts that a run had.
+    pub(crate) fn add_counts(&mut self, counts: &ByDomain, skew: u32) {
+        if self.by_domain && counts.len() <= DOMAINS_NAMED_MAX {
+            let named = counts.iter().map(|(domain, n)| (domain.clone(), *n));
+            let mut domains: Vec<(String, u32)> = named.collect();
+            domains.sort_by(|a, b| natural_order(&a.0, &b.0));
+            return self.add_shape(ShapeSum {
+                counts: Vec::new(),
+                domains,
+                skew,
+                seeds: 1,
+            });
+        }
+        let mut domains: BTreeMap<u32, u32> = BTreeMap::new();
+        for n in counts.values() {
+            let domains = domains.entry(*n).or_default();
+            *domains = domains.saturating_add(1);
+        }
+        self.add_shape(ShapeSum {
+            counts: domains.into_iter().rev().collect(),
+            domains: Vec::new(),
+            skew,
+            seeds: 1,
+        });
+    }
+
+    /// Of too many, those that come last in their order are given up: what is kept was never given up before, neither
+    /// here nor in a part.
+    fn add_shape(&mut self, shape: ShapeSum) {
+        let found = self
+            .shapes
+            .binary_search_by(|known| known.key().cmp(&shape.key()));
+        match found {
+            Ok(at) => {
+                if let Some(known) = self.shapes.get_mut(at) {
+                    known.seeds = known.seeds.saturating_add(shape.seeds);
+                }
+            }
+            Err(at) => self.shapes.insert(at, shape),
+        }
+        if self.shapes.len() > SHAPES_MAX
+            && let Some(last) = self.shapes.pop()
+        {
+            self.other_shapes = self.other_shapes.saturating_add(last.seeds);
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        other.began.into_iter().for_each(|at| self.add_began(at));
+        for (sum, more) in [
+            (&mut self.held, other.held),
+            (&mut self.open, other.open),
+            (&mut self.broken, other.broken),
+            (&mut self.held_at_once, other.held_at_once),
+            (&mut self.other_shapes, other.other_shapes),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        for shape in other.shapes {
+            self.add_shape(shape);
+        }
+        if let Some(first) = other.first {
+            self.add_first(first);
+        }
+        for at in other.seeds_broken {
+            self.add_broken(at);
+        }
+    }
+}
+
+/// Times as people write them, to the nanosecond.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use strew_api::duration::GoDuration;
+    use strew_api::read::Place;
+    use strew_model::Span;
+
+    pub(super) fn serialize<S: Serializer>(
+        span: &Span,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::clock(*span))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Span, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let duration = GoDuration::parse(&text).filter(|duration| *duration >= GoDuration::ZERO);
+        let duration = duration.ok_or_else(|| D::Error::custom(format!("{text:?} is no time")))?;
+        Ok(Span(duration.nanos()))
+    }
+}
+
+/// The JSON schema of the summary.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(Summary).to_value()
+}
+
+#[cfg(test)]
+mod tests;

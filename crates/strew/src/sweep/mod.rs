@@ -1,0 +1,221 @@
+//! `strew sweep`: many seeds on many machines, by Kubernetes' own batch engine. It prints an Indexed Job; with
+//! `--collect` it reads the results of one.
+//!
+//! Reading order: [`job`] (what is printed), [`collect`].
+
+mod collect;
+mod job;
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+
+use crate::arguments::{Context, WorldArgs};
+use crate::cluster::access::AccessArgs;
+use crate::failure::{EXIT_INPUT, Failure};
+use crate::install::flags;
+use crate::install::manifest::written;
+use crate::scenario::seeds::SHARDS_MAX;
+use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
+use crate::shown::Choice;
+use crate::simulate::{Format, say_note};
+use crate::{destination, terminal};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  IMAGE=registry.example.com/strew:0.1.0             built with deploy/Containerfile
+  PROGRAM sweep scenarios/ --seeds 0..100000 --shards 50 --image $IMAGE | kubectl apply -f -
+  kubectl wait --for=condition=complete job/sweep-0a1b2c3d4e
+  PROGRAM sweep --collect sweep-0a1b2c3d4e           what came of all seeds, and how to play a breach again
+  PROGRAM sweep --collect sweep-0a1b2c3d4e -o junit --out report.xml
+  PROGRAM sweep rollout.yaml --image $IMAGE --results-claim sweeps
+                                                     results into a volume: merge its folder then
+
+The Job has one completion for each shard, and its pods are spread over zones. Its name is made of the
+files and options, so that equal sweeps have equal names. A pod that is killed is made again; each index
+may fail 6 times. What comes of a shard twice counts once.
+
+Exit codes: 0 printed, or every step and expectation holds; 1 one failed; 2 wrong usage or input;
+3 the cluster cannot be read, or shards are missing.";
+
+/// Arguments of `strew sweep`.
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// Manifests or dumps: files and folders below the current folder
+    #[arg(value_name = "FILE")]
+    files: Vec<String>,
+    /// How to write it: a Job as yaml or json; of what was collected summary, junit or sarif
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<SweepFormat>,
+    /// Write the result into this file, whole or not at all, and not to standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Gather the results of the Job of this name, and print no other
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["files", "filename", "image"])]
+    collect: Option<String>,
+    #[command(flatten)]
+    job: JobArgs,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
+    play: PlayArgs,
+}
+
+/// What the Job is like.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The Job")]
+pub(super) struct JobArgs {
+    /// The container image, in which strew is the entry point
+    #[arg(long, value_name = "IMAGE", value_parser = flags::image, required_unless_present = "collect")]
+    image: Option<String>,
+    /// Its name [default: sweep- and digits of the digest of files and options]
+    #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
+    name: Option<String>,
+    /// Its namespace [default: that of the context]
+    #[arg(short, long, value_name = "NAME", value_parser = flags::namespace)]
+    namespace: Option<String>,
+    /// Equal parts of the seeds, a completion each
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=i64::from(SHARDS_MAX)))]
+    shards: u32,
+    /// Pods at the same time [default: as many as there are shards]
+    #[arg(long, value_name = "N")]
+    parallelism: Option<NonZeroU32>,
+    /// CPUs that each pod asks for, and runs that it plays at the same time
+    #[arg(long, value_name = "N", default_value = "1")]
+    cpu: NonZeroU32,
+    /// Memory that each pod may take
+    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = job::memory)]
+    pod_memory: String,
+    /// The topology key that pods are spread over, with a skew of 1; none: they are not spread
+    #[arg(
+        long,
+        value_name = "KEY|none",
+        default_value = "topology.kubernetes.io/zone"
+    )]
+    spread: String,
+    /// Write results into the volume of this PersistentVolumeClaim, in a folder of the Job's name, and not into logs;
+    /// it must be one that several nodes write to
+    #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
+    results_claim: Option<String>,
+}
+
+/// The values of `-o`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum SweepFormat {
+    /// The Job and its files as documents
+    Yaml,
+    /// The same as a List
+    Json,
+    /// Of what was collected: kind SimulationSummary in one line
+    Summary,
+    /// Of what was collected: a test case for each expectation
+    Junit,
+    /// Of what was collected: a result for each expectation that broke
+    Sarif,
+}
+
+impl SweepArgs {
+    fn of_collected(&self) -> Result<SummaryFormat, Failure> {
+        match self.output {
+            None => Ok(SummaryFormat::Text),
+            Some(SweepFormat::Summary) => Ok(SummaryFormat::Summary),
+            Some(SweepFormat::Junit) => Ok(SummaryFormat::Junit),
+            Some(SweepFormat::Sarif) => Ok(SummaryFormat::Sarif),
+            Some(SweepFormat::Yaml | SweepFormat::Json) => {
+                let error = anyhow!("-o yaml and -o json are forms of the Job");
+                Err(Failure::input(error).with_hint("--collect writes summary, junit or sarif"))
+            }
+        }
+    }
+
+    fn of_job(&self) -> Result<&'static str, Failure> {
+        match self.output {
+            None | Some(SweepFormat::Yaml) => Ok("yaml"),
+            Some(SweepFormat::Json) => Ok("json"),
+            Some(_) => {
+                let error = anyhow!("the Job is written as yaml or json");
+                Err(Failure::input(error).with_hint("--collect JOB writes the other formats"))
+            }
+        }
+    }
+}
+
+pub(crate) fn run(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some(name) = &args.collect {
+        let format = args.of_collected()?;
+        let namespace = args.job.namespace.as_deref();
+        let out = args.out.as_deref();
+        return collect::run(name, namespace, &args.access, format, out, context);
+    }
+    print(args, context)
+}
+
+/// Prints the Job, after its input was read and found to be good: what is wrong is better told here than by pods.
+fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
+    let format = args.of_job()?;
+    let names = args.files.iter().chain(&args.world.filename);
+    let names: Vec<String> = names.cloned().collect();
+    if names.is_empty() {
+        let hint = format!("{} sweep FILE... --image IMAGE", context.program);
+        return Err(Failure::input(anyhow!("no file to play")).with_hint(hint));
+    }
+    job::check_names(&names)?;
+    args.world.scheduling.check(&names)?;
+    let inputs = args.world.read.read(&names)?;
+    let mut files = job::files(&inputs)?;
+    if let Some(config) = &args.world.scheduling.config {
+        job::check_names(std::slice::from_ref(config))?;
+        for file in job::files(&crate::inputs::read_one(config)?)? {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    let scenario = ScenarioArgs {
+        play: args.play.clone(),
+        ..ScenarioArgs::default()
+    };
+    let question = Question {
+        args: &scenario,
+        world: &args.world,
+        files: &names,
+        output: Some(Format::Summary),
+        out: None,
+        html: None,
+        choice: Choice {
+            namespace: None,
+            query: None,
+            top: usize::MAX,
+        },
+        by: &[],
+        headers: true,
+    };
+    let Some(ready) = scenario::ready(&question, inputs, context)? else {
+        return Ok(EXIT_INPUT);
+    };
+    let (shards, n_seeds) = (args.job.shards, ready.n_seeds());
+    if u64::from(shards) > n_seeds {
+        let error =
+            anyhow!("{shards} shards, and {n_seeds} seeds: some would have nothing to play");
+        let hint = "--seeds 0..1000 plays more, --shards 2 divides less";
+        return Err(Failure::input(error).with_hint(hint));
+    }
+    let name = match &args.job.name {
+        Some(name) => name.clone(),
+        None => job::name(ready.inputs(), args.job.shards),
+    };
+    let manifests = job::manifests(&args.job, &name, files, &scenario::words(&question))?;
+    destination::write(args.out.as_deref(), &written(&manifests, format)?)?;
+    let program = context.program;
+    let next = match &args.job.results_claim {
+        None => format!("{program} sweep --collect {name}"),
+        Some(claim) => {
+            format!("{program} merge FOLDER, with folder {name} of volume claim {claim}")
+        }
+    };
+    say_note(&format!("Job {name}; when it is complete: {next}"), context);
+    Ok(0)
+}
