@@ -5,7 +5,7 @@
 //! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
 //! be scheduled.
 //!
-//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`rollout`], [`workloads`], [`spreads`], [`choose`] (which
+//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`rollout`], [`workloads`], [`targets`], [`spreads`], [`choose`] (which
 //! subset), [`inject`], [`room`] (whether a node takes the pod), `work` (how much of that), [`admission`], [`controller`], [`explain`],
 //! [`invariants`].
 //!
@@ -32,6 +32,7 @@
 //! let spec = Spec {
 //!     any_kind: false,
 //!     target: None,
+//!     also: None,
 //!     filter: None,
 //!     subsets: [subset("own", Some(MaxReplicas::Percent(80))), subset("elastic", None)].into(),
 //!     strategy: Strategy::Fixed,
@@ -61,6 +62,7 @@ pub mod revision;
 pub mod rollout;
 pub mod room;
 pub mod spreads;
+pub mod targets;
 mod turns;
 mod work;
 pub mod workloads;
@@ -80,6 +82,7 @@ pub use inject::{NoPatches, PodPatcher};
 pub use marker::{Marked, Marker};
 pub use rollout::Misfit;
 pub use room::Room;
+pub use targets::Targets;
 pub use work::WORK_MAX;
 
 use strew_model::Span;

@@ -2,6 +2,7 @@
 //!
 //! Source: spec/workloadspread §3.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_model::{Interner, Labels};
@@ -69,6 +70,8 @@ pub enum Latest {
     Every,
     /// None: the target is gone, or has no ReplicaSet yet.
     Nobody,
+    /// These: of several targets each has its own.
+    Among(BTreeSet<Arc<str>>),
 }
 
 impl Latest {
@@ -78,6 +81,28 @@ impl Latest {
             Self::Is(latest) => &**latest == revision,
             Self::Every => true,
             Self::Nobody => false,
+            Self::Among(latest) => latest.contains(revision),
+        }
+    }
+
+    /// Those of two targets. A target without revisions has pods of one key.
+    pub fn or(self, other: Self) -> Self {
+        let mut all = BTreeSet::new();
+        for latest in [self, other] {
+            match latest {
+                Self::Is(revision) => {
+                    all.insert(revision);
+                }
+                Self::Every => {
+                    all.insert(VERSION_IGNORED.into());
+                }
+                Self::Nobody => {}
+                Self::Among(more) => all.extend(more),
+            }
+        }
+        match all.is_empty() {
+            true => Self::Nobody,
+            false => Self::Among(all),
         }
     }
 }

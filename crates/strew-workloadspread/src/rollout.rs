@@ -57,10 +57,11 @@ fn is_counted_together(spec: &Spec, kind: Kind) -> bool {
     }
 }
 
-/// How the target rolls, where it does and limits are of all its pods.
+/// How the target rolls, where it does and limits are of all its pods, and of no others.
 fn rolling(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<Rolling> {
     let rolling = target.filter(|target| !target.deleting)?.rolling?;
-    (spec.filter.is_none() && rolling.surge > 0 && total > 0).then_some(rolling)
+    let is_alone = spec.filter.is_none() && spec.also.is_none();
+    (is_alone && rolling.surge > 0 && total > 0).then_some(rolling)
 }
 
 /// By place, what the limits and the target's settings alone tell of every rollout.

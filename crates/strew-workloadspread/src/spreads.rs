@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use strew_model::{Holds, Labels, Marks, Symbol};
 
 use crate::facts::spec::{TargetRef, WorkloadSpread, WsKey};
+use crate::facts::workload::WorkloadFact;
 use crate::workloads::{Chain, ChainEnd};
 
 /// The WorkloadSpreads of all namespaces.
@@ -16,6 +17,8 @@ use crate::workloads::{Chain, ChainEnd};
 pub struct Spreads {
     all: BTreeMap<WsKey, Arc<WorkloadSpread>>,
     by_target: FxHashMap<(Symbol, TargetRef), BTreeSet<WsKey>>,
+    /// Those that select further workloads.
+    selecting: BTreeSet<WsKey>,
     per_namespace: FxHashMap<Symbol, u32>,
     simulating: u32,
 }
@@ -31,6 +34,15 @@ pub enum Match {
     OwnerNotFound(TargetRef),
 }
 
+/// The owners of a pod.
+#[derive(Debug, Clone, Copy)]
+pub struct Owners<'a> {
+    /// Group, kind and name of each, nearest first.
+    pub chain: &'a [TargetRef],
+    /// The last of them, if it is there.
+    pub top: Option<&'a WorkloadFact>,
+}
+
 impl Spreads {
     /// A WorkloadSpread is there, and like this. Returns what was known before.
     pub fn set(&mut self, ws: WorkloadSpread) -> Option<Arc<WorkloadSpread>> {
@@ -39,6 +51,9 @@ impl Spreads {
         if let Some(target) = ws.spec.target {
             let there = self.by_target.entry((key.namespace, target)).or_default();
             there.insert(key.clone());
+        }
+        if ws.spec.also.is_some() {
+            self.selecting.insert(key.clone());
         }
         if handles(&ws) {
             *self.per_namespace.entry(key.namespace).or_default() += 1;
@@ -51,6 +66,7 @@ impl Spreads {
     /// A WorkloadSpread is gone. Returns what was known of it.
     pub fn remove(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
         let ws = self.all.remove(key)?;
+        self.selecting.remove(key);
         if let Some(target) = ws.spec.target
             && let Some(there) = self.by_target.get_mut(&(key.namespace, target))
         {
@@ -89,15 +105,41 @@ impl Spreads {
             .flatten()
     }
 
+    /// Those that select this workload by the labels of its pods, by name.
+    pub fn selecting(&self, namespace: Symbol, workload: Option<&WorkloadFact>) -> Vec<&WsKey> {
+        let Some(workload) = workload else {
+            return Vec::new();
+        };
+        let from = WsKey {
+            namespace,
+            name: "".into(),
+        };
+        let keys = self.selecting.range(from..);
+        let keys = keys.take_while(|key| key.namespace == namespace);
+        let selects = |key: &&WsKey| {
+            let ws = self.all.get(*key);
+            ws.is_some_and(|ws| ws.spec.selects_workload(workload))
+        };
+        keys.filter(selects).collect()
+    }
+
+    /// Those whose workloads own a pod: they name one of its owners, or select the last of them.
+    fn of_owners(&self, namespace: Symbol, owners: &Owners<'_>) -> Vec<&WsKey> {
+        let named = owners
+            .chain
+            .iter()
+            .flat_map(|&o| self.of_target(namespace, o));
+        named.chain(self.selecting(namespace, owners.top)).collect()
+    }
+
     /// Whether some WorkloadSpread asks whether nodes take its pods.
     pub fn any_simulates(&self) -> bool {
         self.simulating > 0
     }
 
     /// The WorkloadSpreads that come before one where both name an owner of a pod, the oldest first.
-    pub fn older_of(&self, ws: &WorkloadSpread, owners: &[TargetRef]) -> Vec<&Arc<WorkloadSpread>> {
-        let namespace = ws.key.namespace;
-        let owned = owners.iter().flat_map(|&o| self.of_target(namespace, o));
+    pub fn older_of(&self, ws: &WorkloadSpread, owners: &Owners<'_>) -> Vec<&Arc<WorkloadSpread>> {
+        let owned = self.of_owners(ws.key.namespace, owners).into_iter();
         let all = owned.filter_map(|key| self.all.get(key));
         let mut older: Vec<_> = all
             .filter(|other| handles(other) && other.rank() < ws.rank())
@@ -109,26 +151,31 @@ impl Spreads {
     /// The WorkloadSpread that handles a pod with these owners and labels: the oldest whose target is one of the owners
     /// and whose filter takes the pod ([`WorkloadSpread::rank`]). An owner that is not there makes the answer unknown, unless one of
     /// the owners before it decides.
-    pub fn find(&self, namespace: Symbol, chain: &Chain, labels: &Labels) -> Match {
+    pub fn find(
+        &self,
+        namespace: Symbol,
+        chain: &Chain,
+        top: Option<&WorkloadFact>,
+        labels: &Labels,
+    ) -> Match {
         if !self.per_namespace.contains_key(&namespace) {
             return Match::No;
         }
         let takes =
             |ws: &&Arc<WorkloadSpread>| handles(ws) && ws.spec.selects(labels) == Some(true);
-        let owned = || {
-            chain
-                .owners
-                .iter()
-                .flat_map(|&o| self.of_target(namespace, o))
+        let owners = Owners {
+            chain: &chain.owners,
+            top,
         };
-        let known = owned().filter_map(|key| self.all.get(key));
+        let owned = self.of_owners(namespace, &owners);
+        let known = owned.iter().filter_map(|key| self.all.get(*key));
         let first = known.filter(takes).min_by_key(|ws| ws.rank());
         if chain.end == ChainEnd::NotFound {
             // One that is looked at before the match, and is not of these owners, needs the owner that is missing.
             let asks = |ws: &&Arc<WorkloadSpread>| {
                 handles(ws)
                     && first.is_none_or(|first| ws.rank() < first.rank())
-                    && !owned().any(|key| *key == ws.key)
+                    && !owned.contains(&&ws.key)
             };
             let from = WsKey {
                 namespace,

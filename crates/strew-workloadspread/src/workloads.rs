@@ -1,6 +1,6 @@
 //! All workloads that are known, and who controls whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -18,6 +18,8 @@ pub const CHAIN_MAX: usize = 16;
 pub struct Workloads {
     facts: FxHashMap<WorkloadKey, WorkloadFact>,
     children: FxHashMap<Arc<str>, BTreeMap<WorkloadKey, ()>>,
+    /// Those of which the labels of pods are known, by namespace.
+    labelled: FxHashMap<Symbol, BTreeSet<WorkloadKey>>,
 }
 
 /// How a chain of owners ends.
@@ -46,6 +48,10 @@ impl Workloads {
             let children = self.children.entry(controller.uid.clone()).or_default();
             children.insert(fact.key, ());
         }
+        if fact.pod_labels.is_some() {
+            let labelled = self.labelled.entry(fact.key.namespace).or_default();
+            labelled.insert(fact.key);
+        }
         self.facts.insert(fact.key, fact);
         before
     }
@@ -61,7 +67,25 @@ impl Workloads {
                 self.children.remove(&controller.uid);
             }
         }
+        if let Some(labelled) = self.labelled.get_mut(&key.namespace) {
+            labelled.remove(&key);
+            if labelled.is_empty() {
+                self.labelled.remove(&key.namespace);
+            }
+        }
         Some(fact)
+    }
+
+    /// Those of a namespace of which the labels of pods are known, by key.
+    pub fn of_namespace(&self, namespace: Symbol) -> impl Iterator<Item = &WorkloadFact> {
+        let keys = self.labelled.get(&namespace).into_iter().flatten();
+        keys.filter_map(|key| self.facts.get(key))
+    }
+
+    /// The owner that a chain ends at, if it is there.
+    pub fn top(&self, namespace: Symbol, chain: &Chain) -> Option<&WorkloadFact> {
+        let target = *chain.owners.last()?;
+        self.get(WorkloadKey { namespace, target })
     }
 
     /// A workload.
@@ -120,7 +144,7 @@ impl Workloads {
 impl Holds for Workloads {
     #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
     fn mark(&self, marks: &mut Marks) {
-        // Children are among the facts.
+        // All other keys are those of facts.
         self.facts.values().for_each(|fact| fact.mark(marks));
     }
 }

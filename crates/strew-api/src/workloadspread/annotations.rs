@@ -8,6 +8,7 @@
 //! | [`ANY_KIND`] | `true` | the target may be of any kind with a scale, without the white list |
 //! | [`LIMIT_SCOPE`] | `revision`, `workload` | over which pods limits hold; default: over each revision of a Deployment, and over all pods of a CloneSet |
 //! | [`MOVE_BACK`] | `60` | every so many seconds a pod of a later subset may move back to an earlier one with room |
+//! | [`TARGET_SELECTOR`] | `app=shop` | workloads of the namespace whose pods have these labels are spread together with the target |
 //! | [`DELETION_COST`] | `true` | pods of a custom kind get deletion costs, too |
 //! | [`WHEN_NO_ROOM`] | `Pending`, `Reject` | what becomes of a pod for which no subset has room; default: it passes as it is |
 //!
@@ -15,9 +16,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use strew_model::Span;
 use strew_workloadspread::{LimitScope, WhenNoRoom};
+
+use super::facts::scale::selector_of;
 
 /// The minimum of each subset, as a JSON object.
 pub const MIN_REPLICAS: &str = "strew.dev/min-replicas";
@@ -40,8 +43,12 @@ pub const MOVE_BACK: &str = "strew.dev/move-back-seconds";
 /// `true`: pods of a custom kind get deletion costs, which its controller looks at.
 pub const DELETION_COST: &str = "strew.dev/deletion-cost";
 
+/// Which workloads are spread together with the target, by the labels of their pods: a selector as `kubectl -l` takes it.
+pub const TARGET_SELECTOR: &str = "strew.dev/target-selector";
+
 /// All of them.
-pub const KNOWN: [&str; 7] = [
+pub const KNOWN: [&str; 8] = [
+    TARGET_SELECTOR,
     DELETION_COST,
     MOVE_BACK,
     MIN_REPLICAS,
@@ -66,6 +73,9 @@ pub enum BadAnnotation {
     /// [`MOVE_BACK`] is invalid.
     #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
     MoveBack,
+    /// [`TARGET_SELECTOR`] is invalid.
+    #[error("must be a label selector that is not empty, such as `app=shop,tier in (web, api)`")]
+    TargetSelector,
     /// [`LIMIT_SCOPE`] is invalid.
     #[error("must be `revision` or `workload`")]
     LimitScope,
@@ -122,6 +132,18 @@ fn seconds(
     let seconds = seconds.filter(|s| (1..=WINDOW_SECONDS_MAX).contains(s));
     let seconds = seconds.ok_or(bad)?;
     Ok(Some(Span::from_secs(u64::from(seconds))))
+}
+
+/// Which workloads are spread together with the target, if there are to be any.
+///
+/// # Errors
+/// If the annotation is no selector, or one that takes every workload.
+pub fn target_selector(metadata: &ObjectMeta) -> Result<Option<LabelSelector>, BadAnnotation> {
+    let Some(text) = text(metadata, TARGET_SELECTOR) else {
+        return Ok(None);
+    };
+    let read = selector_of(text).filter(|read| read.match_expressions.is_some());
+    read.map(Some).ok_or(BadAnnotation::TargetSelector)
 }
 
 /// The pods that limits count.

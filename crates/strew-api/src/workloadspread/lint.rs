@@ -241,11 +241,17 @@ impl Look<'_> {
         warn("target-missing", message, help)
     }
 
+    /// Whether the pods that are spread are those of the target, and no others.
+    fn is_whole(&self, spec: &WorkloadSpreadSpec) -> bool {
+        let selected = annotations::target_selector(&self.ws.metadata);
+        spec.target_filter.is_none() && selected == Ok(None)
+    }
+
     /// All subsets have limits, and their sum is below the replicas.
     fn no_room(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
         let fact = Translator::default().workload(self.target?, &mut Interner::new())?;
         let total = fact.replicas.unwrap_or(1);
-        if spec.target_filter.is_some() {
+        if !self.is_whole(spec) {
             return None;
         }
         let limits = spec.subsets.iter();
@@ -274,7 +280,7 @@ impl Look<'_> {
 
     /// Shares are rounded up, so that earlier subsets take all pods.
     fn starved(&self, spec: &WorkloadSpreadSpec) -> Vec<Warning> {
-        let target = self.target.filter(|_| spec.target_filter.is_none());
+        let target = self.target.filter(|_| self.is_whole(spec));
         let fact = target.and_then(|t| Translator::default().workload(t, &mut Interner::new()));
         let total = fact.and_then(|fact| fact.replicas).unwrap_or(0);
         let mut left = total;

@@ -137,6 +137,7 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         numbers: Box::default(),
         selector: None,
         finds: None,
+        pod_labels: None,
         template: None,
         template_hash: None,
         revision: None,
@@ -217,6 +218,7 @@ fn made(
         spec: Arc::new(Spec {
             any_kind: false,
             target: Some(world.target(i)),
+            also: None,
             filter: None,
             subsets: subsets.into(),
             strategy,

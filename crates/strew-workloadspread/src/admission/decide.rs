@@ -118,7 +118,9 @@ impl Admission {
     }
 
     pub(super) fn total_or_why(&self, base: &WorkloadSpread) -> Result<Total, CannotCount> {
-        quota::total(&base.spec, self.target(base), &self.kinds)
+        self.workloads
+            .targets_of(base)
+            .total(&base.spec, &self.kinds)
     }
 
     /// The workload that is spread.
@@ -246,15 +248,10 @@ impl Admission {
         if !self.kinds.has_costs(&base.spec) {
             return None;
         }
-        let target = self.target(base);
+        let targets = self.workloads.targets_of(base);
         let scope = base.spec.limit_scope;
-        let latest = revision::latest(
-            scope,
-            target,
-            &self.workloads,
-            &self.kinds,
-            self.room.names(),
-        );
+        let names = self.room.names();
+        let latest = targets.latest(scope, &self.workloads, &self.kinds, names);
         if latest == Latest::Nobody {
             return None;
         }

@@ -286,7 +286,8 @@ impl Admission {
                     return not(Untouched::KindUnknown);
                 }
                 let chain = self.workloads.chain(pod.namespace, owner, &self.kinds);
-                match self.spreads.find(pod.namespace, &chain, &pod.labels) {
+                let top = self.workloads.top(pod.namespace, &chain);
+                match self.spreads.find(pod.namespace, &chain, top, &pod.labels) {
                     Match::Of(key) => key,
                     Match::No => return not(Untouched::NoSpread),
                     Match::OwnerNotFound(owner) => {
@@ -348,10 +349,12 @@ impl Admission {
     }
 
     fn set_workload(&mut self, fact: WorkloadFact) {
-        let WorkloadKey { namespace, target } = fact.key;
+        let key = fact.key;
+        let WorkloadKey { namespace, target } = key;
         self.workloads.set(fact);
-        let keys = self.spreads.of_target(namespace, target).cloned();
-        for key in keys.collect::<Vec<_>>() {
+        let named = self.spreads.of_target(namespace, target);
+        let selecting = self.spreads.selecting(namespace, self.workloads.get(key));
+        for key in named.chain(selecting).cloned().collect::<Vec<_>>() {
             self.news(&key);
         }
     }

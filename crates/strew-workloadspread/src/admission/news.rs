@@ -60,15 +60,16 @@ impl Admission {
             }
         }
     }
-    /// Whether the target has pods of several revisions, by what is known.
+
+    /// Whether a target has pods of several revisions, by what is known.
     fn is_rolling(&self, base: &WorkloadSpread) -> bool {
-        let Some(target) = self.target(base) else {
-            return false;
-        };
-        if let Some([current, update]) = target.revisions {
-            return current != update;
-        }
-        let sets = self.workloads.controlled_by(&target.uid);
-        sets.filter(|set| set.replicas.unwrap_or(0) > 0).count() > 1
+        let mut targets = self.workloads.targets_of(base).iter();
+        targets.any(|target| {
+            if let Some([current, update]) = target.revisions {
+                return current != update;
+            }
+            let sets = self.workloads.controlled_by(&target.uid);
+            sets.filter(|set| set.replicas.unwrap_or(0) > 0).count() > 1
+        })
     }
 }

@@ -10,7 +10,7 @@ use crate::facts::kinds::Kinds;
 use crate::facts::pod::Pod;
 use crate::facts::spec::{TargetRef, WorkloadSpread, WsKey};
 use crate::facts::workload::WorkloadKey;
-use crate::spreads::Spreads;
+use crate::spreads::{Owners, Spreads};
 use crate::workloads::{CHAIN_MAX, Workloads};
 
 use super::plan::Facts;
@@ -34,10 +34,11 @@ pub(super) fn keep_own(
             .as_ref()
             .is_none_or(|(known, _)| known.controller != pod.controller)
         {
-            let owners = facts
-                .workloads
-                .chain(pod.namespace, controller, kinds)
-                .owners;
+            let chain = facts.workloads.chain(pod.namespace, controller, kinds);
+            let owners = Owners {
+                chain: &chain.owners,
+                top: facts.workloads.top(pod.namespace, &chain),
+            };
             last = Some((pod, spreads.older_of(ws, &owners)));
         }
         let older = last.iter().flat_map(|(_, older)| older);
@@ -52,7 +53,13 @@ pub(super) fn keep_own(
     });
     lost_to.or_else(|| {
         let target = ws.spec.target?;
-        let owners = above(&facts.workloads, ws, target);
+        let chain = above(&facts.workloads, ws, target);
+        let namespace = ws.key.namespace;
+        let top = chain.last().copied();
+        let owners = Owners {
+            chain: &chain,
+            top: top.and_then(|target| facts.workloads.get(WorkloadKey { namespace, target })),
+        };
         let mut older = spreads.older_of(ws, &owners).into_iter();
         // Filters that differ may take different pods.
         let own = &ws.spec.filter;

@@ -19,11 +19,11 @@ use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
 use crate::facts::spec::{LabelPatch, PatchId, WorkloadSpread};
 use crate::facts::status::{Outranked, Row, Status, whole_second};
-use crate::facts::workload::{Rolling, WorkloadFact, WorkloadKey};
+use crate::facts::workload::Rolling;
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
-use crate::quota::{self, CannotCount, Total};
-use crate::revision::{self, Latest};
+use crate::quota::{CannotCount, Total};
+use crate::revision::Latest;
 use crate::rollout::{self, Misfit};
 use crate::spreads::Spreads;
 use crate::workloads::Workloads;
@@ -89,9 +89,10 @@ pub fn find<'a>(
     names: &Interner,
     patcher: &mut dyn PodPatcher,
 ) -> Result<Found<'a>, CannotCount> {
-    let target = target_of(ws, &facts.workloads);
-    let total = quota::total(&ws.spec, target, kinds)?;
-    let mut pods = facts.pods.of_target(ws, target, &facts.workloads, kinds);
+    let targets = facts.workloads.targets_of(ws);
+    let target = targets.named;
+    let total = targets.total(&ws.spec, kinds)?;
+    let mut pods = facts.pods.of_targets(ws, &targets, &facts.workloads, kinds);
     let outranked_by = owners::keep_own(ws, &mut pods, (facts, spreads), kinds);
     let cx = Assigning {
         ws,
@@ -101,7 +102,7 @@ pub fn find<'a>(
         names,
     };
     let mut assignment = assign::assign(&cx, &pods, patcher);
-    let latest = revision::latest(ws.spec.limit_scope, target, &facts.workloads, kinds, names);
+    let latest = targets.latest(ws.spec.limit_scope, &facts.workloads, kinds, names);
     let mut costs = Vec::new();
     if kinds.has_costs(&ws.spec) {
         for (revision, group) in &assignment.groups {
@@ -137,7 +138,10 @@ pub fn find<'a>(
             .target
             .is_some_and(|t| kinds.of(t.kind) == Kind::Job),
         ignores_disruption: target.is_some_and(|t| t.ignores_disruption),
-        rolling: target.and_then(|t| t.rolling),
+        // Of several workloads it cannot be told how many roll at a time.
+        rolling: target
+            .filter(|_| ws.spec.also.is_none())
+            .and_then(|t| t.rolling),
         misfits: rollout::misfits(&ws.spec, target, total, kinds),
     })
 }
@@ -149,12 +153,6 @@ fn is_found_with(pod: &Pod, patch: &LabelPatch, workloads: &Workloads, kinds: &K
     };
     let patched = patch.applied(&pod.labels);
     workloads.find_still((pod.namespace, controller), kinds, [&pod.labels, &patched])
-}
-
-fn target_of<'a>(ws: &WorkloadSpread, workloads: &'a Workloads) -> Option<&'a WorkloadFact> {
-    let namespace = ws.key.namespace;
-    let target = ws.spec.target?;
-    workloads.get(WorkloadKey { namespace, target })
 }
 
 /// Plans a sync.

@@ -12,6 +12,7 @@ use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
 use crate::facts::spec::WorkloadSpread;
 use crate::facts::workload::WorkloadFact;
+use crate::targets::Targets;
 use crate::workloads::Workloads;
 
 /// Pods by name, then uid: the order in which they are listed.
@@ -81,8 +82,26 @@ impl Pods {
         keys.filter_map(|((_, uid), ())| self.all.get(uid))
     }
 
-    /// The pods of a target that a WorkloadSpread manages, in the order in which they are listed.
-    pub fn of_target(
+    /// The pods that a WorkloadSpread manages, in the order in which they are listed.
+    pub fn of_targets<'a>(
+        &'a self,
+        ws: &WorkloadSpread,
+        targets: &Targets<'_>,
+        workloads: &Workloads,
+        kinds: &Kinds,
+    ) -> Vec<&'a Pod> {
+        let mut pods = self.of_target(ws, targets.named, workloads, kinds);
+        if !targets.selected.is_empty() {
+            for target in &targets.selected {
+                pods.extend(self.of_target(ws, Some(target), workloads, kinds));
+            }
+            pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
+        }
+        pods
+    }
+
+    /// The pods of one of its targets.
+    fn of_target(
         &self,
         ws: &WorkloadSpread,
         target: Option<&WorkloadFact>,

@@ -89,8 +89,10 @@ impl SpreadController {
             let Some(target) = owner else {
                 break;
             };
-            keys.extend(self.spreads.of_target(namespace, target).cloned());
             let fact = self.facts.workloads.get(WorkloadKey { namespace, target });
+            let named = self.spreads.of_target(namespace, target);
+            let selecting = self.spreads.selecting(namespace, fact);
+            keys.extend(named.chain(selecting).cloned());
             owner = fact.and_then(|f| f.controller.as_ref()).map(|c| c.target);
         }
         keys
@@ -164,11 +166,17 @@ impl SpreadController {
                     || before.template != now.template
                     || before.deleting != now.deleting
                     || before.rolling != now.rolling
+                    || before.pod_labels != now.pod_labels
                     || is_updated(before, now)
             }
         };
         if changed {
             let now = now.clone();
+            // Another label may have taken it out.
+            let before = before.filter(|before| before.pod_labels != now.pod_labels);
+            before
+                .iter()
+                .for_each(|before| self.workload_changed(before));
             self.workload_changed(&now);
         }
     }
@@ -188,10 +196,9 @@ impl SpreadController {
         }
         let above = fact.controller.as_ref().map(|c| c.target);
         let targets = [Some(target), above].into_iter().flatten();
-        let keys: Vec<WsKey> = targets
-            .flat_map(|t| self.spreads.of_target(namespace, t))
-            .cloned()
-            .collect();
+        let named = targets.flat_map(|t| self.spreads.of_target(namespace, t));
+        let selecting = self.spreads.selecting(namespace, Some(fact));
+        let keys: Vec<WsKey> = named.chain(selecting).cloned().collect();
         for key in keys {
             self.enqueue_known(&key);
         }

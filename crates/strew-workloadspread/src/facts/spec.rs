@@ -55,6 +55,8 @@ impl WorkloadSpread {
 pub struct Spec {
     /// The workload, in the same namespace. Without one nothing is done.
     pub target: Option<TargetRef>,
+    /// Further workloads of the namespace, by the labels of their pods; limits hold over the sum. `None`, as in Kruise: none.
+    pub also: Option<Selector>,
     /// The target's kind is known by this, whether or not it is listed.
     pub any_kind: bool,
     /// Manages only some of the target's pods.
@@ -306,6 +308,7 @@ impl Holds for Spec {
     fn mark(&self, marks: &mut Marks) {
         let Self {
             target,
+            also,
             any_kind: _,
             filter,
             subsets,
@@ -316,6 +319,7 @@ impl Holds for Spec {
             deletion_costs: _,
         } = self;
         target.mark(marks);
+        also.mark(marks);
         subsets.mark(marks);
         if let Some(FilterSelector::Of(selector)) = filter.as_ref().map(|f| &f.selector) {
             selector.mark(marks);

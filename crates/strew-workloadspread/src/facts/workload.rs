@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Holds, Marks, Selector, Symbol};
+use strew_model::{Holds, Labels, Marks, Selector, Symbol};
 
 use super::spec::TargetRef;
 
@@ -50,6 +50,9 @@ pub struct WorkloadFact {
     pub selector: Option<Selector>,
     /// The selector by which its controller finds its pods, of whatever kind it is; `None`: it is not known.
     pub finds: Option<Selector>,
+    /// The labels of its pods, where these may be spread together with those of other workloads; `None`: its kind has no
+    /// template, or another workload controls it, or its pods go by ordinals.
+    pub pod_labels: Option<Labels>,
     /// Its pod template.
     pub template: Option<TemplateId>,
     /// Its label `pod-template-hash`.
@@ -125,6 +128,7 @@ impl Holds for WorkloadFact {
             numbers: _,
             selector,
             finds,
+            pod_labels,
             template: _,
             template_hash,
             revision: _,
@@ -138,6 +142,7 @@ impl Holds for WorkloadFact {
         controller.mark(marks);
         selector.mark(marks);
         finds.mark(marks);
+        pod_labels.mark(marks);
         template_hash.mark(marks);
         revisions
             .iter()

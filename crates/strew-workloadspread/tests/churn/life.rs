@@ -253,6 +253,7 @@ fn workload(names: &mut Interner, job: usize) -> WorkloadFact {
         numbers: Box::default(),
         selector: Some(Selector::of_labels(labels(names, job).iter())),
         finds: None,
+        pod_labels: None,
         template: None,
         template_hash: None,
         revision: None,
@@ -325,6 +326,7 @@ fn spread(
         spec: Arc::new(Spec {
             any_kind: false,
             target: Some(target(names, job)),
+            also: None,
             filter: None,
             subsets: [subset("a", Some(6), Some(in_zone)), subset("b", None, None)].into(),
             strategy: Strategy::Adaptive(Adaptive::default()),

@@ -16,6 +16,7 @@ mod reschedule;
 mod rollouts;
 mod room;
 mod selector_labels;
+mod together;
 mod use_cases;
 mod webhook;
 mod world;

@@ -133,6 +133,7 @@ pub(crate) fn spread(target: TargetRef, subsets: Vec<Subset>) -> WorkloadSpread 
         spec: Arc::new(Spec {
             any_kind: false,
             target: Some(target),
+            also: None,
             filter: None,
             subsets: subsets.into(),
             strategy: Strategy::Fixed,
@@ -158,6 +159,7 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         numbers: Box::default(),
         selector: None,
         finds: None,
+        pod_labels: None,
         template: None,
         template_hash: None,
         revision: None,

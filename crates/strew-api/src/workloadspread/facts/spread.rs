@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 use strew_model::{Instant, Interner, Span};
 use strew_workloadspread::{
-    Adaptive, FilterSelector, IGNORE_PATCH_ANNOTATION, LabelPatch, MaxReplicas, Spec, Strategy,
-    Subset, TargetFilter, WorkloadSpread,
+    Adaptive, FilterSelector, IGNORE_PATCH_ANNOTATION, LabelPatch, LimitScope, MaxReplicas, Spec,
+    Strategy, Subset, TargetFilter, WorkloadSpread,
 };
 
 use super::{Translator, group_of, key, target};
@@ -48,13 +48,21 @@ impl Translator {
         });
         let subsets: Box<[Subset]> = subsets.collect();
         let closed_for = annotations::closed_for(metadata).unwrap_or_default();
+        let also = annotations::target_selector(metadata).unwrap_or_default();
+        let also = also.and_then(|also| selector(Some(&also), names).ok());
+        let limit_scope = match also {
+            // Each workload has revisions of its own: only together their pods are a sum.
+            Some(_) => LimitScope::Workload,
+            None => annotations::limit_scope(metadata).unwrap_or_default(),
+        };
         let fact = Spec {
+            also,
             target: reference.map(|r| target(&r.api_version, &r.kind, &r.name, names)),
             any_kind: annotations::is_true(metadata, ANY_KIND),
             filter,
             subsets,
             strategy: strategy(spec.schedule_strategy.as_ref(), closed_for),
-            limit_scope: annotations::limit_scope(metadata).unwrap_or_default(),
+            limit_scope,
             when_no_room: annotations::when_no_room(metadata).unwrap_or_default(),
             move_back: annotations::move_back(metadata).unwrap_or_default(),
             deletion_costs: annotations::is_true(metadata, DELETION_COST),

@@ -11,12 +11,12 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
 use serde_json::Value;
-use strew_model::{Interner, Selector};
+use strew_model::{Interner, Labels, Selector};
 use strew_workloadspread::facts::workload::WorkloadFact;
 
 use super::scale::selector_of;
 use super::{Translator, controller_of, workload_key};
-use crate::facts::selector;
+use crate::facts::{self, selector};
 use crate::read::KubeObject;
 use crate::rolling::{self, Rolling};
 use crate::workloadspread::subset_contents::SubsetContents;
@@ -36,6 +36,8 @@ struct Parts<'a> {
     selector: Option<&'a LabelSelector>,
     finds: Option<Cow<'a, LabelSelector>>,
     template: Option<&'a PodTemplateSpec>,
+    /// The template whose labels say with which other workloads it may be spread.
+    labelled: Option<&'a PodTemplateSpec>,
     revisions: Option<[&'a str; 2]>,
     first_ordinal: i64,
     reserved_ordinals: Box<[(i64, i64)]>,
@@ -77,6 +79,7 @@ impl Translator {
             selector: selector.as_ref(),
             finds: selector.as_ref().map(Cow::Borrowed),
             template: None,
+            labelled: None,
             revisions: None,
             first_ordinal: 0,
             reserved_ordinals: Box::default(),
@@ -100,15 +103,20 @@ impl Translator {
         let hash = of(&metadata.labels, TEMPLATE_HASH);
         let revision = of(&metadata.annotations, REVISION);
         let key = workload_key(parts.api_version, parts.kind, metadata, names);
+        let controller = controller_of(metadata, names);
         WorkloadFact {
             key,
             uid: uid(parts),
             deleting: metadata.deletion_timestamp.is_some(),
-            controller: controller_of(metadata, names),
+            controller,
             replicas: parts.replicas,
             numbers,
             selector: parts.selector.map(|wire| parsed(wire, names)),
             finds: parts.finds.as_deref().map(|wire| parsed(wire, names)),
+            pod_labels: parts
+                .labelled
+                .filter(|_| controller.is_none())
+                .map(|template| labels_of(template, names)),
             template: parts.template.map(SubsetContents::template_id),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
@@ -175,6 +183,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             selector: None,
             finds: None,
             template,
+            labelled: None,
             revisions: None,
             first_ordinal: 0,
             reserved_ordinals: Box::default(),
@@ -189,6 +198,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             let spec = o.spec.as_ref();
             let template = spec.map(|s| &s.template);
             Parts {
+                labelled: template,
                 rolling: spec.and_then(rolling::of_deployment),
                 finds: spec.map(|s| Cow::Borrowed(&s.selector)),
                 ..of::<apps::Deployment>(&o.metadata, spec.and_then(|s| s.replicas), template)
@@ -198,6 +208,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             let spec = o.spec.as_ref();
             let template = spec.and_then(|s| s.template.as_ref());
             Parts {
+                labelled: template,
                 finds: spec.map(|s| Cow::Borrowed(&s.selector)),
                 ..of::<apps::ReplicaSet>(&o.metadata, spec.and_then(|s| s.replicas), template)
             }
@@ -219,6 +230,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             });
             let replaces = spec.filter(|spec| rolling::replaces_pods(spec));
             Parts {
+                labelled: spec.map(|s| &s.template),
                 revisions,
                 rolling: replaces.map(rolling::of_clone_set),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
@@ -261,6 +273,12 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         }
         _ => return None,
     })
+}
+
+/// The labels of a template.
+fn labels_of(template: &PodTemplateSpec, names: &mut Interner) -> Labels {
+    let metadata = template.metadata.as_ref();
+    facts::labels(metadata.and_then(|m| m.labels.as_ref()), names)
 }
 
 /// `reserveOrdinals` of Kruise's StatefulSet: numbers, and ranges such as `"3-5"`. What is neither is left out, as Kruise

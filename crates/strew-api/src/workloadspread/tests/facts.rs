@@ -230,6 +230,7 @@ fn a_workload_is_read_with_its_rollout_and_its_ordinals() {
     let set = fact(set);
     assert_eq!(set.first_ordinal, 2);
     assert_eq!(*set.reserved_ordinals, [(4, 4), (7, 7), (10, 12)]);
+    assert_eq!(set.pod_labels, None, "its pods go by ordinals");
 }
 
 #[test]

@@ -13,7 +13,8 @@ mod subset;
 mod tests;
 
 use super::annotations::{
-    self, ANY_KIND, LIMIT_SCOPE, MIN_REPLICAS, MOVE_BACK, WHEN_NO_ROOM, WINDOW_SECONDS,
+    self, ANY_KIND, LIMIT_SCOPE, MIN_REPLICAS, MOVE_BACK, TARGET_SELECTOR, WHEN_NO_ROOM,
+    WINDOW_SECONDS,
 };
 use super::facts::group_of;
 use super::facts::spread::max_replicas;
@@ -26,7 +27,7 @@ use crate::field::{FieldError, FieldErrorKind, FieldPath};
 use crate::read::KubeObject;
 use crate::validation::json;
 pub use patch::GUARDED;
-use strew_workloadspread::{MaxReplicas, WhenNoRoom};
+use strew_workloadspread::{LimitScope, MaxReplicas, WhenNoRoom};
 pub use subset::template_of;
 
 /// The further inputs of validation.
@@ -193,6 +194,10 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
         (LIMIT_SCOPE, annotations::limit_scope(&ws.metadata).err()),
         (WHEN_NO_ROOM, annotations::when_no_room(&ws.metadata).err()),
         (MOVE_BACK, annotations::move_back(&ws.metadata).err()),
+        (
+            TARGET_SELECTOR,
+            annotations::target_selector(&ws.metadata).err(),
+        ),
     ];
     for (key, bad) in words {
         if let Some(bad) = bad {
@@ -207,6 +212,33 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
         .target_reference
         .as_ref()
         .map(|target| target.kind.as_str());
+    let limits = annotations::limit_scope(&ws.metadata);
+    let together = [
+        (
+            !matches!(target, Some("Deployment" | "ReplicaSet" | "CloneSet")),
+            "only a Deployment, ReplicaSet or CloneSet is spread together with others",
+        ),
+        (
+            spec.target_filter.is_some(),
+            "a targetFilter and a selector for further workloads do not go together",
+        ),
+        (
+            limits == Ok(LimitScope::Revision),
+            "limits of several workloads hold over all their pods, not by revision",
+        ),
+        (
+            matches!(annotations::move_back(&ws.metadata), Ok(Some(_))),
+            "pods of several workloads do not move back",
+        ),
+    ];
+    let selects = matches!(annotations::target_selector(&ws.metadata), Ok(Some(_)));
+    for (_, detail) in together
+        .into_iter()
+        .filter(|(is_wrong, _)| selects && *is_wrong)
+    {
+        let at = path.key(TARGET_SELECTOR);
+        errors.push(FieldError::invalid(at, &text(TARGET_SELECTOR), detail));
+    }
     let moves = matches!(annotations::move_back(&ws.metadata), Ok(Some(_)));
     if moves && !matches!(target, Some("Deployment" | "ReplicaSet" | "CloneSet")) {
         let detail = "moving back is for Deployments, ReplicaSets and CloneSets";

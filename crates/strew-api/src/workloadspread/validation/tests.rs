@@ -463,3 +463,37 @@ fn a_kind_need_not_be_listed_where_an_annotation_says_so() {
         assert_eq!(validate(&ws, &cx).len(), n_errors, "{value}");
     }
 }
+
+#[test]
+fn what_does_not_go_with_further_workloads_is_refused() {
+    let check = |selector: &str, kind: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut ws = json!({
+            "metadata": {"name": "ws", "annotations": {"strew.dev/target-selector": selector}},
+            "spec": {"targetRef": target("apps/v1", kind), "subsets": [{"name": "a"}]},
+        });
+        change(&mut ws);
+        let ws: WorkloadSpread = serde_json::from_value(ws).unwrap();
+        let errors = validate(&ws, &Context::default());
+        let at = errors.iter().map(|error| error.path.to_string());
+        at.collect::<Vec<_>>()
+    };
+    let selector = ["metadata.annotations[strew.dev/target-selector]"];
+    let none: [&str; 0] = [];
+    assert_eq!(check("app=shop,tier in (web)", "Deployment", &|_| {}), none);
+    for bad in ["", "app=web,", "app in"] {
+        assert_eq!(check(bad, "Deployment", &|_| {}), selector, "{bad:?}");
+    }
+    assert_eq!(check("app=shop", "StatefulSet", &|_| {}), selector);
+    let filtered =
+        |ws: &mut serde_json::Value| ws["spec"]["targetFilter"] = json!({"selector": {}});
+    assert_eq!(check("app=shop", "Deployment", &filtered), selector);
+    for (annotation, value) in [
+        ("strew.dev/limit-scope", "revision"),
+        ("strew.dev/move-back-seconds", "60"),
+    ] {
+        let annotated = |ws: &mut serde_json::Value| {
+            ws["metadata"]["annotations"][annotation] = value.into();
+        };
+        assert_eq!(check("app=shop", "Deployment", &annotated), selector);
+    }
+}
