@@ -104,6 +104,8 @@ impl Translator {
         let revision = of(&metadata.annotations, REVISION);
         let key = workload_key(parts.api_version, parts.kind, metadata, names);
         let controller = controller_of(metadata, names);
+        // The template of a workload that another one controls is that one's.
+        let labelled = parts.labelled.filter(|_| controller.is_none());
         WorkloadFact {
             key,
             uid: uid(parts),
@@ -113,10 +115,7 @@ impl Translator {
             numbers,
             selector: parts.selector.map(|wire| parsed(wire, names)),
             finds: parts.finds.as_deref().map(|wire| parsed(wire, names)),
-            pod_labels: parts
-                .labelled
-                .filter(|_| controller.is_none())
-                .map(|template| labels_of(template, names)),
+            pod_labels: labelled.map(|template| labels_of(template, names)),
             template: parts.template.map(SubsetContents::template_id),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
