@@ -1,9 +1,5 @@
 //! `strew place`: bounds on how many topologies are used, and divided replicas.
 
-use std::collections::BTreeMap;
-
-use snapbox::file;
-
 use crate::place::{annotated, held, on, small};
 use crate::{json, stderr, stdout, strew};
 
@@ -12,15 +8,16 @@ use crate::{json, stderr, stdout, strew};
 fn topologies_are_bounded_and_replicas_divided() {
     let file = "examples/placement/groups.yaml";
     let run = strew(&format!("place {file}")).assert().code(0);
-    run.stdout_eq(file!["snapshots/place-groups.txt"]);
+    let text = stdout(&run);
+    for told in ["Placement default/groups: 5 of 5 clusters", "REPLICAS"] {
+        assert!(text.contains(told), "{text}");
+    }
     let run = strew(&format!("place {file} -o json")).assert().code(0);
     let list = json(&run);
     let annotation = &list["items"][0]["metadata"]["annotations"]["strew.dev/replicas"];
-    let parts: BTreeMap<String, u32> = serde_json::from_str(annotation.as_str().unwrap()).unwrap();
-    assert_eq!(parts.values().sum::<u32>(), 10);
     assert_eq!(
-        parts.keys().collect::<Vec<_>>(),
-        ["eu-1", "eu-2", "us-1", "us-2", "us-3"]
+        annotation,
+        r#"{"eu-1":2,"eu-2":1,"us-1":4,"us-2":2,"us-3":1}"#
     );
     let run = strew(&format!("place {file} --explain -o json"))
         .assert()
