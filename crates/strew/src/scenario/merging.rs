@@ -64,8 +64,9 @@ impl Merger {
         let digest = digest::of_text(&line);
         if let Some((known, same)) = self.parts.get(&key) {
             if *same == digest {
+                let twice = Added::Twice(known.clone());
                 self.note(shard);
-                return Ok(Added::Twice(known.clone()));
+                return Ok(twice);
             }
             if let Some(sum) = &self.sum {
                 check_related(sum, &summary, [known, name])?;
@@ -98,11 +99,6 @@ impl Merger {
             Some(shard) => drop(self.shards.insert(shard)),
             None => self.has_others = true,
         }
-    }
-
-    /// How many different parts came.
-    pub(crate) fn n_parts(&self) -> usize {
-        self.parts.len()
     }
 
     /// The sum; `None`: nothing was added.

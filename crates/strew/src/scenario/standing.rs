@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use strew_model::Span;
 use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Step, Subject, Verdict};
 use strew_scenario::run::Outcome;
-use strew_view::natural_order::natural_order;
 
 use super::Question;
 use super::clock::clock;

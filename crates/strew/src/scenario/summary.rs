@@ -486,7 +486,6 @@ impl RowSum {
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use strew_api::duration::GoDuration;
-    use strew_api::read::Place;
     use strew_model::Span;
 
     pub(super) fn serialize<S: Serializer>(

@@ -29,7 +29,7 @@ const SHAPES_MAX: usize = 3;
 const COMMANDS_MAX: usize = 10;
 
 /// `-o name`: what `--variant` takes; of the built-in story its workloads.
-pub(super) fn names(suites: &[Suite], answer: &Answer<'_>) -> String {
+pub(super) fn names(suites: &[Suite], answer: &Answer) -> String {
     let mut names = String::new();
     for (suite, kept) in suites.iter().zip(&answer.kept) {
         if suite.is_story {

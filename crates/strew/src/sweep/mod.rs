@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::{Context, WorldArgs};
 use crate::cluster::access::AccessArgs;
+use crate::destination;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::install::flags;
 use crate::install::manifest::written;
@@ -21,7 +22,6 @@ use crate::scenario::seeds::SHARDS_MAX;
 use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
 use crate::shown::Choice;
 use crate::simulate::{Format, say_note};
-use crate::{destination, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   IMAGE=registry.example.com/strew:0.1.0             built with deploy/Containerfile
