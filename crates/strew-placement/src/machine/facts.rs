@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use strew_model::Symbol;
 
 use super::input::Input;
-use super::placer::{Members, PlacementIdx, Placer, Row};
+use super::placer::{Members, PlacementIdx, Placer, Row, Todo};
 use super::view::{Seen, touched};
 use crate::facts::cluster::ClusterFact;
 use crate::facts::decision::DecisionFact;
@@ -303,7 +303,7 @@ impl Placer {
         let mut before = self.hub.ledger.set(fact.clone());
         if let Some(before) = &mut before {
             before.revision = fact.revision;
-            if *before == fact {
+            if *before == fact || self.is_of_own_write(before, &fact) {
                 return;
             }
         }
@@ -311,6 +311,27 @@ impl Placer {
         for placement in [placement, labelled.filter(|&l| Some(l) != placement)] {
             self.decisions_changed(key.0, placement);
         }
+    }
+
+    /// Whether a change of a PlacementDecision is a part of a write under way: status and metadata are two requests, and
+    /// the watch may tell of the first before the second is answered. Its outcome tells the rest. Without this,
+    /// placements that look at each other's decisions (`Balance`) would decide anew after each half of a write, for ever.
+    fn is_of_own_write(&self, before: &DecisionFact, now: &DecisionFact) -> bool {
+        let owner = now.placement.map(|name| (now.namespace, name));
+        let row = owner.and_then(|owner| self.by_name.get(&owner));
+        let row = row.and_then(|idx| self.rows[idx.index()].as_ref());
+        let Some(row) = row.filter(|row| row.waiting.is_some()) else {
+            return false;
+        };
+        let Some(Todo::Write(write)) = row.todo.front() else {
+            return false;
+        };
+        write.name == now.name
+            && before.placement == now.placement
+            && (before.group == now.group || write.group == Some(now.group))
+            && (before.decisions == now.decisions
+                || write.decisions.as_ref() == Some(&now.decisions))
+            && (before.replicas == now.replicas || write.replicas.as_ref() == Some(&now.replicas))
     }
 
     fn decision_gone(&mut self, namespace: Symbol, name: Symbol) {

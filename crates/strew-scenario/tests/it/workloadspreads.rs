@@ -25,6 +25,7 @@ library! {
     a_new_revision_ends_as_the_old_one_was: "rolling-update.yaml",
     a_limit_over_all_revisions_lets_a_full_pool_roll: "rollout-of-a-full-pool.yaml",
     a_rollout_that_waits_for_a_full_pool_is_told: "stuck-rollout.yaml",
+    several_workloads_share_the_limits_of_one: "several-workloads.yaml",
     pods_move_back_one_by_one: "moving-back.yaml",
     ordinals_decide_for_stateful_sets_of_kruise: "kruise-stateful-set.yaml",
     ordinals_decide_for_stateful_sets: "stateful-set.yaml",

@@ -56,7 +56,9 @@ fn unknown(value: &Value, schema: &Value, whole: &Value, path: &str, found: &mut
         }
         fields.extend(shape["properties"].as_object().into_iter().flatten());
         of_items = of_items.or(shape.get("items"));
-        is_open |= shape == &Value::Bool(true) || !shape["additionalProperties"].is_null();
+        let others = &shape["additionalProperties"];
+        is_open |=
+            shape == &Value::Bool(true) || !matches!(others, Value::Null | Value::Bool(false));
         is_open |= shape
             .as_object()
             .is_some_and(|shape| shape.keys().all(|k| k == "description"));

@@ -423,7 +423,7 @@ fn answer(cluster: &Cluster, request: &str) -> (&'static str, String) {
     let path = path.split('?').next().unwrap();
     let status = |code: u16, message: &str| {
         value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                "message": message, "reason": "", "code": code})
+                "message": message, "reason": "NotFound", "code": code})
         .to_string()
     };
     let missing = || ("404 Not Found", status(404, "it is not there"));
