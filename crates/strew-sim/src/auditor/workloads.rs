@@ -300,7 +300,7 @@ impl<'a> Workloads<'a, '_> {
             ordinal(pod).is_some_and(|i| i < wanted)
                 && pod.meta.label("controller-revision-hash") != newest
         };
-        if rolls && n_ready == wanted && pods.iter().any(|pod| is_old(&pod)) {
+        if rolls && n_ready == wanted && pods.iter().any(is_old) {
             let text = "all are ready, yet some are of an old revision".to_owned();
             self.blame(Rule::Replicas, "StatefulSet", &set.meta, text);
         }

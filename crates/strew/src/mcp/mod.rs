@@ -227,6 +227,7 @@ impl Server {
     }
 
     fn cancel_all(&self) {
+        #[allow(clippy::iter_over_hash_type, reason = "calls end in any order")]
         for call in lock(&self.calls).values() {
             // It may have ended by itself.
             let _ = call.send(Event::Cancelled);

@@ -200,9 +200,12 @@ pub(crate) struct ShapeSum {
 /// Up to this many domains are named.
 const DOMAINS_NAMED_MAX: usize = 12;
 
+/// Counts, pods by domain, and skew.
+type ShapeKey<'a> = (&'a [(u32, u32)], &'a [(String, u32)], u32);
+
 impl ShapeSum {
     /// What distinguishes it from others of its row.
-    pub(super) fn key(&self) -> (&[(u32, u32)], &[(String, u32)], u32) {
+    pub(super) fn key(&self) -> ShapeKey<'_> {
         (&self.counts, &self.domains, self.skew)
     }
 }

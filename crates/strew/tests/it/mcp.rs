@@ -347,5 +347,5 @@ fn a_call_ends_with_its_time_its_cancellation_and_the_input() {
     session.send("tools/call", params);
     let server = session.server.id();
     assert_eq!(session.end(), Some(0));
-    assert_eq!(folders(server), [PathBuf::new(); 0]);
+    assert_eq!(folders(server), Vec::<PathBuf>::new());
 }

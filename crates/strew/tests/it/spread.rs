@@ -214,8 +214,8 @@ fn events_and_page_have_the_ledger_the_subsets_and_the_costs() {
     let page = std::fs::read_to_string(page).unwrap();
     let data = page.split_once("id=\"data\">").unwrap().1;
     let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
-    let series = data["series"][0].as_array().unwrap().iter();
-    let last = series.filter(|line| line["type"] == "ledger").next_back();
+    let mut series = data["series"][0].as_array().unwrap().iter();
+    let last = series.rfind(|line| line["type"] == "ledger");
     let last = last.unwrap();
     assert_eq!(last["target"], "Deployment default/shop");
     let own = &last["rows"][0];
