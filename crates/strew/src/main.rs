@@ -8,7 +8,7 @@
 //! [`uninstall`], [`schema`], [`mcp`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what
 //! those share that go on until a signal), [`cluster`] (one that is there), [`complete`] (what a shell asks),
 //! [`explain_output`], [`what_if`] (changes that are asked about), [`parts`] (nodes and domains that a person names),
-//! [`terminal`] and [`destination`] (where output goes), [`digest`], [`failure`], [`reference`] (docs/commands.md).
+//! [`terminal`] and [`destination`] (where output goes), [`digest`], [`failure`], [`mod@reference`] (docs/commands.md).
 
 mod arguments;
 mod cluster;
