@@ -72,7 +72,7 @@ pub enum Rounding {
     Down,
 }
 
-/// A number, or so many percent of `whole`. What cannot be read is 0: validation has refused it.
+/// A number, or a percentage of `whole`. An invalid value is 0: validation has refused it.
 pub fn scaled(value: &IntOrString, whole: i64, rounding: Rounding) -> i64 {
     match value {
         IntOrString::Int(value) => i64::from(*value).max(0),

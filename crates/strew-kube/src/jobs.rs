@@ -17,7 +17,7 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// On each pod of a Job: the Job's name.
 const JOB: &str = "batch.kubernetes.io/job-name";
 
-/// So many pods a page.
+/// The number of pods in a page of a list.
 const PAGE: u32 = 500;
 
 /// How long one answer is waited for.

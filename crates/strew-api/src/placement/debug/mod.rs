@@ -84,10 +84,10 @@ pub struct GroupsUsed {
     pub topology_key: String,
     /// How many are used.
     pub used: u32,
-    /// At least so many were asked for.
+    /// The `minGroups` of the term.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_groups: Option<u32>,
-    /// At most so many are used.
+    /// The `maxGroups` of the term.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_groups: Option<u32>,
 }

@@ -13,9 +13,9 @@ use crate::placement::wire::{SpreadConstraintsTerm, TOPOLOGY_GROUPS_ANNOTATION};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Bounds {
-    /// At least so many topologies.
+    /// The least number of topologies.
     pub min_groups: Option<i64>,
-    /// At most so many topologies.
+    /// The largest number of topologies.
     pub max_groups: Option<i64>,
 }
 

@@ -34,7 +34,7 @@ pub struct ReplicaDivision {
     pub default_weight: Option<i64>,
     /// A score, or an amount, in the place of weights.
     pub score_coordinate: Option<ScoreCoordinate>,
-    /// A cluster with a weight gets at least so many; 0 where nothing is written.
+    /// The least number of replicas of a cluster with a weight; 0 if absent.
     pub min_per_cluster: Option<u32>,
 }
 
