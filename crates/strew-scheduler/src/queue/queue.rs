@@ -424,7 +424,9 @@ impl Queue {
         let flush = self.by_age.first().map(|&(queued_at, _)| {
             let due = queued_at + self.limits.unschedulable_max;
             let ticks = due.since(self.started).0 / FLUSH_EVERY.0 + 1;
-            self.started + Span(ticks.saturating_mul(FLUSH_EVERY.0))
+            let tick = self.started + Span(ticks.saturating_mul(FLUSH_EVERY.0));
+            // A pod that was held back may be older than the last check when it begins to wait.
+            tick.max(self.flushed + FLUSH_EVERY)
         });
         let is_early_due = !self.backoff.is_empty() && self.now < self.next_early;
         let due = [

@@ -188,3 +188,34 @@ fn early_tries_keep_their_pace() {
         assert_eq!(queue.pop(), Some(pods[1]), "{pace_ms} ms");
     }
 }
+
+/// A pod whose victims were asked only after it had become too old waits for the next check of ages. Until then nothing
+/// is due: a wake in the past would be asked for again and again.
+#[test]
+fn a_pod_released_too_old_waits_for_the_next_check() {
+    let start = Instant::from_secs(100);
+    let mut cluster = Cluster::new();
+    let profiles = Profiles::new(&mut cluster.names, vec![Profile::default()]);
+    let pod = pod(&mut cluster, "preempts");
+    let cx = Context {
+        cluster: &cluster,
+        profiles: &profiles,
+    };
+    let refused: PluginSet = [PluginId::NodeResourcesFit].into_iter().collect();
+    let limits = QueueLimits {
+        unschedulable_max: Span::from_secs(30),
+        ..QueueLimits::production()
+    };
+    let mut queue = Queue::new(limits, start);
+    queue.add(cx, pod);
+    assert_eq!(queue.pop(), Some(pod));
+    queue.hold(pod);
+    queue.requeue(cx, pod, refused);
+    queue.advance(cx, start + Span::from_secs(95));
+    queue.release(cx, pod, Preempted::Asked);
+    assert_eq!(queue.counts().unschedulable, 1);
+    let check = start + Span::from_secs(120);
+    assert_eq!(queue.next_wake(), Some(check));
+    queue.advance(cx, check);
+    assert_eq!(queue.pop(), Some(pod));
+}
