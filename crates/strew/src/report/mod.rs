@@ -28,9 +28,9 @@ pub(crate) struct Report<'a> {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
     /// The kube-scheduler whose decisions these are.
-    pub(crate) kubernetes: &'static str,
+    pub(crate) kubernetes: &'a str,
     /// Whose choices: `1.36`, or `strew`.
-    pub(crate) compat: &'static str,
+    pub(crate) compat: &'a str,
     pub(crate) summary: Summary,
     pub(crate) scenarios: Vec<ScenarioReport<'a>>,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Report<'a> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
     /// Played to their end.
-    pub(crate) runs: usize,
-    pub(crate) held: usize,
-    pub(crate) broken: usize,
+    pub(crate) runs: u64,
+    pub(crate) held: u64,
+    pub(crate) broken: u64,
     /// Whether something is wrong: the exit code is 1.
     pub(crate) red: bool,
     pub(crate) interrupted: bool,
@@ -52,10 +52,10 @@ pub(crate) struct Summary {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ScenarioReport<'a> {
-    pub(crate) file: String,
-    pub(crate) name: String,
+    pub(crate) file: &'a str,
+    pub(crate) name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) story: Option<String>,
+    pub(crate) story: Option<&'a str>,
     pub(crate) variants: Vec<VariantReport<'a>>,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct ScenarioReport<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VariantReport<'a> {
-    pub(crate) name: String,
+    pub(crate) name: &'a str,
     /// `hold`, `fail` or `mayFail`.
     pub(crate) must: &'static str,
     /// `held`, `broken`, `brokeAsItMust`, `brokeNowhere`, `brokeAsItMay` or `unknown`.
     pub(crate) result: &'static str,
     pub(crate) seeds: Vec<u64>,
-    pub(crate) broken: usize,
+    pub(crate) broken: u64,
     pub(crate) runs: Vec<RunReport<'a>>,
 }
 

@@ -216,11 +216,11 @@ pub(crate) fn run(
     }
     text::say_notes(&answer, context);
     if let Some(path) = question.html {
-        page::write(path, &work, question, suites, &answer, &interrupt)?;
+        page::write(path, &work, suites, &answer, &interrupt)?;
     }
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => simulate::serialized(
-            &report::report(question, suites, &answer),
+            &report::report(suites, &answer),
             question.output.unwrap_or(Format::Json),
         )?,
         Some(Format::Summary) if answer.is_interrupted => {

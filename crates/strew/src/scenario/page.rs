@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 
 use super::clock::clock;
+use super::report;
 use super::standing::{Answer, Judged};
 use super::suite::Suite;
 use super::summary::VariantSum;
 use super::text::result_text;
 use super::work::Work;
-use super::{Question, report};
 use crate::failure::Failure;
 use crate::html::{self, Tape};
 use crate::progress::Progress;
@@ -25,12 +25,11 @@ const BREACHES_MAX: usize = 100;
 pub(super) fn write(
     path: &str,
     work: &Work<'_>,
-    question: &Question<'_>,
     suites: &[Suite],
     answer: &Answer,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
-    let report = report::report(question, suites, answer);
+    let report = report::report(suites, answer);
     let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
     let mut tapes: Vec<Tape> = Vec::new();
     let mut verdicts = Vec::new();

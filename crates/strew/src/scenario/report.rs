@@ -4,69 +4,62 @@ use strew_scenario::expect::spread::{ByDomain, skew};
 use strew_scenario::format::Step;
 use strew_scenario::run::{Outcome, Refused, StepResult, StepState};
 
-use super::Question;
 use super::clock::clock;
 use super::standing::{Answer, Judged, State};
 use super::suite::{Cast, Suite};
-use super::summary::VariantSum;
+use super::summary::{ScenarioSum, VariantSum};
 use crate::report::{
     API_VERSION, CountedReport, ExpectationReport, KIND, Moment, RefusedReport, Report, RunReport,
     ScenarioReport, StepReport, Summary, VariantReport,
 };
-use crate::version;
 
-/// The report on all scenarios.
-pub(super) fn report<'a>(
-    question: &Question<'_>,
-    suites: &[Suite],
-    answer: &'a Answer,
-) -> Report<'a> {
-    let variants = || answer.variants();
-    let runs = variants().map(|(_, kept)| kept.len()).sum();
-    let broken = variants().map(|(_, kept)| n_broken(kept)).sum();
-    let each = suites.iter().zip(&answer.summary.scenarios);
-    let each = each.zip(&answer.kept);
+/// The report on all scenarios: the summary, with each run that was kept.
+pub(super) fn report<'a>(suites: &[Suite], answer: &'a Answer) -> Report<'a> {
+    let sum = &answer.summary;
+    let runs = sum.variants().map(VariantSum::n_played).sum();
+    let broken = sum.variants().map(|variant| variant.broken).sum();
+    let each = suites.iter().zip(&sum.scenarios).zip(&answer.kept);
     Report {
         api_version: API_VERSION,
         kind: KIND,
-        kubernetes: version::KUBERNETES,
-        compat: question.world.scheduling.compat.name(),
+        kubernetes: &sum.kubernetes,
+        compat: &sum.compat,
         summary: Summary {
             runs,
-            held: runs - broken,
+            held: runs.saturating_sub(broken),
             broken,
-            red: answer.summary.is_red(),
+            red: sum.is_red(),
             interrupted: answer.is_interrupted,
         },
         scenarios: each
-            .map(|((suite, sum), kept)| scenario(suite, &sum.variants, kept))
+            .map(|((suite, sum), kept)| scenario(suite, sum, kept))
             .collect(),
     }
 }
 
-fn n_broken(kept: &[Judged]) -> usize {
-    kept.iter().filter(|judged| judged.is_broken).count()
-}
-
-fn scenario<'a>(suite: &Suite, sums: &[VariantSum], kept: &'a [Vec<Judged>]) -> ScenarioReport<'a> {
-    let each = suite.variants.iter().zip(sums).zip(kept);
+fn scenario<'a>(
+    suite: &Suite,
+    sum: &'a ScenarioSum,
+    kept: &'a [Vec<Judged>],
+) -> ScenarioReport<'a> {
+    let each = suite.variants.iter().zip(&sum.variants).zip(kept);
     ScenarioReport {
-        file: suite.file.clone(),
-        name: suite.name.clone(),
-        story: suite.story.clone(),
+        file: &sum.file,
+        name: &sum.name,
+        story: sum.story.as_deref(),
         variants: each
             .map(|((cast, sum), kept)| variant(cast, sum, kept))
             .collect(),
     }
 }
 
-fn variant<'a>(cast: &Cast, sum: &VariantSum, kept: &'a [Judged]) -> VariantReport<'a> {
+fn variant<'a>(cast: &Cast, sum: &'a VariantSum, kept: &'a [Judged]) -> VariantReport<'a> {
     VariantReport {
-        name: cast.variant.name.clone(),
+        name: &sum.name,
         must: sum.must.name(),
         result: sum.result().name(),
         seeds: cast.seeds.iter().collect(),
-        broken: n_broken(kept),
+        broken: sum.broken,
         runs: kept.iter().map(|judged| run(cast, judged)).collect(),
     }
 }
