@@ -21,21 +21,21 @@ use crate::volumes::{AttachLimits, ClaimFact, StorageClassFact, VolumeFact, Volu
 mod audit;
 mod counts;
 mod nodes;
+mod pod_table;
 mod pods;
 mod row;
 mod sweep;
 
+pub use pod_table::PodIdx;
+use pod_table::PodTable;
 pub use row::NodeRow;
 use sweep::Sweeping;
 pub use sweep::{Kept, Sweep};
 
 index_type! {
-    /// The index of a row in the table of nodes.
+    /// The index of a row in the table of nodes, and in every column. A row is used again when its node is gone and no
+    /// pod names it any more.
     pub struct NodeIdx;
-}
-index_type! {
-    /// The index of a row in the table of pods.
-    pub struct PodIdx;
 }
 /// A pod that has not finished.
 #[derive(Debug, Clone)]
@@ -78,8 +78,7 @@ pub struct Cluster {
     volumes: Volumes,
     namespaces: FxHashMap<Symbol, Labels>,
     tables: ClassTables,
-    pods: Vec<Option<PodRow>>,
-    pods_free: Vec<PodIdx>,
+    pods: PodTable,
     pod_by_uid: FxHashMap<Arc<str>, PodIdx>,
     /// The number of pods on nodes, by priority.
     priorities: BTreeMap<i32, u32>,
@@ -115,8 +114,7 @@ impl Cluster {
             volumes: Volumes::default(),
             namespaces: FxHashMap::default(),
             tables: ClassTables::default(),
-            pods: Vec::new(),
-            pods_free: Vec::new(),
+            pods: PodTable::default(),
             pod_by_uid: FxHashMap::default(),
             priorities: BTreeMap::new(),
             censuses: Censuses::new(CENSUS_BYTES_MAX),
@@ -175,8 +173,8 @@ impl Cluster {
     /// The pod is gone.
     #[inline]
     pub fn pod(&self, pod: PodIdx) -> &PodRow {
-        self.pods[pod.index()]
-            .as_ref()
+        self.pods
+            .get(pod)
             .expect("an index is used only while its pod is there")
     }
 
@@ -187,8 +185,7 @@ impl Cluster {
 
     /// All pods.
     pub fn pods(&self) -> impl Iterator<Item = (PodIdx, &PodRow)> {
-        let rows = self.pods.iter().enumerate();
-        rows.filter_map(|(i, p)| Some((PodIdx::from(i), p.as_ref()?)))
+        self.pods.iter()
     }
 
     /// Label sets, specs and classes.

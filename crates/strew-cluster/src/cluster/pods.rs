@@ -32,16 +32,7 @@ impl Cluster {
             history: fact.history,
             member: 0,
         };
-        let pod = match self.pods_free.pop() {
-            Some(pod) => {
-                self.pods[pod.index()] = Some(row);
-                pod
-            }
-            None => {
-                self.pods.push(Some(row));
-                PodIdx::from(self.pods.len() - 1)
-            }
-        };
+        let pod = self.pods.insert(row);
         self.pod_by_uid.insert(fact.uid, pod);
         self.join(class);
         self.put_on(pod, node);
@@ -56,8 +47,7 @@ impl Cluster {
         let PodRow { node, class, .. } = *self.pod(pod);
         self.take_off(pod);
         self.tables.leave(class, self.censuses.version());
-        self.pods[pod.index()] = None;
-        self.pods_free.push(pod);
+        self.pods.remove(pod);
         if let Some(node) = node {
             self.forget_if_empty(node);
         }
@@ -119,8 +109,8 @@ impl Cluster {
     }
 
     fn row_mut(&mut self, pod: PodIdx) -> &mut PodRow {
-        self.pods[pod.index()]
-            .as_mut()
+        self.pods
+            .get_mut(pod)
             .expect("an index is used only while its pod is there")
     }
 

@@ -170,7 +170,6 @@ impl Holds for Cluster {
             namespaces,
             tables,
             pods,
-            pods_free: _,
             pod_by_uid: _,
             priorities: _,
             censuses,
@@ -191,7 +190,7 @@ impl Holds for Cluster {
             labels.mark(marks);
         }
         tables.mark(marks);
-        for pod in pods.iter().flatten() {
+        for (_, pod) in pods.iter() {
             pod.history.nominated.mark(marks);
         }
         for (_, census) in censuses.iter() {
