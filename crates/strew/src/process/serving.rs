@@ -91,7 +91,8 @@ impl ServingArgs {
         let allowed = self.authorization_always_allow_paths.clone();
         Ok(Some(Serving {
             server,
-            access: Access::new(client.clone(), allowed, clients),
+            access: Access::new(client.clone(), allowed, clients.clone()),
+            clients,
         }))
     }
 }
@@ -100,6 +101,8 @@ impl ServingArgs {
 pub(crate) struct Serving {
     server: Server,
     access: Access,
+    /// Whose CA is followed; `None`: clients have tokens only.
+    clients: Option<Arc<Clients>>,
 }
 
 impl Serving {
@@ -113,8 +116,15 @@ impl Serving {
 
     /// Serves the pages until the end, each for those who may see it.
     pub(crate) fn start(self, pages: Router, end: CancellationToken) {
-        let Self { server, access } = self;
+        let Self {
+            server,
+            access,
+            clients,
+        } = self;
         tracing::info!("health and metrics on https://{}", server.address());
+        if let Some(clients) = clients {
+            tokio::spawn(clients.follow(end.clone()));
+        }
         tokio::spawn(server.run(guarded([pages], access), end));
     }
 }

@@ -6,7 +6,6 @@
 mod arguments;
 mod policy;
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,8 +88,11 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     let hostname = identity::hostname();
     let client = &connection.client;
     let serving = args.serving.bind(PORT, &hostname, client).await?;
-    let callers = callers(args)?;
+    let callers = callers(args).await?;
     let server = bind(args, callers.as_ref()).await?;
+    if let Some(Callers { clients, .. }) = &callers {
+        tokio::spawn(Arc::clone(clients).follow(end.clone()));
+    }
     let random = identity::random();
     let seed = u64::from_be_bytes(random[..8].try_into().unwrap_or_default());
     let clock = Clock::new();
@@ -137,17 +139,13 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
 }
 
 /// Whose reviews are answered; `None`: everybody's.
-fn callers(args: &WebhookArgs) -> Result<Option<Callers>, Failure> {
+async fn callers(args: &WebhookArgs) -> Result<Option<Callers>, Failure> {
     let hooks = &args.hooks;
     let Some(file) = &hooks.client_ca_file else {
         return Ok(None);
     };
-    let pem = fs::read_to_string(file).map_err(|error| {
-        Failure::input(anyhow!(error).context(format!("cannot read {}", file.display())))
-    })?;
-    let clients = Clients::of_authority(&pem);
-    let clients = clients
-        .map_err(|_| Failure::input(anyhow!("{} holds no certificates in PEM", file.display())))?;
+    let clients = Clients::of_file(file.clone()).await;
+    let clients = clients.map_err(|error| Failure::input(anyhow!(error)))?;
     Ok(Some(Callers {
         clients: Arc::new(clients),
         names: hooks.client_name.clone(),

@@ -4,11 +4,15 @@
 //! so that a client with another certificate and a valid token is not rejected. Source: k8s.io/apiserver,
 //! `DelegatingAuthenticationOptions` and `authentication/request/x509`.
 //!
-//! The CA is read once, at the start. Users that a front proxy names in headers are not supported.
+//! The CA is read again while the process runs: it may be replaced. Users that a front proxy names in headers are not
+//! supported.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -17,10 +21,19 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use strew_runtime::Warning;
+use tokio_util::sync::CancellationToken;
 
 use super::review::User;
 use super::subject::Subject;
-use crate::serve::certificate::provider;
+use crate::serve::certificate::{provider, whole_text};
+
+/// How often a file is read again. A mounted ConfigMap is replaced by a symbolic link, which no watch of a file would
+/// notice.
+const LOOK_AT_FILE_EVERY: Duration = Duration::from_secs(10);
+
+/// How often the API server is asked for its CA again: a CA is replaced hours before the old one ends.
+const ASK_EVERY: Duration = Duration::from_secs(60);
 
 /// The ConfigMap in which the API server publishes its CA for clients.
 const NAMESPACE: &str = "kube-system";
@@ -51,9 +64,17 @@ pub enum ClientsError {
     /// It names no CA.
     #[error("ConfigMap {NAMESPACE}/{NAME} has no {KEY}")]
     Absent,
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It names an invalid CA.
-    #[error("{KEY} of ConfigMap {NAMESPACE}/{NAME} holds no certificates in PEM")]
-    Broken,
+    #[error("{0} holds no certificates in PEM")]
+    Broken(String),
 }
 
 impl ClientsError {
@@ -70,10 +91,87 @@ impl ClientsError {
     }
 }
 
-/// Identifies users by their certificates.
-#[derive(Debug)]
-pub struct Clients {
+/// Where the CA stands.
+#[derive(Clone)]
+enum Source {
+    /// In the ConfigMap of the cluster.
+    Cluster(kube::Client),
+    /// In a file in PEM.
+    File(PathBuf),
+    /// In the program: it stays.
+    Given(String),
+}
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Self::Cluster(_) => format!("{KEY} of ConfigMap {NAMESPACE}/{NAME}"),
+            Self::File(path) => path.display().to_string(),
+            Self::Given(_) => "the text".to_owned(),
+        }
+    }
+
+    /// How often it is read; `None`: once.
+    fn every(&self) -> Option<Duration> {
+        match self {
+            Self::Cluster(_) => Some(ASK_EVERY),
+            Self::File(_) => Some(LOOK_AT_FILE_EVERY),
+            Self::Given(_) => None,
+        }
+    }
+
+    /// The CA in PEM.
+    async fn read(&self) -> Result<String, ClientsError> {
+        match self {
+            Self::Cluster(client) => {
+                let api: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
+                let read = api.get(NAME).await;
+                let map = read.map_err(ClientsError::of_read)?;
+                let pem = map.data.and_then(|mut data| data.remove(KEY));
+                pem.ok_or(ClientsError::Absent)
+            }
+            Self::File(path) => {
+                let (path, of) = (path.clone(), path.clone());
+                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(of)).await;
+                let read = read.unwrap_or_else(|ended| Err(std::io::Error::other(ended)));
+                read.map_err(|source| ClientsError::Unreadable { path, source })
+            }
+            Self::Given(pem) => Ok(pem.clone()),
+        }
+    }
+}
+
+/// A CA for clients.
+struct Authority {
+    pem: String,
     chains: Arc<dyn ClientCertVerifier>,
+}
+
+impl Authority {
+    fn parse(pem: String, source: &Source) -> Result<Self, ClientsError> {
+        let broken = || ClientsError::Broken(source.name());
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            let certificate = certificate.map_err(|_| broken())?;
+            roots.add(certificate).map_err(|_| broken())?;
+        }
+        let (roots, provider) = (Arc::new(roots), Arc::new(provider()));
+        let chains = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+        let chains = chains.map_err(|_| broken())?;
+        Ok(Self { pem, chains })
+    }
+}
+
+/// Identifies users by their certificates.
+pub struct Clients {
+    source: Source,
+    authority: ArcSwap<Authority>,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Clients({})", self.source.name())
+    }
 }
 
 impl Clients {
@@ -82,12 +180,15 @@ impl Clients {
     /// # Errors
     /// There is no CA, or it cannot be read.
     pub async fn of_cluster(client: kube::Client) -> Result<Self, ClientsError> {
-        let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
-        let read = api.get(NAME).await;
-        let map = read.map_err(ClientsError::of_read)?;
-        let data = map.data.unwrap_or_default();
-        let pem = data.get(KEY).ok_or(ClientsError::Absent)?;
-        Self::of_authority(pem)
+        Self::of(Source::Cluster(client)).await
+    }
+
+    /// Reads a CA from a file in PEM.
+    ///
+    /// # Errors
+    /// The file cannot be read, has no certificate, or an invalid one.
+    pub async fn of_file(path: PathBuf) -> Result<Self, ClientsError> {
+        Self::of(Source::File(path)).await
     }
 
     /// With a CA in PEM.
@@ -95,27 +196,79 @@ impl Clients {
     /// # Errors
     /// The text has no certificate, or an invalid one.
     pub fn of_authority(pem: &str) -> Result<Self, ClientsError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-            let certificate = certificate.map_err(|_| ClientsError::Broken)?;
-            roots.add(certificate).map_err(|_| ClientsError::Broken)?;
+        Self::new(Source::Given(pem.to_owned()), pem.to_owned())
+    }
+
+    async fn of(source: Source) -> Result<Self, ClientsError> {
+        let pem = source.read().await?;
+        Self::new(source, pem)
+    }
+
+    fn new(source: Source, pem: String) -> Result<Self, ClientsError> {
+        let authority = Authority::parse(pem, &source)?;
+        Ok(Self {
+            source,
+            authority: ArcSwap::from_pointee(authority),
+        })
+    }
+
+    /// Reads the CA again now and then until asked to stop. A CA that cannot be used is logged once and changes nothing.
+    pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
+        let Some(every) = self.source.every() else {
+            return;
+        };
+        let mut told = None;
+        while stop
+            .run_until_cancelled(tokio::time::sleep(every))
+            .await
+            .is_some()
+        {
+            let read = self.source.read().await;
+            let error = self.take_over(read).err().map(|error| whole_text(&error));
+            if let Some(error) = &error
+                && told.as_ref() != Some(error)
+            {
+                let exchange = Warning {
+                    kind: "certificate",
+                    namespace: "",
+                    name: &self.source.name(),
+                    node: None,
+                    action: "exchange",
+                    error,
+                    next: "it is read again; until then clients are known by the one before",
+                };
+                exchange.log();
+            }
+            told = error;
         }
-        let (roots, provider) = (Arc::new(roots), Arc::new(provider()));
-        let chains = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-        let chains = chains.map_err(|_| ClientsError::Broken)?;
-        Ok(Self { chains })
+    }
+
+    fn take_over(&self, read: Result<String, ClientsError>) -> Result<(), ClientsError> {
+        let pem = read?;
+        if pem != self.authority.load().pem {
+            let authority = Authority::parse(pem, &self.source)?;
+            self.authority.store(Arc::new(authority));
+            tracing::info!(
+                authority = self.source.name(),
+                "the CA of clients was exchanged"
+            );
+        }
+        Ok(())
     }
 
     /// What TLS requests of clients.
     pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
-        Arc::new(AnyOwner(Arc::clone(&self.chains)))
+        Arc::new(AnyOwner(Arc::clone(&self.authority.load().chains)))
     }
 
     /// The user of a certificate chain, the client's own certificate first; `None` if no known CA has signed it.
     pub fn user_of(&self, certificates: &[CertificateDer<'_>]) -> Option<User> {
         let (own, others) = certificates.split_first()?;
         let now = UnixTime::now();
-        self.chains.verify_client_cert(own, others, now).ok()?;
+        let authority = self.authority.load();
+        (authority.chains)
+            .verify_client_cert(own, others, now)
+            .ok()?;
         let subject = Subject::of(own)?;
         let mut groups = subject.organizations;
         groups.push(AUTHENTICATED.to_owned());
@@ -128,7 +281,8 @@ impl Clients {
     }
 }
 
-/// Accepts every client that has the key of its certificate, or shows no certificate.
+/// Accepts every client that has the key of its certificate, or shows no certificate. The verifier inside only says how
+/// signatures are made, which no CA changes.
 #[derive(Debug)]
 struct AnyOwner(Arc<dyn ClientCertVerifier>);
 
@@ -137,8 +291,9 @@ impl ClientCertVerifier for AnyOwner {
         false
     }
 
+    /// None: a client whose certificate another CA has signed would show nothing, and the CA may be replaced.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.root_hint_subjects()
+        &[]
     }
 
     fn verify_client_cert(

@@ -76,8 +76,45 @@ fn an_authority_that_is_none_is_refused() {
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     ] {
         let error = Clients::of_authority(pem).unwrap_err();
-        assert!(matches!(error, ClientsError::Broken), "{pem}");
+        assert!(matches!(error, ClientsError::Broken(_)), "{pem}");
     }
+}
+
+/// A CA is replaced while the process runs: what the new one signs counts, what the old one signed no longer does. A file
+/// that is half written changes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_replaced_authority_is_taken_over() {
+    let folder = std::env::temp_dir().join(format!("strew-clients-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("ca.crt");
+    let [old, new] = ["old", "new"].map(Authority::new);
+    let [of_old, of_new] = [&old, &new].map(|authority| {
+        let purpose = ExtendedKeyUsagePurpose::ClientAuth;
+        authority.sign("apiserver", "group", purpose).0
+    });
+    std::fs::write(&file, &old.pem).unwrap();
+    let clients = Arc::new(Clients::of_file(file.clone()).await.unwrap());
+    let known = |certificate: &CertificateDer<'static>| {
+        let user = clients.user_of(std::slice::from_ref(certificate));
+        user.is_some()
+    };
+    assert_eq!((known(&of_old), known(&of_new)), (true, false));
+    std::fs::write(&file, "-----BEGIN CERTIFICATE-----\nAAAA").unwrap();
+    let half = clients.take_over(clients.source.read().await);
+    assert!(matches!(half, Err(ClientsError::Broken(_))));
+    assert_eq!((known(&of_old), known(&of_new)), (true, false));
+    let stop = CancellationToken::new();
+    let following = tokio::spawn(Arc::clone(&clients).follow(stop.clone()));
+    std::fs::write(&file, &new.pem).unwrap();
+    let began = tokio::time::Instant::now();
+    while !known(&of_new) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(began.elapsed() < Duration::from_secs(30), "not taken over");
+    }
+    assert!(!known(&of_old));
+    stop.cancel();
+    following.await.unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
