@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use strew_api::config::{FeatureGates, Given, configure};
-use strew_api::read::{Sources, render};
+use strew_wire::config::{FeatureGates, Given, configure};
+use strew_manifest::read::{Sources, render};
 use strew_model::Interner;
 use strew_scheduler::Engine;
 

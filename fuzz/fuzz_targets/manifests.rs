@@ -5,10 +5,10 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use libfuzzer_sys::fuzz_target;
-use strew_api::config::AdmissionOptions;
-use strew_api::facts;
-use strew_api::field::FieldError;
-use strew_api::read::{KubeObject, Located, Sources, locate, read, render};
+use strew_wire::config::AdmissionOptions;
+use strew_wire::facts;
+use strew_manifest::field::FieldError;
+use strew_manifest::read::{KubeObject, Located, Sources, locate, read, render};
 use strew_apiserver::admission::{
     AdmissionContext, PriorityClasses, SetDefaults, admit, admit_pod,
 };

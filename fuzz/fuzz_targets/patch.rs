@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use strew_api::patch::{Schema, apply, json_diff, json_patch, merge_patch, strategic};
+use strew_manifest::patch::{Schema, apply, json_diff, json_patch, merge_patch, strategic};
 
 const SCHEMAS: [Schema; 4] = [
     Schema::Pod,

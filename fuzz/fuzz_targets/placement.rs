@@ -6,10 +6,10 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use strew_api::placement::cel::CelSelectors;
-use strew_api::placement::facts;
-use strew_api::placement::wire::Placement;
-use strew_api::read::{KubeObject, Sources, read, render};
+use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::facts;
+use strew_manifest::ocm::Placement;
+use strew_manifest::read::{KubeObject, Sources, read, render};
 use strew_apiserver::admission::SetDefaults;
 use strew_apiserver::validation::Validate;
 use strew_model::{Instant, Interner};

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use strew_api::read::{Sources, render};
+use strew_manifest::read::{Sources, render};
 use strew_scenario::format::{BASE, load};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -5,13 +5,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use strew_api::patch::json_patch;
-use strew_api::read::{KubeObject, Sources, read};
-use strew_api::workloadspread::facts::Translator;
-use strew_api::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
-use strew_api::workloadspread::review::{Operation, Review};
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_api::workloadspread::{conversion, lint, marker, read_back, status};
+use strew_manifest::patch::json_patch;
+use strew_manifest::read::{KubeObject, Sources, read};
+use strew_wire::workloadspread::facts::Translator;
+use strew_wire::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
+use strew_wire::workloadspread::review::{Operation, Review};
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_wire::workloadspread::{conversion, lint, marker, read_back, status};
 use strew_model::{Instant, Interner};
 use strew_workloadspread::admission::{self, Admission, Effect, Outcome};
 use strew_workloadspread::controller::{self, SpreadController};

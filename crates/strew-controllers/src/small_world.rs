@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
 use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
+use strew_manifest::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 

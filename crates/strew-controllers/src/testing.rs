@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::read::{KubeObject, Sources};
 use strew_apiserver::object::{
     Deletion, Key, Kind, Meta, Name, Object, Owner, Phase, Pod, PodStatus, Stored, Truth, moment,
 };
 use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
+use strew_manifest::read::{KubeObject, Sources};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
@@ -285,7 +285,7 @@ impl World {
     pub(crate) fn create(&mut self, manifest: Value) -> Object {
         let mut sources = Sources::new();
         sources.add("test.yaml", manifest.to_string());
-        let mut reading = strew_api::read::read(&sources);
+        let mut reading = strew_manifest::read::read(&sources);
         assert!(!reading.has_errors(), "{:?}", reading.diagnostics);
         let wire = reading.objects.remove(0).object;
         self.server.create(Object::of_wire(wire)).unwrap()

@@ -35,7 +35,7 @@ pub struct Access {
 /// A connection to an API server that has answered.
 #[derive(Clone)]
 pub struct Connection {
-    /// The client. It never retries by itself: [`strew_api::retry`] decides about retries.
+    /// The client. It never retries by itself: [`strew_wire::retry`] decides about retries.
     pub client: Client,
     /// Counts the client's requests.
     pub requests: Requests,
@@ -170,7 +170,7 @@ async fn configuration(access: &Access) -> Result<Config, ConnectError> {
         config.cluster_url = uri.ok_or_else(|| ConnectError::Master(master.clone()))?;
     }
     config.connect_timeout = Some(CONNECT_WITHIN);
-    // strew-api decides about retries, for simulations and real clusters alike.
+    // strew-wire decides about retries, for simulations and real clusters alike.
     config.default_retry = false;
     // Compression costs the API server more CPU than the network saves.
     config.disable_compression = true;

@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Client};
 use serde_json::Value;
-use strew_api::definition::is_own;
+use strew_wire::definition::is_own;
 
 /// The project that installed a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

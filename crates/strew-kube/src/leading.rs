@@ -1,4 +1,4 @@
-//! Leader election: [`strew_api::lease`] with requests and a clock.
+//! Leader election: [`strew_wire::lease`] with requests and a clock.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kube::Client;
-use strew_api::lease::{Ask, Election, Input, Moment, Settings, Ticket};
-use strew_api::request::Answer;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_runtime::Warning;
+use strew_wire::lease::{Ask, Election, Input, Moment, Settings, Ticket};
+use strew_wire::request::Answer;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;

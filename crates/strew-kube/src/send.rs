@@ -1,4 +1,4 @@
-//! Sends a request of `strew-api` once. The driver decides when it is sent, and whether it is retried.
+//! Sends a request of `strew-wire` once. The driver decides when it is sent, and whether it is retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use strew_api::request::{Answer, Request};
-use strew_api::retry::{Retry, Retrying};
 use strew_model::time::Span;
 use strew_runtime::Ticket;
+use strew_wire::request::{Answer, Request};
+use strew_wire::retry::{Retry, Retrying};
 use tokio::sync::mpsc;
 
 use crate::clock::{Clock, duration};

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use kube::Client;
-use strew_api::workloadspread::review::Decision;
 use strew_model::time::Instant;
 use strew_runtime::watch::Watches;
 use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Observer, Progress, Warning};
+use strew_wire::workloadspread::review::Decision;
 
 use crate::clock::Clock;
 use crate::leading::Leads;

@@ -7,7 +7,7 @@ use crate::symbol::{Holds, Marks, Symbol};
 /// Amounts of each resource: requested by a pod, or available or used on a node.
 ///
 /// CPU in thousandths of a core, memory and ephemeral storage in bytes, all others in whole units. Never negative in
-/// decisions: strew-api refuses negative and overflowing quantities.
+/// decisions: strew-manifest refuses negative and overflowing quantities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Resources {
     /// CPU in thousandths of a core.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use strew_api::request::{Answer, Request, Verb};
-use strew_api::workloadspread::review::Decision;
 use strew_model::time::{Instant, Span};
+use strew_wire::request::{Answer, Request, Verb};
+use strew_wire::workloadspread::review::Decision;
 
 use crate::admission::Call;
 use crate::machine::{Begun, CallId, Machine, Next};

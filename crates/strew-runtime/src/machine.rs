@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use strew_api::request::Request;
-use strew_api::workloadspread::review::Decision;
 use strew_model::time::Instant;
+use strew_wire::request::Request;
+use strew_wire::workloadspread::review::Decision;
 
 use crate::admission::Call;
 use crate::driver::Moment;

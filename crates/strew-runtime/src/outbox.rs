@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_api::request::{Answer, Request, outcome_of};
-use strew_api::retry::{Retry, Retrying};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Outcome;
+use strew_wire::request::{Answer, Request, outcome_of};
+use strew_wire::retry::{Retry, Retrying};
 
 use crate::refusals::Refusals;
 use crate::warning::Warning;

@@ -11,8 +11,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHasher};
-use strew_api::request::{Answer, Request};
 use strew_model::time::{Instant, Span};
+use strew_wire::request::{Answer, Request};
 
 /// The number of failures in a row that cause no pause: conflicts, or an API server that restarts.
 const FREE: u32 = 3;

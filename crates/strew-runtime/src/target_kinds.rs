@@ -14,14 +14,14 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
-use strew_api::workloadspread::GROUP as KRUISE;
-use strew_api::workloadspread::annotations::{self, ANY_KIND};
-use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, WhiteList};
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_api::workloadspread::workloads::{
+use strew_manifest::kruise::GROUP as KRUISE;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::workloads::{
     AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet,
 };
 use strew_model::Interner;
+use strew_wire::workloadspread::annotations::{self, ANY_KIND};
+use strew_wire::workloadspread::facts::white_list::{CONFIG_MAP, WhiteList};
 use strew_workloadspread::GroupKind;
 
 use crate::warning::Warning;

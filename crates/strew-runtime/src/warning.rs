@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use strew_api::request::Request;
+use strew_wire::request::Request;
 
 /// A failed action.
 #[derive(Clone, Copy)]

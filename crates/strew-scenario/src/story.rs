@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
-use strew_api::read::{KubeObject, Located};
+use strew_manifest::read::{KubeObject, Located};
 
 use crate::format::{API_VERSION, KIND};
 

@@ -11,14 +11,14 @@ use std::time::Instant as Clock;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
-use strew_api::config::AdmissionOptions;
-use strew_api::config::{FeatureGates, Given, configure};
-use strew_api::read::KubeObject;
 use strew_apiserver::admission::SetDefaults;
 use strew_apiserver::object::{Deployment as Live, Key, Kind, Name, Object};
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
+use strew_wire::config::AdmissionOptions;
+use strew_wire::config::{FeatureGates, Given, configure};
 
 /// Deployments of equal size are applied, and then rolled out so many times.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use strew_api::facts::Named;
-use strew_api::request::{Answer, Request};
-use strew_api::workloadspread::review::Decision;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Kind, Meta, Object};
 use strew_apiserver::server::{Change, Server};
@@ -14,6 +11,9 @@ use strew_runtime::watch::{
     self, Custom, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
 };
 use strew_runtime::{Action, Answered, CallId, Driver, Event, Machine, Moment, Observer, Progress};
+use strew_wire::facts::Named;
+use strew_wire::request::{Answer, Request};
+use strew_wire::workloadspread::review::Decision;
 
 use crate::fault::{Faults, Hits};
 use crate::feed::{Brought, Feed};

@@ -216,8 +216,8 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Node;
-    use strew_api::config::AdmissionOptions;
     use strew_apiserver::object::Object;
+    use strew_wire::config::AdmissionOptions;
 
     use super::*;
 

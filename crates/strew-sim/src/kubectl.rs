@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::patch::{self, Schema};
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Key, Kind, Meta, Name, Object};
 use strew_apiserver::{ApiError, DeleteOptions};
+use strew_manifest::patch::{self, Schema};
+use strew_manifest::read::KubeObject;
 
 use crate::kubelet::Which;
 use crate::simulation::Simulation;

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use strew_api::request::{Answer, Request, Verb};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_runtime::Ticket;
+use strew_wire::request::{Answer, Request, Verb};
 
 use crate::fault::{Faults, Hits};
 use crate::timing::Between;

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_api::config::AdmissionOptions;
 use strew_apiserver::object::{Name, Object};
 use strew_apiserver::server::{Cursor, Server};
 use strew_apiserver::workloads::N_PODS_MAX;
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+use strew_wire::config::AdmissionOptions;
 
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use strew_api::facts::{self, PodFacts};
-use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{
@@ -11,9 +9,11 @@ use strew_apiserver::object::{
 };
 use strew_apiserver::server::{Change, Cursor, Server};
 use strew_cluster::{Cluster, Eligibility, KeyId, PodFact};
+use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Symbol};
 use strew_scheduler::Profile;
 use strew_spread::{DomainIdx, Tally};
+use strew_wire::facts::{self, PodFacts};
 
 use crate::schedulers::Schedulers;
 use crate::spread;

@@ -7,9 +7,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use strew_api::facts::{self, PodFacts};
-use strew_api::printable::printable_line;
-use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
 use strew_apiserver::object::scheduling::wire_of;
@@ -18,10 +15,13 @@ use strew_apiserver::object::{
 };
 use strew_apiserver::server::Server;
 use strew_cluster::Cluster;
+use strew_manifest::printable::printable_line;
+use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Labels};
 use strew_scheduler::machine::Scheduler;
 use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{PluginId, Profile};
+use strew_wire::facts::{self, PodFacts};
 
 use crate::blocked::{Blocked, Eviction, GATED, Outcome};
 use crate::schedulers::Schedulers;

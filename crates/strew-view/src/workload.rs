@@ -8,7 +8,7 @@ use strew_apiserver::object::{
     Job, Kind, Meta, Name, Object, Owner, Pairs, Pod, ReplicaSet, Stored,
 };
 
-use strew_api::kinds::{self, Pods};
+use strew_manifest::kinds::{self, Pods};
 
 /// Kind, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

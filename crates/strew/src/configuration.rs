@@ -3,12 +3,12 @@
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use strew_api::config::{Configuration, FeatureGates, Given, configure};
-use strew_api::field::FieldPath;
-use strew_api::read::{Diagnostic, Locator, Origin, Sources};
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{Diagnostic, Locator, Origin, Sources};
 use strew_model::Interner;
 use strew_scheduler::{Compat, TieRule};
 use strew_sim::Blueprint;
+use strew_wire::config::{Configuration, FeatureGates, Given, configure};
 
 use crate::failure::Failure;
 use crate::inputs;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_api::duration::GoDuration;
-use strew_api::placement::wire::GROUP;
-use strew_api::read::{Sources, read};
 use strew_apiserver::object::{Name, Pod};
 use strew_cluster::NodeIdx;
+use strew_manifest::duration::GoDuration;
+use strew_manifest::ocm::GROUP;
+use strew_manifest::read::{Sources, read};
 use strew_model::time::Span;
 use strew_plan::{WhatIf, suggest};
 use strew_scenario::story;

@@ -1,7 +1,7 @@
 //! An explanation, written out.
 
 use serde_json::{Value, json};
-use strew_api::explanation::{Owner, PodExplanation};
+use strew_wire::explanation::{Owner, PodExplanation};
 
 use crate::arguments::Context;
 use crate::explain::Explained;

@@ -2,11 +2,11 @@
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_api::field::{FieldPath, Step};
-use strew_api::read::{
+use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::read::{
     self, Broken, Diagnostic, KubeObject, Locator, Origin, Severity, Sources, document_at, render,
 };
-use strew_api::workloadspread::lint::{What, lint};
+use strew_wire::workloadspread::lint::{What, lint};
 
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
-use strew_api::quantity::Quantity;
+use strew_manifest::quantity::Quantity;
 
 use crate::failure::Failure;
 

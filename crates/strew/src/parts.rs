@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::anyhow;
-use strew_api::read::nearest;
+use strew_manifest::read::nearest;
 use strew_plan::{Member, Part};
 
 use crate::failure::Failure;

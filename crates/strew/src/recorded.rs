@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use strew_api::printable::printable_line;
-use strew_api::read::{RawDocument, Sources, documents};
 use strew_apiserver::object::pod::{POD_SCHEDULED, Truth};
 use strew_apiserver::object::{Name, Pod, moment};
+use strew_manifest::printable::printable_line;
+use strew_manifest::read::{RawDocument, Sources, documents};
 use strew_scheduler::explain::{Explanation, Standing};
 
 use crate::explain_text::Page;

@@ -1,7 +1,7 @@
 //! Findings as SARIF 2.1.0, which code scanning shows beside the lines.
 
 use serde_json::{Value, json};
-use strew_api::read::{Diagnostic, Severity, Sources};
+use strew_manifest::read::{Diagnostic, Severity, Sources};
 
 /// One run of strew with these findings. Those without a place are about the input as a whole.
 pub(crate) fn log(found: &[Diagnostic], sources: &Sources) -> Value {

@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
-use strew_api::printable::printable_line;
-use strew_api::read::{Diagnostic, Severity, Sources, render};
+use strew_manifest::printable::printable_line;
+use strew_manifest::read::{Diagnostic, Severity, Sources, render};
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::Failure;

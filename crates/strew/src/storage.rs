@@ -6,7 +6,7 @@ use clap::Args;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaimSpec, PodSpec};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 
 /// Options for storage classes.
 #[derive(Args, Debug, Clone, Default)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use strew_api::placement;
-use strew_api::workloadspread::crd;
-use strew_api::workloadspread::registration::Reach;
+use strew_wire::placement;
+use strew_wire::workloadspread::crd;
+use strew_wire::workloadspread::registration::Reach;
 
 /// The namespace of strew's own controllers.
 const NAMESPACE: &str = "strew-system";

@@ -8,7 +8,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 
 use super::SetDefaults;
-use strew_api::defaults::set_namespace;
+use strew_manifest::defaults::set_namespace;
 
 /// Source: `autoscaling.DefaultCPUUtilization`.
 const CPU_UTILIZATION: i32 = 80;

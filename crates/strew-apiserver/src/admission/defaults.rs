@@ -2,7 +2,7 @@
 //!
 //! Source: `pkg/apis/{core,apps,batch}/v1/defaults.go`, v1.36. Left out because nothing in strew
 //! reads them: probes, DNS policy, security contexts, image pull policy, termination messages,
-//! service links, volume modes, Services' addresses. Those of pods are in [`strew_api::defaults`].
+//! service links, volume modes, Services' addresses. Those of pods are in [`strew_manifest::defaults`].
 //!
 //! An object without a namespace is in `default`, as with kubectl.
 
@@ -18,7 +18,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use strew_api::defaults::{default_pod, default_template, set_if_empty, set_namespace};
+use strew_manifest::defaults::{default_pod, default_template, set_if_empty, set_namespace};
 
 /// Objects with defaults.
 pub trait SetDefaults {

@@ -6,9 +6,9 @@
 //! them; v1.36.3 drops them.)
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, TopologySpreadConstraint};
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 
-use strew_api::config::AdmissionOptions;
+use strew_wire::config::AdmissionOptions;
 
 /// Drops the fields of gates that are off, unless a constraint of the `old` spec has them.
 pub fn drop_disabled(spec: &mut PodSpec, old: Option<&PodSpec>, options: &AdmissionOptions) {
@@ -67,7 +67,7 @@ fn template(object: &mut KubeObject) -> Option<&mut PodTemplateSpec> {
 mod tests {
     use crate::admission::{AdmissionContext, PriorityClasses, admit_pod};
     use serde_json::{Value, json};
-    use strew_api::config::AdmissionOptions;
+    use strew_wire::config::AdmissionOptions;
 
     fn admitted(options: &AdmissionOptions, uid: Option<&str>) -> Result<Value, Vec<String>> {
         let pod = serde_json::from_value(json!({

@@ -12,8 +12,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
 use super::pod_amounts::{Amounts, Half, of_containers, read};
 use super::{Refusal, SetDefaults};
-use strew_api::defaults::set_namespace;
-use strew_api::quantity::Quantity;
+use strew_manifest::defaults::set_namespace;
+use strew_manifest::quantity::Quantity;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const CONTAINER: &str = "Container";

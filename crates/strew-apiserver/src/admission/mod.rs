@@ -27,8 +27,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use strew_api::config::AdmissionOptions;
-use strew_api::field::FieldError;
+use strew_manifest::field::FieldError;
+use strew_wire::config::AdmissionOptions;
 
 use crate::validation::{self, Validate};
 pub use binding::bind_labels;
@@ -59,7 +59,7 @@ pub struct Admitted<T> {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use strew_api::config::AdmissionOptions;
+/// use strew_wire::config::AdmissionOptions;
 /// use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_pod};
 /// let pod: Pod = serde_json::from_value(serde_json::json!({
 ///     "metadata": {"name": "web"},

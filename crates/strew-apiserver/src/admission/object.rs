@@ -6,9 +6,9 @@ use super::update::{Update, admit_pod_update, admit_update};
 use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod, disabled_fields};
 use crate::validation::Validate;
 use crate::workloads::NameSource;
-use strew_api::config::AdmissionOptions;
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::read::KubeObject;
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::read::KubeObject;
+use strew_wire::config::AdmissionOptions;
 
 /// An object, and the API server's warnings.
 pub type AdmittedObject = (KubeObject, Vec<String>);

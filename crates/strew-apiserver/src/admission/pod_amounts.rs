@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
-use strew_api::quantity::Quantity;
+use strew_manifest::quantity::Quantity;
 
 /// Amounts by the name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
-use strew_api::field::{FieldError, FieldPath};
+use strew_manifest::field::{FieldError, FieldPath};
 
 const PREEMPT_LOWER_PRIORITY: &str = "PreemptLowerPriority";
 

@@ -18,9 +18,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::pod_amounts::{Amounts, Half, add, of_pod, read, write};
 use super::{Refusal, SetDefaults};
-use strew_api::defaults::set_namespace;
-use strew_api::quantity::Quantity;
-use strew_api::validation::resources::{is_extended, is_native};
+use strew_manifest::defaults::set_namespace;
+use strew_manifest::quantity::Quantity;
+use strew_manifest::validation::resources::{is_extended, is_native};
 
 mod scope;
 

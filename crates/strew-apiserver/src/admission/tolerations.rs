@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::{PodSpec, Toleration};
 
-use strew_api::config::AdmissionOptions;
+use strew_wire::config::AdmissionOptions;
 
 const NO_EXECUTE: &str = "NoExecute";
 

@@ -7,9 +7,9 @@ use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strew_api::kinds::KINDS;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::{v1beta1 as spread, workloads as kruise};
+use strew_manifest::kinds::KINDS;
+use strew_manifest::kruise::{v1beta1 as spread, workloads as kruise};
+use strew_manifest::read::KubeObject;
 
 use super::Part;
 use super::meta::{Meta, Name};

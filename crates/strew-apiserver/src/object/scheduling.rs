@@ -1,7 +1,7 @@
 //! The kinds beside pods that a scheduler reads.
 
 use super::{Kind, Object};
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 
 /// The wire form of an object, if a scheduler reads its kind; pods excluded.
 pub fn wire_of(object: &Object) -> Option<KubeObject> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
-use strew_api::facts::{ConditionView, OwnerView, PodView};
+use strew_wire::facts::{ConditionView, OwnerView, PodView};
 
 use super::{Pairs, Pod};
 

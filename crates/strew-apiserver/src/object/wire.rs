@@ -5,8 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::Value;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::{v1beta1 as spread, workloads as kruise};
+use strew_manifest::kruise::{v1beta1 as spread, workloads as kruise};
+use strew_manifest::read::KubeObject;
 
 use super::kinds::{Kind, Object, Plain, Resource, RevisionData};
 use super::meta::Meta;

@@ -4,9 +4,9 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use strew_api::defaults::{set_if_empty, set_namespace};
-use strew_api::field::FieldError;
-use strew_api::placement::wire::{
+use strew_manifest::defaults::{set_if_empty, set_namespace};
+use strew_manifest::field::FieldError;
+use strew_manifest::ocm::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement,
     PlacementDecision, PlacementSpec,
 };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{self as core, LimitRange, PodSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use rustc_hash::FxHashMap;
-use strew_api::config::AdmissionOptions;
-use strew_api::field::FieldError;
-use strew_api::read::KubeObject;
+use strew_manifest::field::FieldError;
+use strew_manifest::read::KubeObject;
+use strew_wire::config::AdmissionOptions;
 
 use crate::admission::{
     AdmissionContext, PriorityClasses, admit_object, admit_object_update, limit_range, mutate_pod,

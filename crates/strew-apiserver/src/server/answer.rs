@@ -1,7 +1,7 @@
 //! Responses of the wire: objects, and `Status` for errors.
 
 use serde_json::{Value, json};
-use strew_api::request::Answer;
+use strew_wire::request::Answer;
 
 use crate::ApiError;
 

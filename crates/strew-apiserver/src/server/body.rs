@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use strew_api::read::{KubeObject, check_partial};
-use strew_api::request::{Answer, Verb};
+use strew_manifest::read::{KubeObject, check_partial};
+use strew_wire::request::{Answer, Verb};
 
 use super::answer::{failure, invalid};
 use super::resource::Served;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use serde::{Deserialize, Serialize};
-use strew_api::request::{Answer, Request, Verb};
 use strew_model::time::Instant;
+use strew_wire::request::{Answer, Request, Verb};
 
 use super::Server;
 use super::answer::{answer, failure};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::Value;
-use strew_api::request::{Answer, Request, Verb};
+use strew_wire::request::{Answer, Request, Verb};
 
 use super::Server;
 use super::answer::{answer, failure};

@@ -131,9 +131,9 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Node;
-    use strew_api::config::AdmissionOptions;
     use strew_model::Prng;
     use strew_model::time::Instant;
+    use strew_wire::config::AdmissionOptions;
 
     use super::*;
     use crate::object::Part;

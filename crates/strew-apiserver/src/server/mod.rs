@@ -26,10 +26,10 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_api::config::AdmissionOptions;
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::Instant;
+use strew_wire::config::AdmissionOptions;
 
 use admission::Admission;
 

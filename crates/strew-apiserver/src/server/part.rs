@@ -1,13 +1,13 @@
 //! Requests that write a part of a stored object: updates, and patches of every type.
 //!
-//! The patch code of strew-api patches the stored object's JSON, and the result is read as an update.
+//! The patch code of strew-manifest patches the stored object's JSON, and the result is read as an update.
 
 use serde_json::{Map, Value};
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::patch::{PatchError, json_patch, merge_patch, strategic};
-use strew_api::request::{Answer, Request, Verb};
-use strew_api::validation::metadata;
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::patch::{PatchError, json_patch, merge_patch, strategic};
+use strew_manifest::validation::metadata;
 use strew_model::time::Instant;
+use strew_wire::request::{Answer, Request, Verb};
 
 use super::Server;
 use super::answer::{answer, failure, invalid};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 
 use super::Server;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use strew_api::placement::wire::{ManagedCluster, Taint};
-use strew_api::read::KubeObject;
+use strew_manifest::ocm::{ManagedCluster, Taint};
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 
 use super::Server;

@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde_json::Value;
-use strew_api::read::KubeObject;
-use strew_api::request::{Answer, Request, Verb};
+use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
+use strew_wire::request::{Answer, Request, Verb};
 
 use super::Server;
 use super::answer::{answer, failure, success};

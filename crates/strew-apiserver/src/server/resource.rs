@@ -1,9 +1,9 @@
 //! The served resources: one row each, found by the group, version and plural in a request's path.
 
-use strew_api::kinds::{KINDS, KindRow};
-use strew_api::patch::Schema;
-use strew_api::read::is_namespaced;
-use strew_api::request::Resource;
+use strew_manifest::kinds::{KINDS, KindRow};
+use strew_manifest::patch::Schema;
+use strew_manifest::read::is_namespaced;
+use strew_wire::request::Resource;
 
 use crate::object::Kind;
 

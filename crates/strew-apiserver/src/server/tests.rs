@@ -1,12 +1,12 @@
 //! The door, as a real API server answers.
 
 use serde_json::{Value, json};
-use strew_api::config::AdmissionOptions;
-use strew_api::read::KubeObject;
-use strew_api::request::{Answer, Precondition, Request, Resource, Verb};
-use strew_api::workloadspread::request::WORKLOAD_SPREADS;
+use strew_manifest::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::Instant;
+use strew_wire::config::AdmissionOptions;
+use strew_wire::request::{Answer, Precondition, Request, Resource, Verb};
+use strew_wire::workloadspread::request::WORKLOAD_SPREADS;
 
 use super::Server;
 use crate::admission::read_back;

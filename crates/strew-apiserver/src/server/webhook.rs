@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use serde_json::Value;
-use strew_api::patch::json_patch;
+use strew_manifest::patch::json_patch;
 use strew_model::time::Instant;
 
 use super::Server;

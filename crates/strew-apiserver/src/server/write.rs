@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
 
 use super::{AdmissionRequest, Server, registration};

@@ -9,10 +9,10 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
 use super::Validate;
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::quantity::Quantity;
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::{invalid_each, one_of, text};
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::quantity::Quantity;
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::{invalid_each, one_of, text};
 
 const REPLICAS_MIN: i32 = 1;
 /// Source: `MaxStabilizationWindowSeconds`, `MaxPeriodSeconds`.

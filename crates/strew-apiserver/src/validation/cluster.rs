@@ -8,9 +8,9 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 use super::Validate;
 use super::workload::{at_most_100_percent, int_or_percent};
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::{json, one_of, resources, selector, taint, text};
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::{json, one_of, resources, selector, taint, text};
 
 /// The largest priority of a class that is not built in. Source: `pkg/apis/scheduling/types.go`,
 /// `HighestUserDefinablePriority`.

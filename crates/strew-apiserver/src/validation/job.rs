@@ -6,10 +6,10 @@ use k8s_openapi::api::batch::v1::{CronJob, Job, JobSpec};
 
 use super::Validate;
 use super::workload::{nonnegative_each, spec_path, warnings_of};
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::pod::validate_template;
-use strew_api::validation::{nonnegative, one_of, text};
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::pod::validate_template;
+use strew_manifest::validation::{nonnegative, one_of, text};
 
 /// Source: `validation.go` of batch: names of Jobs are 11 characters longer.
 const N_CRON_JOB_NAME_CHARS_MAX: usize = 52;

@@ -18,7 +18,7 @@
 //!   `managedBy`, limits per index; CronJobs: the schedule's and time zone's text;
 //! - Nodes: addresses, CIDRs, conditions, provider; Services: everything but name and selector;
 //! - updates, which are in [`crate::admission::update`];
-//! - gates: as in [`strew_api::config::AdmissionOptions`], else 1.36's defaults.
+//! - gates: as in [`strew_wire::config::AdmissionOptions`], else 1.36's defaults.
 //!
 //! A missing selector cannot be distinguished from `{}` in Deployments, ReplicaSets, StatefulSets and DaemonSets: both
 //! are reported as missing.
@@ -30,7 +30,7 @@ pub(crate) mod pod;
 mod quota;
 mod workload;
 
-use strew_api::field::FieldError;
+use strew_manifest::field::FieldError;
 
 /// Objects that the API server validates.
 pub trait Validate {

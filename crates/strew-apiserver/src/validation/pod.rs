@@ -3,12 +3,12 @@
 //! Source: `ValidatePodCreate` of `pkg/apis/core/validation`, v1.36.
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
-use strew_api::config::AdmissionOptions;
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::pod::{deletion_cost, validate_spec};
-use strew_api::validation::spread::{self, SharedKeys};
-use strew_api::validation::text;
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::pod::{deletion_cost, validate_spec};
+use strew_manifest::validation::spread::{self, SharedKeys};
+use strew_manifest::validation::text;
+use strew_wire::config::AdmissionOptions;
 
 use super::Validate;
 

@@ -14,10 +14,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Validate;
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::pod::{template_warnings, validate_template};
-use strew_api::validation::{invalid_each, json, nonnegative, one_of, selector, text};
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::pod::{template_warnings, validate_template};
+use strew_manifest::validation::{invalid_each, json, nonnegative, one_of, selector, text};
 
 impl Validate for Deployment {
     fn validate(&self) -> Vec<FieldError> {

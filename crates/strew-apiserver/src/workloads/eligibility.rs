@@ -7,7 +7,7 @@ use strew_cluster::NodeAffinity;
 use strew_model::{Effect, Interner, Toleration, tolerates_all};
 
 use super::name_of;
-use strew_api::facts;
+use strew_wire::facts;
 
 /// The fields of a node that eligibility depends on.
 #[derive(Debug, Clone, Copy)]

@@ -43,7 +43,7 @@ pub use daemon_set::{DaemonFit, DaemonTemplate, daemon_pod_node};
 pub use eligibility::{Eligibility, NodeView};
 pub use names::{NameSource, generated_name};
 pub use stateful_set::set_stateful_identity;
-use strew_api::field::FieldPath;
+use strew_manifest::field::FieldPath;
 pub use template::{template_hash, template_hash_after};
 
 use owners::Owners;

@@ -20,9 +20,9 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::api::core::v1::PodSpec;
 use rustc_hash::FxHashMap;
-use strew_api::quantity::Quantity;
 use strew_apiserver::object::{Autoscaler, Name, Object, Pod, moment};
 use strew_apiserver::{ApiError, Tables};
+use strew_manifest::quantity::Quantity;
 use strew_model::time::{Instant, Span};
 
 use crate::workers;

@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Key, Kind, Name, Node, Object, Plain, Pod};
 use strew_apiserver::{ApiError, Tables};
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 
 use crate::api::Event;

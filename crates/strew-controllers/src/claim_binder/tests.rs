@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
-use strew_api::read::KubeObject;
 use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Name, Object, Pod};
+use strew_manifest::read::KubeObject;
 
 use super::volume::zone_of;
 use super::{CLAIM, ClaimBinder, key};

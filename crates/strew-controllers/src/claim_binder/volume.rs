@@ -6,9 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Kind, Meta, Name, Node, Object, Plain};
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
+use strew_manifest::read::KubeObject;
 
 use super::ZONE;
 use crate::controller::Context;

@@ -14,10 +14,10 @@ mod tests;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use strew_api::workloadspread::workloads::WorkloadStatus;
 use strew_apiserver::object::{CloneSet, ControllerRevision, Key, Kind, Name, Object, Pod};
 use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
+use strew_manifest::kruise::workloads::WorkloadStatus;
 use strew_model::time::Instant;
 
 use self::rollout::{Counted, Wanted, to_delete, to_update};

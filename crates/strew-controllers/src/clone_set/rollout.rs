@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use strew_api::rolling::{self, Rounding};
-use strew_api::workloadspread::workloads::CloneSetSpec;
 use strew_apiserver::object::Pod;
+use strew_manifest::kruise::workloads::CloneSetSpec;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+use strew_wire::rolling::{self, Rounding};
 
 use crate::replica_set::ranking::{Candidate, first_to_go};
 use crate::sets::{REVISION_LABEL, available_at};

@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DeploymentSpec, ReplicaSetSpec};
 use rustc_hash::FxHashMap;
-use strew_api::rolling::is_recreate;
 use strew_apiserver::object::{Deployment, Key, Kind, Name, Object, Owner, Pod, ReplicaSet};
 use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
+use strew_wire::rolling::is_recreate;
 
 use self::rollout::Rollout;
 use self::sizes::Limits;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSetSpec;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use strew_api::rolling::is_recreate;
 use strew_apiserver::object::{Deployment, Key, Kind, Meta, Name, Object, ReplicaSet, Resource};
 use strew_apiserver::tables::OwnedPods;
 use strew_apiserver::workloads::template_hash_after;
 use strew_apiserver::{ApiError, DeleteOptions};
+use strew_wire::rolling::is_recreate;
 
 use super::revision::{self, DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use super::sizes::{self, Limits, Share, Sized, new_size};

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
-use strew_api::rolling::{self, Rolling};
+use strew_wire::rolling::{self, Rolling};
 
 /// The upper and lower limit of a Deployment's pods during a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

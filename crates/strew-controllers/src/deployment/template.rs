@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Map, Value};
-use strew_api::quantity::Quantity;
+use strew_manifest::quantity::Quantity;
 
 /// The label that distinguishes the ReplicaSets of a Deployment.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use strew_api::read::KubeObject;
 use strew_apiserver::admission::quota::used_by_pods;
 use strew_apiserver::object::{Key, Kind, Name, Object, Plain, Pod, moment};
 use strew_apiserver::{ApiError, Tables};
+use strew_manifest::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 

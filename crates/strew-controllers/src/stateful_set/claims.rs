@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSetSpec;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Key, Kind, Meta, Name, Object, Owner, Plain, Pod, StatefulSet};
+use strew_manifest::read::KubeObject;
 
 use crate::sets::owner_of;
 

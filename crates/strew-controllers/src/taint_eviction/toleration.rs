@@ -1,9 +1,9 @@
 //! Computes how long a pod tolerates the NoExecute taints of its node.
 
 use k8s_openapi::api::core::v1::{PodSpec, Taint};
-use strew_api::facts;
 use strew_model::Interner;
 use strew_model::time::Span;
+use strew_wire::facts;
 
 /// How long a pod may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strew_api::lease::Settings;
 use strew_model::time::Instant;
 use strew_runtime::Warning;
+use strew_wire::lease::Settings;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 

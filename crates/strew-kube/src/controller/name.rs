@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
 
 use crate::watch::Kind;
 

@@ -1,6 +1,6 @@
 //! The rights that the controllers need at the API server.
 
-use strew_api::workloadspread::registration::NAME;
+use strew_wire::workloadspread::registration::NAME;
 
 use super::Name;
 use crate::permission::{NamedPermission, Permission, permission};

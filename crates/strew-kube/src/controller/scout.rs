@@ -331,7 +331,7 @@ mod tests {
     }
 
     fn discovered() -> Value {
-        let kind = crate::watch::Kind::of::<strew_api::workloadspread::v1beta1::WorkloadSpread>();
+        let kind = crate::watch::Kind::of::<strew_manifest::kruise::v1beta1::WorkloadSpread>();
         let resource = json!({"resource": &*kind.plural, "responseKind": {"kind": &*kind.kind}});
         json!({"kind": "APIGroupDiscoveryList", "items": [{
             "metadata": {"name": &*kind.group},

@@ -3,7 +3,7 @@
 //! Every change is a JSON patch that tests the resourceVersion.
 
 use serde_json::{Value, json};
-use strew_api::workloadspread::registration::{NAME, REGISTERED_BY};
+use strew_wire::workloadspread::registration::{NAME, REGISTERED_BY};
 
 /// The path of the object.
 pub(super) fn path() -> String {
@@ -93,8 +93,8 @@ fn annotation_path() -> String {
 
 #[cfg(test)]
 mod tests {
-    use strew_api::patch::json_patch;
-    use strew_api::workloadspread::registration::{Reach, Registration as Wanted};
+    use strew_manifest::patch::json_patch;
+    use strew_wire::workloadspread::registration::{Reach, Registration as Wanted};
 
     use super::*;
 

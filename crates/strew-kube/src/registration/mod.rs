@@ -16,7 +16,7 @@ pub mod plan;
 pub mod registrar;
 pub mod replicas;
 
-use strew_api::workloadspread::registration::NAME;
+use strew_wire::workloadspread::registration::NAME;
 
 use crate::Warning;
 

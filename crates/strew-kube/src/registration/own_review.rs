@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use strew_api::workloadspread::registration::{NAME, TIMEOUT_OF_PODS_S};
+use strew_wire::workloadspread::registration::{NAME, TIMEOUT_OF_PODS_S};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;

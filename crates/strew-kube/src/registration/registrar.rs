@@ -7,9 +7,9 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use kube::Client;
 use serde_json::Value;
-use strew_api::workloadspread::registration;
-use strew_api::workloadspread::status::time_text;
 use strew_model::time::Instant;
+use strew_wire::workloadspread::registration;
+use strew_wire::workloadspread::status::time_text;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

@@ -11,14 +11,14 @@ pub mod permissions;
 
 use axum::Router;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use strew_api::config::Configuration;
-use strew_api::lease::Settings;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_runtime::scheduler::{SchedulerMachine, watches};
 use strew_runtime::watch::Kind;
 use strew_scheduler::machine::Scheduler;
 use strew_scheduler::metrics::Family;
+use strew_wire::config::Configuration;
+use strew_wire::lease::Settings;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, duration};

@@ -12,11 +12,11 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strew_api::facts::{Named, identity};
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::read_back;
+use strew_manifest::kruise::read_back;
+use strew_manifest::read::KubeObject;
 use strew_runtime::Warning;
 use strew_runtime::watch::{Custom, Failure, Kind, Object, Reading, Scope, WatchEvent, WatchId};
+use strew_wire::facts::{Named, identity};
 use tokio::sync::mpsc;
 
 use super::patience::{Waits, is_forbidden, patiently};
@@ -190,7 +190,7 @@ fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> WatchEvent 
 /// A WorkloadSpread is decoded leniently, another object strictly.
 fn known(value: Value) -> Result<KubeObject, String> {
     use k8s_openapi::Resource;
-    use strew_api::workloadspread::v1beta1::WorkloadSpread;
+    use strew_manifest::kruise::v1beta1::WorkloadSpread;
     if value["kind"] != WorkloadSpread::KIND {
         return KubeObject::of_json(value).map_err(|error| error.to_string());
     }

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::Client;
-use strew_api::facts::Named;
 use strew_runtime::watch::{Kind, Object, Reading, Scope};
+use strew_wire::facts::Named;
 
 use super::stream;
 

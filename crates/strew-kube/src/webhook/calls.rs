@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_api::workloadspread::review::Decision;
 use strew_runtime::CallId;
 use strew_runtime::admission::Call;
+use strew_wire::workloadspread::review::Decision;
 use tokio::sync::{mpsc, oneshot};
 
 /// The answer to a call.

@@ -19,11 +19,11 @@ use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
-use strew_api::workloadspread::review::{BadReview, Decision, Review};
-use strew_api::workloadspread::{converting, validating};
 use strew_runtime::CallId;
 use strew_runtime::Warning;
 use strew_runtime::admission::Call;
+use strew_wire::workloadspread::review::{BadReview, Decision, Review};
+use strew_wire::workloadspread::{converting, validating};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -343,8 +343,8 @@ fn patience(uri: &Uri) -> Duration {
     let told = query
         .split('&')
         .find_map(|pair| pair.strip_prefix("timeout="));
-    let told = told.and_then(strew_api::duration::GoDuration::parse);
-    let told = told.map(strew_api::duration::GoDuration::to_std);
+    let told = told.and_then(strew_manifest::duration::GoDuration::parse);
+    let told = told.map(strew_manifest::duration::GoDuration::to_std);
     told.filter(|told| !told.is_zero())
         .map_or(TIMEOUT, |told| told.min(TIMEOUT_MAX))
 }

@@ -3,16 +3,16 @@
 
 use kube::Client;
 use serde_json::Value;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, WhiteList};
-use strew_api::workloadspread::read_back;
-use strew_api::workloadspread::review::Decision;
-use strew_api::workloadspread::spec::TargetReference;
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_api::workloadspread::validating::Review;
-use strew_api::workloadspread::validation::{Context, may_own};
+use strew_manifest::kruise::read_back;
+use strew_manifest::kruise::spec::TargetReference;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::read::KubeObject;
 use strew_runtime::admission::spreads;
 use strew_runtime::target_kinds::known;
+use strew_wire::workloadspread::facts::white_list::{CONFIG_MAP, WhiteList};
+use strew_wire::workloadspread::review::Decision;
+use strew_wire::workloadspread::validating::Review;
+use strew_wire::workloadspread::validation::{Context, may_own};
 
 use super::lookup::{get, is_segment};
 use crate::serve::access::review::{Deed, Reviews, User};

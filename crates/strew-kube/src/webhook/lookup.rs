@@ -2,8 +2,8 @@
 
 use kube::Client;
 use serde_json::Value;
-use strew_api::request::Answer;
 use strew_model::time::Span;
+use strew_wire::request::Answer;
 
 use crate::send;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use strew_api::workloadspread::review::Operation;
 use strew_scheduler::metrics::{Family, Histogram, Value};
+use strew_wire::workloadspread::review::Operation;
 
 use super::metrics;
 use crate::clock::stopwatch;

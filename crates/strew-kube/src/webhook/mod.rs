@@ -103,7 +103,7 @@ pub struct Blueprint {
     /// The webhook's own namespace, which has the list of custom kinds.
     pub namespace: String,
     /// Guarded fields that patches of WorkloadSpreads may change
-    /// ([`GUARDED`](strew_api::workloadspread::validation::GUARDED)).
+    /// ([`GUARDED`](strew_wire::workloadspread::validation::GUARDED)).
     pub allowed_patches: Vec<String>,
     /// True if the webhook is registered for pods of DaemonSets, which then may be targets.
     pub daemon_sets: bool,

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use kube::Client;
-use strew_api::workloadspread::review::{Decision, Operation, Review};
+use strew_wire::workloadspread::review::{Decision, Operation, Review};
 
 use crate::serve::access::{Deed, Reviews, User};
 

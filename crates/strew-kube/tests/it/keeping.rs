@@ -11,13 +11,13 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
-use strew_api::config::LeaderElection;
-use strew_api::lease::Settings;
 use strew_kube::authority::rotator::Setup;
 use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
 use strew_kube::serve::Exchange;
 use strew_model::time::Span;
+use strew_wire::config::LeaderElection;
+use strew_wire::lease::Settings;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use strew_api::config::LeaderElection;
+use strew_wire::config::LeaderElection;
 use tokio::task::LocalSet;
 use tower::ServiceExt;
 

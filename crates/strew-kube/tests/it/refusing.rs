@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
-use strew_api::config::LeaderElection;
-use strew_api::lease::Settings;
 use strew_kube::authority::rotator::Setup;
 use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
@@ -18,6 +16,8 @@ use strew_kube::registration::{Guard, guard};
 use strew_kube::serve::Exchange;
 use strew_kube::watch::Streams;
 use strew_runtime::watch::{Kind, Reading, Scope, Watches};
+use strew_wire::config::LeaderElection;
+use strew_wire::lease::Settings;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 

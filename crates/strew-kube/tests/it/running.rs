@@ -1,12 +1,12 @@
 //! `strew controller` at work on a server that does as a test says.
 
 use axum::Router;
-use strew_api::config::LeaderElection;
 use strew_kube::connect::Connection;
 use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::serve::pages::guarded;
 use strew_kube::serve::{Access, Paths};
 use strew_kube::{Client, metrics};
+use strew_wire::config::LeaderElection;
 use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 

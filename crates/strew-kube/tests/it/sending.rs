@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use kube::Client;
 use serde_json::json;
-use strew_api::request::{Context, Request, outcome_of, requests_of};
 use strew_kube::clock::Clock;
 use strew_kube::leading::Leads;
 use strew_kube::send::Patience;
@@ -15,6 +14,7 @@ use strew_model::time::Instant;
 use strew_runtime::watch::{Update, Watches};
 use strew_runtime::{Answered, Begun, Machine, Moment, Next};
 use strew_scheduler::machine::{Effect, EffectId, Outcome, PodName};
+use strew_wire::request::{Context, Request, outcome_of, requests_of};
 
 use crate::server::{Asked, Server, start};
 

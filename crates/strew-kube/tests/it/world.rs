@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use strew_api::patch::{json_patch, merge_patch};
 use strew_kube::connect::Connection;
+use strew_manifest::patch::{json_patch, merge_patch};
 use tokio::sync::{mpsc, oneshot};
 
 type Line = Result<String, Infallible>;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_api::workloadspread::review::Review;
 use strew_model::time::Instant;
+use strew_wire::workloadspread::review::Review;
 use strew_workloadspread::admission::RequestId;
 
 use crate::machine::CallId;
@@ -18,7 +18,7 @@ pub struct Call {
     /// A new UUID, which stands for the pod in a ledger if its name is not known.
     pub fresh_uid: Arc<str>,
     /// True if simulated scheduling may run. Otherwise its answer is "unknown", as beyond the bounds of a pod
-    /// ([`bounds`](strew_api::workloadspread::bounds)).
+    /// ([`bounds`](strew_wire::workloadspread::bounds)).
     pub is_simulated: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The decision log.
 
-use strew_api::workloadspread::review::{Decision, Operation, Review};
+use strew_wire::workloadspread::review::{Decision, Operation, Review};
 use strew_workloadspread::admission::Verdict;
 use tracing::Level;
 

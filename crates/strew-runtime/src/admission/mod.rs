@@ -16,17 +16,18 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
 use serde_json::Value;
-use strew_api::read::KubeObject;
-use strew_api::request::Answer as Response;
-use strew_api::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
-use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
-use strew_api::workloadspread::review::{Decision, Review};
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_api::workloadspread::{GROUP, Translator};
+use strew_manifest::kruise::GROUP;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::Profile;
 use strew_scheduler::metrics::{Buckets, Histogram};
+use strew_wire::request::Answer as Response;
+use strew_wire::workloadspread::Translator;
+use strew_wire::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
+use strew_wire::workloadspread::request::{Context, admission_outcome, of_admission};
+use strew_wire::workloadspread::review::{Decision, Review};
 use strew_workloadspread::Admission;
 use strew_workloadspread::admission::{
     Answer, Denial, Effect, EffectId, Input, Limits, Operation, Outcome, RequestId, Verdict,

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use strew_api::placement::cel::CelSelectors;
 use strew_model::Symbol;
 use strew_placement::ClusterPredicate;
 use strew_placement::facts::placement::CelId;
 use strew_scheduler::metrics::{Buckets, Histogram};
+use strew_wire::placement::cel::CelSelectors;
 
 /// OCM's buckets: from a microsecond to a thousand seconds, each ten times the previous one.
 pub const BUCKETS: Buckets = Buckets::seconds(1e-6, 10.0, 10);

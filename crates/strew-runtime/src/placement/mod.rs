@@ -11,11 +11,7 @@ mod cel;
 use std::sync::Arc;
 
 use k8s_openapi::Resource;
-use strew_api::placement::cel::CelSelectors;
-use strew_api::placement::debug::DebugResult;
-use strew_api::placement::facts::{gone, inputs, placement};
-use strew_api::placement::request::{self, Carrying, Context};
-use strew_api::placement::wire::{
+use strew_manifest::ocm::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement,
     PlacementDecision,
 };
@@ -24,6 +20,10 @@ use strew_model::time::Instant;
 use strew_placement::explain::explain;
 use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementName, Placer};
 use strew_scheduler::metrics::Histogram;
+use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::debug::DebugResult;
+use strew_wire::placement::facts::{gone, inputs, placement};
+use strew_wire::placement::request::{self, Carrying, Context};
 
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};

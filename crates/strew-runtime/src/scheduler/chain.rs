@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use strew_api::request::Request;
 use strew_scheduler::machine::{Effect, EffectId};
+use strew_wire::request::Request;
 
 /// An effect in progress: its requests were all made at once, and each is sent after the previous one has succeeded.
 #[derive(Debug)]

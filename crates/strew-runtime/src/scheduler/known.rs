@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_api::facts::{self, Named, PodFacts, PodView, Watched};
-use strew_api::field::FieldError;
-use strew_api::read::KubeObject;
+use strew_manifest::field::FieldError;
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Input, Scheduler};
+use strew_wire::facts::{self, Named, PodFacts, PodView, Watched};
 
 use crate::warning::Warning;
 use crate::watch::{Object, Update, full_name};

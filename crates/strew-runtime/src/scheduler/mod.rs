@@ -15,10 +15,10 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
-use strew_api::facts::Watched;
-use strew_api::request::{Context, Series, outcome_of, requests_of};
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Effect, Input, Outcome, PodName, Scheduler};
+use strew_wire::facts::Watched;
+use strew_wire::request::{Context, Series, outcome_of, requests_of};
 
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};

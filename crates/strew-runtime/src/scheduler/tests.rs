@@ -4,13 +4,13 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use strew_api::facts::Named;
-use strew_api::read::KubeObject;
-use strew_api::request::{Answer, Request};
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::Profile;
 use strew_scheduler::machine::Limits;
+use strew_wire::facts::Named;
+use strew_wire::request::{Answer, Request};
 use tracing::field::{Field, Visit};
 use tracing::span;
 

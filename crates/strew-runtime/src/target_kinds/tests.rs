@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use strew_api::workloadspread::facts::white_list::KEY;
+use strew_wire::workloadspread::facts::white_list::KEY;
 
 use super::*;
 use crate::watch::{WatchAction, WatchEvent};

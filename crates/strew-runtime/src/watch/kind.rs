@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_api::facts::Named;
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
+use strew_wire::facts::Named;
 
 /// A kind of objects in a version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

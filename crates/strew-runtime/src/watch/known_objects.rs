@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use strew_api::facts::Named;
+use strew_wire::facts::Named;
 
 /// The objects of one kind that a watch has reported.
 #[derive(Debug, Default)]

@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::facts::{Named, PodView};
-use strew_api::read::KubeObject;
-use strew_api::request::Resource;
+use strew_manifest::read::KubeObject;
+use strew_wire::facts::{Named, PodView};
+use strew_wire::request::Resource;
 
 use crate::warning::Warning;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use strew_api::facts::Named;
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_wire::facts::Named;
 
 /// The last known version of each, by namespace and name.
 #[derive(Debug, Default)]

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::pending_reviews::PodSource;
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::read::KubeObject;
+use strew_wire::workloadspread::pending_reviews::PodSource;
 
 use crate::watch::{Kind, Watches};
 

@@ -1,15 +1,15 @@
 //! Calls of an API server, and the answers of admission's machine.
 
 use serde_json::{Value, json};
-use strew_api::facts::Named;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::review::{Decision, Operation, Review};
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 use strew_runtime::admission::{AdmissionMachine, Call, PATIENCE, spreads, watches};
 use strew_runtime::watch::{Object, Served, ServedKind, WatchAction, WatchEvent, WatchId};
 use strew_runtime::{Action, CallId, Driver, Event, Moment, Observer, Progress};
 use strew_scheduler::Profile;
+use strew_wire::facts::Named;
+use strew_wire::workloadspread::review::{Decision, Operation, Review};
 use strew_workloadspread::Ground;
 use strew_workloadspread::admission::{Effect, Limits};
 

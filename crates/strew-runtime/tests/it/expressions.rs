@@ -1,12 +1,12 @@
 //! Compiled CEL expressions go with the Placements that had them.
 
 use serde_json::json;
-use strew_api::facts::Named;
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 use strew_placement::machine::Limits;
 use strew_runtime::Machine;
 use strew_runtime::placement::{Placements, watches};
 use strew_runtime::watch::{Kind, Object, Update};
+use strew_wire::facts::Named;
 
 use crate::toy::START;
 
@@ -25,7 +25,7 @@ fn placements_that_come_and_go_leave_no_compiled_expressions() {
             }}]},
         });
         let object = KubeObject::of_json(placement).expect("a Placement");
-        let kind = Kind::of::<strew_api::placement::wire::Placement>();
+        let kind = Kind::of::<strew_manifest::ocm::Placement>();
         let named = Named {
             namespace: "shop".into(),
             name: format!("p-{round}").into(),

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_api::facts::Named;
-use strew_api::read::KubeObject;
-use strew_api::request::{Answer, Request};
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 use strew_runtime::placement::{self, Placements};
@@ -16,6 +14,8 @@ use strew_runtime::workloadspread::{self, Spreads};
 use strew_runtime::{Action, Driver, Event, Machine, Moment, Progress};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::Scheduler;
+use strew_wire::facts::Named;
+use strew_wire::request::{Answer, Request};
 
 use crate::toy::START;
 

@@ -1,8 +1,8 @@
 //! When a request is sent again: moments to come back at, never a sleep.
 
-use strew_api::request::Answer;
 use strew_model::time::Span;
 use strew_runtime::watch::Watches;
+use strew_wire::request::Answer;
 
 use crate::toy::{START, World, code};
 

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use strew_api::facts::Named;
-use strew_api::request::{Answer, Precondition, Request, Resource, Verb, outcome_of};
 use strew_model::time::{Instant, Span};
 use strew_runtime::watch::{Update, WatchAction, Watches, full_name};
 use strew_runtime::{
     Action, Answered, Begun, Driver, Event, Machine, Moment, Next, Progress, Ticket,
 };
+use strew_wire::facts::Named;
+use strew_wire::request::{Answer, Precondition, Request, Resource, Verb, outcome_of};
 
 pub(crate) const START: Instant = Instant::from_secs(1_000);
 

@@ -1,12 +1,12 @@
 //! What a machine hears of a watch that is cut, begun anew, or told wrong.
 
 use serde_json::json;
-use strew_api::read::KubeObject;
-use strew_api::request::Answer;
+use strew_manifest::read::KubeObject;
 use strew_runtime::Event;
 use strew_runtime::watch::{
     Custom, Kind, Object, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
 };
+use strew_wire::request::Answer;
 
 use crate::toy::{World, named, object};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::read::RawSchema;
-use strew_api::validation::selector;
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::RawSchema;
+use strew_manifest::validation::selector;
 
 use super::claim_vocabulary::COUNT_RANGE;
 use super::diagnostics;

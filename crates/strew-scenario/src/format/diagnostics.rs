@@ -3,12 +3,12 @@
 use std::fmt::Display;
 
 use serde_json::Value;
-use strew_api::config::GateError;
-use strew_api::duration::GoDuration;
-use strew_api::field::FieldError;
-use strew_api::kinds;
-use strew_api::read::{Diagnostic, describe, nearest, shortened};
+use strew_manifest::duration::GoDuration;
+use strew_manifest::field::FieldError;
+use strew_manifest::kinds;
+use strew_manifest::read::{Diagnostic, describe, nearest, shortened};
 use strew_model::Span;
+use strew_wire::config::GateError;
 
 use super::event_reasons;
 use super::existence::ObjectKey;

@@ -1,8 +1,8 @@
 //! kubectl's short texts: `dedicated=db:NoSchedule`, `zone=b`, `web=nginx:2`.
 
-use strew_api::field::FieldPath;
-use strew_api::read::Diagnostic;
-use strew_api::validation::text::qualified_name;
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::Diagnostic;
+use strew_manifest::validation::text::qualified_name;
 use strew_model::Effect;
 
 use super::diagnostics;

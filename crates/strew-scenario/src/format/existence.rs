@@ -1,8 +1,8 @@
 //! Checks that the objects, labels and containers that a scenario names exist.
 
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::read::{KubeObject, Located};
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{KubeObject, Located};
 
 use super::diagnostics;
 use super::known::{Bearer, Known};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::read::Place;
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::Place;
 use strew_model::Span;
 
 use super::target::ObjectTarget;

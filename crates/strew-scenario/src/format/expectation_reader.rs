@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::kinds;
-use strew_api::read::check_partial;
+use strew_manifest::field::FieldPath;
+use strew_manifest::kinds;
+use strew_manifest::read::check_partial;
 
 use super::claim_parts::{count_range, counts, label_selector, range, texts};
 use super::claim_vocabulary::{

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use strew_api::read::{KubeObject, Located};
+use strew_manifest::read::{KubeObject, Located};
 
 use super::existence::{Mention, ObjectKey};
 use super::scenario::Scenario;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::read::{
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{
     Broken, Diagnostic, KubeObject, Located, Locator, Origin, Reading, Severity, Sources,
     document_at, document_with_letters, read, read_edited,
 };

@@ -1,8 +1,8 @@
 //! Objects inside a scenario.
 
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::read::{KubeObject, embedded};
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{KubeObject, embedded};
 
 use super::diagnostics;
 use super::problems::Problems;

@@ -15,7 +15,7 @@
 //!   step at a time other expectations.
 //!
 //! ```
-//! use strew_api::read::Sources;
+//! use strew_manifest::read::Sources;
 //! use strew_scenario::format::{Verb, load};
 //!
 //! let mut sources = Sources::new();

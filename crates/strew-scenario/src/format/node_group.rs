@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::Value;
-use strew_api::read::RawSchema;
 use strew_apiserver::validation::Validate;
+use strew_manifest::read::RawSchema;
 use strew_model::Span;
 
 use super::diagnostics;

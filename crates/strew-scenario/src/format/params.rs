@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
-use strew_api::field::FieldPath;
+use strew_manifest::field::FieldPath;
 
 use super::diagnostics;
 use super::problems::Problems;

@@ -1,8 +1,8 @@
 //! Patches of an object: a JSON patch (RFC 6902) or a merge patch (RFC 7386). Reading reports each mistake at its
-//! place; [`strew_api::patch`] applies them.
+//! place; [`strew_manifest::patch`] applies them.
 
 use serde_json::{Value, json};
-use strew_api::patch::{self, OperationFailure, merge_patch};
+use strew_manifest::patch::{self, OperationFailure, merge_patch};
 
 use super::diagnostics;
 use super::problems::Problems;

@@ -1,7 +1,7 @@
 //! Mistakes of a scenario, gathered before their places are looked up.
 
-use strew_api::field::{FieldPath, Step};
-use strew_api::read::{Diagnostic, RawFault};
+use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::read::{Diagnostic, RawFault};
 
 /// A mistake at a field of the document.
 #[derive(Debug, Clone, PartialEq)]

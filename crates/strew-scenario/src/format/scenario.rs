@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use strew_api::config::FeatureGates;
-use strew_api::field::FieldPath;
-use strew_api::read::Place;
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::Place;
 use strew_model::Span;
+use strew_wire::config::FeatureGates;
 
 use super::existence::Mention;
 use super::expectation::Expectation;

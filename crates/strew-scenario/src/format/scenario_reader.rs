@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde_json::Value;
-use strew_api::config::FeatureGates;
 use strew_model::Span;
+use strew_wire::config::FeatureGates;
 
 use super::claim_parts;
 use super::diagnostics;

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::LazyLock;
 
-use strew_api::field::FieldPath;
-use strew_api::kinds::{self, KindRow, Pods};
+use strew_manifest::field::FieldPath;
+use strew_manifest::kinds::{self, KindRow, Pods};
 
 use super::diagnostics;
 use super::existence::Mention;
@@ -126,7 +126,7 @@ impl Targets<'_> {
         Some(object)
     }
 
-    fn parse_object(&self, text: &str) -> Result<ObjectTarget, strew_api::read::Diagnostic> {
+    fn parse_object(&self, text: &str) -> Result<ObjectTarget, strew_manifest::read::Diagnostic> {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, type_text, name) = match parts.as_slice() {
             [type_text, name] => (None, *type_text, *name),

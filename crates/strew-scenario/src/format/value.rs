@@ -1,8 +1,8 @@
 //! Reads values of the document step by step and reports every mistake.
 
 use serde_json::Value;
-use strew_api::duration::GoDuration;
-use strew_api::field::FieldPath;
+use strew_manifest::duration::GoDuration;
+use strew_manifest::field::FieldPath;
 use strew_model::Span;
 
 use super::diagnostics;
@@ -211,7 +211,7 @@ impl<'v> Fields<'v> {
 }
 
 /// A duration in Go's format, at most ten years.
-pub(crate) fn span_of(text: &str) -> Result<Span, strew_api::read::Diagnostic> {
+pub(crate) fn span_of(text: &str) -> Result<Span, strew_manifest::read::Diagnostic> {
     let huge = || diagnostics::huge_span(text);
     let Some(duration) = GoDuration::parse(text) else {
         // Go refuses durations that do not fit 64 bits; the format of such a text is right.

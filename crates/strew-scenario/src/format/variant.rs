@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::field::{FieldPath, Step as PathStep};
-use strew_api::read::Located;
+use strew_manifest::field::{FieldPath, Step as PathStep};
+use strew_manifest::read::Located;
 
 use super::diagnostics;
 use super::existence::Mention;

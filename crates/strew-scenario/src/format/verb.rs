@@ -1,7 +1,7 @@
 //! The verbs of a step: kubectl's verbs, and faults.
 
-use strew_api::field::FieldPath;
-use strew_api::read::Place;
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::Place;
 use strew_model::Span;
 
 use super::edits::{ImageEdit, MetadataEdit, TaintEdit};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use strew_api::config::FeatureGates;
-use strew_api::field::FieldPath;
+use strew_manifest::field::FieldPath;
 use strew_model::Span;
+use strew_wire::config::FeatureGates;
 
 use super::diagnostics;
 use super::edits::{self, ImageEdit, MetadataEdit, TaintEdit};

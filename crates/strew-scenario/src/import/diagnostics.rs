@@ -1,6 +1,6 @@
 //! The diagnostics of recordings, one function each.
 
-use strew_api::read::{Diagnostic, shortened};
+use strew_manifest::read::{Diagnostic, shortened};
 
 fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(code, message)

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use strew_api::kinds::{self, Pods};
-use strew_api::read::KubeObject;
+use strew_manifest::kinds::{self, Pods};
+use strew_manifest::read::KubeObject;
 use strew_model::Span;
 
 use super::intent::{as_made, difference, intent};

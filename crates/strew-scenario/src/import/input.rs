@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use strew_api::field::{FieldPath, Step};
-use strew_api::read::{
+use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::read::{
     Diagnostic, KubeObject, Locator, Origin, RawDocument, RawFault, Severity, Sources, documents,
     embedded,
 };

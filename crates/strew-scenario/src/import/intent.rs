@@ -200,7 +200,7 @@ mod tests {
         ];
         for (before, after) in cases {
             let patch = difference(&before, &after);
-            let patched = strew_api::patch::merge_patch(&before, &patch);
+            let patched = strew_manifest::patch::merge_patch(&before, &patch);
             assert_eq!(patched, after, "{patch}");
         }
     }

@@ -1,7 +1,7 @@
 //! The identity of a recorded object.
 
-use strew_api::kinds::{self, KindRow};
-use strew_api::read::KubeObject;
+use strew_manifest::kinds::{self, KindRow};
+use strew_manifest::read::KubeObject;
 
 /// An object of a kind that strew models.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 //! `create`, the other a `patch` of it.
 
 use serde_json::{Value, json};
-use strew_api::field::FieldPath;
-use strew_api::kinds::{self, KindRow};
-use strew_api::patch::{Schema, strategic};
-use strew_api::read::RawDocument;
+use strew_manifest::field::FieldPath;
+use strew_manifest::kinds::{self, KindRow};
+use strew_manifest::patch::{Schema, strategic};
+use strew_manifest::read::RawDocument;
 use strew_model::Span;
 
 use super::diagnostics;

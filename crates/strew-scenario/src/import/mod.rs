@@ -9,7 +9,7 @@
 //! steps), `left_out`.
 //!
 //! ```
-//! use strew_api::read::Sources;
+//! use strew_manifest::read::Sources;
 //! use strew_scenario::import::{Recording, import};
 //!
 //! let mut sources = Sources::new();
@@ -32,7 +32,7 @@ mod timeline;
 mod times;
 
 use serde_json::{Value, json};
-use strew_api::read::{Diagnostic, Severity, Sources};
+use strew_manifest::read::{Diagnostic, Severity, Sources};
 
 use history::History;
 use input::Input;

@@ -4,8 +4,8 @@
 //! object when its spec has changed, and again when it sees the object anew.
 
 use serde_json::Value;
-use strew_api::field::FieldPath;
-use strew_api::read::KubeObject;
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::KubeObject;
 use strew_model::Span;
 
 use super::diagnostics;

@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use strew_api::config::AdmissionOptions;
-use strew_api::facts;
-use strew_api::field::FieldError;
-use strew_api::read::{Broken, KubeObject, Located};
-use strew_api::workloadspread::lint;
 use strew_apiserver::admission::{
     AdmissionContext, PriorityClasses, admit_object, admit_pod, read_back,
 };
 use strew_apiserver::object::Object;
 use strew_apiserver::workloads::{NameSource, Workload};
+use strew_manifest::field::FieldError;
+use strew_manifest::read::{Broken, KubeObject, Located};
 use strew_model::Interner;
 use strew_view::workload::Workloads;
+use strew_wire::config::AdmissionOptions;
+use strew_wire::facts;
+use strew_wire::workloadspread::lint;
 
 use super::configuration::is_scheduler_configuration;
 use super::owners;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use strew_api::config::{FeatureGates, Given, configure, is_configuration};
-use strew_api::field::FieldPath;
-use strew_api::read::{Diagnostic, KubeObject, Located, Origin, Sources, locate};
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{Diagnostic, KubeObject, Located, Origin, Sources, locate};
 use strew_model::Interner;
 use strew_sim::Blueprint;
+use strew_wire::config::{FeatureGates, Given, configure, is_configuration};
 
 use super::plan::Configure;
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use strew_api::config::FeatureGates;
 use strew_apiserver::object::Name;
 use strew_controllers::drain::{Drain, DrainOptions, Step};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_sim::Simulation;
+use strew_wire::config::FeatureGates;
 
 use super::plan::{Configure, Plan};
 use super::played::Refused;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use strew_api::config::AdmissionOptions;
-use strew_api::config::FeatureGates;
-use strew_api::field::FieldError;
-use strew_api::read::Located;
 use strew_apiserver::object::Object;
 use strew_cel::{Environment, Program};
+use strew_manifest::field::FieldError;
+use strew_manifest::read::Located;
 use strew_model::time::Span;
 use strew_sim::{
     AutoscalerSettings, Between, Blueprint, Expander, NodeGroup, Settings, Simulation, Timing,
 };
+use strew_wire::config::AdmissionOptions;
+use strew_wire::config::FeatureGates;
 
 use super::admission::{Admitted, admit};
 use crate::format::{self, Claim, Expectation, Scenario, SpanRange, Verb};

@@ -425,7 +425,7 @@ fn a_stream_has_one_scenario_of_the_right_version() {
 #[test]
 fn many_mistakes_look_like_this() {
     let (sources, loaded) = loaded(&with_spec(MANY));
-    let text = strew_api::read::render(&loaded.diagnostics, &sources, false);
+    let text = strew_manifest::read::render(&loaded.diagnostics, &sources, false);
     snapbox::assert_data_eq!(text, snapbox::file!["../bad/many.txt"].raw());
 }
 

@@ -56,7 +56,7 @@ fn min_domains_reads_as_it_is_written() {
 
 #[test]
 fn a_variant_of_the_rollout_has_the_patched_deployment() {
-    use strew_api::read::KubeObject;
+    use strew_manifest::read::KubeObject;
     let loaded = good(ROLLOUT);
     let keys = |variant: usize| {
         let KubeObject::Deployment(deployment) = &loaded.variants[variant].objects[0].object else {

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use strew_api::duration::GoDuration;
-use strew_api::read::{Severity, Sources, render};
+use strew_manifest::duration::GoDuration;
+use strew_manifest::read::{Severity, Sources, render};
 use strew_scenario::format::load;
 use strew_scenario::import::{Imported, Recording, import};
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use strew_api::read::{Sources, render};
+use strew_manifest::read::{Sources, render};
 use strew_scenario::format::{EVENT_REASONS, Step, Variant, Verdict, load};
 use strew_scenario::run::{Plan, Played, StepResult, Watcher, play, scheduler_of};
 use strew_sim::Simulation;

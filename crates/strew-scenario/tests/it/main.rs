@@ -16,7 +16,7 @@ mod variants;
 mod view;
 mod workloadspreads;
 
-use strew_api::read::{Sources, render};
+use strew_manifest::read::{Sources, render};
 use strew_scenario::format::{Loaded, load};
 
 /// A text as the only file.

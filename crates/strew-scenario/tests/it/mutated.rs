@@ -1,7 +1,7 @@
 //! Nothing panics on input.
 
 use proptest::prelude::*;
-use strew_api::read::{Sources, render};
+use strew_manifest::read::{Sources, render};
 use strew_scenario::format::{load, starter};
 
 use crate::{ELASTIC, MIN_DOMAINS, ROLLOUT};

@@ -1,6 +1,6 @@
 //! What playing promises, whatever the scenario; the scenarios themselves are played in `library`.
 
-use strew_api::read::Sources;
+use strew_manifest::read::Sources;
 use strew_scenario::format::{Variant, load};
 use strew_scenario::run::{Plan, play, scheduler_of};
 

@@ -1,6 +1,6 @@
 //! Steps that wait for rest, and what they are done to.
 
-use strew_api::read::Sources;
+use strew_manifest::read::Sources;
 use strew_model::Span;
 use strew_scenario::format::load;
 use strew_scenario::run::{Plan, Played, StepState, play, scheduler_of};

@@ -1,7 +1,7 @@
 //! The JSON schema says what the reader says.
 
 use serde_json::{Value, json};
-use strew_api::read::{KubeObject, Sources, document_with_letters, read};
+use strew_manifest::read::{KubeObject, Sources, document_with_letters, read};
 use strew_scenario::format::{schema, starter};
 
 use crate::{ELASTIC, MIN_DOMAINS, ROLLOUT, loaded, with_spec};

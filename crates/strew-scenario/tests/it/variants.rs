@@ -1,6 +1,6 @@
 //! Parameters, and what variants change.
 
-use strew_api::read::KubeObject;
+use strew_manifest::read::KubeObject;
 use strew_scenario::format::{Replicas, Variant, Verb};
 
 use crate::{STREAM, good};

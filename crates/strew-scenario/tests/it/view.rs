@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_api::config::{AdmissionOptions, FeatureGates, Given, configure};
-use strew_api::read::{Sources, read};
 use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
 use strew_apiserver::object::Object;
 use strew_apiserver::workloads::NameSource;
+use strew_manifest::read::{Sources, read};
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scenario::moment;
@@ -16,6 +15,7 @@ use strew_sim::{Blueprint, Settings, Simulation, Timing};
 use strew_view::moment::Frame;
 use strew_view::view::View;
 use strew_view::workload::Workloads;
+use strew_wire::config::{AdmissionOptions, FeatureGates, Given, configure};
 
 const MANIFESTS: &str = "
 apiVersion: apps/v1

@@ -1,7 +1,7 @@
 //! Explains why a pod is on its node, or on none: a typed tree, made by running the deciding code again.
 //!
 //! Nothing that decides is computed here: refusals come from the engine, sums from strew-spread, scores from the score
-//! plugins. This module collects what the fast path does not keep. Symbols stand for names; the wire form (strew-api)
+//! plugins. This module collects what the fast path does not keep. Symbols stand for names; the wire form (strew-wire)
 //! has the names.
 //!
 //! Reading order: [`Explanation`], [`constraint`] (domain by domain), [`refused`] (node by node), [`volumes`],

@@ -1,6 +1,6 @@
 //! Facts with invalid values: which part of them is ignored, and why.
 //!
-//! strew-api refuses such objects in files, but a cluster can contain them. A node is ignored as a whole. A pending pod
+//! strew-manifest refuses such objects in files, but a cluster can contain them. A node is ignored as a whole. A pending pod
 //! of this scheduler is not scheduled. A pod on a node counts, without its invalid values.
 
 use std::fmt;

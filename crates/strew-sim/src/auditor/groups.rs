@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node as WireNode;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
-use strew_api::facts;
-use strew_api::quantity::Quantity;
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{DaemonSet, Pod};
+use strew_manifest::quantity::Quantity;
+use strew_manifest::read::KubeObject;
+use strew_wire::facts;
 
 use super::rest::Resting;
 use super::verdict::{Beside, profile_of, stored, takes};

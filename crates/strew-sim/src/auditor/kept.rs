@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_api::placement::wire::{PLACEMENT_LABEL, REPLICAS_ANNOTATION};
-use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::Plain;
+use strew_manifest::ocm::{PLACEMENT_LABEL, REPLICAS_ANNOTATION};
+use strew_manifest::read::KubeObject;
 
 use super::{Rule, Witness};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod as WirePod, PodSpec, PodTemplateSpec, ResourceQuota};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use strew_api::quantity::Quantity;
-use strew_api::read::KubeObject;
 use strew_apiserver::admission::quota::charge_pod;
 use strew_apiserver::object::{Pod, moment};
+use strew_manifest::quantity::Quantity;
+use strew_manifest::read::KubeObject;
 
 use super::rest::Resting;
 use super::{Rule, Witness};

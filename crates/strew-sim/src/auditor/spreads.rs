@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_api::workloadspread::marker;
-use strew_api::workloadspread::pending_reviews::{NoPods, Patcher};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Deployment, Key, Kind, Name, Pod, WorkloadSpread};
+use strew_wire::workloadspread::marker;
+use strew_wire::workloadspread::pending_reviews::{NoPods, Patcher};
 use strew_workloadspread::controller::{Effect, plan};
 use strew_workloadspread::{MARKER_ANNOTATION, Marked, invariants};
 

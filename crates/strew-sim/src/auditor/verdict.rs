@@ -3,7 +3,6 @@
 //! The cluster is built from what the replica's watch delivered and from the pods that the replica assumed; the pod to
 //! bind is on no node. Then every filter is evaluated by recounts.
 
-use strew_api::facts::{self, PodFacts};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Object, Pod};
 use strew_cluster::{Cluster, NodeFact, NodeIdx, PodIdx, PodSpec};
@@ -11,6 +10,7 @@ use strew_model::{Interner, Symbol, Taint, tolerates_all};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Input, Scheduler};
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread, NaiveVolumes};
+use strew_wire::facts::{self, PodFacts};
 
 use super::witness::Assumed;
 

@@ -220,7 +220,7 @@ fn requests(pod: &Pod) -> (u64, u64) {
 }
 
 fn milli(text: &str) -> u64 {
-    let parsed = strew_api::quantity::Quantity::parse(text).ok();
+    let parsed = strew_manifest::quantity::Quantity::parse(text).ok();
     let milli = parsed.and_then(|quantity| quantity.checked_milli_value().ok());
     milli
         .and_then(|milli| u64::try_from(milli).ok())

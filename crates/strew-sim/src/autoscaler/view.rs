@@ -5,14 +5,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rustc_hash::FxHashMap;
-use strew_api::facts::{self, PodFacts};
-use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::POD_SCHEDULED;
 use strew_apiserver::object::{DaemonSet, Node, Object, Pod, Truth};
 use strew_apiserver::workloads::{DaemonTemplate, NodeView};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_manifest::read::KubeObject;
 use strew_scheduler::{Engine, Profile};
+use strew_wire::facts::{self, PodFacts};
 
 use crate::scheduler::Blueprint;
 

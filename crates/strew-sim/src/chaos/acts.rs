@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Deployment, Key, Kind, Name, Pairs, Pod, ReplicaSet, moment};
 use strew_apiserver::{ApiError, DeleteOptions};
 use strew_controllers::rollout::{RESTARTED_AT, Undo, undo_deployment};
+use strew_manifest::read::KubeObject;
 
 use super::manifests;
 use super::story::{Action, World};

@@ -1,7 +1,7 @@
 //! The objects of a generated world.
 
 use serde_json::{Value, json};
-use strew_api::workloadspread::annotations::{LIMIT_SCOPE, WINDOW_SECONDS};
+use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, WINDOW_SECONDS};
 
 use super::story::{
     Anti, Budgeting, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker, Workload,

@@ -6,15 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::config::AdmissionOptions;
-use strew_api::config::{FeatureGates, Given, configure};
-use strew_api::read::KubeObject;
 use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
 use strew_apiserver::workloads::NameSource;
 use strew_apiserver::{DeleteOptions, Tables};
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
+use strew_wire::config::AdmissionOptions;
+use strew_wire::config::{FeatureGates, Given, configure};
 
 use super::story::{Action, Group, Story};
 use super::{acts, manifests};

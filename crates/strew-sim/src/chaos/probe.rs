@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_api::workloadspread::marker;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Pod, pod};
 use strew_model::time::Span;
+use strew_wire::workloadspread::marker;
 use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION, Marked, invariants};
 
 use super::acts;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use strew_api::placement::request::Carrying;
 use strew_model::Symbol;
 use strew_model::time::Instant;
 use strew_placement::machine::{Effect, EffectId, Input, Outcome, PlacementName};
 use strew_runtime::placement::Placements;
 use strew_runtime::watch::{Update, Watches};
 use strew_runtime::{Answered, Begun, Machine, Moment, Next};
+use strew_wire::placement::request::Carrying;
 
 /// How the controller carries out the effects of its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

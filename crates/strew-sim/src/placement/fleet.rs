@@ -3,12 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_api::placement::cel::CelSelectors;
-use strew_api::placement::debug::not_selected::words;
-use strew_api::placement::facts::inputs;
-use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::Pairs;
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
 use strew_placement::Explanation;
@@ -17,6 +14,9 @@ use strew_placement::facts::placement::{
 };
 use strew_placement::machine::{Effect, Input, Limits, Placer};
 use strew_placement::schedule::schedule;
+use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::debug::not_selected::words;
+use strew_wire::placement::facts::inputs;
 
 use super::wire_of;
 use crate::auditor::kept;

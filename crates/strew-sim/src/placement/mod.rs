@@ -9,16 +9,16 @@ pub mod fleet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_api::read::KubeObject;
-use strew_api::request::{Answer, Request, Resource};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Kind, Object};
 use strew_apiserver::server::Server;
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
 use strew_placement::machine::{Effect, Limits, Placer};
 use strew_placement::schedule::schedule;
 use strew_runtime::placement::{Placements, watches};
+use strew_wire::request::{Answer, Request, Resource};
 
 use crate::auditor::{Witness, kept};
 use crate::component::{Component, Judge, Surroundings};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use strew_api::request::{Request, outcome_of};
 use strew_apiserver::Tables;
 use strew_model::time::Instant;
 use strew_runtime::Answered;
 use strew_runtime::scheduler::SchedulerMachine;
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Effect, Hold, Input, Outcome, Scheduler};
+use strew_wire::request::{Request, outcome_of};
 
 use super::Stats;
 use crate::auditor::{Rule, Sent, Witness, preemption, verdict};

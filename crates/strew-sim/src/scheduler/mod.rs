@@ -5,9 +5,6 @@
 mod fresh;
 mod judging;
 
-use strew_api::config::{Configuration, LeaderElection};
-use strew_api::lease::{Election, Input as ElectionInput, Moment, Settings};
-use strew_api::request::{Answer, Request};
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
 use strew_model::Interner;
@@ -15,6 +12,9 @@ use strew_model::time::{Instant, Span};
 use strew_runtime::scheduler::{SchedulerMachine, watches};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::Scheduler;
+use strew_wire::config::{Configuration, LeaderElection};
+use strew_wire::lease::{Election, Input as ElectionInput, Moment, Settings};
+use strew_wire::request::{Answer, Request};
 
 use crate::auditor::Witness;
 use crate::component::{Component, Surroundings};
@@ -244,8 +244,8 @@ fn ask_server(request: &Request, around: &mut Surroundings<'_>) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use strew_api::config::{FeatureGates, Given, configure};
-    use strew_api::read::Sources;
+    use strew_manifest::read::Sources;
+    use strew_wire::config::{FeatureGates, Given, configure};
 
     use super::*;
 

@@ -140,10 +140,10 @@ fn sum(asked: Vec<(String, u64)>) -> Result<u64, Stuck> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use strew_api::config::AdmissionOptions;
-    use strew_api::read::KubeObject;
+    use strew_manifest::read::KubeObject;
     use strew_model::Prng;
     use strew_model::time::Instant;
+    use strew_wire::config::AdmissionOptions;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Faults of components and their recovery, and actions of users on components.
 
-use strew_api::config::AdmissionOptions;
 use strew_apiserver::object::Name;
 use strew_controllers::Manager;
 use strew_model::time::Span;
+use strew_wire::config::AdmissionOptions;
 
 use super::{ControllerMaker, Controllers, Simulation};
 use crate::fault::{Component, Crash, Fault};

@@ -142,14 +142,14 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use strew_api::config::AdmissionOptions;
-    use strew_api::config::{FeatureGates, Given, configure};
-    use strew_api::read::KubeObject;
     use strew_apiserver::DeleteOptions;
     use strew_apiserver::object::{CloneSet, Key, Kind, Name, Object, Pod, ReplicaSet};
     use strew_apiserver::server::Creation;
+    use strew_manifest::read::KubeObject;
     use strew_model::Interner;
     use strew_model::time::Span;
+    use strew_wire::config::AdmissionOptions;
+    use strew_wire::config::{FeatureGates, Given, configure};
 
     use super::*;
     use crate::fault::Fault;

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_api::workloadspread::review::{Decision, Review};
 use strew_apiserver::ApiError;
 use strew_apiserver::object::{Object, Pod};
+use strew_wire::workloadspread::review::{Decision, Review};
 
 /// What an admission request is about.
 #[derive(Debug, Clone, Copy)]

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use strew_api::workloadspread::Translator;
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::workloads::{AdvancedStatefulSet, CloneSet};
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_runtime::Machine;
 use strew_runtime::watch::{Kind, Served, ServedKind};
 use strew_runtime::workloadspread::{Spreads, watches};
+use strew_wire::workloadspread::Translator;
 use strew_workloadspread::SpreadController;
 use strew_workloadspread::controller::{Effect, Limits};
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::facts::white_list::WhiteList;
-use strew_api::workloadspread::spec::TargetReference;
-use strew_api::workloadspread::v1beta1;
-use strew_api::workloadspread::validation::{Context, may_own, validate};
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::{AdmissionRequest, AdmissionWebhooks, Called, LateAnswer, Server};
 use strew_apiserver::{ApiError, Tables};
+use strew_manifest::kruise::spec::TargetReference;
+use strew_manifest::kruise::v1beta1;
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
+use strew_wire::workloadspread::facts::white_list::WhiteList;
+use strew_wire::workloadspread::validation::{Context, may_own, validate};
 
 use super::calling::{Asked, Hook};
 use super::webhook::Webhook;

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::annotations::LIMIT_SCOPE;
-use strew_api::workloadspread::{Translator, marker};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::{Change, Server};
+use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_runtime::CallId;
 use strew_runtime::admission::AdmissionMachine;
+use strew_wire::workloadspread::annotations::LIMIT_SCOPE;
+use strew_wire::workloadspread::{Translator, marker};
 use strew_workloadspread::admission::{Answer, Basis, Verdict};
 use strew_workloadspread::invariants::{
     Broken, earlier_ones_are_full, marker_is_sound, replacement_goes_last,

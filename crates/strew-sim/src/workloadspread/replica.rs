@@ -1,11 +1,11 @@
 //! One replica of the webhook, with the driver and machine of a real one.
 
-use strew_api::workloadspread::review::Decision;
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
 use strew_model::time::Instant;
 use strew_runtime::admission::{AdmissionMachine, Call, watches};
 use strew_runtime::{CallId, Event};
+use strew_wire::workloadspread::review::Decision;
 use strew_workloadspread::admission::Effect;
 
 use super::controller::{NAMESPACE, served};

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::workloadspread::review::Decision;
 use strew_apiserver::object::Pod;
 use strew_apiserver::server::{Called, LateAnswer, Server, uuid};
 use strew_apiserver::{ApiError, Tables};
@@ -12,6 +11,7 @@ use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_runtime::CallId;
 use strew_runtime::admission::Call;
+use strew_wire::workloadspread::review::Decision;
 use strew_workloadspread::admission::Effect;
 
 use super::calling::{Asked, Hook, TIMED_OUT, patch_of, review_of};

@@ -411,7 +411,7 @@ fn pod(uid: &str, version: u64, node: Option<&str>) -> Object {
         "metadata": {"name": "a", "namespace": "default", "uid": uid, "resourceVersion": version.to_string()},
         "spec": {"containers": [{"name": "c", "image": "nginx"}], "nodeName": node},
     });
-    Object::of_wire(strew_api::read::KubeObject::of_json(wire).unwrap())
+    Object::of_wire(strew_manifest::read::KubeObject::of_json(wire).unwrap())
 }
 
 fn finished(mut object: Object, version: u64) -> Object {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use strew_api::config::AdmissionOptions;
-use strew_api::config::{FeatureGates, Given, configure};
-use strew_api::read::{KubeObject, Sources, read, render};
 use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
 use strew_apiserver::object::{Object, Pod};
 use strew_apiserver::workloads::NameSource;
+use strew_manifest::read::{KubeObject, Sources, read, render};
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
+use strew_wire::config::AdmissionOptions;
+use strew_wire::config::{FeatureGates, Given, configure};
 
 /// A simulation under test.
 pub(crate) struct Life {

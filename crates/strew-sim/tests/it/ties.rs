@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use strew_api::config::{FeatureGates, Given, configure};
-use strew_api::read::Sources;
 use strew_apiserver::object::Pod;
+use strew_manifest::read::Sources;
 use strew_model::Interner;
 use strew_scheduler::{Compat, TieRule};
 use strew_sim::Blueprint;
+use strew_wire::config::{FeatureGates, Given, configure};
 
 use crate::life::Life;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_api::config::ClientConnection;
 use strew_kube::connect::{Access, ConnectError};
+use strew_wire::config::ClientConnection;
 
 use crate::failure::Failure;
 

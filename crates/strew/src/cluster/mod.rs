@@ -3,10 +3,10 @@
 pub(crate) mod access;
 
 use serde_json::{Value, json};
-use strew_api::config::ClientConnection;
-use strew_api::snapshot::Scrubber;
 use strew_kube::connect::connect;
 use strew_kube::snapshot::{Snapshot, take, take_hub};
+use strew_manifest::snapshot::Scrubber;
+use strew_wire::config::ClientConnection;
 
 use access::AccessArgs;
 

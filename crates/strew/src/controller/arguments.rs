@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use strew_api::duration::GoDuration;
 use strew_kube::controller::Choice;
+use strew_manifest::duration::GoDuration;
 
 use crate::cluster::access::AccessArgs;
 use crate::process::election::ElectionArgs;

@@ -7,7 +7,6 @@ mod arguments;
 
 use anyhow::anyhow;
 use serde_json::json;
-use strew_api::config::{ClientConnection, LeaderElection};
 use strew_kube::controller::permissions::{OF_FIRST_LEASE, of_lease};
 use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::identity;
@@ -15,6 +14,7 @@ use strew_kube::permission::{missing, missing_of};
 use strew_kube::registration::guard;
 use strew_kube::serve::Paths;
 use strew_model::time::Span;
+use strew_wire::config::{ClientConnection, LeaderElection};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;

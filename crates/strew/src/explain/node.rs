@@ -2,7 +2,6 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
-use strew_api::explanation::{API_VERSION, PodExplanation};
 use strew_cluster::NodeIdx;
 use strew_model::well_known;
 use strew_view::natural_order::natural_order;
@@ -10,6 +9,7 @@ use strew_view::spread::rule;
 use strew_view::usage::{bytes_short, bytes_text, cpu_short, cpu_text, of_nodes};
 use strew_view::view::View;
 use strew_view::world::World;
+use strew_wire::explanation::{API_VERSION, PodExplanation};
 
 use super::target::closest;
 use super::{ExplainArgs, life, look};

@@ -1,8 +1,8 @@
 //! Which pod is to be explained: `TYPE/NAME`, found in a world, or a hint at what was meant.
 
 use anyhow::anyhow;
-use strew_api::kinds::{self, Pods};
-use strew_api::read::nearest;
+use strew_manifest::kinds::{self, Pods};
+use strew_manifest::read::nearest;
 use strew_view::blocked::Outcome;
 use strew_view::world::World;
 

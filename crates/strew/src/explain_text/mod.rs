@@ -13,7 +13,7 @@ mod tests;
 #[cfg(test)]
 mod world;
 
-use strew_api::explanation::{PodExplanation, State, Suggestion, WhatIf};
+use strew_wire::explanation::{PodExplanation, State, Suggestion, WhatIf};
 
 use crate::recorded::Recorded;
 use paint::Paint;

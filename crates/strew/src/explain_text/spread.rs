@@ -1,6 +1,6 @@
 //! A block per topology spread constraint: what it counts where, and the verdict.
 
-use strew_api::explanation::{
+use strew_wire::explanation::{
     Constraint, Constraints, Deduced, Domain, OtherReason, PodExplanation, SpreadOff, WithoutEffect,
 };
 

@@ -1,9 +1,9 @@
 use snapbox::IntoData;
-use strew_api::explanation::PodExplanation;
 use strew_cluster::Cluster;
 use strew_plan::suggest;
 use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Decision, Engine, Profile, Unfit};
+use strew_wire::explanation::PodExplanation;
 
 use super::world::World;
 use super::{TextStyle, explain_text};

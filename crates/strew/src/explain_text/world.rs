@@ -9,11 +9,11 @@
 //! ```
 //! `zone` and `host` are short for the well-known labels; a node has its name as `host`. The last pod is explained.
 
-use strew_api::quantity::Quantity;
 use strew_cluster::{
     AffinityTerm, Cluster, HostPort, NodeFact, OwnerKind, OwnerRef, PodClaim, PodFact, PodIdx,
     PodSpec, Policy, SpreadConstraint,
 };
+use strew_manifest::quantity::Quantity;
 use strew_model::{
     Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator,
     Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_api::quantity::Quantity;
-use strew_api::read::Sources;
+use strew_manifest::quantity::Quantity;
+use strew_manifest::read::Sources;
 
 use crate::failure::Failure;
 use reader::Reader;

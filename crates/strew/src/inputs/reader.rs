@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use strew_api::printable::printable_line;
+use strew_manifest::printable::printable_line;
 
 use super::Input;
 use crate::failure::Failure;

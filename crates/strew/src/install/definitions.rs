@@ -5,9 +5,9 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
-use strew_api::config::ClientConnection;
 use strew_kube::connect::connect;
 use strew_kube::definitions::{Maker, maker};
+use strew_wire::config::ClientConnection;
 
 use super::manifest::Manifest;
 use crate::arguments::Context;

@@ -1,7 +1,7 @@
 //! Flags that become names in a cluster, checked where they are given: `kubectl apply` of half a component is worse than
 //! an error here.
 
-use strew_api::validation::text;
+use strew_manifest::validation::text;
 
 /// The longest name of an image's repository, as registries take it.
 const REPOSITORY_MAX: usize = 255;

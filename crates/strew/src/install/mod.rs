@@ -110,7 +110,7 @@ impl Component {
         match self {
             Self::Scheduler => Vec::new(),
             Self::WorkloadSpread => vec![workloadspread::definition()],
-            Self::Placement => strew_api::placement::crd::all(),
+            Self::Placement => strew_wire::placement::crd::all(),
         }
     }
 }

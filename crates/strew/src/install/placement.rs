@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde_json::json;
-use strew_api::placement::crd;
 use strew_kube::controller::Name;
+use strew_wire::placement::crd;
 
 use super::Common;
 use super::definitions::DefinitionArgs;

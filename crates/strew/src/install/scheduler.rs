@@ -3,10 +3,10 @@
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
-use strew_api::config::{FeatureGates, GateError, Given, LeaderElection, configure};
-use strew_api::read::Sources;
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, OF_PAGES, of_lease};
+use strew_manifest::read::Sources;
 use strew_model::Interner;
+use strew_wire::config::{FeatureGates, GateError, Given, LeaderElection, configure};
 
 use super::Common;
 use super::manifest::Manifest;

@@ -5,9 +5,6 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
-use strew_api::workloadspread::crd;
-use strew_api::workloadspread::policy::{Account, Accounts};
-use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
 use strew_kube::controller::Name;
 use strew_kube::controller::permissions::{
     OF_FIRST_LEASE, OF_PAGES, of, of_configuration, of_lease, of_registration, of_replicas,
@@ -16,6 +13,9 @@ use strew_kube::serve::access::Clients;
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
 };
+use strew_wire::workloadspread::crd;
+use strew_wire::workloadspread::policy::{Account, Accounts};
+use strew_wire::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
 
 use super::Common;
 use super::definitions::DefinitionArgs;

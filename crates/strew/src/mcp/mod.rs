@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
-use strew_api::duration::GoDuration;
+use strew_manifest::duration::GoDuration;
 
 use crate::arguments::Context;
 use crate::failure::Failure;

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_api::placement::cel::CelSelectors;
-use strew_api::placement::debug::DebugResult;
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::Explanation;
 use strew_placement::explain::{Detail, with_detail};
@@ -12,6 +10,8 @@ use strew_placement::facts::decision::{DecisionFact, Replicas};
 use strew_placement::facts::placement::PlacementFact;
 use strew_placement::facts::status::{Condition, ConditionReason, ConditionType};
 use strew_placement::machine::{Effect, Input, Limits, Outcome as Done, Placer};
+use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::debug::DebugResult;
 
 use super::fleet::Fleet;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
-use strew_api::placement::facts::replicas::annotation;
-use strew_api::placement::wire::{
+use strew_manifest::ocm::{
     ClusterDecision, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL, PlacementDecision,
     PlacementDecisionStatus, REPLICAS_ANNOTATION,
 };
 use strew_placement::facts::decision::DecisionFact;
 use strew_placement::facts::placement::PlacementFact;
+use strew_wire::placement::facts::replicas::annotation;
 
 use super::decide::{Decided, Outcome};
 use super::difference::Difference;

@@ -53,7 +53,7 @@ impl Loss {
 /// For programs.
 pub(super) fn list(losses: &[Loss]) -> Value {
     json!({
-        "apiVersion": strew_api::explanation::API_VERSION,
+        "apiVersion": strew_wire::explanation::API_VERSION,
         "kind": "PlacementLossList",
         "items": losses,
     })

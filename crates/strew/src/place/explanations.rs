@@ -1,8 +1,8 @@
 //! Why Placements got what they got, for programs.
 
 use serde::Serialize;
-use strew_api::placement::debug::DebugResult;
 use strew_placement::facts::placement::PlacementFact;
+use strew_wire::placement::debug::DebugResult;
 
 use super::decide::Outcome;
 use super::difference::Difference;
@@ -30,7 +30,7 @@ pub(super) fn list<'a>(
     let shown = outcome.decided.iter().filter(|d| !d.fact.ignored);
     let shown = shown.filter(|d| is_shown(&d.fact));
     ExplanationList {
-        api_version: strew_api::explanation::API_VERSION,
+        api_version: strew_wire::explanation::API_VERSION,
         kind: "PlacementExplanationList",
         items: shown
             .filter_map(|decided| outcome.why(decided, fleet))

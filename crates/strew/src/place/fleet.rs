@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
-use strew_api::config::AdmissionOptions;
-use strew_api::field::FieldPath;
-use strew_api::placement::cel::CelSelectors;
-use strew_api::placement::facts;
-use strew_api::placement::wire::{
-    ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
-};
-use strew_api::read::{
-    self, Broken, Diagnostic, KubeObject, Located, Locator, Severity, Sources, render,
-};
 use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
 use strew_apiserver::workloads::NameSource;
+use strew_manifest::field::FieldPath;
+use strew_manifest::ocm::{
+    ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
+};
+use strew_manifest::read::{
+    self, Broken, Diagnostic, KubeObject, Located, Locator, Severity, Sources, render,
+};
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::facts::cluster_set::CLUSTER_SET_LABEL;
 use strew_placement::facts::placement::PlacementFact;
 use strew_placement::machine::Input;
+use strew_wire::config::AdmissionOptions;
+use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::facts;
 
 use super::decide::{Ground, Held};
 use crate::failure::Failure;
@@ -90,7 +90,7 @@ pub(super) fn load(sources: &Sources) -> Load {
 /// The object as the API server would hold it, and its warnings.
 fn admitted(
     located: &Located,
-) -> Result<(KubeObject, Vec<String>), Vec<strew_api::field::FieldError>> {
+) -> Result<(KubeObject, Vec<String>), Vec<strew_manifest::field::FieldError>> {
     let object = located.object.clone();
     if located.from_dump {
         // It has been through admission.
@@ -157,7 +157,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn refuse(&mut self, errors: &[strew_api::field::FieldError], located: &Located) {
+    fn refuse(&mut self, errors: &[strew_manifest::field::FieldError], located: &Located) {
         for error in errors {
             let place = self.locator.place(&located.origin, &error.path);
             let label = located.object.label();

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use strew_api::field::FieldPath;
-use strew_api::placement::facts::groups::{bounds_of, groups_by_key};
-use strew_api::placement::facts::replicas::read_division;
-use strew_api::placement::facts::spec::terms;
-use strew_api::placement::facts::weights_by_key;
-use strew_api::placement::wire::{
+use strew_manifest::field::FieldPath;
+use strew_manifest::ocm::{
     ManagedCluster, Placement, REPLICA_DIVISION_ANNOTATION, SpreadConstraintsTerm,
     TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
 };
-use strew_api::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
+use strew_manifest::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
+use strew_wire::placement::facts::groups::{bounds_of, groups_by_key};
+use strew_wire::placement::facts::replicas::read_division;
+use strew_wire::placement::facts::spec::terms;
+use strew_wire::placement::facts::weights_by_key;
 
 use super::fleet::Loader;
 

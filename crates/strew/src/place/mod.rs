@@ -22,7 +22,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
-use strew_api::read::{Diagnostic, Severity, nearest, render};
+use strew_manifest::read::{Diagnostic, Severity, nearest, render};
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::explain::Detail;
 use strew_placement::facts::placement::PlacementFact;
@@ -498,7 +498,7 @@ fn time_text(at: Instant) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn say(diagnostics: &[Diagnostic], sources: &strew_api::read::Sources, context: &Context) {
+fn say(diagnostics: &[Diagnostic], sources: &strew_manifest::read::Sources, context: &Context) {
     let is_shown = |d: &&Diagnostic| !context.global.quiet || d.severity == Severity::Error;
     let shown: Vec<Diagnostic> = diagnostics.iter().filter(is_shown).cloned().collect();
     if !shown.is_empty() {

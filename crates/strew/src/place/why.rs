@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use strew_api::placement::debug::{DebugResult, PickResult};
+use strew_wire::placement::debug::{DebugResult, PickResult};
 
 use super::text::{Look, ROWS_MAX, folded, shown_value};
 use crate::explain_text::Page;

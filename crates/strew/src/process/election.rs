@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_api::config::LeaderElection;
-use strew_api::duration::GoDuration;
+use strew_manifest::duration::GoDuration;
+use strew_wire::config::LeaderElection;
 
 use crate::failure::Failure;
 

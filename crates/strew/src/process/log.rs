@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use strew_api::printable::printable_line;
+use strew_manifest::printable::printable_line;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use strew_api::duration::GoDuration;
+use strew_manifest::duration::GoDuration;
 use strew_model::Span;
 
 use super::seeds::{SeedsArg, Shard};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
-use strew_api::workloadspread::marker;
-use strew_api::workloadspread::v1beta1::SubsetStatus;
 use strew_apiserver::object::{Name, Pod, WorkloadSpread};
+use strew_manifest::kruise::v1beta1::SubsetStatus;
+use strew_wire::workloadspread::marker;
 use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
 
 /// A pod of a subset.

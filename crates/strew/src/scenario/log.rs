@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use strew_api::workloadspread::marker;
-use strew_api::workloadspread::v1beta1::SubsetStatus;
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::{Change, Cursor};
+use strew_manifest::kruise::v1beta1::SubsetStatus;
 use strew_model::Span;
 use strew_sim::Simulation;
+use strew_wire::workloadspread::marker;
 use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
 
 use super::clock::clock;

@@ -37,8 +37,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
-use strew_api::read::nearest;
 use strew_apiserver::object::Kind;
+use strew_manifest::read::nearest;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};

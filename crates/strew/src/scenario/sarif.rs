@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use strew_api::read::{Diagnostic, Severity, Sources};
+use strew_manifest::read::{Diagnostic, Severity, Sources};
 
 use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary};
 use super::text::when;

@@ -1,10 +1,10 @@
 //! A run for people, step by step: what the first step came to in full, then what each has changed.
 
-use strew_api::workloadspread::status::PATCH_APPLIED;
 use strew_apiserver::object::WorkloadSpread;
 use strew_scenario::format::Step;
 use strew_scenario::run::StepResult;
 use strew_sim::Simulation;
+use strew_wire::workloadspread::status::PATCH_APPLIED;
 
 use super::clock::clock;
 use crate::shown::Shown;

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use anyhow::anyhow;
-use strew_api::config::FeatureGates;
-use strew_api::field::FieldPath;
-use strew_api::kinds::{self, Pods};
-use strew_api::read::{Diagnostic, KubeObject, Locator, Origin, Reading, Sources, read, read_file};
+use strew_manifest::field::FieldPath;
+use strew_manifest::kinds::{self, Pods};
+use strew_manifest::read::{
+    Diagnostic, KubeObject, Locator, Origin, Reading, Sources, read, read_file,
+};
 use strew_scenario::format::{Loaded, load_read};
+use strew_wire::config::FeatureGates;
 
 use super::Question;
 use crate::failure::Failure;

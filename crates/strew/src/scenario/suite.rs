@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use strew_api::config::{AdmissionOptions, FeatureGates, is_configuration};
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::printable::printable_line;
-use strew_api::read::{
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::printable::printable_line;
+use strew_manifest::read::{
     self, Broken, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources,
 };
 use strew_model::Interner;
 use strew_scenario::format::{GROUP, Loaded, Variant, load};
 use strew_scenario::run::{Configure, Plan, Unplayable, admission};
+use strew_wire::config::{AdmissionOptions, FeatureGates, is_configuration};
 
 use super::arguments::Until;
 use super::seeds::{Seeds, SeedsArg};

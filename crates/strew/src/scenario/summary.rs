@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strew_api::read::Place;
+use strew_manifest::read::Place;
 use strew_model::Span;
 use strew_scenario::expect::spread::ByDomain;
 use strew_view::natural_order::natural_order;
@@ -488,7 +488,7 @@ impl RowSum {
 /// Times as people write them, to the nanosecond.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use strew_api::duration::GoDuration;
+    use strew_manifest::duration::GoDuration;
     use strew_model::Span;
 
     pub(super) fn serialize<S: Serializer>(

@@ -7,12 +7,12 @@ mod arguments;
 
 use anyhow::anyhow;
 use serde_json::json;
-use strew_api::config::Configuration;
-use strew_api::read::Sources;
 use strew_kube::identity;
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, of_lease};
 use strew_kube::scheduler::{About, Blueprint, Process};
+use strew_manifest::read::Sources;
 use strew_model::Interner;
+use strew_wire::config::Configuration;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use strew_api::workloadspread::status;
 use strew_model::Span;
+use strew_wire::workloadspread::status;
 use strew_workloadspread::explain::{Entry, PodStanding, RowCheck, Standing};
 use strew_workloadspread::quota::CannotCount;
 use strew_workloadspread::{Pod, Row, WorkloadSpread, WsKey};

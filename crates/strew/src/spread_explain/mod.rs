@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use serde_json::Value;
-use strew_api::read::{KubeObject, Reading, nearest};
-use strew_api::workloadspread::facts::Translator;
-use strew_api::workloadspread::pending_reviews::{Patcher, PodSource};
-pub(crate) use strew_api::workloadspread::status::time_text;
 use strew_apiserver::object::Object;
+use strew_manifest::read::{KubeObject, Reading, nearest};
 use strew_model::{Instant, Interner, Span};
 use strew_sim::Simulation;
+use strew_wire::workloadspread::facts::Translator;
+use strew_wire::workloadspread::pending_reviews::{Patcher, PodSource};
+pub(crate) use strew_wire::workloadspread::status::time_text;
 use strew_workloadspread::controller::{Limits, SpreadController};
 use strew_workloadspread::{UNLIMITED, WorkloadSpread, WsKey};
 
@@ -88,7 +88,7 @@ impl Spreads {
         for object in spreads.into_iter().chain(others) {
             now = now.max(newest(object));
             if let KubeObject::Pod(pod) = object {
-                let uid = strew_api::workloadspread::facts::pod::uid(&pod.metadata);
+                let uid = strew_wire::workloadspread::facts::pod::uid(&pod.metadata);
                 pods.0.insert(uid.to_string(), object.to_json());
             }
             for input in translator.controller(object, machine.names_mut()) {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::anyhow;
-use strew_api::config::ClientConnection;
 use strew_kube::connect::connect;
 use strew_kube::jobs::{self, IndexedJob, JobError, JobPod};
+use strew_wire::config::ClientConnection;
 
 use super::job::{CONTAINER, LOGS, RESULTS_IN};
 use crate::arguments::Context;

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
-use strew_api::quantity::Quantity;
+use strew_manifest::quantity::Quantity;
 
 use super::JobArgs;
 use crate::failure::Failure;

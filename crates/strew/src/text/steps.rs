@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use strew_api::printable::printable_line;
+use strew_manifest::printable::printable_line;
 
 use super::domains::{domain_name, short_key};
 use super::{Look, count, time_text};

@@ -1,9 +1,9 @@
 //! The CustomResourceDefinitions of a component that are strew's, and how many objects go with each.
 
 use serde_json::{Value, json};
-use strew_api::config::ClientConnection;
 use strew_kube::connect::connect;
 use strew_kube::definitions::{Maker, maker, n_objects};
+use strew_wire::config::ClientConnection;
 
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;

@@ -150,7 +150,7 @@ fn installed(
     }
     if component == Component::WorkloadSpread {
         // Of `--client-ca-file`, which was perhaps given.
-        let name = strew_api::workloadspread::registration::NAME;
+        let name = strew_wire::workloadspread::registration::NAME;
         let metadata = json!({"name": name, "namespace": namespace});
         objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use strew_api::duration::GoDuration;
-use strew_api::workloadspread::validation::GUARDED;
+use strew_manifest::duration::GoDuration;
+use strew_wire::workloadspread::validation::GUARDED;
 
 use super::policy::FailurePolicy;
 use crate::cluster::access::AccessArgs;

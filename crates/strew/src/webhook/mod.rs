@@ -11,10 +11,6 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde_json::json;
-use strew_api::config::{ClientConnection, LeaderElection};
-use strew_api::lease::Settings;
-use strew_api::read::Sources;
-use strew_api::workloadspread::registration::{Reach, Registration};
 use strew_kube::authority::rotator::Setup;
 use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
@@ -28,9 +24,13 @@ use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
 };
 use strew_kube::webhook::{About, Blueprint, Callers, LEASE, Process, SERVICE, Served, limits};
+use strew_manifest::read::Sources;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::Profile;
+use strew_wire::config::{ClientConnection, LeaderElection};
+use strew_wire::lease::Settings;
+use strew_wire::workloadspread::registration::{Reach, Registration};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;

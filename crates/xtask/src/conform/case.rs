@@ -3,11 +3,11 @@
 use anyhow::bail;
 use k8s_openapi::api::core::v1::{Node, Pod, TopologySpreadConstraint};
 use serde_json::Value;
-use strew_api::facts;
-use strew_api::read::KubeObject;
 use strew_cluster::{Cluster, NodeFact, PodFact, PodIdx};
+use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_scheduler::{DefaultConstraints, Engine, Profile, TieRule};
+use strew_wire::facts;
 
 use super::decode;
 

@@ -3,12 +3,12 @@
 use anyhow::bail;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Map, Value, json};
-use strew_api::facts;
 use strew_cluster::PodIdx;
 use strew_scheduler::preemption::{
     Budgets, Candidate, Eviction, Nomination, Nominations, NotHelped, Outcome, Preemption, preempt,
 };
 use strew_scheduler::{Decision, Unfit};
+use strew_wire::facts;
 
 use super::answer::{refusal, sorted};
 use super::case::World;

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use serde_json::json;
-use strew_api::config::{FeatureGates, Given, configure, is_configuration};
-use strew_api::read::{KubeObject, Located, Origin, Severity, Sources};
 use strew_apiserver::object::{Node, Object};
+use strew_manifest::read::{KubeObject, Located, Origin, Severity, Sources};
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scenario::format::{NodeTarget, Verb, load};
 use strew_scenario::run::errands::Errands;
 use strew_scenario::run::{Configure, Plan, Refused, verbs};
 use strew_sim::{Blueprint, Simulation};
+use strew_wire::config::{FeatureGates, Given, configure, is_configuration};
 use xtask::lab::KUBELET_LABEL;
 
 use super::observe;

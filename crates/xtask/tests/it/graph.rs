@@ -38,13 +38,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
+    // Texts and objects: it knows no machine.
+    ("strew-manifest", &[]),
     // The scheduler and plans for the wire form of explanations and suggestions; the spread arithmetic comes with them.
     // Placement and
     // WorkloadSpread for their facts and effects, and CEL for what is asked about a cluster: one answer for simulation
     // and real cluster.
     (
-        "strew-api",
+        "strew-wire",
         &[
+            "strew-manifest",
             "strew-model",
             "strew-spread",
             "strew-cluster",
@@ -59,12 +62,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     // one question: which nodes a DaemonSet's pods may go to.
     (
         "strew-apiserver",
-        &["strew-model", "strew-cluster", "strew-api"],
+        &[
+            "strew-model",
+            "strew-cluster",
+            "strew-manifest",
+            "strew-wire",
+        ],
     ),
     // Objects as the embedded server stores them, and what it answers.
     (
         "strew-controllers",
-        &["strew-model", "strew-api", "strew-apiserver"],
+        &[
+            "strew-model",
+            "strew-manifest",
+            "strew-wire",
+            "strew-apiserver",
+        ],
     ),
     // One driver around every machine, below both worlds: the machines, and the wire that says what they hear and ask.
     (
@@ -75,7 +88,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-workloadspread",
-            "strew-api",
+            "strew-manifest",
+            "strew-wire",
         ],
     ),
     // The world in virtual time: the machines of scheduler, placement and WorkloadSpread, their facts, and the store that
@@ -88,7 +102,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-workloadspread",
-            "strew-api",
+            "strew-manifest",
+            "strew-wire",
             "strew-apiserver",
             "strew-runtime",
             "strew-controllers",
@@ -105,7 +120,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-workloadspread",
-            "strew-api",
+            "strew-manifest",
+            "strew-wire",
             "strew-runtime",
         ],
     ),
@@ -117,7 +133,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
-            "strew-api",
+            "strew-manifest",
+            "strew-wire",
             "strew-apiserver",
         ],
     ),
@@ -130,7 +147,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-model",
             "strew-spread",
             "strew-scheduler",
-            "strew-api",
+            "strew-manifest",
+            "strew-wire",
             "strew-apiserver",
             "strew-controllers",
             "strew-sim",
@@ -150,7 +168,8 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-plan",
     "strew-workloadspread",
     "strew-placement",
-    "strew-api",
+    "strew-manifest",
+    "strew-wire",
     "strew-apiserver",
     "strew-runtime",
     "strew-controllers",
@@ -205,7 +224,7 @@ fn deciding_crates_use_what_every_reader_can_check() {
     }
     expect_none(
         broken,
-        "The deciding crates are pure and build in seconds: what needs this dependency belongs into strew-api or \
+        "The deciding crates are pure and build in seconds: what needs this dependency belongs into strew-wire or \
          a shell,\nwith its result handed in as an argument.",
     );
 }

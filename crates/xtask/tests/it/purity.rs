@@ -11,7 +11,7 @@ const ABSENT: [(&str, &str); 12] = [
     ("Instant::now", "time comes in as an argument"),
     (
         "std::fs",
-        "the shell reads files and hands text to strew-api",
+        "the shell reads files and hands text to strew-manifest",
     ),
     ("std::io", "the shell reads and writes"),
     ("std::net", "sockets belong to a shell"),
@@ -32,7 +32,7 @@ const ABSENT: [(&str, &str); 12] = [
         "std::collections::Hash",
         "FxHashMap or FxHashSet: random hashing makes runs differ",
     ),
-    ("serde", "the wire has its own types, in strew-api"),
+    ("serde", "the wire has its own types, in strew-wire"),
 ];
 
 #[test]

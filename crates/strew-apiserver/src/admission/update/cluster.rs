@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::{Update, immutable};
-use strew_api::field::{FieldError, FieldPath};
+use strew_manifest::field::{FieldError, FieldPath};
 
 impl Update for Node {
     fn keep(&mut self, old: &Self) {

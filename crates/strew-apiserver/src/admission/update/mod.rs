@@ -22,9 +22,9 @@ use serde::Serialize;
 use super::{SetDefaults, tolerations};
 use crate::validation::Validate;
 use k8s_openapi::api::core::v1::Pod;
-use strew_api::config::AdmissionOptions;
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::validation::json;
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::validation::json;
+use strew_wire::config::AdmissionOptions;
 
 /// Objects that can be updated.
 pub trait Update: SetDefaults + Validate + Metadata<Ty = ObjectMeta> + PartialEq {

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::Update;
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::validation::json;
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::validation::json;
 
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 const ONLY_ADDITIONS: &str = "only additions are allowed (no deletions or mutations)";

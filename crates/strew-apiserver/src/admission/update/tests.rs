@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use strew_api::patch::merge_patch;
+use strew_manifest::patch::merge_patch;
 
 /// Stores the object, patches it, and compares the generation or the errors.
 #[track_caller]

@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Affinity, PodTemplateSpec};
 
 use super::{Update, immutable};
-use strew_api::field::{FieldError, FieldPath};
+use strew_manifest::field::{FieldError, FieldPath};
 
 fn selector_path() -> FieldPath {
     FieldPath::root().child("spec.selector")

@@ -1,8 +1,8 @@
 //! What the CustomResourceDefinitions fill in.
 
 use serde_json::{Value, json};
-use strew_api::placement::crd;
-use strew_api::placement::wire::{ManagedCluster, ManagedClusterSet, Placement};
+use strew_manifest::ocm::{ManagedCluster, ManagedClusterSet, Placement};
+use strew_wire::placement::crd;
 
 use crate::admission::SetDefaults;
 

@@ -3,7 +3,7 @@
 mod definitions;
 mod validation;
 
-use strew_api::read::{KubeObject, Sources, read};
+use strew_manifest::read::{KubeObject, Sources, read};
 
 /// The only object of a text, which is good.
 #[track_caller]
@@ -17,13 +17,13 @@ fn object(text: &str) -> KubeObject {
 
 /// A Placement `shop/web` with this `spec`, in YAML's flow style.
 #[track_caller]
-fn placement(spec: &str) -> strew_api::placement::wire::Placement {
+fn placement(spec: &str) -> strew_manifest::ocm::Placement {
     annotated("{}", spec)
 }
 
 /// The same with annotations.
 #[track_caller]
-fn annotated(annotations: &str, spec: &str) -> strew_api::placement::wire::Placement {
+fn annotated(annotations: &str, spec: &str) -> strew_manifest::ocm::Placement {
     let text = format!(
         "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\n\
          metadata: {{namespace: shop, name: web, uid: u1, resourceVersion: '7', annotations: {annotations}}}\nspec: {spec}"

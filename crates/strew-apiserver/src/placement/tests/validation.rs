@@ -1,9 +1,9 @@
 use super::{annotated, object, placement};
 use crate::admission::SetDefaults;
 use crate::validation::Validate;
-use strew_api::field::FieldError;
-use strew_api::placement::facts::misconfigured;
-use strew_api::read::KubeObject;
+use strew_manifest::field::FieldError;
+use strew_manifest::read::KubeObject;
+use strew_wire::placement::facts::misconfigured;
 
 fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()

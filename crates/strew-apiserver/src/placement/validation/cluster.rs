@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::placement::schema::{
-    CLAIM_NAME_MAX, EFFECTS, KEY_MAX, LABEL_KEY, SELECTOR_TYPES, VALUE_MAX,
-};
-use strew_api::placement::wire::{
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::ocm::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding,
     PlacementDecision, Taint,
 };
-use strew_api::quantity::Quantity;
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::{selector, text};
+use strew_manifest::quantity::Quantity;
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::{selector, text};
+use strew_wire::placement::schema::{
+    CLAIM_NAME_MAX, EFFECTS, KEY_MAX, LABEL_KEY, SELECTOR_TYPES, VALUE_MAX,
+};
 
 use super::schema::Schema;
 use crate::validation::Validate;

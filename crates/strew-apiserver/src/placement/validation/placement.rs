@@ -2,21 +2,21 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use strew_api::field::{FieldError, FieldPath};
-use strew_api::placement::facts::groups::groups_by_key;
-use strew_api::placement::facts::spec::{strategy, terms};
-use strew_api::placement::facts::weights_by_key;
-use strew_api::placement::schema::{
-    EFFECTS, GROUP_NAME, GROUP_SIZE, KEY_MAX, LABEL_KEY, RATE_LIMIT, TERMS_MAX, TOPOLOGY_KEY,
-    VALUE_MAX,
-};
-use strew_api::placement::wire::{
+use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::ocm::{
     GroupStrategy, ON_MISCONFIGURED_ANNOTATION, Placement, PlacementSpec, PrioritizerConfig,
     REPLICA_DIVISION_ANNOTATION, REPLICAS_ANNOTATION, SPREAD_REBALANCE_ANNOTATION,
     SpreadConstraintsTerm, TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION, Toleration,
 };
-use strew_api::validation::metadata::{self, Scope};
-use strew_api::validation::text;
+use strew_manifest::validation::metadata::{self, Scope};
+use strew_manifest::validation::text;
+use strew_wire::placement::facts::groups::groups_by_key;
+use strew_wire::placement::facts::spec::{strategy, terms};
+use strew_wire::placement::facts::weights_by_key;
+use strew_wire::placement::schema::{
+    EFFECTS, GROUP_NAME, GROUP_SIZE, KEY_MAX, LABEL_KEY, RATE_LIMIT, TERMS_MAX, TOPOLOGY_KEY,
+    VALUE_MAX,
+};
 
 use super::schema::Schema;
 use crate::validation::Validate;

@@ -2,8 +2,8 @@
 //!
 //! Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/validation`, v1.36.
 
-use strew_api::field::{FieldError, FieldErrorKind, FieldPath};
-use strew_api::placement::schema::Pattern;
+use strew_manifest::field::{FieldError, FieldErrorKind, FieldPath};
+use strew_wire::placement::schema::Pattern;
 
 /// Collects violations of a schema.
 #[derive(Debug, Default)]

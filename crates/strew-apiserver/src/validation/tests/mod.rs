@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::admission::{AdmissionContext, PriorityClasses, SetDefaults};
 use crate::admission::{admit, admit_pod};
-use strew_api::config::AdmissionOptions;
+use strew_wire::config::AdmissionOptions;
 
 /// Creates the object and compares errors, else warnings; `…` at the end of an expected line
 /// stands for the rest.

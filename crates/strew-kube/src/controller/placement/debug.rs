@@ -14,9 +14,9 @@ use axum::routing::any;
 use http::{Method, StatusCode};
 use k8s_openapi::Resource;
 use kube::{Api, Client};
-use strew_api::placement::debug::DebugResult;
-use strew_api::placement::wire::{GROUP, Placement};
+use strew_manifest::ocm::{GROUP, Placement};
 use strew_runtime::placement::Placements;
+use strew_wire::placement::debug::DebugResult;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connect::chain;

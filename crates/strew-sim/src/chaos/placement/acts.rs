@@ -1,9 +1,9 @@
 //! The actions of users and clusters in a generated hub.
 
 use serde_json::{Value, json};
-use strew_api::read::KubeObject;
 use strew_apiserver::object::{Key, Kind, Name, moment};
 use strew_apiserver::{ApiError, DeleteOptions};
+use strew_manifest::read::KubeObject;
 use strew_model::time::Span;
 
 use super::manifests;

@@ -1,3 +1,0 @@
-//! Integration tests of strew-api: one binary.
-
-mod read;

@@ -1,0 +1,22 @@
+//! Text to Kubernetes objects: the one table of kinds, their types, and the rules that all objects obey.
+//!
+//! [`mod@read`] turns YAML and JSON into typed objects, every problem with its place; [`kinds`] is the table of kinds,
+//! [`kruise`] and [`ocm`] have the types of those that are not Kubernetes' own. [`defaults`] and [`validation`] are the
+//! rules that configurations and custom resources share with pods, and a [`field`] path names what they are about.
+//! [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
+//! makes text safe to print. [`quantity`] and [`duration`] are texts with a meaning.
+//!
+//! It decides nothing and knows no machine: what decisions read of an object is made in `strew-wire`.
+
+pub mod defaults;
+pub mod duration;
+pub mod field;
+pub mod kinds;
+pub mod kruise;
+pub mod ocm;
+pub mod patch;
+pub mod printable;
+pub mod quantity;
+pub mod read;
+pub mod snapshot;
+pub mod validation;

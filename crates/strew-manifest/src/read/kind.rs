@@ -1,0 +1,506 @@
+//! The kinds that strew knows, and an object of any kind.
+
+use std::sync::OnceLock;
+
+use k8s_openapi::api::{
+    apps, autoscaling, batch, coordination, core, node, policy, scheduling, storage,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{Metadata, Resource};
+use serde_json::Value;
+
+use super::earlier;
+use super::nearest::nearest;
+use super::schema::Schema;
+use super::source::floor_char_boundary;
+use crate::kinds::{KindRow, Pods, Scope};
+use crate::kruise::{GROUP as KRUISE, conversion, v1alpha1, v1beta1, workloads as kruise};
+use crate::ocm;
+use crate::patch::Schema as Merge;
+
+/// Declares the modelled kinds once: their objects, the data needed to read them, and their rows in the table. Objects
+/// of earlier versions that the API server still accepts are read as objects of the current one.
+macro_rules! kinds {
+    (
+        $($kind:ident: $type:ty { $($column:ident: $value:expr),* },)*;
+        $($earlier:ident: $old:ty => $now:ident by $convert:path,)*;
+        $($unread:ty { $($unread_column:ident: $unread_value:expr),* },)*
+    ) => {
+        /// Every kind that strew knows, in the version that it stores.
+        pub const KINDS: &[KindRow] = &[
+            $(KindRow { $($column: $value,)* ..KindRow::of::<$type>() },)*
+            $(KindRow { $($unread_column: $unread_value,)* ..KindRow::of::<$unread>() },)*
+        ];
+
+        /// An object as its file contains it.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
+        pub enum KubeObject {
+            $($kind(Box<$type>),)*
+            /// A kind that strew does not know; nothing in it was checked.
+            Other(Box<OtherObject>),
+        }
+
+        /// A kind that strew knows.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $($kind,)*
+            $($earlier,)*
+        }
+
+        impl Kind {
+            /// All of them.
+            pub(super) const ALL: &[Self] = &[$(Self::$kind,)* $(Self::$earlier,)*];
+
+            pub(super) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => <$type as Resource>::KIND,)*
+                    $(Self::$earlier => <$old as Resource>::KIND,)*
+                }
+            }
+
+            pub(super) fn api_version(self) -> &'static str {
+                match self {
+                    $(Self::$kind => <$type as Resource>::API_VERSION,)*
+                    $(Self::$earlier => <$old as Resource>::API_VERSION,)*
+                }
+            }
+
+            pub(super) fn is_namespaced(self) -> bool {
+                match self {
+                    $(Self::$kind => <<$type as Resource>::Scope as Scope>::IS_NAMESPACED,)*
+                    $(Self::$earlier => <<$old as Resource>::Scope as Scope>::IS_NAMESPACED,)*
+                }
+            }
+
+            /// The schema of its objects; built on first use.
+            pub(super) fn schema(self) -> &'static Schema {
+                match self {
+                    $(Self::$kind => {
+                        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+                        SCHEMA.get_or_init(|| Schema::of::<$type>().in_group(<$type as Resource>::GROUP))
+                    })*
+                    $(Self::$earlier => {
+                        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+                        SCHEMA.get_or_init(Schema::of::<$old>)
+                    })*
+                }
+            }
+
+            pub(super) fn decode(self, value: Value) -> Result<KubeObject, serde_json::Error> {
+                Ok(match self {
+                    $(Self::$kind => KubeObject::$kind(serde_json::from_value(value)?),)*
+                    $(Self::$earlier => {
+                        let old: $old = serde_json::from_value(value)?;
+                        KubeObject::$now(Box::new($convert(old)))
+                    })*
+                })
+            }
+        }
+
+        impl KubeObject {
+            fn known(&self) -> Result<(Kind, &ObjectMeta), &OtherObject> {
+                match self {
+                    $(Self::$kind(object) => Ok((Kind::$kind, object.metadata())),)*
+                    Self::Other(other) => Err(other),
+                }
+            }
+        }
+
+        impl KubeObject {
+            /// The object as JSON, with `apiVersion` and `kind`; for an unknown kind, only its name.
+            pub fn to_json(&self) -> Value {
+                match self {
+                    $(Self::$kind(object) => serde_json::to_value(object).unwrap_or_default(),)*
+                    Self::Other(other) => serde_json::json!({
+                        "apiVersion": other.api_version,
+                        "kind": other.kind,
+                        "metadata": {"namespace": other.namespace, "name": other.name},
+                    }),
+                }
+            }
+        }
+
+        impl KubeObject {
+            /// An object from JSON that was read before; unknown fields are ignored.
+            ///
+            /// # Errors
+            /// The kind is unknown, or a field has another type.
+            pub fn of_json(value: Value) -> Result<Self, serde_json::Error> {
+                use serde::de::Error;
+                let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+                let (api_version, kind) = (text("apiVersion"), text("kind"));
+                match meaning(&api_version, &kind) {
+                    Meaning::Known(kind) => kind.decode(value),
+                    _ => Err(serde_json::Error::custom(format!("no kind {kind} in {api_version} is known"))),
+                }
+            }
+        }
+
+        $(impl From<$type> for KubeObject {
+            fn from(object: $type) -> Self {
+                Self::$kind(Box::new(object))
+            }
+        })*
+    };
+}
+
+kinds! {
+    // Before Pod: a name that is similar to both means a node.
+    Node: core::v1::Node { short: Some("no"), patch: Some(Merge::Node) },
+    Pod: core::v1::Pod { short: Some("po"), patch: Some(Merge::Pod), pods: Pods::Are },
+    Deployment: apps::v1::Deployment { short: Some("deploy"), patch: Some(Merge::Deployment), pods: Pods::Make, scales: true },
+    ReplicaSet: apps::v1::ReplicaSet { short: Some("rs"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    StatefulSet: apps::v1::StatefulSet { short: Some("sts"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    DaemonSet: apps::v1::DaemonSet { short: Some("ds"), patch: Some(Merge::Workload), pods: Pods::Make },
+    ReplicationController: core::v1::ReplicationController { short: Some("rc"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    Job: batch::v1::Job { short: Some("job"), patch: Some(Merge::Workload), pods: Pods::Make },
+    CronJob: batch::v1::CronJob { short: Some("cj"), patch: Some(Merge::CronJob), pods: Pods::Make },
+    Namespace: core::v1::Namespace { short: Some("ns"), patch: Some(Merge::Object) },
+    Service: core::v1::Service { short: Some("svc"), patch: Some(Merge::Service) },
+    LimitRange: core::v1::LimitRange { short: Some("limits"), patch: Some(Merge::Object) },
+    ResourceQuota: core::v1::ResourceQuota { short: Some("quota"), patch: Some(Merge::Object) },
+    PersistentVolumeClaim: core::v1::PersistentVolumeClaim { short: Some("pvc"), patch: Some(Merge::Object) },
+    PersistentVolume: core::v1::PersistentVolume { short: Some("pv"), patch: Some(Merge::Object) },
+    PriorityClass: scheduling::v1::PriorityClass { short: Some("pc"), patch: Some(Merge::Object) },
+    StorageClass: storage::v1::StorageClass { short: Some("sc"), patch: Some(Merge::Object) },
+    CSINode: storage::v1::CSINode {},
+    RuntimeClass: node::v1::RuntimeClass { short: Some("runtimeclass"), patch: Some(Merge::Object) },
+    PodDisruptionBudget: policy::v1::PodDisruptionBudget { short: Some("pdb"), patch: Some(Merge::Object) },
+    HorizontalPodAutoscaler: autoscaling::v2::HorizontalPodAutoscaler { short: Some("hpa"), patch: Some(Merge::Object) },
+    CloneSet: kruise::CloneSet { short: Some("clone"), pods: Pods::Make, scales: true },
+    AdvancedStatefulSet: kruise::AdvancedStatefulSet {},
+    WorkloadSpread: v1beta1::WorkloadSpread { short: Some("ws") },
+    Placement: ocm::Placement { short: Some("placement") },
+    PlacementDecision: ocm::PlacementDecision { short: Some("placementdecision") },
+    ManagedCluster: ocm::ManagedCluster { short: Some("mcl") },
+    ManagedClusterSet: ocm::ManagedClusterSet { short: Some("mclset") },
+    ManagedClusterSetBinding: ocm::ManagedClusterSetBinding { short: Some("mclsetbinding") },
+    AddOnPlacementScore: ocm::AddOnPlacementScore { short: Some("addonplacementscore") },
+    ;
+    HorizontalPodAutoscalerV1: autoscaling::v1::HorizontalPodAutoscaler
+        => HorizontalPodAutoscaler by earlier::autoscaler,
+    WorkloadSpreadV1alpha1: v1alpha1::WorkloadSpread => WorkloadSpread by conversion::up,
+    AdvancedStatefulSetV1alpha1: kruise::AdvancedStatefulSetV1alpha1
+        => AdvancedStatefulSet by earlier::stateful_set,
+    ;
+    // Not read from files.
+    coordination::v1::Lease { short: Some("lease"), patch: Some(Merge::Object) },
+    core::v1::ConfigMap { patch: Some(Merge::Object) },
+    core::v1::PodTemplate { patch: Some(Merge::Object) },
+    apps::v1::ControllerRevision { patch: Some(Merge::Object) },
+}
+
+impl Kind {
+    /// The project that defines it, and the version that strew knows.
+    pub(super) fn whose(self) -> &'static str {
+        match group_of(self.api_version()) {
+            ocm::GROUP => "Open Cluster Management",
+            _ => "Kubernetes 1.36",
+        }
+    }
+}
+
+/// Whether objects of a kind live in namespaces; `None` if strew does not know the kind in this version.
+pub fn is_namespaced(api_version: &str, kind: &str) -> Option<bool> {
+    let is_it = |known: &&Kind| known.name() == kind && known.api_version() == api_version;
+    Kind::ALL
+        .iter()
+        .find(is_it)
+        .map(|known| known.is_namespaced())
+}
+
+/// An object of a kind that strew does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherObject {
+    /// Its `apiVersion`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, if given; whether the kind is namespaced is not known.
+    pub namespace: Option<String>,
+    /// Its name; empty for configuration files.
+    pub name: String,
+}
+
+impl Kind {
+    fn is_kruise(self) -> bool {
+        group_of(self.api_version()) == KRUISE
+    }
+}
+
+/// The namespace of an object without one.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+
+impl KubeObject {
+    /// Group and version, as written: `apps/v1`.
+    pub fn api_version(&self) -> &str {
+        match self.known() {
+            Ok((kind, _)) => kind.api_version(),
+            Err(other) => &other.api_version,
+        }
+    }
+
+    /// The kind: `Deployment`.
+    pub fn kind(&self) -> &str {
+        match self.known() {
+            Ok((kind, _)) => kind.name(),
+            Err(other) => &other.kind,
+        }
+    }
+
+    /// The namespace: `default` if none is given, `None` for cluster-scoped kinds.
+    pub fn namespace(&self) -> Option<&str> {
+        match self.known() {
+            Ok((kind, metadata)) => {
+                let named = metadata
+                    .namespace
+                    .as_deref()
+                    .filter(|name| !name.is_empty());
+                kind.is_namespaced()
+                    .then(|| named.unwrap_or(DEFAULT_NAMESPACE))
+            }
+            Err(other) => other.namespace.as_deref(),
+        }
+    }
+
+    /// The name; empty for a pod with only a `generateName`, and for other objects without a name.
+    pub fn name(&self) -> &str {
+        match self.known() {
+            Ok((_, metadata)) => metadata.name.as_deref().unwrap_or_default(),
+            Err(other) => &other.name,
+        }
+    }
+
+    /// The metadata, if the kind is known.
+    pub fn metadata(&self) -> Option<&ObjectMeta> {
+        self.known().ok().map(|(_, metadata)| metadata)
+    }
+
+    /// Its name in diagnostics: `Deployment shop/web`.
+    pub fn label(&self) -> String {
+        label(self.kind(), self.namespace(), self.name())
+    }
+}
+
+/// `Deployment shop/web`, `Node a1`, or just the kind of an object without a name.
+pub(super) fn label(kind: &str, namespace: Option<&str>, name: &str) -> String {
+    let (kind, name) = (clipped(kind), clipped(name));
+    match namespace.map(clipped) {
+        _ if name.is_empty() => kind.to_owned(),
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}
+
+/// The longest name of an object in Kubernetes, in bytes. A name in a file may have megabytes, which no message should
+/// repeat.
+const NAME_LENGTH_MAX: usize = 253;
+
+fn clipped(name: &str) -> &str {
+    &name[..floor_char_boundary(name, NAME_LENGTH_MAX)]
+}
+
+/// The meaning of `apiVersion` and `kind`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A kind that strew knows.
+    Known(Kind),
+    /// A kind that strew knows, in an unknown version.
+    WrongVersion(Kind),
+    /// No kind of that version, but similar to one.
+    Misspelt(Kind),
+    /// Anything else.
+    Other,
+}
+
+/// Groups of Kubernetes that kinds have moved away from.
+const FORMER_GROUPS: [&str; 1] = ["extensions"];
+
+/// Determines which kind is meant.
+pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
+    let of_version = || {
+        Kind::ALL
+            .iter()
+            .filter(|known| known.api_version() == api_version)
+    };
+    if let Some(known) = of_version().find(|known| known.name() == kind) {
+        return Meaning::Known(*known);
+    }
+    let group = group_of(api_version);
+    if group == KRUISE || api_version == KRUISE {
+        return meaning_of_kruise(kind);
+    }
+    let mut builtin = Kind::ALL.iter().filter(|known| !known.is_kruise());
+    let known = builtin.find(|known| known.name() == kind);
+    if let Some(known) = known {
+        // `Service` of `serving.knative.dev` is another kind; `Deployment` of `v1` is a mistake.
+        let is_same_group = group_of(known.api_version()) == group;
+        let is_builtin = is_same_group
+            || FORMER_GROUPS.contains(&group)
+            || Kind::ALL
+                .iter()
+                .any(|other| group_of(other.api_version()) == group)
+            || Kind::ALL
+                .iter()
+                .any(|other| group_of(other.api_version()) == api_version);
+        return match is_builtin {
+            true => Meaning::WrongVersion(*known),
+            false => Meaning::Other,
+        };
+    }
+    if let Some(known) = Kind::ALL.iter().find(|known| known.name() == kind) {
+        // Only for kinds of Kruise: `WorkloadSpread` of `apps/v1` is a mistake, but in another project's group another
+        // kind.
+        let is_builtin = Kind::ALL
+            .iter()
+            .any(|other| group_of(other.api_version()) == group);
+        return match is_builtin {
+            true => Meaning::WrongVersion(*known),
+            false => Meaning::Other,
+        };
+    }
+    let names = of_version().map(|known| known.name());
+    let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
+    match of_version().find(|known| Some(known.name()) == meant) {
+        Some(known) => Meaning::Misspelt(*known),
+        None => Meaning::Other,
+    }
+}
+
+/// strew knows few kinds of Kruise's group. One of the others is called `DaemonSet`.
+fn meaning_of_kruise(kind: &str) -> Meaning {
+    let of_group = || Kind::ALL.iter().filter(|known| known.is_kruise());
+    if let Some(known) = of_group().find(|known| known.name() == kind) {
+        return Meaning::WrongVersion(*known);
+    }
+    let names = of_group().map(|known| known.name());
+    let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
+    match of_group().find(|known| Some(known.name()) == meant) {
+        Some(known) => Meaning::Misspelt(*known),
+        None => Meaning::Other,
+    }
+}
+
+/// Real kinds of the groups above that look like a misspelt one.
+const KINDS_PASSED_OVER: [&str; 1] = ["PodTemplate"];
+
+/// `apps` for `apps/v1`, an empty text for `v1`.
+pub(super) fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_which_kind_is_meant() {
+        let cases = [
+            ("apps/v1", "Deployment", Meaning::Known(Kind::Deployment)),
+            ("v1", "Pod", Meaning::Known(Kind::Pod)),
+            (
+                "apps/v1beta1",
+                "Deployment",
+                Meaning::WrongVersion(Kind::Deployment),
+            ),
+            (
+                "extensions/v1beta1",
+                "Deployment",
+                Meaning::WrongVersion(Kind::Deployment),
+            ),
+            (
+                "policy/v1beta1",
+                "PodDisruptionBudget",
+                Meaning::WrongVersion(Kind::PodDisruptionBudget),
+            ),
+            ("v1", "Deployment", Meaning::WrongVersion(Kind::Deployment)),
+            (
+                "apps",
+                "Deployment",
+                Meaning::WrongVersion(Kind::Deployment),
+            ),
+            ("serving.knative.dev/v1", "Service", Meaning::Other),
+            ("batch.volcano.sh/v1alpha1", "Job", Meaning::Other),
+            ("apps/v1", "Deploymnt", Meaning::Misspelt(Kind::Deployment)),
+            ("v1", "pod", Meaning::Misspelt(Kind::Pod)),
+            ("v1", "ConfigMap", Meaning::Other),
+            ("v1", "PodTemplate", Meaning::Other),
+            ("v1", "ServiceAccount", Meaning::Other),
+            ("v1", "Secret", Meaning::Other),
+            ("v1", "Endpoints", Meaning::Other),
+            ("v1", "Event", Meaning::Other),
+            ("v1", "ResourceQuota", Meaning::Known(Kind::ResourceQuota)),
+            (
+                "autoscaling/v1",
+                "HorizontalPodAutoscaler",
+                Meaning::Known(Kind::HorizontalPodAutoscalerV1),
+            ),
+            (
+                "autoscaling/v2beta2",
+                "HorizontalPodAutoscaler",
+                Meaning::WrongVersion(Kind::HorizontalPodAutoscaler),
+            ),
+            ("autoscaling/v1", "Scale", Meaning::Other),
+            (
+                "autoscaling.k8s.io/v1",
+                "VerticalPodAutoscaler",
+                Meaning::Other,
+            ),
+            ("v1", "Binding", Meaning::Other),
+            ("v1", "ComponentStatus", Meaning::Other),
+            ("apps/v1", "ControllerRevision", Meaning::Other),
+            ("storage.k8s.io/v1", "CSIDriver", Meaning::Other),
+            (
+                "storage.k8s.io/v1",
+                "CSINode",
+                Meaning::Known(Kind::CSINode),
+            ),
+            ("storage.k8s.io/v1", "VolumeAttachment", Meaning::Other),
+            (
+                "apps.kruise.io/v1beta1",
+                "WorkloadSpread",
+                Meaning::Known(Kind::WorkloadSpread),
+            ),
+            (
+                "apps.kruise.io/v1alpha1",
+                "WorkloadSpread",
+                Meaning::Known(Kind::WorkloadSpreadV1alpha1),
+            ),
+            (
+                "apps.kruise.io/v1",
+                "WorkloadSpread",
+                Meaning::WrongVersion(Kind::WorkloadSpread),
+            ),
+            (
+                "apps.kruise.io/v1",
+                "StatefulSet",
+                Meaning::WrongVersion(Kind::AdvancedStatefulSet),
+            ),
+            ("apps/v1", "CloneSet", Meaning::WrongVersion(Kind::CloneSet)),
+            (
+                "apps.kruise.io/v1beta1",
+                "WorkloadSpred",
+                Meaning::Misspelt(Kind::WorkloadSpread),
+            ),
+            ("apps.kruise.io/v1alpha1", "DaemonSet", Meaning::Other),
+            ("apps.kruise.io/v1alpha1", "SidecarSet", Meaning::Other),
+            (
+                "apps.kruise.io/v1alpha1",
+                "UnitedDeployment",
+                Meaning::Other,
+            ),
+            ("apps.kruise.io/v1alpha1", "BroadcastJob", Meaning::Other),
+            (
+                "apps.kruise.io/v1alpha1",
+                "PersistentPodState",
+                Meaning::Other,
+            ),
+            ("apps.kruise.io/v1alpha1", "ImagePullJob", Meaning::Other),
+            ("example.org/v1", "CloneSet", Meaning::Other),
+        ];
+        for (api_version, kind, expected) in cases {
+            assert_eq!(meaning(api_version, kind), expected, "{api_version} {kind}");
+        }
+    }
+}

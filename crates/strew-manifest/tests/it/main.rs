@@ -1,0 +1,3 @@
+//! Integration tests of strew-manifest: one binary.
+
+mod read;
