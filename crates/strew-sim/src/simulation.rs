@@ -46,6 +46,9 @@ const STEPS_PER_OBJECT: u64 = 1_000;
 /// The least number of steps after which the loop can count as endless.
 const STEPS_MIN: u64 = 50_000;
 
+/// Time counts as standing still after this many instants at one moment.
+const INSTANTS_MAX: u32 = 200_000;
+
 /// Steps of one instant between two checks of the number of objects.
 const STEPS_BETWEEN_CHECKS: u64 = 1_000;
 
@@ -86,6 +89,14 @@ pub enum Stuck {
         /// The time since the start.
         after: Span,
     },
+    /// The next instant is never later than the one before.
+    #[error("time stands still at {after} after the start, and these wait to act: {overdue}")]
+    Standing {
+        /// The time since the start.
+        after: Span,
+        /// The components that time alone should have made act.
+        overdue: String,
+    },
     /// The workloads ask for more pods than a simulation holds.
     #[error("{workload} asks for {n} pods; a simulation holds at most {N_PODS_MAX} in all")]
     TooMany {
@@ -113,7 +124,7 @@ impl Stuck {
     /// True if the given objects cause it, not a defect of strew.
     pub fn is_of_input(&self) -> bool {
         match self {
-            Self::Endless { .. } => false,
+            Self::Endless { .. } | Self::Standing { .. } => false,
             Self::TooMany { .. } | Self::Runaway { .. } => true,
         }
     }
@@ -338,22 +349,30 @@ impl Simulation {
     /// Runs until this long after the start; calls `watch` after every instant.
     ///
     /// # Errors
-    /// An instant does not end.
+    /// An instant does not end, or no later one comes.
     pub fn run_until(
         &mut self,
         until: Span,
         watch: &mut dyn FnMut(&mut Self) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Stuck> {
         let end = self.start + until;
+        let mut n_at_once = 0;
         loop {
             self.drain()?;
             if watch(self).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            match self.next_wake() {
-                Some(wake) if wake <= end => self.now = wake.max(self.now),
-                _ => break,
+            let Some(wake) = self.next_wake().filter(|wake| *wake <= end) else {
+                break;
+            };
+            n_at_once = if wake > self.now { 0 } else { n_at_once + 1 };
+            if n_at_once > INSTANTS_MAX {
+                return Err(Stuck::Standing {
+                    after: self.elapsed(),
+                    overdue: self.overdue().join(", "),
+                });
             }
+            self.now = wake.max(self.now);
         }
         self.now = self.now.max(end);
         Ok(ControlFlow::Continue(()))
@@ -530,7 +549,7 @@ impl Simulation {
     }
 
     /// Components that time alone should have made act by now.
-    pub(crate) fn overdue(&self) -> Vec<&'static str> {
+    fn overdue(&self) -> Vec<&'static str> {
         let due = self
             .wakes()
             .filter(|(_, at)| at.is_some_and(|at| at <= self.now));
