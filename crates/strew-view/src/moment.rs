@@ -48,7 +48,7 @@ pub struct Frame {
     pub names: Interner,
     /// The scheduler's profiles at the start, for counting skews during the run; at least one.
     pub profiles: Vec<Profile>,
-    /// In the order of display; later ones are appended.
+    /// In the order of display. Each view appends the workloads that appeared since the previous one.
     pub workloads: Workloads,
     /// Topology keys by which every workload is counted, beside those of constraints, zone and node.
     pub keys: Vec<String>,
@@ -81,6 +81,7 @@ pub fn world_before(
         reasons: HashMap::new(),
     };
     builder.surroundings();
+    builder.workloads.add_stored(builder.tables);
     for pod in builder.tables.of::<Pod>().iter() {
         builder.pod(pod);
     }

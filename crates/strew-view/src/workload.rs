@@ -8,7 +8,7 @@ use strew_apiserver::object::{
     Job, Kind, Meta, Name, Object, Owner, Pairs, Pod, ReplicaSet, Stored,
 };
 
-use strew_manifest::kinds::{self, Pods};
+use strew_manifest::kinds::{self, KINDS, Pods};
 
 /// Kind, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,19 +74,32 @@ impl Workloads {
     pub fn of_objects(objects: &[Object]) -> Self {
         let mut all = Self::default();
         for object in objects.iter().filter(|object| makes_pods(object)) {
-            let meta = object.meta();
-            let above = meta.controller().map(|owner| &*owner.kind);
-            let is_anothers = matches!(
-                (object.kind(), above),
-                (Kind::ReplicaSet, Some("Deployment")) | (Kind::Job, Some("CronJob"))
-            );
-            if !is_anothers {
-                let name = WorkloadName::new(object.kind().name(), meta, &meta.name.name);
-                let pod_labels = pod_labels(object).cloned().unwrap_or_default();
-                all.ensure(name, &meta.labels, pod_labels);
-            }
+            all.add(object);
         }
         all
+    }
+
+    /// Appends the stored workloads that are not in the list yet, kind by kind, with or without pods.
+    pub fn add_stored(&mut self, tables: &Tables) {
+        let kinds = KINDS.iter().filter(|row| row.pods == Pods::Make);
+        for object in kinds.flat_map(|row| tables.all_of(&Kind::of(row.kind))) {
+            self.add(&object);
+        }
+    }
+
+    /// Adds an object that makes pods, unless another workload made the object.
+    fn add(&mut self, object: &Object) {
+        let meta = object.meta();
+        let above = meta.controller().map(|owner| &*owner.kind);
+        let is_anothers = matches!(
+            (object.kind(), above),
+            (Kind::ReplicaSet, Some("Deployment")) | (Kind::Job, Some("CronJob"))
+        );
+        if !is_anothers {
+            let name = WorkloadName::new(object.kind().name(), meta, &meta.name.name);
+            let pod_labels = pod_labels(object).cloned().unwrap_or_default();
+            self.ensure(name, &meta.labels, pod_labels);
+        }
     }
 
     /// Adds pods without an owner, in their order; `had` has the former owners of some.

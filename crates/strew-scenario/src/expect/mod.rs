@@ -82,7 +82,9 @@ impl Judge {
         });
         let is_of_workloads =
             |e: &Expectation| matches!(e.claim, Claim::RolledOut(_) | Claim::WithinBudget(_));
-        let short_before = match expectations().any(is_of_workloads) {
+        let judges_workloads =
+            plan.scenario.expects_nothing() || expectations().any(is_of_workloads);
+        let short_before = match judges_workloads {
             true => workloads::short_before(
                 simulation.server(),
                 &simulation.blueprint().profiles,
@@ -110,6 +112,12 @@ impl Judge {
     /// The objects that claims compare with.
     pub fn before(&self) -> Before {
         self.before.clone()
+    }
+
+    /// Judges whether the API server creates the pods that workloads ask for.
+    pub fn created(&self, simulation: &Simulation) -> Verdict {
+        let profiles = &simulation.blueprint().profiles;
+        workloads::created(simulation.server(), profiles, &self.short_before)
     }
 
     /// Judges a claim on the present objects, compared with `before`. `program` is the index of the expectation among

@@ -117,6 +117,12 @@ impl Scenario {
         self.until.unwrap_or(Span(last))
     }
 
+    /// True if it has no expectation. Its last step is then judged by [`POD_CREATION`](crate::run::POD_CREATION).
+    pub fn expects_nothing(&self) -> bool {
+        let mut steps = self.timeline.iter();
+        self.always.is_empty() && steps.all(|step| step.expect.is_empty())
+    }
+
     /// Sets the places of verbs and expectations.
     pub(super) fn locate(&mut self, mut place: impl FnMut(&FieldPath) -> Place) {
         for step in &mut self.timeline {

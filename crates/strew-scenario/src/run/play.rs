@@ -8,7 +8,9 @@ use strew_sim::Simulation;
 
 use super::errands::Errands;
 use super::plan::Plan;
-use super::played::{Outcome, Played, RunError, StepResult, StepState, Watcher};
+use super::played::{
+    Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher,
+};
 use super::verbs;
 use crate::expect::{Before, Judge, Verdict};
 use crate::format::{Expectation, Rest, Step};
@@ -378,7 +380,7 @@ impl<'a> Life<'a> {
                 rests_after: rests.then_some(now),
             });
         }
-        outcome(expectation, verdict, now)
+        outcome(&expectation.text, verdict, now)
     }
 
     /// Per expectation of a step: true if it holds before the verbs, though it has time to become true.
@@ -452,7 +454,7 @@ impl<'a> Life<'a> {
             if let Some(step) = self.played.steps.get_mut(open.step)
                 && let Some(place) = step.expectations.get_mut(open.place)
             {
-                *place = outcome(expectation, verdict, now);
+                *place = outcome(&expectation.text, verdict, now);
             }
             if !decided {
                 still_open.push(open);
@@ -469,7 +471,7 @@ impl<'a> Life<'a> {
             }
             let verdict = self.judge.judge(simulation, expectation, number, &before);
             if !verdict.holds {
-                let mut broken = outcome(expectation, verdict, now);
+                let mut broken = outcome(&expectation.text, verdict, now);
                 let recorded = simulation.server().events().from(self.n_events);
                 let last = recorded.last();
                 broken.cause = last.map(|e| format!("{} {}: {}", e.regarding, e.reason, e.note));
@@ -492,6 +494,7 @@ impl<'a> Life<'a> {
                 outcome.is_open = true;
             }
         }
+        self.judge_creation(simulation, now);
         let always = self.plan.scenario.always.iter().zip(self.always);
         self.played.always = always
             .map(|(expectation, broken)| {
@@ -511,11 +514,25 @@ impl<'a> Life<'a> {
         self.played.is_partial = is_partial;
         self.played
     }
+
+    /// Judges the last step of a Scenario that expects nothing. A claim about every moment would fail for a quota that
+    /// holds a rollout up, and a claim about the moment of the step for what its controllers have yet to do.
+    fn judge_creation(&mut self, simulation: &Simulation, now: Span) {
+        let scenario = &self.plan.scenario;
+        let is_whole = self.played.steps.len() == scenario.timeline.len();
+        if let Some(last) = self.played.steps.last_mut()
+            && is_whole
+            && scenario.expects_nothing()
+        {
+            let verdict = self.judge.created(simulation);
+            last.expectations.push(outcome(POD_CREATION, verdict, now));
+        }
+    }
 }
 
-fn outcome(expectation: &Expectation, verdict: Verdict, at: Span) -> Outcome {
+fn outcome(text: &str, verdict: Verdict, at: Span) -> Outcome {
     Outcome {
-        text: expectation.text.clone(),
+        text: text.to_owned(),
         held: verdict.holds,
         is_open: false,
         why: verdict.why,

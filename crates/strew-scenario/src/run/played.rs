@@ -51,6 +51,9 @@ pub trait Watcher {
 
 impl Watcher for () {}
 
+/// The text of the outcome that the last step of a Scenario without expectations has. It is decided when the run ends.
+pub const POD_CREATION: &str = "at the end, no pod of a workload is refused at creation";
+
 /// The result of one expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -84,7 +87,8 @@ pub struct StepResult {
     pub state: StepState,
     /// The domains and nodes chosen for targets such as `zone=<most pods>`.
     pub chosen: Vec<String>,
-    /// The outcomes of its expectations, in the order of the file.
+    /// The outcomes of its expectations, in the order of the file. [`POD_CREATION`] is the only outcome of a Scenario
+    /// that expects nothing.
     pub expectations: Vec<Outcome>,
     /// Verbs that the API server refused, or that gave up, as a drain does, with the reasons.
     pub refused: Vec<Refused>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use strew_model::Span;
 use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Step, Subject, Verdict};
-use strew_scenario::run::Outcome;
+use strew_scenario::run::{Outcome, POD_CREATION};
 
 use super::Question;
 use super::clock::clock;
@@ -190,7 +190,10 @@ fn rows(cast: &Cast, fail_on: &[String]) -> Vec<RowSum> {
             ..row(Some(&when), &verb.text)
         });
         let expect = step.expect.iter().map(|e| of_expectation(Some(&when), e));
-        let of_step = verbs.chain(expect).map(|row| RowSum { decides, ..row });
+        let is_last = number + 1 == scenario.timeline.len();
+        let implied = is_last && scenario.expects_nothing();
+        let implied = implied.then(|| row(Some(&when), POD_CREATION));
+        let of_step = verbs.chain(expect).chain(implied).map(|row| RowSum { decides, ..row });
         rows.extend(of_step);
     }
     rows

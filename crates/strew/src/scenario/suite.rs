@@ -38,11 +38,7 @@ pub(super) struct Suite {
 impl Suite {
     /// Whether its runs are shown step by step: the built-in story, and a Scenario that expects nothing.
     pub(super) fn is_stepwise(&self) -> bool {
-        let expects_nothing = |cast: &Cast| {
-            let scenario = &cast.variant.scenario;
-            let mut steps = scenario.timeline.iter();
-            scenario.always.is_empty() && steps.all(|step| step.expect.is_empty())
-        };
+        let expects_nothing = |cast: &Cast| cast.variant.scenario.expects_nothing();
         self.is_story || self.variants.iter().all(expects_nothing)
     }
 }

@@ -139,12 +139,14 @@ pub(crate) fn step_changes(
     out
 }
 
-/// The spreads that have changed, a line each; `None`: nothing about the workload has.
+/// The spreads that have changed, a line each; `None`: the workload was there before and nothing about it has changed.
 fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option<String> {
     let nothing = Summary::default();
     let now = &view.summaries[workload];
-    let was = before.summaries.get(workload).unwrap_or(&nothing);
-    let same_pods = now.placed == 0
+    let known = before.summaries.get(workload);
+    let was = known.unwrap_or(&nothing);
+    let same_pods = known.is_some()
+        && now.placed == 0
         && now.replicas == was.replicas
         && now.ready == was.ready
         && now.terminating == was.terminating

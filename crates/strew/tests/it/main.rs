@@ -29,6 +29,7 @@ mod place_changes;
 mod place_groups;
 mod readme;
 mod recipes;
+mod refused;
 mod scenario;
 mod schema;
 mod simulate;

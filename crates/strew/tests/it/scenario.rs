@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// A workload of six pods, three nodes, and these fields of the spec.
-fn scenario(spec: &str) -> String {
+pub(crate) fn scenario(spec: &str) -> String {
     format!(
         "apiVersion: apps/v1
 kind: Deployment

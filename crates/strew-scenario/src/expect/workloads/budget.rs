@@ -44,6 +44,7 @@ pub(super) fn short(tables: &Tables) -> Vec<Short> {
             },
             uid: Arc::clone(&budget.meta.uid),
             is_observed: status.observed_generation.is_some(),
+            is_refused: false,
             why: format!("{healthy} of {wanted} healthy pods"),
         })
     });

@@ -46,6 +46,8 @@ pub(super) struct Short {
     pub(super) uid: Arc<str>,
     /// True if a controller has ever written its status.
     pub(super) is_observed: bool,
+    /// True if pods are missing because the API server refused the last one.
+    pub(super) is_refused: bool,
     pub(super) why: String,
 }
 
@@ -82,6 +84,14 @@ pub fn rolled_out(
         None => of_all(short, before),
         Some(target) => of_one(short, |short| is(&short.key, target)),
     }
+}
+
+/// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
+/// for a node do not fail it.
+pub fn created(server: &Server, profiles: &[Profile], before: &ShortBefore) -> Verdict {
+    let mut short = short(server, profiles);
+    short.retain(|short| short.is_refused);
+    of_all(short, before)
 }
 
 /// Judges all workloads: holds if nothing is short except what was short at second 0.
@@ -150,11 +160,13 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
         };
         let (key, uid) = (object.key(), &object.meta().uid);
         let waiting = waiting.remove(uid).unwrap_or_default();
-        if let Some(why) = replicas.why(&waiting, || last_refusal(server, &key, uid)) {
+        let refusal = replicas.refusal(|| last_refusal(server, &key, uid));
+        if let Some(why) = replicas.why(&waiting, refusal.as_deref()) {
             all.push(Short {
                 uid: Arc::clone(uid),
                 key,
                 is_observed: replicas.is_observed,
+                is_refused: refusal.is_some(),
                 why,
             });
         }
@@ -168,6 +180,7 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
         },
         uid: Arc::clone(&pod.meta.uid),
         is_observed: true,
+        is_refused: false,
         why: "Pending".to_owned(),
     }));
     all

@@ -145,12 +145,15 @@ impl Replicas {
         }
     }
 
-    /// What is missing, as text; `None` if nothing is. `refusal` is called only if pods are missing.
-    pub(super) fn why(
-        &self,
-        waiting: &Waiting<'_>,
-        refusal: impl FnOnce() -> Option<String>,
-    ) -> Option<String> {
+    /// Why the last pod was refused at creation; `None` if no pod is missing, or none was refused. `recorded` looks for
+    /// the reason in the events.
+    pub(super) fn refusal(&self, recorded: impl FnOnce() -> Option<String>) -> Option<String> {
+        let is_missing = self.pods < self.wanted;
+        is_missing.then(|| self.refused.clone().or_else(recorded))?
+    }
+
+    /// What is missing, as text; `None` if nothing is.
+    pub(super) fn why(&self, waiting: &Waiting<'_>, refusal: Option<&str>) -> Option<String> {
         let Self {
             wanted,
             pods,
@@ -185,10 +188,8 @@ impl Replicas {
                 "{n} left to scheduler {scheduler}, which no profile is called"
             ));
         }
-        if pods < wanted
-            && let Some(refused) = self.refused.clone().or_else(refusal)
-        {
-            parts.push(format!("creation refused: {refused}"));
+        if let Some(refusal) = refusal {
+            parts.push(format!("creation refused: {refusal}"));
         }
         Some(parts.join(", "))
     }
