@@ -142,6 +142,47 @@ impl Live {
         self.placer.handle(self.now, fact);
     }
 
+    /// Does what an effect says. The watch tells of the first request of a write, which sets the decisions, before the
+    /// second one, which sets labels and annotation, is answered; until then `others` changes the object, too.
+    pub(crate) fn carry_out_in_halves(
+        &mut self,
+        effect: Effect,
+        others: impl Fn(&mut DecisionFact),
+    ) {
+        let before = match &effect {
+            Effect::WriteDecision {
+                placement, write, ..
+            } => {
+                let key = (placement.namespace, write.name);
+                self.decisions.get(&key).cloned()
+            }
+            _ => None,
+        };
+        let Some(before) = before else {
+            return self.carry_out(effect);
+        };
+        let (effect, fact) = self.store(effect);
+        let Input::DecisionSet(mut whole) = fact else {
+            panic!("an update stays");
+        };
+        let mut half = DecisionFact {
+            decisions: whole.decisions.clone(),
+            revision: whole.revision,
+            ..before
+        };
+        others(&mut half);
+        self.placer.handle(self.now, Input::DecisionSet(half));
+        self.revision += 1;
+        let revision = self.revision;
+        whole.revision = revision;
+        let key = (whole.namespace, whole.name);
+        self.decisions.insert(key, whole.clone());
+        let outcome = Outcome::Ok { revision };
+        self.placer
+            .handle(self.now, Input::Outcome { effect, outcome });
+        self.placer.handle(self.now, Input::DecisionSet(whole));
+    }
+
     /// Does what an effect says, and tells nobody.
     pub(crate) fn store(&mut self, effect: Effect) -> (EffectId, Input) {
         self.revision += 1;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use strew_model::{Instant, Labels, Prng, Selector};
 use strew_placement::facts::cluster::{Amounts, ClusterFact};
-use strew_placement::facts::decision::Replicas;
+use strew_placement::NoCel;
+use strew_placement::facts::decision::{DecisionFact, Replicas};
 use strew_placement::facts::placement::{
     AddOnCoordinate, DivideBy, Division, PlacementSpec, ReplicaWeight, SortBy,
 };
@@ -272,6 +273,33 @@ fn parts_follow_what_clusters_have() {
     cluster(&mut live, "c", 2000);
     live.rest();
     assert_eq!(written(&live), ["a=1 b=1 c=2"]);
+}
+
+/// A write is two requests, and the watch may tell of the first before the second is answered. Placements that look at
+/// each other's decisions would otherwise decide without end (seed 108 of `soak --of placement`).
+#[test]
+fn half_of_an_own_write_is_no_reason_to_decide_again() {
+    type Others = fn(&mut DecisionFact);
+    let changes: [(Others, u64); 4] = [
+        (|_| {}, 1),
+        (|fact| fact.replicas = Replicas::Unreadable, 2),
+        (|fact| fact.group.index = Some(7), 2),
+        (|fact| fact.decisions = Box::default(), 2),
+    ];
+    for (others, expected) in changes {
+        let mut live = Live::new();
+        cluster(&mut live, "a", 1000);
+        cluster(&mut live, "b", 3000);
+        live.place("p", division(8, DivideBy::AllocatableCpu));
+        live.rest();
+        let before = live.placer.counters().decided;
+        cluster(&mut live, "c", 4000);
+        while let Some(effect) = live.placer.poll_effect(&NoCel) {
+            live.carry_out_in_halves(effect, others);
+        }
+        assert_eq!(written(&live), ["a=1 b=3 c=4"]);
+        assert_eq!(live.placer.counters().decided - before, expected);
+    }
 }
 
 #[test]
