@@ -58,3 +58,30 @@ spec:
     strew("lint -").stdin("a: [").assert().code(2);
     strew("lint no-such-file.yaml").assert().code(3);
 }
+
+/// `45-patch-ns.yaml` of the audit: nothing was found, and an API server refused every pod.
+#[test]
+fn a_patch_of_a_pods_name_is_an_error() {
+    let text = "apiVersion: apps.kruise.io/v1beta1
+kind: WorkloadSpread
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  subsets:
+  - name: a
+    maxReplicas: 5
+    patch: {metadata: {namespace: other, name: z}}
+  - name: c
+    patch: {metadata: {labels: {subset: c}}}
+";
+    let run = strew("lint -").stdin(text).assert().code(1);
+    let text = stdout(&run);
+    for told in [
+        "error[invalid-field]: spec.subsets[0].patch.metadata.name: Invalid value: \"z\": a patch must not touch name: ",
+        "error[invalid-field]: spec.subsets[0].patch.metadata.namespace: Invalid value: \"other\": ",
+        "<stdin>:9:42",
+        "help: take it out of the patch",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}

@@ -3,7 +3,7 @@
 //! A user can have the right to create WorkloadSpreads without the right to create pods. A patch of host namespaces,
 //! the service account or privileged contexts would give such a user any pod under any account. So validation refuses
 //! these fields unless `--allow-patch` names them. Labels that the target selects pods by are always refused: the
-//! target would not find such a pod and would create another one, endlessly.
+//! target would not find such a pod and would create another one, endlessly. So are names and what the API server sets.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,27 @@ const OF_CONTROLLERS: [&str; 8] = [
     "apps.kubernetes.io/pod-index",
 ];
 
+/// Fields of a pod's metadata that no patch may change, with the reason.
+const OF_THE_POD: [(&str, &str); 11] = [
+    ("name", NAMED),
+    ("generateName", NAMED),
+    (
+        "namespace",
+        "a pod is created in the namespace of its workload, and refused in another",
+    ),
+    ("uid", SET),
+    ("resourceVersion", SET),
+    ("generation", SET),
+    ("creationTimestamp", SET),
+    ("deletionTimestamp", SET),
+    ("deletionGracePeriodSeconds", SET),
+    ("selfLink", SET),
+    ("managedFields", SET),
+];
+
+const NAMED: &str = "the workload names its pods, and a second pod of one name is refused";
+const SET: &str = "the API server sets it";
+
 /// The prefix of priority classes for the cluster's own pods.
 const SYSTEM: &str = "system-";
 
@@ -53,6 +74,19 @@ const BY_ANOTHER_NAME: [(&str, &str); 2] = [
     ("serviceAccount", "serviceAccountName"),
     ("preemptionPolicy", "priority"),
 ];
+
+/// Fields that tell a pod from others: a pod with the patch would be refused, or would not be the workload's.
+pub(super) fn identity(patch: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let path = path.child("metadata");
+    for (key, value) in fields(&patch["metadata"]) {
+        let mut rows = OF_THE_POD.iter().copied();
+        if let Some((name, why)) = rows.find(|(name, _)| field_of(key) == Some(*name)) {
+            let detail = format!("a patch must not touch {name}: {why}");
+            let error = FieldError::invalid_raw(path.child(name), value, detail);
+            errors.push(error.with_help("take it out of the patch; labels tell subsets apart"));
+        }
+    }
+}
 
 /// All guarded fields that a patch changes.
 pub(super) fn guarded(

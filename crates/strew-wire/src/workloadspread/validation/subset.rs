@@ -38,6 +38,7 @@ pub(super) fn validate(
             continue;
         };
         let path = path.child("patch");
+        patch::identity(patch, &path, errors);
         patch::guarded(patch, cx.allowed, &path, errors);
         let labels = template.as_ref().map(|t| &t["metadata"]["labels"]);
         let labels = labels.and_then(|labels| serde_json::from_value(labels.clone()).ok());

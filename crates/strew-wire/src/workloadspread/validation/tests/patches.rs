@@ -154,6 +154,37 @@ fn a_patch_touches_no_guarded_field_unless_that_is_allowed() {
     );
 }
 
+/// `45-patch-ns.yaml` of the audit: an API server refuses every pod with such a patch, and nothing said so before.
+#[test]
+fn a_patch_names_no_pod() {
+    let metadata = "spec.subsets[0].patch.metadata";
+    for (field, value) in [
+        ("name", json!("z")),
+        ("name", json!(null)),
+        ("generateName", json!("z-")),
+        ("namespace", json!("other")),
+        ("uid", json!("u")),
+        ("resourceVersion", json!("1")),
+        ("generation", json!(1)),
+        ("creationTimestamp", json!("2026-01-01T00:00:00Z")),
+        ("deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+        ("deletionGracePeriodSeconds", json!(1)),
+        ("selfLink", json!("/x")),
+        ("managedFields", json!([])),
+    ] {
+        let patch = json!({"metadata": {field: value, "labels": {"name": "z"}}});
+        let spec = subsets(json!([{"name": "a", "patch": patch}]));
+        let path = format!("{metadata}.{field}");
+        check(spec, &Context::default(), &[(&path, "Invalid")]);
+    }
+    let own = json!({"metadata": {"annotations": {"name": "z", "uid": "u"}}});
+    check(
+        subsets(json!([{"name": "a", "patch": own}])),
+        &Context::default(),
+        &[],
+    );
+}
+
 /// `selector-label-patch.yaml` of the audit: its ReplicaSet never saw its pods, and made sixty others a second.
 #[test]
 fn a_patch_leaves_the_labels_by_which_a_workload_finds_its_pods() {
