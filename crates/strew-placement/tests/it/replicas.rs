@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use strew_model::{Instant, Labels, Prng, Selector};
-use strew_placement::facts::cluster::{Amounts, ClusterFact};
 use strew_placement::NoCel;
+use strew_placement::facts::cluster::{Amounts, ClusterFact};
 use strew_placement::facts::decision::{DecisionFact, Replicas};
 use strew_placement::facts::placement::{
     AddOnCoordinate, DivideBy, Division, PlacementSpec, ReplicaWeight, SortBy,

@@ -18,4 +18,6 @@ pub use configuration::scheduler_of;
 pub use plan::Unplayable;
 pub use plan::{Configure, Plan};
 pub use play::play;
-pub use played::{Outcome, POD_CREATION, Played, Refused, RunError, StepResult, StepState, Watcher};
+pub use played::{
+    Outcome, POD_CREATION, Played, Refused, RunError, StepResult, StepState, Watcher,
+};

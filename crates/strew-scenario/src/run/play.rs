@@ -8,9 +8,7 @@ use strew_sim::Simulation;
 
 use super::errands::Errands;
 use super::plan::Plan;
-use super::played::{
-    Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher,
-};
+use super::played::{Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher};
 use super::verbs;
 use crate::expect::{Before, Judge, Verdict};
 use crate::format::{Expectation, Rest, Step};

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Deployment, Key, Kind, Name, Pod, WorkloadSpread};
+use strew_apiserver::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
+use strew_wire::workloadspread::annotations::TARGET_SELECTOR;
 use strew_wire::workloadspread::marker;
 use strew_wire::workloadspread::pending_reviews::{NoPods, Patcher};
 use strew_workloadspread::controller::{Effect, plan};
@@ -88,7 +89,8 @@ fn count(spread: &WorkloadSpread, tables: &Tables, witness: &mut Witness) {
     }
 }
 
-/// The uids of the owners of the target's pods; `None` if the target does not exist or should have no pods.
+/// The uids of the owners of the pods that a WorkloadSpread takes; `None` if its target does not exist or should have
+/// no pods.
 fn owners(spread: &WorkloadSpread, tables: &Tables) -> Option<Vec<Arc<str>>> {
     let target = spread.spec.target_reference.as_ref()?;
     let namespace = Arc::clone(&spread.meta.name.namespace);
@@ -96,20 +98,50 @@ fn owners(spread: &WorkloadSpread, tables: &Tables) -> Option<Vec<Arc<str>>> {
         kind: Kind::of_group(&target.api_version, &target.kind),
         name: Name::new(namespace, target.name.as_str()),
     };
-    let object = tables.find(&key)?;
-    if object.meta().is_terminating() {
-        return None;
+    let mut owners = makers(&tables.find(&key)?, tables)?;
+    if let Some(selector) = spread.meta.annotation(TARGET_SELECTOR) {
+        let kinds = [Kind::Deployment, Kind::ReplicaSet, Kind::CloneSet];
+        let all = kinds.iter().flat_map(|kind| tables.all_of(kind));
+        let others = all.filter(|object| {
+            let meta = object.meta();
+            meta.name.namespace == key.name.namespace
+                && object.key() != key
+                && meta.controller().is_none()
+                && is_selected(object, selector)
+        });
+        owners.extend(
+            others
+                .filter_map(|object| makers(&object, tables))
+                .flatten(),
+        );
     }
+    Some(owners)
+}
+
+/// The uids of the objects that own the pods of a workload; `None` if it should have no pods.
+fn makers(object: &Object, tables: &Tables) -> Option<Vec<Arc<str>>> {
     let uid = Arc::clone(&object.meta().uid);
-    let Some(deployment) = tables.get::<Deployment>(&key.name) else {
-        return Some(vec![uid]);
+    match object {
+        _ if object.meta().is_terminating() => None,
+        Object::Deployment(deployment) if deployment.spec.replicas == Some(0) => None,
+        Object::Deployment(_) => {
+            let sets = tables.dependents(&uid);
+            Some(sets.iter().map(|set| Arc::clone(&set.meta().uid)).collect())
+        }
+        _ => Some(vec![uid]),
+    }
+}
+
+/// True if the pods of a workload have the label of a selector. A generated world has selectors of one pair only.
+fn is_selected(object: &Object, selector: &str) -> bool {
+    let template = match object {
+        Object::Deployment(deployment) => Some(&deployment.spec.template),
+        Object::ReplicaSet(set) => set.spec.template.as_ref(),
+        Object::CloneSet(set) => Some(&set.spec.template),
+        _ => None,
     };
-    if key.kind != Kind::Deployment {
-        return Some(vec![uid]);
-    }
-    if deployment.spec.replicas == Some(0) {
-        return None;
-    }
-    let sets = tables.dependents(&uid);
-    Some(sets.iter().map(|set| Arc::clone(&set.meta().uid)).collect())
+    let metadata = template.and_then(|template| template.metadata.as_ref());
+    let labels = metadata.and_then(|metadata| metadata.labels.as_ref());
+    let pair = selector.split_once('=').zip(labels);
+    pair.is_some_and(|((key, value), labels)| labels.get(key).is_some_and(|of| of == value))
 }

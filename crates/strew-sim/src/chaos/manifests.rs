@@ -1,7 +1,7 @@
 //! The objects of a generated world.
 
 use serde_json::{Value, json};
-use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, WINDOW_SECONDS};
+use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, TARGET_SELECTOR, WINDOW_SECONDS};
 
 use super::story::{
     Anti, Budgeting, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker, Workload,
@@ -145,6 +145,9 @@ fn spreading(plan: &SpreadPlan, world: &World) -> Value {
     if plan.is_whole {
         metadata["annotations"][LIMIT_SCOPE] = "workload".into();
     }
+    if plan.takes_others {
+        metadata["annotations"][TARGET_SELECTOR] = OF_ALL.into();
+    }
     json!({
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "WorkloadSpread",
@@ -152,6 +155,9 @@ fn spreading(plan: &SpreadPlan, world: &World) -> Value {
         "spec": spec,
     })
 }
+
+/// A label of the pods of every workload.
+pub(super) const OF_ALL: &str = "all=yes";
 
 /// A Job waits up to ten minutes before it replaces a pod, which is longer than a subset stays closed by default. If
 /// the nodes of a subset are lost for good, the Job would then replace pods until its `backoffLimit`

@@ -70,16 +70,20 @@ impl Life {
         }
     }
 
-    /// The number of pods of a workload; `None` unless all of them are ready and marked, and the limits of its subsets
-    /// are numbers.
+    /// The number of pods of a workload; `None` unless all of them are ready and marked, the limits of its subsets are
+    /// numbers, and no WorkloadSpread before this one takes its pods.
     fn is_plain(&self, plan: &SpreadPlan, world: &World) -> Option<u32> {
         let worker = world.workloads.iter().find(|w| w.name == plan.of)?.worker;
         let is_counted = plan
             .subsets
             .iter()
             .all(|subset| !matches!(subset, SubsetPlan::Percent(_)));
+        let mut spreads = world.spreads.iter();
+        let is_outranked =
+            spreads.any(|other| other.takes_others && other.of != plan.of && other.of < plan.of);
         if !is_counted
             || plan.adaptive.is_some()
+            || is_outranked
             || !matches!(
                 worker,
                 Worker::Deployment(_) | Worker::ReplicaSet | Worker::CloneSet

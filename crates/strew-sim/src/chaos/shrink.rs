@@ -81,6 +81,10 @@ impl Shrinking<'_> {
         for i in (0..self.best.world.spreads.len()).rev() {
             self.with(|story| drop(story.world.spreads.remove(i)));
         }
+        for i in 0..self.best.world.spreads.len() {
+            self.with(|story| story.world.spreads[i].takes_others = false);
+            self.with(|story| story.world.spreads[i].is_whole = false);
+        }
         self.with(|story| story.world.n_webhooks = story.world.n_webhooks.min(1));
         for i in (0..self.best.world.workloads.len()).rev() {
             self.with(|story| {

@@ -42,6 +42,7 @@ pub fn generate_spreads(seed: u64) -> Story {
     for spread in &mut world.spreads {
         spread.is_whole = dice.chance(1, 4);
     }
+    together(seed, &mut world, &mut events);
     Story {
         seed,
         limits: settings::draw(seed, &["scheduler", "admission", "spreads"]),
@@ -76,6 +77,62 @@ fn crowd(seed: u64, world: &mut World, events: &mut [Event]) {
             *replicas = small(&mut dice, 16, 80);
         }
     }
+}
+
+/// In one story of three a WorkloadSpread takes further workloads, by the labels of their pods: those that are there
+/// already, which mostly lose their own WorkloadSpread, and some that come with events of their own. It has its own
+/// generator, too.
+fn together(seed: u64, world: &mut World, events: &mut Vec<Event>) {
+    let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0004);
+    if !dice.chance(1, 3) {
+        return;
+    }
+    let is_taken = |world: &World, spread: &SpreadPlan| {
+        let mut workloads = world.workloads.iter();
+        workloads.any(|w| w.name == spread.of && is_selectable(w.worker))
+    };
+    let Some(taking) = world.spreads.iter().position(|s| is_taken(world, s)) else {
+        return;
+    };
+    let of = world.spreads[taking].of.clone();
+    world.spreads[taking].takes_others = true;
+    // Where another one stays, the first by name has all pods.
+    if dice.chance(3, 4) {
+        let spreads = std::mem::take(&mut world.spreads).into_iter();
+        let stays = |s: &SpreadPlan| s.of == of || !is_taken(world, s);
+        world.spreads = spreads.filter(stays).collect();
+    }
+    for _ in 0..dice.between(0, 2) {
+        let number = world.workloads.len() as u64;
+        let more = Workload {
+            worker: *dice.pick(&[
+                Worker::Deployment(false),
+                Worker::ReplicaSet,
+                Worker::CloneSet,
+            ]),
+            is_late: false,
+            ..workload(&mut dice, number)
+        };
+        for _ in 0..dice.between(1, 4) {
+            let at = Span::from_millis(dice.between(0, STORM_SECS * 1000));
+            let name = more.name.clone();
+            let action = match dice.chance(1, 3) {
+                true => Action::SetImage(name, small(&mut dice, 1, 3)),
+                false => Action::Scale(name, small(&mut dice, 1, 12)),
+            };
+            events.push(Event { at, action });
+        }
+        world.workloads.push(more);
+    }
+    events.sort_by_key(|event| event.at);
+}
+
+/// True if a WorkloadSpread of another workload can take the pods of such a workload, and theirs can take others.
+fn is_selectable(worker: Worker) -> bool {
+    matches!(
+        worker,
+        Worker::Deployment(_) | Worker::ReplicaSet | Worker::CloneSet
+    )
 }
 
 fn world(dice: &mut Prng) -> World {
@@ -148,6 +205,7 @@ fn spread(dice: &mut Prng, of: &Workload, n_zones: u64) -> SpreadPlan {
         subsets: (0..n_zones).map(|number| limit(dice, number)).collect(),
         adaptive,
         is_whole: false,
+        takes_others: false,
     }
 }
 

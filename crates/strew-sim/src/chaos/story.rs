@@ -51,6 +51,8 @@ pub struct SpreadPlan {
     pub adaptive: Option<(u32, bool)>,
     /// True if its limits hold over all revisions.
     pub is_whole: bool,
+    /// True if it also takes every other Deployment, ReplicaSet and CloneSet.
+    pub takes_others: bool,
 }
 
 /// The limit of a subset of a WorkloadSpread.

@@ -139,6 +139,9 @@ impl Display for SpreadPlan {
         if self.is_whole {
             write!(f, ", limit-scope: workload")?;
         }
+        if self.takes_others {
+            write!(f, ", target-selector: {}", manifests::OF_ALL)?;
+        }
         write!(f, "}}")
     }
 }

@@ -13,7 +13,7 @@ use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_runtime::CallId;
 use strew_runtime::admission::AdmissionMachine;
-use strew_wire::workloadspread::annotations::LIMIT_SCOPE;
+use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, TARGET_SELECTOR};
 use strew_wire::workloadspread::{Translator, marker};
 use strew_workloadspread::admission::{Answer, Basis, Verdict};
 use strew_workloadspread::invariants::{
@@ -257,7 +257,8 @@ impl Judge {
     // === I1 ===
 
     fn note_limits(&mut self, spread: &WorkloadSpread) {
-        if spread.meta.annotation(LIMIT_SCOPE) == Some("workload") {
+        let takes_others = spread.meta.annotation(TARGET_SELECTOR).is_some();
+        if takes_others || spread.meta.annotation(LIMIT_SCOPE) == Some("workload") {
             self.whole.insert(spread.meta.name.clone());
         }
         let kind = spread.spec.target_reference.as_ref().map(|t| &*t.kind);

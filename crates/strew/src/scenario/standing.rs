@@ -193,7 +193,10 @@ fn rows(cast: &Cast, fail_on: &[String]) -> Vec<RowSum> {
         let is_last = number + 1 == scenario.timeline.len();
         let implied = is_last && scenario.expects_nothing();
         let implied = implied.then(|| row(Some(&when), POD_CREATION));
-        let of_step = verbs.chain(expect).chain(implied).map(|row| RowSum { decides, ..row });
+        let of_step = verbs
+            .chain(expect)
+            .chain(implied)
+            .map(|row| RowSum { decides, ..row });
         rows.extend(of_step);
     }
     rows
