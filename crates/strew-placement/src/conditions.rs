@@ -1,4 +1,4 @@
-//! What a decision says of itself in the placement's status. Source: spec/placement §2.7, §3.7.
+//! The conditions in a placement's status. Source: spec/placement §2.7, §3.7.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::plan::Problem;
 use crate::schedule::Code;
 use crate::select::measure::{GroupsUsed, LimitedBy, SpreadReport, Unmet};
 
-/// A condition before it has a time.
+/// A condition without its time.
 pub type Verdict = (bool, ConditionReason, Arc<str>);
 
 /// `PlacementMisconfigured`.
@@ -27,7 +27,7 @@ pub fn misconfigured(problem: Option<&Problem>) -> Verdict {
     }
 }
 
-/// `PlacementSatisfied`; `sets` is what the specification asks for, `error` that of a run that failed.
+/// `PlacementSatisfied`. `sets` is what the specification asks for, `error` the error of a failed run.
 pub fn satisfied(
     candidates: &Candidates,
     sets: &[Symbol],
@@ -73,7 +73,7 @@ pub fn satisfied(
     not(Reason::NotAllDecisionsScheduled, message)
 }
 
-/// `PlacementSpreadSatisfied`. What no cluster has is told in every case.
+/// `PlacementSpreadSatisfied`. Keys and values that no cluster has are reported in every case.
 pub fn spread(report: &SpreadReport, names: &Interner) -> Verdict {
     let (status, reason, mut message) = measured(report, names);
     for unmet in &report.unmet {
@@ -84,7 +84,7 @@ pub fn spread(report: &SpreadReport, names: &Interner) -> Verdict {
     (status, reason, message.into())
 }
 
-/// What no cluster has, in words.
+/// The keys and values that no cluster has, as text.
 pub fn unmet_words(unmet: &Unmet, names: &Interner) -> String {
     match unmet.value {
         None => no_key(unmet, names),
@@ -95,7 +95,7 @@ pub fn unmet_words(unmet: &Unmet, names: &Interner) -> String {
     }
 }
 
-/// How many topologies are used, where that is fewer than asked for.
+/// The number of topologies in use, if it is smaller than asked for.
 pub fn too_few_words(groups: &GroupsUsed, names: &Interner) -> String {
     let GroupsUsed { key, used, min, .. } = *groups;
     let noun = if used == 1 { "group" } else { "groups" };
@@ -164,7 +164,7 @@ fn measured(report: &SpreadReport, names: &Interner) -> (bool, ConditionReason, 
     )
 }
 
-/// Selected clusters without a key.
+/// The number of selected clusters without a key, as text.
 fn lacking(report: &SpreadReport, names: &Interner) -> String {
     let each = report.lacking.iter().map(|&(key, n)| {
         let verb = if n == 1 { "lacks" } else { "lack" };
@@ -185,7 +185,7 @@ fn clusters(n: usize) -> String {
     }
 }
 
-/// The problem that a code stands for, if the placement makes no sense.
+/// The problem of a code; `None` if the specification is valid.
 pub(crate) fn problem(code: &Code) -> Option<&Problem> {
     match code {
         Code::Misconfigured(problem) => Some(problem),
@@ -193,7 +193,7 @@ pub(crate) fn problem(code: &Code) -> Option<&Problem> {
     }
 }
 
-/// Conditions with their times: a time moves only when the status changes.
+/// Adds times to conditions. A time changes only when the status changes.
 pub(crate) fn timed(
     verdicts: impl IntoIterator<Item = (ConditionType, Verdict)>,
     before: &PlacementStatus,

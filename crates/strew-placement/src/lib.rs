@@ -1,12 +1,12 @@
-//! Clusters for a workload: which of a fleet a Placement gets, and why not the others.
+//! Decides which clusters of a fleet a Placement selects, and explains why not the others.
 //!
-//! [`Hub`] is told facts; [`schedule`](schedule::schedule) decides one placement: filters, prioritizers, then the
-//! selector that spreads over topologies; [`explain`](explain::explain) is the same with every number.
-//! [`decisions`] makes groups and PlacementDecisions of it, and orders their writes so that a cluster that stays is
-//! never missing; [`machine`] ties all together with three verbs.
+//! A [`Hub`] takes facts. [`schedule`](schedule::schedule) decides one placement: filters, prioritizers, then the
+//! selector that spreads over topologies; [`explain`](explain::explain) does the same and records every number.
+//! [`decisions`] turns the result into groups and PlacementDecisions, and orders their writes so that a cluster that
+//! stays is never missing. [`machine`] connects everything with three functions.
 //!
-//! Absent on purpose: clock, dice, I/O, threads, the parsing of texts, the wire. CEL is answered by a
-//! [`ClusterPredicate`] that is handed in. Skews are computed in `strew_spread` only.
+//! This crate has no clock, no random numbers, no I/O, no threads, no parsing of text and no wire format. A
+//! [`ClusterPredicate`] from outside evaluates CEL. Skews are computed in `strew_spread` only.
 //!
 //! Reading order: [`facts`], [`hub`], [`plan`], [`filter`], [`prioritize`], `select`, [`mod@schedule`], [`decisions`],
 //! [`conditions`], [`machine`], [`mod@explain`].

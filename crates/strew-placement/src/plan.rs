@@ -1,4 +1,4 @@
-//! What a specification comes to: checked once, when it changes.
+//! A checked specification, made when the specification changes.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::prioritize::prioritizer::Prioritizer;
 use crate::prioritize::weights::Weights;
 use crate::select::levels::{self, Level};
 
-/// What is wrong with a placement, and which plugin says so. `Display` writes it as the condition has it.
+/// An error in a placement, and the plugin that reports it. `Display` writes it as in the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The plugin; empty for what is wrong outside of plugins.
+    /// The plugin; empty for errors outside of plugins.
     pub plugin: Arc<str>,
-    /// What is wrong.
+    /// The message.
     pub message: Arc<str>,
 }
 
 impl Problem {
-    /// A problem that `plugin` finds.
+    /// An error of `plugin`.
     pub(crate) fn new(plugin: &str, message: impl Into<Arc<str>>) -> Self {
         Self {
             plugin: plugin.into(),
@@ -36,10 +36,10 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// A checked specification. What is wrong is kept where the rule stands that will be asked for it.
+/// A checked specification. Each error is kept in the field that needs the value.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// Reported before anything is asked.
+    /// Reported first.
     pub(crate) number: Result<(), Problem>,
     /// Reported if there are candidates.
     pub(crate) predicates: Result<(), Problem>,
@@ -75,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// True if it has no error.
     pub(crate) fn sound(&self) -> Option<&Selection> {
         let all = self.number.as_ref().and(self.predicates.as_ref());
         all.and(self.tolerations.as_ref()).ok()?;
@@ -101,7 +101,8 @@ impl Selection {
         Ok(Self { weights, levels })
     }
 
-    /// Whether a run must be repeated with its own result until it stands. Source: spec/placement §3.7, "settle".
+    /// True if a run must be repeated with its own result until the result is stable. Source: spec/placement §3.7,
+    /// "settle".
     pub(crate) fn settles(&self) -> bool {
         !self.levels.is_empty() || self.weights.weight(Prioritizer::Steady) < 0
     }

@@ -1,4 +1,4 @@
-//! One placement decided: candidates, filters, prioritizers, selection, and the same again until it stands.
+//! Decides one placement: candidates, filters, prioritizers, selection; repeated until the result is stable.
 //!
 //! Source: spec/placement §2.1 to §2.7, §3.7.
 
@@ -22,21 +22,21 @@ use crate::select::even_spread::{EvenSpread, Ground, Request};
 use crate::select::measure::{self, SpreadReport};
 use crate::select::plain;
 
-/// So many runs at most until the result must stand.
+/// The largest number of runs until the result must be stable.
 const RUNS_MAX: usize = 8;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// Well.
+    /// Success.
     Success,
-    /// Well, but something is to be said.
+    /// Success, with a warning.
     Warning(Problem),
-    /// The specification makes no sense: nothing was selected.
+    /// The specification is invalid: no cluster was selected.
     Misconfigured(Problem),
 }
 
-/// A cluster that is selected.
+/// A selected cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
     /// Its name.
@@ -47,26 +47,26 @@ pub struct Pick {
     pub idx: ClusterIdx,
 }
 
-/// What was decided for a placement.
+/// The decision on a placement.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// What there was to choose from.
+    /// The candidates.
     pub candidates: Candidates,
-    /// How it ended.
+    /// The result.
     pub code: Code,
-    /// What is selected, in the order of selection.
+    /// The selected clusters, in the order of selection.
     pub picks: Vec<Pick>,
-    /// How many are missing to the number asked for.
+    /// The number of clusters missing to the number asked for.
     pub unscheduled: usize,
-    /// How many replicas each of them gets; `None` where no replicas are divided.
+    /// The replicas of each selected cluster; `None` if no replicas are divided.
     pub parts: Option<Parts>,
-    /// How even it is; `None` without spread constraints, or where nothing could be selected for a mistake.
+    /// How even the selection is; `None` without spread constraints, or if an error prevented a selection.
     pub spread: Option<SpreadReport>,
-    /// When time alone may change the answer.
+    /// The time at which the result may change without an input; `None`: never.
     pub later: Option<Instant>,
-    /// How many runs it took until the result stood; 0 where nothing could be selected for a mistake.
+    /// The number of runs until the result was stable; 0 if an error prevented a selection.
     pub runs: usize,
-    /// All clusters that were scored, by name.
+    /// All scored clusters, by name.
     pub scored: Vec<(Symbol, i64)>,
 }
 
@@ -92,14 +92,14 @@ pub fn schedule(
 
 /// What is known before a run.
 pub(crate) struct Known<'a> {
-    /// What there is to choose from.
+    /// The candidates.
     pub(crate) candidates: Candidates,
-    /// Those of them that pass the predicates, by name, if somebody remembers.
+    /// The candidates that pass the predicates, by name; `None` if they must be computed.
     pub(crate) passed: Option<&'a [ClusterIdx]>,
 }
 
 impl Known<'_> {
-    /// No more than what there is to choose from.
+    /// A subset of the candidates.
     pub(crate) fn nothing(candidates: Candidates) -> Self {
         Self {
             candidates,
@@ -108,7 +108,7 @@ impl Known<'_> {
     }
 }
 
-/// Decides a placement whose specification is checked already; `trace` is told every number.
+/// Decides a placement whose specification is checked already. `trace` records every number.
 pub(crate) fn scheduled<'a>(
     hub: &'a Hub,
     now: Instant,
@@ -146,7 +146,7 @@ pub(crate) fn scheduled<'a>(
     let (mut run, decided, runs) = pipeline.settled();
     schedule.runs = runs;
     if let Some(trace) = trace {
-        // The first run that gave this result has the reason: in later ones the result keeps itself.
+        // The first run with this result has the reason: in later runs the result keeps itself.
         let first = pipeline.run(&decided, &mut None, Some(trace));
         run.picks = first.picks;
         run.priors = first.priors;
@@ -171,8 +171,8 @@ pub(crate) fn passing(
     candidates.iter().copied().filter(passes).collect()
 }
 
-/// The clusters that pass the predicates, and how to go on; or what is wrong, in the order in which it is found. `any`:
-/// whether there are candidates.
+/// The clusters that pass the predicates, and how they are selected; or the first error, in the order of the rules.
+/// `any` is true if there are candidates.
 fn filtered<'p>(
     plan: &'p Plan,
     any: bool,
@@ -197,7 +197,7 @@ fn filtered<'p>(
     }
 }
 
-/// What stays the same from run to run of one decision.
+/// What stays the same in all runs of one decision.
 struct Pipeline<'a> {
     hub: &'a Hub,
     now: Instant,
@@ -205,7 +205,7 @@ struct Pipeline<'a> {
     selection: &'a Selection,
     /// Clusters that pass the predicates, by name.
     passed: Cow<'a, [ClusterIdx]>,
-    /// By [`ClusterIdx`]: what the placement holds, as stored.
+    /// By [`ClusterIdx`]: true if the stored decisions name the cluster.
     stored: FixedBitSet,
     others: Option<Others>,
 }
@@ -214,16 +214,16 @@ struct Pipeline<'a> {
 struct Passing {
     /// By name.
     clusters: Arc<[ClusterIdx]>,
-    /// Places whose taints are tolerated for a while, and until when.
+    /// Positions of clusters whose taints are tolerated for a time, with its end.
     tolerated: Arc<[(u32, Instant)]>,
-    /// Whether it matters what is decided: some cluster has a taint that only new decisions mind.
+    /// True if the result depends on the present decisions: some cluster has a taint that only affects new decisions.
     wavers: bool,
 }
 
-/// What stays the same from run to run over the same clusters.
+/// What stays the same in all runs over the same clusters.
 struct Base<'a> {
     passing: Passing,
-    /// By place: the sum of all prioritizers but Steady.
+    /// By position: the sum of all prioritizers except Steady.
     priors: Vec<i64>,
     warning: Option<Problem>,
     later: Option<Instant>,
@@ -234,16 +234,16 @@ struct Base<'a> {
 struct Run {
     /// Clusters that pass all filters, by name.
     passing: Arc<[ClusterIdx]>,
-    /// By place in `passing`: the prioritizers' sum.
+    /// By position in `passing`: the prioritizers' sum.
     priors: Vec<i64>,
-    /// Places in `passing`, in the order of selection.
+    /// Positions in `passing`, in the order of selection.
     picks: Vec<u32>,
     unscheduled: usize,
     spread: Option<SpreadReport>,
     warning: Option<Problem>,
-    /// When the run may come out otherwise, but for the tolerations of clusters that are neither held nor picked.
+    /// The time at which the result may change, without the tolerations of clusters that are neither held nor picked.
     later: Option<Instant>,
-    /// Places in `passing` whose taints are tolerated for a while, and until when.
+    /// Positions in `passing` of clusters whose taints are tolerated for a time, with its end.
     tolerated: Arc<[(u32, Instant)]>,
 }
 
@@ -279,7 +279,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// The run to be published, what the first run with this result took for decided, and how many runs there were.
+    /// The run to publish, the decisions that the first run with this result assumed, and the number of runs.
     fn settled(&self) -> (Run, FixedBitSet, usize) {
         let mut runs: Vec<(Vec<ClusterIdx>, Run, FixedBitSet)> = Vec::new();
         let mut decided = self.stored.clone();
@@ -312,7 +312,7 @@ impl<'a> Pipeline<'a> {
         (run, decided, RUNS_MAX)
     }
 
-    /// Of results that follow each other in a circle: the one nearest to what is stored, then the first by names.
+    /// If results repeat in a circle: the one nearest to the stored decisions, then the first by names.
     fn least_change(
         &self,
         cycle: impl Iterator<Item = (Vec<ClusterIdx>, Run, FixedBitSet)>,
@@ -328,7 +328,7 @@ impl<'a> Pipeline<'a> {
         (run, decided)
     }
 
-    /// Filters the rest, scores, selects. `decided` has the role of the current decisions.
+    /// Filters the remaining clusters, scores and selects. `decided` takes the role of the present decisions.
     fn run(
         &self,
         decided: &FixedBitSet,
@@ -439,7 +439,7 @@ impl<'a> Pipeline<'a> {
         base
     }
 
-    /// The one prioritizer that looks at the current decisions.
+    /// The only prioritizer that reads the present decisions.
     fn steady(&self, decided: &FixedBitSet, run: &mut Run, trace: &mut Option<&mut Trace>) {
         let weight = self.selection.weights.weight(Prioritizer::Steady);
         if weight == 0 {
@@ -536,8 +536,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// When the first toleration that matters ends: of clusters that are held or picked; with spread constraints of all
-    /// that pass, because a topology that vanishes changes what the others may hold.
+    /// The end of the first toleration that matters: of clusters that are held or picked; with spread constraints, of
+    /// all that pass, because a topology that vanishes changes the limits of the others.
     fn intolerance(&self, run: &Run) -> Option<Instant> {
         let all = !self.selection.levels.is_empty();
         let mut picked = FixedBitSet::with_capacity(run.passing.len());
@@ -552,7 +552,7 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Adds weighted scores to sums, place by place.
+/// Adds weighted scores to sums, position by position.
 fn add(priors: &mut [i64], weight: i32, scores: &[Option<i64>]) {
     for (prior, score) in priors.iter_mut().zip(scores) {
         let weighted = i64::from(weight).saturating_mul(score.unwrap_or(0));
@@ -573,7 +573,7 @@ fn bits(hub: &Hub, clusters: impl Iterator<Item = ClusterIdx>) -> FixedBitSet {
     bits
 }
 
-/// The text of the event `ScoreUpdate`: `name:score `, by name, cut before so many characters.
+/// The text of the event `ScoreUpdate`: `name:score ` by name, cut to fit the largest number of characters.
 pub(crate) fn score_text(scored: &[(Symbol, i64)], names: &Interner) -> Arc<str> {
     const LENGTH_MAX: usize = 1000;
     let mut text = String::new();

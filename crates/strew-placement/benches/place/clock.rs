@@ -1,6 +1,6 @@
-//! What this process has used.
+//! CPU time and memory of this process.
 
-/// CPU time of this thread so far, in nanoseconds: other work on the machine does not count.
+/// CPU time of this thread so far, in nanoseconds. Other work on the machine does not count.
 pub(crate) fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split_whitespace().next();

@@ -1,4 +1,4 @@
-//! Many placements from nothing, then one cluster changes.
+//! Many placements decided from nothing, then one change of a cluster.
 
 use strew_model::{Interner, Prng};
 use strew_placement::NoCel;
@@ -8,14 +8,14 @@ use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
 use crate::clock::{cpu_ns, rss_mib};
 use crate::world::{NOW, ZONES, cluster, everything, placement, spec};
 
-/// A change comes and goes so often, or for so long: CPU time comes in ticks of some milliseconds.
+/// The change is repeated this often, or for this long: CPU time comes in ticks of some milliseconds.
 const ROUNDS_MIN: usize = 20;
 const NS_MIN: u64 = 300_000_000;
 
-/// Everything from nothing may take so many seconds and so much memory, a change so many milliseconds.
+/// The targets: seconds and memory for deciding everything from nothing, milliseconds for one change.
 const TARGETS: (f64, f64, f64) = (10.0, 300.0, 50.0);
 
-/// So many placements over so many clusters.
+/// The numbers of placements and clusters.
 pub(crate) struct Fleet {
     pub(crate) placements: usize,
     pub(crate) clusters: usize,
@@ -66,7 +66,7 @@ impl Fleet {
         self.changes(&mut placer, &clusters[17]) && is_met
     }
 
-    /// One cluster gets another label, or leaves, and is as before again.
+    /// One cluster gets another label, or leaves; then it is restored.
     fn changes(&self, placer: &mut Placer, cluster: &ClusterFact) -> bool {
         let mut is_met = true;
         for (key, value) in [
@@ -91,7 +91,7 @@ impl Fleet {
         self.change(placer, "join", [goes, Input::ClusterSet(cluster.clone())]) && is_met
     }
 
-    /// Something comes and goes, again and again.
+    /// Adds and removes something repeatedly.
     fn change(&self, placer: &mut Placer, what: &str, inputs: [Input; 2]) -> bool {
         let decided = placer.counters().decided;
         let start = cpu_ns();
@@ -110,12 +110,12 @@ impl Fleet {
             "{{\"name\":\"{}\",\"change\":\"{what}\",\"decided\":{decided},\"cpu_ms\":{ms:.2},\"target_ms\":{target}}}",
             self.name()
         );
-        // A cluster that joins or leaves touches every placement: no target was set for that.
+        // A cluster that joins or leaves touches every placement. No target is set for that.
         ms <= target || what == "join"
     }
 }
 
-/// Carries everything out at once; returns how many writes there were.
+/// Carries out all effects. Returns the number of writes.
 fn rest(placer: &mut Placer) -> usize {
     let mut writes = 0;
     while let Some(effect) = placer.poll_effect(&NoCel) {

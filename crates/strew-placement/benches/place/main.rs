@@ -1,8 +1,9 @@
-//! What placing costs. JSON lines on stdout, one a measurement; `cargo xtask bench place` runs it.
+//! Measures the cost of placement. Prints JSON lines on stdout, one per measurement; `cargo xtask bench place` runs it.
 //!
-//! Targets: one placement of 1,000 out of 10,000 clusters in 100 zones under three levels in 5 ms; 2,000 placements over
-//! 5,000 clusters from nothing in 10 s and 300 MiB; one cluster's label change afterwards in 50 ms. Each measurement is
-//! made in a process of its own, so that its memory is its own too; the program ends with 1 if a target is missed.
+//! Targets: one placement of 1,000 out of 10,000 clusters in 100 zones under three levels in 5 ms; 2,000 placements
+//! over 5,000 clusters from nothing in 10 s and 300 MiB; one cluster's label change afterwards in 50 ms. Each
+//! measurement runs in a process of its own, so that memory is measured separately. The program exits with 1 if a
+//! target is missed.
 
 mod clock;
 mod fleet;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that is measured.
+/// All measurements.
 enum Measurement {
     One(One),
     Fleet(Fleet),
@@ -40,7 +41,7 @@ impl Measurement {
         }
     }
 
-    /// Measures and prints; whether the targets are met.
+    /// Measures and prints. Returns true if the targets are met.
     fn run(&self) -> bool {
         match self {
             Self::One(one) => one.run(),
@@ -65,19 +66,19 @@ fn plan() -> Vec<Measurement> {
         })
     };
     let mut plan = Vec::new();
-    // The largest first, then growth: clusters and picks in step, levels, placements.
+    // The largest first, then growth: clusters and picks together, levels, placements.
     for levels in [3, 2, 1] {
         plan.extend([false, true].map(|hard| one(10_000, levels, hard)));
     }
     plan.extend([1_250, 2_500, 5_000].map(|clusters| one(clusters, 3, false)));
     plan.extend([2_000, 500, 100].map(|placements| fleet(placements, 5_000, 3)));
     plan.extend([1, 2].map(|levels| fleet(2_000, 5_000, levels)));
-    // What OCM's users ask about.
+    // The sizes that OCM's users ask about.
     plan.push(fleet(100, 100, 3));
     plan
 }
 
-/// Runs the measurements whose name contains one of `wanted`; all without any.
+/// Runs the measurements whose names contain one of `wanted`; all of them if `wanted` is empty.
 fn all(wanted: &[String]) -> ExitCode {
     let Ok(this) = std::env::current_exe() else {
         eprintln!("error: this program does not know where it is");

@@ -1,4 +1,4 @@
-//! One large placement: a tenth of its clusters.
+//! One large placement, which selects a tenth of its clusters.
 
 use std::hint::black_box;
 
@@ -9,13 +9,13 @@ use strew_placement::{Hub, NoCel, schedule};
 use crate::clock::cpu_ns;
 use crate::world::{NOW, ZONES, cluster, everything, levels, placement};
 
-/// CPU time comes in ticks of some milliseconds: enough rounds make the mean good.
+/// CPU time comes in ticks of some milliseconds: these rounds are enough for a good mean.
 const ROUNDS: usize = 100;
 
-/// A run may take so long.
+/// The longest time of a run.
 const TARGET_MS: f64 = 5.0;
 
-/// One placement over so many clusters.
+/// One placement over this number of clusters.
 pub(crate) struct One {
     pub(crate) clusters: usize,
     pub(crate) levels: usize,

@@ -8,13 +8,14 @@ use strew_placement::facts::placement::{
 };
 use strew_placement::facts::status::PlacementStatus;
 
-/// When everything happens.
+/// The time at which everything happens.
 pub(crate) const NOW: Instant = Instant::from_secs(1_000);
 
-/// Zones of every fleet.
+/// The zones of every fleet.
 pub(crate) const ZONES: usize = 100;
 
-/// Cluster `i` in zone `i % zones`, ten zones a region, five regions a provider; one of twenty teams, one of 100 apps.
+/// Cluster `i` is in zone `i % zones`, with ten zones per region and five regions per provider; it belongs to one of
+/// twenty teams and one of 100 apps.
 pub(crate) fn cluster(
     names: &mut Interner,
     dice: &mut Prng,
@@ -41,7 +42,7 @@ pub(crate) fn cluster(
     }
 }
 
-/// The last so many of three levels.
+/// The last `n` of three levels.
 pub(crate) fn levels(names: &mut Interner, hard: bool, n: usize) -> Box<[SpreadTerm]> {
     let term = |key| SpreadTerm {
         key: names.intern(key),
@@ -82,12 +83,12 @@ pub(crate) fn everything(names: &mut Interner) -> ClusterSetFact {
     }
 }
 
-/// All select by app and half of them by team too; a quarter spread hard, a half softly.
+/// All select by app, and half of them by team too; a quarter spread with hard terms, a half with soft ones.
 pub(crate) fn spec(names: &mut Interner, i: usize, n_levels: usize) -> PlacementSpec {
     let label = |names: &mut Interner, key: &str, value: String| -> (Symbol, Symbol) {
         (names.intern(key), names.intern(&value))
     };
-    // An app's clusters are 50, a team's 250.
+    // An app has 50 clusters, a team 250.
     let wanted = match i % 4 {
         0 => vec![label(names, "team", format!("team-{}", i / 4 % 20))],
         1 => vec![label(names, "app", format!("app-{}", i / 4 % 100))],

@@ -9,10 +9,10 @@ use crate::facts::placement::{GroupSize, PlacementSpec, SortBy};
 use crate::hub::Hub;
 use crate::schedule::Pick;
 
-/// A group: its index is its place in the list.
+/// A group. Its index is its position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// `decisionGroupName`; empty for clusters that no entry takes.
+    /// `decisionGroupName`; empty for clusters that no entry selects.
     pub name: Symbol,
     /// Its clusters, in the order that the placement asks for.
     pub decisions: Vec<Decision>,
@@ -40,7 +40,7 @@ pub fn of(hub: &Hub, spec: &PlacementSpec, picks: &[Pick]) -> Vec<Group> {
     groups
 }
 
-/// How many clusters a group holds at most, of so many selected.
+/// The largest number of clusters in a group, for this number of selected clusters.
 fn size(size: &GroupSize, selected: usize) -> usize {
     let limit = match *size {
         GroupSize::Count(n) => usize::try_from(n).unwrap_or(0),
@@ -58,13 +58,13 @@ fn matches(hub: &Hub, pick: &Pick, labels: &Selector, claims: &Selector) -> bool
     cluster.is_some_and(|c| labels.matches(&c.labels) && claims.matches(&c.claims))
 }
 
-/// Cuts clusters, which stand by name, into groups of one name.
+/// Cuts clusters, sorted by name, into groups of one name.
 fn cut(name: Symbol, picks: &[Pick], limit: usize, sort_by: SortBy, groups: &mut Vec<Group>) {
     for piece in picks.chunks(limit.max(1)) {
         let mut piece = piece.to_vec();
         let scored = sort_by == SortBy::Score;
         if scored {
-            // Stable: equal scores stay by name.
+            // The sort is stable: clusters of equal score stay in the order of their names.
             piece.sort_by_key(|pick| Reverse(pick.score));
         }
         let decision = |pick: &Pick| Decision {

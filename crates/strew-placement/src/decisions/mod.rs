@@ -1,5 +1,5 @@
-//! What a selection becomes on the hub: [`groups`], cut into the [`slices`] that PlacementDecisions hold, the [`replicas`]
-//! of their clusters, and the order of their [`writes`].
+//! Turns a selection into PlacementDecisions: [`groups`], cut into [`slices`] of the size of one object, the
+//! [`replicas`] of their clusters, and the order of the [`writes`].
 
 pub mod groups;
 pub mod replicas;

@@ -11,26 +11,26 @@ use crate::facts::placement::{DivideBy, Division};
 use crate::hub::Hub;
 use crate::schedule::Pick;
 
-/// The largest weight that is written.
+/// The largest weight that may be written.
 const WEIGHT_MAX: i64 = 1000;
 
-/// The replicas of each selected cluster.
+/// The replicas of all selected clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
     /// In the order of selection.
     pub clusters: Vec<Part>,
-    /// The last moment at which these weights hold; `None`: until something changes.
+    /// The last time at which these weights hold; `None`: until an input changes.
     pub until: Option<Instant>,
 }
 
 /// The replicas of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which cluster.
+    /// The cluster.
     pub cluster: Symbol,
-    /// What its part is computed from: a weight, a score, thousandths of a CPU, bytes. Never negative.
+    /// The number that its part is computed from: a weight, a score, thousandths of a CPU, bytes. Never negative.
     pub weight: i64,
-    /// How many.
+    /// The number of replicas.
     pub replicas: u32,
 }
 
@@ -49,7 +49,7 @@ pub fn check(division: &Division) -> Result<(), String> {
     }
 }
 
-/// The parts of selected clusters.
+/// Divides the replicas over the selected clusters.
 pub(crate) fn divide(hub: &Hub, now: Instant, division: &Division, picks: &[Pick]) -> Parts {
     let mut until: Option<Instant> = None;
     let weight = |pick: &Pick| match division.by {
@@ -68,7 +68,7 @@ pub(crate) fn divide(hub: &Hub, now: Instant, division: &Division, picks: &[Pick
             .map_or(0, |cluster| self::weight(division, cluster)),
     };
     let weights: Vec<i64> = picks.iter().map(weight).collect();
-    // Of equal claims that of the first by name is met first.
+    // Of equal numbers, the cluster whose name comes first is served first.
     let mut by_name: Vec<usize> = (0..picks.len()).collect();
     by_name.sort_by(|&a, &b| {
         let name = |i: usize| hub.names.text(picks[i].cluster);
@@ -92,7 +92,7 @@ pub(crate) fn divide(hub: &Hub, now: Instant, division: &Division, picks: &[Pick
     }
 }
 
-/// What a cluster's part grows with, as far as the cluster itself tells: 0 where a score does.
+/// The number that a cluster's part is computed from, as far as the cluster itself has it; 0 if it is a score.
 pub(crate) fn weight(division: &Division, cluster: &ClusterFact) -> i64 {
     let weight = match &division.by {
         DivideBy::Weights { entries, default } => {
@@ -109,9 +109,10 @@ pub(crate) fn weight(division: &Division, cluster: &ClusterFact) -> i64 {
     weight.max(0)
 }
 
-/// Whole parts of `total` in the ratio of weights, which are not negative; all are equal if all are 0. The parts add up
-/// to `total`. What is lost by rounding down goes to the largest remainders, of equal ones to the larger weight, then to
-/// the first. A weight above 0 gives at least `min`, or less where `total` does not suffice for all of them.
+/// Whole parts of `total` in the ratio of the weights, which are not negative; if all weights are 0, the parts are
+/// equal. The parts add up to `total`. Units lost by rounding down go to the largest remainders; of equal remainders to
+/// the larger weight, then to the first. A weight above 0 gets at least `min`, or less if `total` is too small for
+/// that.
 pub(crate) fn shares(total: u32, weights: &[i64], min: u32) -> Vec<u32> {
     let is_level = weights.iter().all(|&weight| weight <= 0);
     let weight = |i: usize| match is_level {
@@ -150,7 +151,7 @@ pub(crate) fn shares(total: u32, weights: &[i64], min: u32) -> Vec<u32> {
     }
 }
 
-/// Puts the parts of each slice's clusters into it.
+/// Writes into each slice the parts of its clusters.
 pub(crate) fn attach(parts: &Parts, slices: &mut [Slice], names: &Interner) {
     for slice in slices
         .iter_mut()

@@ -1,14 +1,14 @@
-//! What each PlacementDecision holds. Source: spec/placement §1.2, §2.8.
+//! The contents of each PlacementDecision. Source: spec/placement §1.2, §2.8.
 
 use strew_model::{Interner, Symbol};
 
 use super::groups::Group;
 use crate::facts::decision::{Decision, Replicas};
 
-/// A PlacementDecision holds so many clusters.
+/// The largest number of clusters in a PlacementDecision.
 pub const CLUSTERS_MAX: usize = 100;
 
-/// A PlacementDecision as it should be.
+/// A PlacementDecision in its wanted state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
     /// Its name, `PLACEMENT-decision-N`.
@@ -17,13 +17,13 @@ pub struct Slice {
     pub group: u32,
     /// The name of its group.
     pub group_name: Symbol,
-    /// What it holds.
+    /// Its clusters.
     pub decisions: Vec<Decision>,
     /// The replicas of its clusters.
     pub replicas: Replicas,
 }
 
-/// The PlacementDecisions of groups, numbered through all of them.
+/// The PlacementDecisions of the groups, numbered through all groups.
 pub fn of(groups: &[Group], placement: Symbol, names: &mut Interner) -> Vec<Slice> {
     let mut slices = Vec::new();
     for (index, group) in groups.iter().enumerate() {

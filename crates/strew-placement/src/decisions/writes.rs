@@ -1,9 +1,9 @@
-//! In which order PlacementDecisions are written.
+//! The order in which PlacementDecisions are written.
 //!
-//! A cluster that moves from one object to another must be in at least one of them at every instant, or its consumers
-//! tear its workload down and build it anew (upstream issue 1346): the receiver is written before the giver. Where
-//! objects give to each other in a circle, one of them is first written with what it holds and what it gets.
-//! Source: spec/placement §2.9, §2.13.
+//! A cluster that moves from one object to another must be in at least one of them at every instant; otherwise its
+//! consumers remove its workload and create it again (upstream issue 1346). So the object that receives a cluster is
+//! written before the object that loses it. If objects exchange clusters in a circle, one of them is first written with
+//! both its old and its new clusters. Source: spec/placement §2.9, §2.13.
 
 use std::collections::BTreeSet;
 
@@ -13,39 +13,39 @@ use strew_model::{Holds, Marks, Symbol};
 use super::slices::Slice;
 use crate::facts::decision::{Decision, DecisionFact, GroupLabels, Replicas};
 
-/// One write.
+/// A write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     /// The name of the PlacementDecision.
     pub name: Symbol,
-    /// What is done to it.
+    /// Its kind.
     pub kind: WriteKind,
-    /// What it holds afterwards, if that changes.
+    /// Its clusters afterwards; `None` if they do not change.
     pub decisions: Option<Box<[Decision]>>,
-    /// Its labels afterwards, if they change.
+    /// Its labels afterwards; `None` if they do not change.
     pub group: Option<GroupLabels>,
-    /// The replicas of its clusters afterwards, if they change.
+    /// The replicas of its clusters afterwards; `None` if they do not change.
     pub replicas: Option<Replicas>,
 }
 
-/// What is done to a PlacementDecision.
+/// The kinds of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
-    /// It is made, then filled.
+    /// The object is created, then filled.
     Create,
     /// Its status is patched, then its labels and its annotation.
     Update,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
 }
 
-/// What is to be written so that objects as `stored` become `slices`.
+/// The writes that turn the `stored` objects into `slices`.
 pub fn of(stored: &[&DecisionFact], slices: &[Slice]) -> Vec<Write> {
     in_doubt(stored, slices, &|_| false)
 }
 
-/// The same where nobody knows what has become of a write to some objects: nobody relies on what they are said to hold
-/// before they are written anew, as `stored` or otherwise.
+/// As [`of`], if the outcome of earlier writes to some objects is unknown. The order does not rely on the stored
+/// clusters of such an object before the object is written again.
 pub fn in_doubt(
     stored: &[&DecisionFact],
     slices: &[Slice],
@@ -62,7 +62,8 @@ pub fn in_doubt(
                 writes.push(order.write(i, slices[i].decisions.clone()));
             }
             None => {
-                // A circle. Nobody waits for an object that holds all it gets; when all pending do, nobody waits at all.
+                // A circle. No object waits for one that already holds all that it receives; if every pending object
+                // does, no object waits at all.
                 let left = pending.iter().copied().find(|i| !united.contains(i));
                 let Some(first) = left else { break };
                 united.insert(first);
@@ -115,19 +116,19 @@ fn labels(slice: &Slice) -> GroupLabels {
     }
 }
 
-/// Who holds what while writes are put in order.
+/// The clusters of each object while writes are being ordered.
 struct Ordering<'a> {
     slices: &'a [Slice],
-    /// By slice: the object as it is, if it exists.
+    /// By slice: the stored object; `None` if it does not exist.
     stored: Vec<Option<&'a DecisionFact>>,
-    /// By slice: what it holds after the writes so far.
+    /// By slice: its clusters after the writes so far.
     held: Vec<Vec<Decision>>,
     exists: Vec<bool>,
-    /// By slice: whether it is certain what it holds. What is not does not count below.
+    /// By slice: true if its stored clusters are certain. Uncertain ones do not count in `holders`.
     is_sure: Vec<bool>,
-    /// In how many objects each cluster is.
+    /// The number of objects that hold each cluster.
     holders: FxHashMap<Symbol, u32>,
-    /// Clusters that are selected.
+    /// The selected clusters.
     kept: FxHashSet<Symbol>,
 }
 
@@ -160,7 +161,7 @@ impl<'a> Ordering<'a> {
         }
     }
 
-    /// Whether a slice's object must be made, or holds something else, or may.
+    /// True if a slice's object must be created, or holds other clusters, or its clusters are uncertain.
     fn moves(&self, i: usize) -> bool {
         let has_reason = self.stored[i].is_some_and(|fact| fact.has_reason);
         !self.exists[i]
@@ -169,7 +170,7 @@ impl<'a> Ordering<'a> {
             || self.held[i] != self.slices[i].decisions
     }
 
-    /// Whether every selected cluster that leaves a slice's object is in another one.
+    /// True if every selected cluster that leaves a slice's object is in another object.
     fn loses_nobody(&self, i: usize) -> bool {
         let stays: FxHashSet<Symbol> = self.slices[i].decisions.iter().map(|d| d.cluster).collect();
         let mut leaving = self.held[i].iter().filter(|d| !stays.contains(&d.cluster));
@@ -203,7 +204,7 @@ impl<'a> Ordering<'a> {
     }
 }
 
-/// Counts the clusters of one object in or out, each once.
+/// Adds or subtracts the clusters of one object, each once.
 fn count(holders: &mut FxHashMap<Symbol, u32>, decisions: &[Decision], come: bool) {
     let clusters: BTreeSet<Symbol> = decisions.iter().map(|d| d.cluster).collect();
     for cluster in clusters {
@@ -212,8 +213,8 @@ fn count(holders: &mut FxHashMap<Symbol, u32>, decisions: &[Decision], come: boo
     }
 }
 
-/// Whether the objects hold the right clusters in the right groups with the right replicas, and only scores or the order
-/// by them differ.
+/// True if the objects hold the right clusters in the right groups with the right replicas, and only scores, or the
+/// order by score, differ.
 pub(crate) fn differ_in_scores_only(stored: &[&DecisionFact], slices: &[Slice]) -> bool {
     type Members = BTreeSet<(GroupLabels, Symbol)>;
     let in_group = |group: GroupLabels| move |d: &Decision| (group, d.cluster);

@@ -1,9 +1,9 @@
-//! Why a placement holds the clusters it holds, and not others.
+//! Explains why a placement holds its clusters, and not others.
 //!
-//! Explaining runs the code that decides once more, with a `trace` looking on. The answer is typed: what each filter
-//! let pass, what each prioritizer gave, the table of selected counts before each pick with every cluster's scores (the
-//! OCM spread proposal, "Implementation Example"), and for every candidate what became of it. Its form on the wire is
-//! another crate's. Source: spec/placement §2.11, §3.7, "Reporting".
+//! An explanation runs the deciding code again, with a `trace` that records every number. It is typed: the clusters
+//! that each filter passes, the scores of each prioritizer, the table of selected counts before each pick with every
+//! cluster's scores (the OCM spread proposal, "Implementation Example"), and a verdict for every candidate. Another
+//! crate has its wire format. Source: spec/placement §2.11, §3.7, "Reporting".
 
 pub(crate) mod trace;
 
@@ -24,11 +24,11 @@ use crate::plan::Plan;
 use crate::schedule::{Known, Schedule, decided, scheduled};
 use crate::select::measure::Exclusion;
 
-/// How much an explanation holds.
+/// The detail of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// The selected clusters with their numbers, and the topologies: a few bytes for each. `filters`, `picks` and
-    /// `verdicts` are empty, scores are those of selected clusters.
+    /// The selected clusters with their numbers, and the topologies: a few bytes each. `filters`, `picks` and
+    /// `verdicts` are empty; only selected clusters have scores.
     Outline,
     /// Every number of every candidate: megabytes for a large fleet.
     Everything,
@@ -39,69 +39,69 @@ pub enum Detail {
 pub struct Explanation {
     /// The decision.
     pub schedule: Schedule,
-    /// What each filter let pass, in their order; names accumulate as upstream's do.
+    /// The clusters that each filter passes, in the order of the filters. Names accumulate, as upstream's do.
     pub filters: Vec<FilterResult>,
-    /// What each prioritizer gave.
+    /// The scores of each prioritizer.
     pub prioritizers: Vec<PrioritizerResult>,
-    /// The sums, highest first, then by name.
+    /// The sums of scores, highest first, then by name.
     pub aggregated: Vec<(Symbol, i64)>,
-    /// The selector's picks, at most the first 200, and fewer of many clusters; empty without spread constraints.
+    /// The selector's picks: at most the first 200, fewer for large fleets. Empty without spread constraints.
     pub picks: Vec<PickReport>,
-    /// Every candidate by name, and what became of it.
+    /// Every candidate by name, with its verdict.
     pub verdicts: Vec<(Symbol, Verdict)>,
-    /// Each topology, parents before their children; empty without spread constraints.
+    /// All topologies, parents before their children; empty without spread constraints.
     pub topologies: Vec<TopologyReport>,
     /// The selected clusters, in the order of selection.
     pub selected: Vec<SelectedCluster>,
-    /// The weight of the spread policy: what normalized scores are multiplied with; 0 without spread constraints.
+    /// The weight of the spread policy, which normalized scores are multiplied with; 0 without spread constraints.
     pub spread_weight: i32,
 }
 
-/// What a selected cluster was selected with.
+/// The numbers of a selected cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectedCluster {
-    /// Which cluster.
+    /// The cluster.
     pub cluster: Symbol,
-    /// Its topology, an index into [`Explanation::topologies`]; `None` where it stands in none.
+    /// Its topology, an index into [`Explanation::topologies`]; `None` if it is in none.
     pub topology: Option<u32>,
-    /// The prioritizers' sum.
+    /// The sum of the prioritizers' scores.
     pub prior: i64,
-    /// How empty its topologies were when it was picked, -100 to 100; 0 without spread constraints.
+    /// How empty its topologies were when it was picked, from -100 to 100; 0 without spread constraints.
     pub normalized: i64,
-    /// What decided: the prioritizers' sum, and the weighted `normalized` added.
+    /// The deciding score: the prioritizers' sum plus the weighted `normalized`.
     pub score: i64,
 }
 
-/// A topology, and how many clusters were selected in it.
+/// A topology with its counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyReport {
     /// Its values, from the first term down.
     pub tuple: Vec<Symbol>,
-    /// Selected clusters in it and below.
+    /// The selected clusters in it and below.
     pub selected: i32,
-    /// Clusters that are eligible, selected ones included.
+    /// The eligible clusters in it, selected ones included.
     pub clusters: u32,
-    /// Its weight among its siblings; `None` where its term has no weights.
+    /// Its weight among its siblings; `None` if its term has no weights.
     pub weight: Option<u32>,
 }
 
-/// What a filter let pass.
+/// The result of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterResult {
     /// `Predicate`, or `Predicate,TaintToleration`.
     pub name: &'static str,
-    /// By name; of the last filter in the order of selection: picks first, then the others, best first.
+    /// By name; for the last filter in the order of selection: picks first, then the other clusters, best first.
     pub clusters: Vec<Symbol>,
 }
 
-/// What a prioritizer gave.
+/// The result of a prioritizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrioritizerResult {
     /// Its name.
     pub name: String,
     /// Its weight.
     pub weight: i32,
-    /// Scores by name of cluster; those without a score are left out.
+    /// Scores by name of cluster. Clusters without a score are missing.
     pub scores: Vec<(Symbol, i64)>,
 }
 
@@ -110,49 +110,50 @@ pub struct PrioritizerResult {
 pub struct PickReport {
     /// The selected count table before the pick: tuples of values.
     pub counts: Vec<(Vec<Symbol>, i32)>,
-    /// Clusters that a rule excludes from this pick, the key whose rule it is, and the rule.
+    /// The clusters that a rule excludes from this pick, each with the key of the rule and the rule.
     pub excluded: Vec<(Symbol, Symbol, Exclusion)>,
-    /// The scores of the others.
+    /// The scores of the other clusters.
     pub scores: Vec<ClusterScore>,
-    /// Which one is picked.
+    /// The cluster that is picked.
     pub picked: Symbol,
 }
 
 /// The scores of a cluster before a pick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterScore {
-    /// Which cluster.
+    /// The cluster.
     pub cluster: Symbol,
     /// By level, 0 to 63.
     pub levels: Vec<i64>,
     /// All levels combined.
     pub spread: i64,
-    /// That on the scale of -100 to 100.
+    /// The combined score on the scale of -100 to 100.
     pub normalized: i64,
-    /// Weighted, and the prioritizers' sum added.
+    /// The weighted normalized score plus the prioritizers' sum.
     pub total: i64,
 }
 
-/// What became of a candidate.
+/// The verdict on a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Selected, as the so-and-so-manieth (from 0).
+    /// It is selected, at this position (from 0).
     Selected(usize),
     /// No predicate matches it.
     NoPredicate,
     /// This taint is not tolerated.
     Taint(ClusterTaint),
-    /// This taint was tolerated for so many seconds, which are over.
+    /// This taint was tolerated for this number of seconds, which are over.
     ToleratedBefore(ClusterTaint, i64),
     /// It lacks the key of a hard term.
     LacksTopologyKey(Symbol),
     /// Its topology under this key has weight 0.
     TopologyWithoutWeight(Symbol),
-    /// This rule of the key excluded it: from the last pick, or, where fewer were found than asked for, from any other.
+    /// This rule of the key excluded it: from the last pick; if fewer clusters were found than asked for, from any
+    /// pick.
     Excluded(Symbol, Exclusion),
-    /// It might have been taken, but enough others were better.
+    /// It was eligible, but enough other clusters were better.
     NotNeeded,
-    /// The specification makes no sense: nobody was selected.
+    /// The specification is invalid: no cluster was selected.
     Undecided,
 }
 
@@ -175,7 +176,7 @@ pub fn sum(check: SkewCheck) -> impl fmt::Display {
     })
 }
 
-/// Decides a placement and tells why. Nothing is changed: also for placements that do not exist.
+/// Decides a placement and explains the decision. Changes nothing; the placement need not exist.
 pub fn explain(
     hub: &Hub,
     now: Instant,
@@ -185,7 +186,7 @@ pub fn explain(
     with_detail(hub, now, placement, cel, Detail::Everything)
 }
 
-/// The same, as much as is asked for.
+/// As [`explain`], with the given detail.
 pub fn with_detail(
     hub: &Hub,
     now: Instant,
@@ -326,7 +327,7 @@ fn verdicts(
         (None, Some(Some(KeptOut::Excluded(key, by)))) => Verdict::Excluded(*key, *by),
         (None, _) => Verdict::NotNeeded,
     };
-    // All lists are by name, one a part of the other: each is walked once.
+    // All lists are sorted by name, and each is a part of the previous one: each is walked once.
     let (mut next_passed, mut next_passing) = (0, 0);
     let passed = trace.passed_predicates.as_deref();
     let verdict = |&idx: &ClusterIdx| {

@@ -1,4 +1,4 @@
-//! Every number of a run, written down by the code that decides. Absent, it costs nothing.
+//! Records every number of a run, called by the deciding code. Without a trace, recording costs nothing.
 
 use strew_model::Symbol;
 
@@ -9,33 +9,33 @@ use crate::select::even_spread::{EvenSpread, Step};
 use crate::select::measure::Exclusion;
 use crate::select::tree::{NodeId, Place, ROOT};
 
-/// So many picks are written down; more would be read by nobody. Source: spec/placement §3.7.
+/// The largest number of recorded picks. Source: spec/placement §3.7.
 const PICKS_MAX: usize = 200;
 
-/// So many scores of clusters are written down, over all picks: more than twenty of ten thousand clusters would fill
-/// memory and be read by nobody.
+/// The largest number of recorded scores over all picks: more than twenty picks of ten thousand clusters would fill
+/// memory.
 const SCORES_MAX: usize = 200_000;
 
-/// What was seen.
+/// The recorded numbers.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) detail: Detail,
-    /// `None`: it did not come to that.
+    /// `None` if the run ended before this.
     pub(crate) passed_predicates: Option<Vec<ClusterIdx>>,
-    /// `None`: it did not come to that.
+    /// `None` if the run ended before this.
     pub(crate) passing: Option<Vec<ClusterIdx>>,
     pub(crate) scores: Vec<(Prioritizer, i32, Vec<Option<i64>>)>,
     pub(crate) priors: Vec<i64>,
     pub(crate) picks: Vec<u32>,
     pub(crate) steps: Vec<StepTrace>,
-    /// What decided each pick of the selector, in their order.
+    /// The scores of each pick of the selector, in order.
     pub(crate) decisive: Vec<Decisive>,
-    /// By place: why a cluster is not eligible, or which limit keeps it out. That is a limit at the last pick where
-    /// there are as many as asked for, and one that takes no more where there are fewer.
+    /// By position: why a cluster is not eligible, or which limit excludes it. If enough clusters were found, that is a
+    /// limit at the last pick; otherwise a limit that admits no more clusters.
     pub(crate) kept_out: Vec<Option<KeptOut>>,
     /// At the end: each topology, by node without the root.
     pub(crate) topologies: Vec<TopologyReport>,
-    /// By place: the node of `topologies` that a cluster stands at, counted from 1; 0 where it stands at none.
+    /// By position: the cluster's node in `topologies`, counted from 1; 0 if it is in none.
     pub(crate) nodes: Vec<NodeId>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Decisive {
     pub(crate) total: i64,
 }
 
-/// One step of the selector. Clusters are places in the list of those that pass.
+/// One step of the selector. Clusters are positions in the list of clusters that pass.
 #[derive(Debug)]
 pub(crate) struct StepTrace {
     pub(crate) counts: Vec<(Vec<Symbol>, i32)>,
@@ -90,7 +90,7 @@ impl Trace {
         }
     }
 
-    /// A step is about to be made.
+    /// Records a step before its pick.
     pub(crate) fn step(&mut self, selector: &EvenSpread<'_>, step: &Step) {
         let (_, normalized, total) = selector.scores(step, selector.node_of(step), step.pick);
         self.decisive.push(Decisive { normalized, total });
@@ -134,7 +134,7 @@ impl Trace {
         });
     }
 
-    /// No step is left.
+    /// Records that no step is left.
     pub(crate) fn end(&mut self, selector: &EvenSpread<'_>) {
         self.measure(selector);
         if self.detail == Detail::Outline {
@@ -147,7 +147,7 @@ impl Trace {
 }
 
 impl Trace {
-    /// `step`: the last one, before its pick; `None`: there is none.
+    /// `step` is the last one, before its pick; `None` if there was none.
     fn keep_out(&mut self, selector: &EvenSpread<'_>, step: Option<&Step>) {
         let why = |place: &Place| match *place {
             Place::At(_) => None,

@@ -1,4 +1,4 @@
-//! A ManagedCluster, as far as placement reads it. Source: spec/placement §1.3.
+//! The fields of a ManagedCluster that placement reads. Source: spec/placement §1.3.
 
 use strew_model::{Holds, Instant, Labels, Marks, Symbol};
 
@@ -9,7 +9,7 @@ pub struct ClusterFact {
     pub name: Symbol,
     /// Its labels.
     pub labels: Labels,
-    /// `status.clusterClaims` as name and value; of a repeated name the last counts.
+    /// `status.clusterClaims` as name and value. If a name is repeated, the last one counts.
     pub claims: Labels,
     /// `spec.taints`.
     pub taints: Box<[ClusterTaint]>,
@@ -17,9 +17,9 @@ pub struct ClusterFact {
     pub cpu: Amounts,
     /// `memory`, in bytes.
     pub memory: Amounts,
-    /// Whether it is being deleted: no candidate any more.
+    /// True if it is being deleted: it is no candidate then.
     pub deleting: bool,
-    /// Stands for the whole object, all that CEL can read: another object, another number.
+    /// Stands for the whole object as CEL reads it: two different objects have different numbers.
     pub raw: u64,
 }
 
@@ -39,7 +39,7 @@ impl ClusterFact {
     }
 }
 
-/// How much of a resource there is; `None` where the status does not say.
+/// Amounts of a resource; `None` if the status does not have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
     /// `status.allocatable`.
@@ -53,22 +53,22 @@ pub struct Amounts {
 pub struct ClusterTaint {
     /// Its key.
     pub key: Symbol,
-    /// Its value, often empty.
+    /// Its value; may be empty.
     pub value: Symbol,
-    /// What it does.
+    /// Its effect.
     pub effect: TaintEffect,
-    /// `timeAdded`; `None` where it is zero, and thus long ago.
+    /// `timeAdded`; `None` if it is zero, which means long ago.
     pub added: Option<Instant>,
 }
 
-/// What a cluster's taint does to placements that do not tolerate it.
+/// The effect of a cluster's taint on placements that do not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaintEffect {
-    /// The cluster is not selected, and leaves the decisions that hold it.
+    /// The cluster is not selected, and is removed from decisions that hold it.
     NoSelect,
-    /// Nothing: upstream neither filters by it nor scores it.
+    /// No effect: upstream neither filters nor scores by it.
     PreferNoSelect,
-    /// The cluster is not selected, but stays in the decisions that hold it.
+    /// The cluster is not selected, but stays in decisions that hold it.
     NoSelectIfNew,
 }
 

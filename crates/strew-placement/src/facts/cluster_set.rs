@@ -12,18 +12,18 @@ pub const CLUSTER_SET_LABEL: &str = "cluster.open-cluster-management.io/clusters
 pub struct ClusterSetFact {
     /// Its name.
     pub name: Symbol,
-    /// Which clusters belong to it.
+    /// The clusters that belong to it.
     pub selector: SetSelector,
 }
 
-/// Which clusters belong to a set.
+/// The rule for the clusters that belong to a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetSelector {
-    /// Those labelled [`CLUSTER_SET_LABEL`] with the set's name.
+    /// The clusters labelled [`CLUSTER_SET_LABEL`] with the set's name.
     Exclusive,
-    /// Those whose labels match; a missing selector matches nothing.
+    /// The clusters whose labels match; a missing selector matches nothing.
     Labels(Selector),
-    /// A selector type that nobody knows: no placement that uses the set is decided.
+    /// An unknown selector type: placements that use the set are not decided.
     Unknown(Arc<str>),
 }
 

@@ -7,16 +7,16 @@ use strew_model::{Holds, Marks, Symbol};
 pub struct Decision {
     /// Its name.
     pub cluster: Symbol,
-    /// Its score, where the placement sorts by score.
+    /// Its score; `None` unless the placement sorts by score.
     pub score: Option<i64>,
 }
 
-/// The group that a PlacementDecision is labelled with.
+/// The labels of a PlacementDecision that name its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupLabels {
-    /// `decision-group-index`; `None` where the label is missing or no number.
+    /// `decision-group-index`; `None` if the label is missing or is not a number.
     pub index: Option<u32>,
-    /// `decision-group-name`; `None` where the label is missing.
+    /// `decision-group-name`; `None` if the label is missing.
     pub name: Option<Symbol>,
 }
 
@@ -28,28 +28,28 @@ pub enum Replicas {
     Absent,
     /// The annotation: clusters with their replicas, by name.
     Parts(Box<[(Symbol, u32)]>),
-    /// An annotation that cannot be read: it is written anew, or removed.
+    /// The annotation cannot be read: it is replaced or removed.
     Unreadable,
 }
 
-/// A PlacementDecision on the hub, of whatever placement.
+/// A PlacementDecision on the hub, of any placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionFact {
     /// Its namespace.
     pub namespace: Symbol,
     /// Its name.
     pub name: Symbol,
-    /// The placement that it is labelled with.
+    /// The placement that its label names.
     pub placement: Option<Symbol>,
-    /// The group that it is labelled with.
+    /// The group that its labels name.
     pub group: GroupLabels,
     /// `status.decisions`.
     pub decisions: Box<[Decision]>,
     /// Annotation `strew.dev/replicas`.
     pub replicas: Replicas,
-    /// Whether a decision has a `reason`. Placement writes none: the object is written anew, as upstream does.
+    /// True if a decision has a `reason`. Placement writes none: the object is written again, as upstream does.
     pub has_reason: bool,
-    /// The resourceVersion, as a number that grows: older facts than a write of ours are passed over.
+    /// The resourceVersion as a number that grows. Facts older than an own write are ignored.
     pub revision: u64,
 }
 

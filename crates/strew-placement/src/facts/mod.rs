@@ -1,8 +1,8 @@
-//! What placement is told, as plain values: [`cluster`], [`cluster_set`], [`scores`], [`placement`], [`decision`],
+//! The inputs of placement as plain values: [`cluster`], [`cluster_set`], [`scores`], [`placement`], [`decision`],
 //! [`status`].
 //!
-//! Texts are parsed outside. What could not be parsed comes as the sentence that tells so, and is reported when the
-//! rule that needs it is asked, as spec/placement §2.3 to §2.8 want it.
+//! Text is parsed outside this crate. If it could not be parsed, the fact holds the error as text, which is reported
+//! when the rule that needs the value is applied (spec/placement §2.3 to §2.8).
 
 pub mod cluster;
 pub mod cluster_set;

@@ -15,32 +15,32 @@ pub struct PlacementFact {
     pub name: Symbol,
     /// Its uid.
     pub uid: Arc<str>,
-    /// What is asked for.
+    /// Its specification.
     pub spec: PlacementSpec,
-    /// What was answered last.
+    /// Its status.
     pub status: PlacementStatus,
-    /// Whether it is being deleted, or disabled by its annotation: it is left alone.
+    /// True if it is being deleted, or disabled by its annotation: nothing is written for it.
     pub ignored: bool,
     /// The resourceVersion, as a number that grows.
     pub revision: u64,
 }
 
-/// What a Placement asks for. The default is that of an empty `spec`.
+/// The specification of a Placement. The default equals an empty `spec`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementSpec {
-    /// `clusterSets`; empty: every set that is bound.
+    /// `clusterSets`; empty: all bound sets.
     pub cluster_sets: Box<[Symbol]>,
-    /// `numberOfClusters`; absent: all that match.
+    /// `numberOfClusters`; `None`: all clusters that match.
     pub number_of_clusters: Option<i32>,
-    /// `predicates`, any of which suffices; or why they are none (a CEL expression that does not compile, ...).
+    /// `predicates`, one of which must match; or the error, such as a CEL expression that does not compile.
     pub predicates: Result<Box<[ClusterPredicates]>, Arc<str>>,
     /// `prioritizerPolicy`.
     pub prioritizers: PrioritizerPolicy,
     /// `spreadPolicy.spreadConstraints`, most important first.
     pub spread: Box<[SpreadTerm]>,
-    /// Annotation `strew.dev/topology-weights`, by topology key; or why it cannot be read.
+    /// The annotation `strew.dev/topology-weights` by topology key, or why it cannot be read.
     pub topology_weights: Result<Box<[(Symbol, TopologyWeights)]>, Arc<str>>,
-    /// Annotation `strew.dev/topology-groups`, by topology key; or why it cannot be read.
+    /// The annotation `strew.dev/topology-groups` by topology key, or why it cannot be read.
     pub topology_groups: Result<Box<[(Symbol, GroupBounds)]>, Arc<str>>,
     /// `tolerations`.
     pub tolerations: Box<[ClusterToleration]>,
@@ -50,12 +50,12 @@ pub struct PlacementSpec {
     pub sort_by: SortBy,
     /// `scoreRateLimit`.
     pub score_rate_limit: Span,
-    /// Annotation `strew.dev/on-misconfigured`.
+    /// The annotation `strew.dev/on-misconfigured`.
     pub on_misconfigured: OnMisconfigured,
-    /// Annotation `strew.dev/spread-rebalance`.
+    /// The annotation `strew.dev/spread-rebalance`.
     pub rebalance: Rebalance,
-    /// Annotations `strew.dev/replicas` and `strew.dev/replica-division`; `None`: no replicas are divided; or why they
-    /// cannot be read.
+    /// The annotations `strew.dev/replicas` and `strew.dev/replica-division`, or why they cannot be read; `None`: no
+    /// replicas are divided.
     pub replicas: Result<Option<Division>, Arc<str>>,
 }
 
@@ -80,12 +80,12 @@ impl Default for PlacementSpec {
     }
 }
 
-/// One entry of `predicates`: all three must hold.
+/// One entry of `predicates`: all three parts must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterPredicates {
-    /// `labelSelector`, over labels. An absent one is `{}`.
+    /// `labelSelector`, matched against labels. A missing one equals `{}`.
     pub labels: Selector,
-    /// `claimSelector`, over claims.
+    /// `claimSelector`, matched against claims.
     pub claims: Selector,
     /// `celSelector`, if it has expressions.
     pub cel: Option<CelSelector>,
@@ -101,23 +101,23 @@ impl Default for ClusterPredicates {
     }
 }
 
-/// Compiled CEL expressions, which a [`ClusterPredicate`](crate::ClusterPredicate) answers.
+/// Compiled CEL expressions, evaluated by a [`ClusterPredicate`](crate::ClusterPredicate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CelSelector {
-    /// Names them to whoever answers. Equal ids are equal expressions.
+    /// Identifies them for the evaluator. Equal ids mean equal expressions.
     pub id: CelId,
-    /// The names of AddOnPlacementScores that they read; `None` where a name is computed, so that it may be any.
+    /// The names of the AddOnPlacementScores that they read; `None` if a name is computed, so that it can be any.
     pub scores: Option<Box<[Symbol]>>,
 }
 
-/// Names a list of compiled CEL expressions.
+/// Identifies a list of compiled CEL expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CelId(pub u32);
 
 /// `prioritizerPolicy`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PrioritizerPolicy {
-    /// `mode`, as written: `Exact`, `Additive`, or nothing.
+    /// `mode` as written: `Exact`, `Additive` or empty.
     pub mode: Arc<str>,
     /// `configurations`.
     pub configurations: Box<[PrioritizerConfig]>,
@@ -126,18 +126,18 @@ pub struct PrioritizerPolicy {
 /// One entry of `configurations`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrioritizerConfig {
-    /// `scoreCoordinate`, if it is there.
+    /// `scoreCoordinate`; `None` if it is missing.
     pub coordinate: Option<ScoreCoordinate>,
     /// `weight`.
     pub weight: i32,
 }
 
-/// Which score is meant.
+/// The score that is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScoreCoordinate {
-    /// A prioritizer of ours, by name.
+    /// A built-in prioritizer, by name.
     BuiltIn(Arc<str>),
-    /// An add-on's score; `None` where `addOn` is missing.
+    /// An add-on's score; `None` if `addOn` is missing.
     AddOn(Option<AddOnCoordinate>),
 }
 
@@ -161,13 +161,13 @@ pub struct SpreadTerm {
     pub max_skew: i32,
     /// `whenUnsatisfiable`.
     pub when: WhenUnsatisfiable,
-    /// `topologyWeights`, which win over the annotation.
+    /// `topologyWeights`, which take precedence over the annotation.
     pub weights: Option<TopologyWeights>,
-    /// `minGroups` and `maxGroups`, each of which wins over the annotation.
+    /// `minGroups` and `maxGroups`, each of which takes precedence over the annotation.
     pub groups: GroupBounds,
 }
 
-/// How many topologies of a term a selection uses, as written.
+/// The bounds on the number of topologies of a term that a selection uses, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupBounds {
     /// `minGroups`; `None`: no bound.
@@ -176,14 +176,14 @@ pub struct GroupBounds {
     pub max: Option<i64>,
 }
 
-/// Where a topology's value stands.
+/// Where the value of a topology is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopologyKeyType {
-    /// In a label.
+    /// From a label.
     Label,
-    /// In a claim.
+    /// From a claim.
     Claim,
-    /// Something else was written.
+    /// Any other text.
     Unknown(Arc<str>),
 }
 
@@ -199,10 +199,10 @@ impl TopologyKeyType {
 }
 
 impl GroupBounds {
-    /// Checks the bounds; `number`: `numberOfClusters`, of which 0 contradicts nothing.
+    /// Checks the bounds against `number`, which is `numberOfClusters`; 0 contradicts no bound.
     ///
     /// # Errors
-    /// The first bound that makes no sense.
+    /// The first invalid bound.
     pub fn check(self, number: Option<i32>) -> Result<(), WrongBound> {
         let (min, max) = (self.min.unwrap_or(0), self.max);
         let wrong = |is_max, message: String| Err(WrongBound { is_max, message });
@@ -228,32 +228,32 @@ impl GroupBounds {
     }
 }
 
-/// A bound on topologies that makes no sense.
+/// An invalid bound on topologies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongBound {
-    /// Whether it is `maxGroups`, not `minGroups`.
+    /// True for `maxGroups`, false for `minGroups`.
     pub is_max: bool,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-/// What a term does where its skew cannot be held.
+/// What happens if the skew of a term cannot be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhenUnsatisfiable {
-    /// Selects fewer clusters: the term is hard.
+    /// Fewer clusters are selected: the term is hard.
     DoNotSchedule,
-    /// Only prefers: the term is soft. Also where nothing is written.
+    /// The term is a preference: it is soft. This is the default.
     ScheduleAnyway,
-    /// Something else was written.
+    /// Any other text.
     Unknown(Arc<str>),
 }
 
-/// How much each topology of a level should hold, compared with its siblings.
+/// The share of each topology of a level, compared with its siblings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyWeights {
     /// By value.
     pub values: Box<[(Symbol, i64)]>,
-    /// Of all other values (`*`), 1 if not written.
+    /// The weight of all other values (`*`), 1 by default.
     pub default: i64,
 }
 
@@ -272,29 +272,29 @@ pub struct ClusterToleration {
     pub key: Option<Symbol>,
     /// `operator`.
     pub operator: TolerationOperator,
-    /// `value`, empty where absent.
+    /// `value`; empty if missing.
     pub value: Symbol,
-    /// `effect`; `None` for any.
+    /// `effect`; `None` matches any.
     pub effect: Option<super::cluster::TaintEffect>,
-    /// `tolerationSeconds`; absent: for ever.
+    /// `tolerationSeconds`; `None`: for ever.
     pub seconds: Option<i64>,
 }
 
 /// How a toleration compares values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TolerationOperator {
-    /// The values are equal; also where nothing is written.
+    /// The values must be equal. This is the default.
     Equal,
-    /// The value does not matter.
+    /// Any value matches.
     Exists,
-    /// Something else was written: it matches nothing.
+    /// Any other text: it matches nothing.
     Other,
 }
 
 /// `decisionStrategy.groupStrategy`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupStrategy {
-    /// `decisionGroups`; or why they cannot be read.
+    /// `decisionGroups`, or why they cannot be read.
     pub groups: Result<Box<[DecisionGroup]>, Arc<str>>,
     /// `clustersPerDecisionGroup`.
     pub size: GroupSize,
@@ -320,14 +320,14 @@ pub struct DecisionGroup {
     pub claims: Selector,
 }
 
-/// How many clusters a group may hold.
+/// The largest number of clusters in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupSize {
-    /// So many; less than 1 is no limit.
+    /// A number; less than 1 means no limit.
     Count(i32),
-    /// So many of a hundred selected ones, rounded up.
+    /// A percentage of the selected clusters, rounded up.
     Percent(u32),
-    /// A text that is no percentage.
+    /// A text that is not a percentage.
     NotAPercentage(Arc<str>),
 }
 
@@ -336,47 +336,47 @@ pub enum GroupSize {
 pub enum SortBy {
     /// By name; decisions carry no score.
     ClusterName,
-    /// By score, highest first, then by name; decisions carry it.
+    /// By score, highest first, then by name; decisions carry the score.
     Score,
 }
 
-/// What becomes of the decisions of a placement that cannot be decided.
+/// What happens to the decisions of a placement whose specification is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMisconfigured {
     /// All clusters are dropped, as upstream does.
     Empty,
-    /// They stay.
+    /// All clusters stay.
     Keep,
 }
 
-/// Whether a cluster that is still selectable may be dropped for the sake of evenness.
+/// Whether a cluster that still matches may be removed to make the spread more even.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rebalance {
-    /// It may.
+    /// It may be removed.
     OnChange,
-    /// Surviving decisions are kept, and only filled up.
+    /// Selected clusters that still match stay; only missing ones are added.
     Never,
 }
 
-/// How many replicas the selected clusters get together, and by what they are divided. Source: spec/placement §3.11.
+/// The replicas that the selected clusters get in total, and how they are divided. Source: spec/placement §3.11.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Division {
-    /// All of them.
+    /// The total.
     pub total: u32,
-    /// What a cluster's part grows with.
+    /// What the part of a cluster is proportional to.
     pub by: DivideBy,
-    /// A cluster with a weight gets at least so many, as far as the total suffices.
+    /// The least part of a cluster with a weight, as far as the total suffices.
     pub min_per_cluster: u32,
 }
 
-/// What the part of a cluster grows with.
+/// What the part of a cluster is proportional to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DivideBy {
-    /// Weights that are written.
+    /// Weights from the specification.
     Weights {
-        /// The first that matches a cluster counts.
+        /// The first entry that matches a cluster counts.
         entries: Box<[ReplicaWeight]>,
-        /// Of clusters that none matches.
+        /// The weight of clusters that no entry matches.
         default: i64,
     },
     /// Allocatable CPU.

@@ -2,7 +2,7 @@
 
 use strew_model::{Holds, Instant, Marks, Symbol};
 
-/// An AddOnPlacementScore: what an add-on thinks of a cluster.
+/// An AddOnPlacementScore: an add-on's scores of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoresFact {
     /// The cluster: the object's namespace.
@@ -11,7 +11,7 @@ pub struct ScoresFact {
     pub name: Symbol,
     /// Scores by name.
     pub values: Box<[(Symbol, i32)]>,
-    /// The last moment at which they count; `None`: for ever.
+    /// The last time at which the scores count; `None`: for ever.
     pub valid_until: Option<Instant>,
 }
 
@@ -22,7 +22,7 @@ impl ScoresFact {
         found.map(|&(_, value)| value)
     }
 
-    /// Whether they no longer count.
+    /// True if the scores have expired.
     pub fn expired(&self, now: Instant) -> bool {
         self.valid_until.is_some_and(|until| now > until)
     }

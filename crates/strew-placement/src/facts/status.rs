@@ -15,7 +15,7 @@ pub struct PlacementStatus {
     pub conditions: Vec<Condition>,
     /// `lastScoreUpdateTime`.
     pub last_score_update: Option<Instant>,
-    /// Conditions of other writers, each as the wire has it: they are carried along and never read.
+    /// Conditions of other writers in their wire format. They are kept and never read.
     pub others: Vec<Arc<str>>,
 }
 
@@ -46,9 +46,9 @@ pub struct Condition {
     pub kind: ConditionType,
     /// True or False.
     pub status: bool,
-    /// Why.
+    /// Its reason.
     pub reason: ConditionReason,
-    /// In words.
+    /// Its message.
     pub message: Arc<str>,
     /// `lastTransitionTime`: moves only when the status changes.
     pub since: Instant,
@@ -57,16 +57,16 @@ pub struct Condition {
 /// The types of conditions that placement writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConditionType {
-    /// Whether the specification makes no sense.
+    /// Whether the specification is invalid.
     Misconfigured,
-    /// Whether all clusters asked for were found.
+    /// Whether as many clusters were found as asked for.
     Satisfied,
-    /// Whether they are spread as asked for; only with spread constraints.
+    /// Whether the clusters are spread as asked for. Present only with spread constraints.
     SpreadSatisfied,
 }
 
 impl ConditionType {
-    /// As the wire has it.
+    /// Its name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Misconfigured => "PlacementMisconfigured",
@@ -86,7 +86,7 @@ macro_rules! reasons {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// As the wire has it.
+            /// Its name in the API.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -95,31 +95,31 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The specification makes sense.
+    /// The specification is valid.
     Succeedconfigured = "Succeedconfigured";
-    /// It makes none.
+    /// The specification is invalid.
     Misconfigured = "Misconfigured";
     /// No set is bound to the namespace.
     NoManagedClusterSetBindings = "NoManagedClusterSetBindings";
-    /// None of the sets that are named is bound.
+    /// None of the named sets is bound.
     NoIntersection = "NoIntersection";
     /// The sets hold no cluster.
     AllManagedClusterSetsEmpty = "AllManagedClusterSetsEmpty";
-    /// Nothing was selected.
+    /// No cluster was selected.
     NoManagedClusterMatched = "NoManagedClusterMatched";
-    /// As many as asked for.
+    /// As many clusters as asked for were selected.
     AllDecisionsScheduled = "AllDecisionsScheduled";
-    /// Fewer than asked for, or an error.
+    /// Fewer clusters than asked for were selected, or a run failed.
     NotAllDecisionsScheduled = "NotAllDecisionsScheduled";
-    /// Spread as asked for.
+    /// The clusters are spread as asked for.
     SpreadSatisfied = "SpreadSatisfied";
     /// A hard term left clusters out.
     SpreadLimited = "SpreadLimited";
     /// No cluster has the key of a term.
     SpreadKeyMissing = "SpreadKeyMissing";
-    /// Fewer topologies of a term are in use than its `minGroups`.
+    /// Fewer topologies of a term are used than its `minGroups`.
     SpreadTooFewGroups = "SpreadTooFewGroups";
-    /// A term's skew is larger than it should be.
+    /// A term's skew is larger than its `maxSkew`.
     SpreadSkewExceeded = "SpreadSkewExceeded";
 }
 

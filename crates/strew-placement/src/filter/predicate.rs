@@ -5,11 +5,11 @@ use strew_model::Symbol;
 use crate::facts::cluster::ClusterFact;
 use crate::facts::placement::{CelId, ClusterPredicates};
 
-/// Answers CEL expressions over the raw cluster; implemented outside, where objects are.
+/// Evaluates CEL expressions on the raw cluster object. Implemented outside this crate, where the objects are.
 ///
-/// Errors, results that are no booleans and spent budgets are `false`.
+/// An error, a result that is not a boolean and an exhausted budget count as `false`.
 pub trait ClusterPredicate {
-    /// Whether all expressions of the selector hold for the cluster of this name.
+    /// True if all expressions of the selector hold for the cluster of this name.
     fn holds(&self, selector: CelId, cluster: Symbol) -> bool;
 }
 
@@ -19,7 +19,7 @@ impl<F: Fn(CelId, Symbol) -> bool> ClusterPredicate for F {
     }
 }
 
-/// For placements without CEL: no expression holds.
+/// For placements without CEL: every expression is false.
 #[derive(Debug, Clone, Copy)]
 pub struct NoCel;
 
@@ -29,7 +29,7 @@ impl ClusterPredicate for NoCel {
     }
 }
 
-/// Whether a cluster passes: any of the predicates suffices, and none at all lets everything pass.
+/// True if a cluster passes: one matching predicate suffices, and without predicates every cluster passes.
 pub(crate) fn passes(
     predicates: &[ClusterPredicates],
     cluster: &ClusterFact,

@@ -8,7 +8,7 @@ use crate::facts::placement::{ClusterToleration, TolerationOperator};
 /// Nanoseconds in a second.
 const NANOS: i128 = 1_000_000_000;
 
-/// Says what is wrong with the first toleration that makes no sense.
+/// The message about the first invalid toleration; `None` if all are valid.
 pub(crate) fn validate(tolerations: &[ClusterToleration]) -> Result<(), &'static str> {
     for toleration in tolerations {
         let exists = toleration.operator == TolerationOperator::Exists;
@@ -22,16 +22,16 @@ pub(crate) fn validate(tolerations: &[ClusterToleration]) -> Result<(), &'static
     Ok(())
 }
 
-/// How a cluster's taints are taken.
+/// The result of matching a cluster's taints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tolerance<'a> {
-    /// All are tolerated, the first that is not for ever until then.
+    /// All taints are tolerated. If one of them is tolerated only for a time, the first such time ends then.
     Until(Option<Instant>),
-    /// This one is not.
+    /// This taint is not tolerated.
     Refused(&'a ClusterTaint),
 }
 
-/// How a cluster's taints are taken now; `decided` tells whether the placement holds it.
+/// Matches a cluster's taints at this time. `decided` is true if the placement holds the cluster.
 pub(crate) fn tolerance<'a>(
     cluster: &'a ClusterFact,
     tolerations: &[ClusterToleration],
@@ -55,7 +55,7 @@ pub(crate) fn tolerance<'a>(
     Tolerance::Until(first)
 }
 
-/// For how many seconds a taint was tolerated, if that is over now: the longest of several.
+/// The number of seconds for which a taint was tolerated, if that time is over: the longest of several.
 pub(crate) fn tolerated_before(
     taint: &ClusterTaint,
     tolerations: &[ClusterToleration],
@@ -87,7 +87,7 @@ fn expired(toleration: &ClusterToleration, taint: &ClusterTaint, now: Instant) -
     i128::from(now.0) >= i128::from(added.0) + i128::from(seconds) * NANOS
 }
 
-/// The moment from which it is tolerated no more; `None`: for ever.
+/// The time from which the taint is not tolerated any more; `None`: never.
 fn expiry(toleration: &ClusterToleration, taint: &ClusterTaint) -> Option<Instant> {
     let end = i128::from(taint.added?.0) + i128::from(toleration.seconds?) * NANOS;
     u64::try_from(end).ok().map(Instant)

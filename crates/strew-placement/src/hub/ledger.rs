@@ -1,32 +1,31 @@
-//! Who holds which clusters: the PlacementDecisions, and how often each cluster is named.
+//! The PlacementDecisions of the hub, and the number of decisions that name each cluster.
 
 use rustc_hash::FxHashMap;
 use strew_model::{Holds, Marks, Symbol};
 
 use crate::facts::decision::DecisionFact;
 
-/// Whose a decision is: its namespace and the placement that it is labelled with.
+/// The owner of a decision: its namespace, and the placement that its label names.
 pub type Owner = (Symbol, Option<Symbol>);
 
 /// All PlacementDecisions of the hub.
 ///
-/// Those of a placement whose writes are under way count as if all were written: the next placement must not be decided
-/// on counts that are about to change.
+/// While a placement's writes are under way, all of them count as done: the next placement must not be decided on
+/// counts that are about to change.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     objects: FxHashMap<(Symbol, Symbol), DecisionFact>,
     by_owner: FxHashMap<Owner, Vec<Symbol>>,
-    /// The clusters that each owner counts for.
+    /// The clusters that count for each owner.
     counted: FxHashMap<Owner, Vec<Symbol>>,
-    /// What owners are about to hold.
+    /// The clusters that owners will hold after their writes.
     intended: FxHashMap<Owner, Vec<Symbol>>,
-    /// By the row of a cluster's name: how often it is named. 0 where the name was dropped: nothing that is counted holds
-    /// it.
+    /// By the row of a cluster's name: the number of decisions that name it. 0 if the name was dropped.
     counts: Vec<u32>,
 }
 
 impl Ledger {
-    /// A PlacementDecision is there, and like this. Returns what it was before.
+    /// Sets a PlacementDecision. Returns the previous one.
     pub fn set(&mut self, fact: DecisionFact) -> Option<DecisionFact> {
         let (key, owner) = (
             (fact.namespace, fact.name),
@@ -46,7 +45,7 @@ impl Ledger {
         before
     }
 
-    /// A PlacementDecision is gone. Returns what it was.
+    /// Removes a PlacementDecision. Returns it.
     pub fn remove(&mut self, namespace: Symbol, name: Symbol) -> Option<DecisionFact> {
         let old = self.objects.remove(&(namespace, name))?;
         self.disown((namespace, old.placement), name);
@@ -65,7 +64,7 @@ impl Ledger {
         names.filter_map(move |&name| self.objects.get(&(namespace, name)))
     }
 
-    /// A placement is about to hold these clusters; `None`: its writes are done, or given up.
+    /// Sets the clusters that a placement will hold after its writes; `None` when the writes are done or were given up.
     pub fn intend(&mut self, owner: Owner, clusters: Option<Vec<Symbol>>) {
         match clusters {
             Some(clusters) => self.intended.insert(owner, clusters),
@@ -74,7 +73,7 @@ impl Ledger {
         self.recount(owner);
     }
 
-    /// How often each cluster is named by others than `owner`, and the largest of these numbers.
+    /// The number of decisions of owners other than `owner` that name each cluster, and the largest of these numbers.
     pub fn others(&self, owner: Owner) -> Others {
         let mut counts = self.counts.clone();
         for cluster in self.counted.get(&owner).into_iter().flatten() {
@@ -121,17 +120,17 @@ impl Ledger {
     }
 }
 
-/// The decisions of all but one owner.
+/// The decisions of all owners but one.
 #[derive(Debug)]
 pub struct Others {
-    /// By the index of a cluster's name. A copy of some thousands of numbers costs less than to look each of them up.
+    /// By the index of a cluster's name. Copying some thousands of numbers is cheaper than looking up each.
     counts: Vec<u32>,
-    /// The largest number of decisions that name one cluster, candidate or not.
+    /// The largest number of decisions that name one cluster, whether the cluster is a candidate or not.
     pub max: u32,
 }
 
 impl Others {
-    /// How many decisions name a cluster.
+    /// The number of decisions that name a cluster.
     pub fn count(&self, cluster: Symbol) -> u32 {
         self.counts.get(cluster.index()).copied().unwrap_or(0)
     }

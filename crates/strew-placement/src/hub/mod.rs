@@ -1,6 +1,6 @@
-//! What there is on the hub: clusters, sets, bindings, scores, decisions.
+//! The objects of the hub: clusters, sets, bindings, scores, decisions.
 //!
-//! A [`Hub`] is told facts in any order and answers which clusters a placement may choose from. It decides nothing.
+//! A [`Hub`] takes facts in any order and answers which clusters a placement can choose from. It decides nothing.
 
 pub mod ledger;
 mod sweep;
@@ -23,62 +23,62 @@ use crate::facts::placement::PlacementFact;
 use crate::facts::scores::ScoresFact;
 
 index_type! {
-    /// A cluster's row. It stays with the name until a sweep that finds no such cluster.
+    /// A cluster's row. The name keeps it until a sweep that finds no such cluster.
     pub struct ClusterIdx;
 }
 
 /// A cluster and the sets it belongs to.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterRow {
-    /// `None` while there is no such cluster.
+    /// `None` while the cluster does not exist.
     pub(crate) fact: Option<ClusterFact>,
-    /// The sets that select it, in the order in which they came.
+    /// The sets that select it, in the order of their arrival.
     pub(crate) sets: SetNames,
 }
 
-/// Names of sets; most clusters are in one or two.
+/// Names of sets. Most clusters are in one or two.
 pub(crate) type SetNames = SmallVec<[Symbol; 3]>;
 
-/// All that placement knows.
+/// All facts of placement.
 #[derive(Debug, Clone)]
 pub struct Hub {
     /// The strings of all facts.
     pub names: Interner,
     set_label: Symbol,
     clusters: Vec<ClusterRow>,
-    /// By [`ClusterIdx`]: their names, and which have taints. Whoever walks all clusters of a placement walks these: rows
-    /// are far apart in memory.
+    /// By [`ClusterIdx`]: the clusters' names, and which clusters have taints. Walks over all clusters of a placement
+    /// read these, since rows are far apart in memory.
     cluster_names: Vec<Symbol>,
     tainted: FixedBitSet,
     by_name: FxHashMap<Symbol, ClusterIdx>,
     free: Vec<ClusterIdx>,
-    /// The clusters there are, by name.
+    /// The existing clusters, by name.
     order: Vec<ClusterIdx>,
     sets: IndexMap<Symbol, ClusterSetFact, FxBuildHasher>,
     /// By namespace: the names of bindings.
     bindings: IndexMap<Symbol, Vec<Symbol>, FxBuildHasher>,
     scores: FxHashMap<(Symbol, Symbol), ScoresFact>,
-    /// Where clusters stand, for the keys that placements spread over.
+    /// The topology of each cluster under the keys that placements spread over.
     pub(crate) topologies: Topologies,
-    /// Who holds which clusters.
+    /// The decisions of all placements.
     pub ledger: Ledger,
 }
 
-/// What a placement may choose from. Source: spec/placement §2.2.
+/// The candidates of a placement. Source: spec/placement §2.2.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
-    /// Whether any binding in the namespace has its set.
+    /// True if any binding in the namespace has an existing set.
     pub bound: bool,
     /// The sets that are bound and asked for, by name.
     pub eligible: Vec<Symbol>,
     /// The clusters of these sets that are not being deleted, by name.
     pub clusters: Arc<[ClusterIdx]>,
-    /// A set that cannot be read, and its selector type: nothing may be decided.
+    /// A set with an unknown selector, and the selector's type: the placement cannot be decided.
     pub broken: Option<(Symbol, Arc<str>)>,
 }
 
 impl Hub {
-    /// A hub without anything.
+    /// An empty hub.
     pub fn new(mut names: Interner) -> Self {
         Self {
             set_label: names.intern(CLUSTER_SET_LABEL),
@@ -97,7 +97,7 @@ impl Hub {
         }
     }
 
-    /// A cluster is there, and like this. Returns what it was before.
+    /// Sets a cluster. Returns its row and the previous fact.
     pub fn set_cluster(&mut self, fact: ClusterFact) -> (ClusterIdx, Option<ClusterFact>) {
         let idx = self.row_of(fact.name);
         if self.clusters[idx.index()].fact.is_none() {
@@ -112,14 +112,14 @@ impl Hub {
         (idx, row.fact.replace(fact))
     }
 
-    /// Begins to follow where clusters stand under these keys.
+    /// Begins to keep the topologies of clusters under these keys.
     pub(crate) fn follow(&mut self, keys: &[Source]) {
         let rows = self.clusters.iter().enumerate();
         let clusters = rows.filter_map(|(i, row)| Some((ClusterIdx::from(i), row.fact.as_ref()?)));
         self.topologies.follow(keys, clusters);
     }
 
-    /// A cluster is gone. Returns what it was.
+    /// Removes a cluster. Returns its row and the fact.
     pub fn remove_cluster(&mut self, name: Symbol) -> Option<(ClusterIdx, ClusterFact)> {
         let idx = *self.by_name.get(&name)?;
         let fact = self.clusters[idx.index()].fact.take()?;
@@ -129,7 +129,7 @@ impl Hub {
         Some((idx, fact))
     }
 
-    /// A set is there, and like this. Returns whether anything changed.
+    /// Sets a ClusterSet. Returns true if it changed.
     pub fn set_cluster_set(&mut self, fact: ClusterSetFact) -> bool {
         let before = self.sets.insert(fact.name, fact.clone());
         let changed = before.as_ref() != Some(&fact);
@@ -139,7 +139,7 @@ impl Hub {
         changed
     }
 
-    /// A set is gone. Returns whether it was there.
+    /// Removes a ClusterSet. Returns true if it existed.
     pub fn remove_cluster_set(&mut self, name: Symbol) -> bool {
         let was = self.sets.shift_remove(&name).is_some();
         if was {
@@ -148,7 +148,7 @@ impl Hub {
         was
     }
 
-    /// A binding of this name is there. Returns whether it is new.
+    /// Adds the binding of this name. Returns true if it is new.
     pub fn set_binding(&mut self, namespace: Symbol, name: Symbol) -> bool {
         let bindings = self.bindings.entry(namespace).or_default();
         let new = !bindings.contains(&name);
@@ -158,7 +158,7 @@ impl Hub {
         new
     }
 
-    /// A binding of this name is gone. Returns whether it was there.
+    /// Removes the binding of this name. Returns true if it existed.
     pub fn remove_binding(&mut self, namespace: Symbol, name: Symbol) -> bool {
         let Some(bindings) = self.bindings.get_mut(&namespace) else {
             return false;
@@ -172,14 +172,14 @@ impl Hub {
         was
     }
 
-    /// Scores are there, and like this. Returns whether anything changed.
+    /// Sets the scores of a cluster. Returns true if they changed.
     pub fn set_scores(&mut self, fact: ScoresFact) -> bool {
         let key = (fact.cluster, fact.name);
         let before = self.scores.insert(key, fact);
         before.as_ref() != self.scores.get(&key)
     }
 
-    /// Scores are gone. Returns whether they were there.
+    /// Removes the scores of a cluster. Returns true if they existed.
     pub fn remove_scores(&mut self, cluster: Symbol, name: Symbol) -> bool {
         self.scores.remove(&(cluster, name)).is_some()
     }
@@ -189,32 +189,32 @@ impl Hub {
         self.scores.get(&(cluster, name))
     }
 
-    /// A cluster that is there.
+    /// The fact of a cluster; `None` if it does not exist.
     pub(crate) fn cluster(&self, idx: ClusterIdx) -> Option<&ClusterFact> {
         self.clusters[idx.index()].fact.as_ref()
     }
 
-    /// The row of a cluster, also of one that is gone.
+    /// The row of a cluster, which may be gone.
     pub(crate) fn row(&self, idx: ClusterIdx) -> &ClusterRow {
         &self.clusters[idx.index()]
     }
 
-    /// The name of a cluster, also of one that is gone.
+    /// The name of a cluster, which may be gone.
     pub(crate) fn name(&self, idx: ClusterIdx) -> Symbol {
         self.cluster_names[idx.index()]
     }
 
-    /// Whether a cluster has any taint; `true` may be said of one that is gone.
+    /// True if a cluster has a taint. May be true for a cluster that is gone.
     pub(crate) fn is_tainted(&self, idx: ClusterIdx) -> bool {
         self.tainted.contains(idx.index())
     }
 
-    /// The cluster of this name, if it was ever met.
+    /// The row of the cluster of this name; `None` if no fact ever named it.
     pub(crate) fn find(&self, name: Symbol) -> Option<ClusterIdx> {
         self.by_name.get(&name).copied()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.clusters.len()
     }
@@ -226,7 +226,8 @@ impl Hub {
             .map(|(&namespace, _)| namespace)
     }
 
-    /// The sets that are bound in the placement's namespace and asked for, by name; and whether any is bound at all.
+    /// The sets that are bound in the placement's namespace and asked for, by name; and true if any set is bound at
+    /// all.
     pub(crate) fn eligible(&self, placement: &PlacementFact) -> (bool, Vec<Symbol>) {
         let bound = self.bindings.get(&placement.namespace);
         let exists = |set: &&Symbol| self.sets.contains_key(*set);
@@ -244,14 +245,14 @@ impl Hub {
         (any, eligible)
     }
 
-    /// What a placement may choose from. Source: spec/placement §2.2.
+    /// The candidates of a placement. Source: spec/placement §2.2.
     pub fn candidates(&self, placement: &PlacementFact) -> Candidates {
         let (bound, eligible) = self.eligible(placement);
         let clusters = self.members(&eligible);
         self.candidates_among(bound, eligible, clusters)
     }
 
-    /// The same, where the clusters of the sets are known.
+    /// As [`candidates`](Self::candidates), if the clusters of the sets are known.
     pub(crate) fn candidates_among(
         &self,
         bound: bool,
@@ -280,7 +281,7 @@ impl Hub {
         all.filter(|&idx| self.is_candidate(idx, sets)).collect()
     }
 
-    /// Where in a list by name a cluster stands, or would stand.
+    /// The position of a cluster in a list sorted by name, or the position at which to insert it.
     pub(crate) fn place_among(
         &self,
         list: &[ClusterIdx],
@@ -291,14 +292,14 @@ impl Hub {
         list.binary_search_by(|&idx| text(idx).cmp(name))
     }
 
-    /// Whether a cluster belongs to one of these sets and is not being deleted.
+    /// True if a cluster belongs to one of these sets and is not being deleted.
     pub(crate) fn is_candidate(&self, idx: ClusterIdx, eligible: &[Symbol]) -> bool {
         let row = &self.clusters[idx.index()];
         row.fact.as_ref().is_some_and(|fact| !fact.deleting)
             && row.sets.iter().any(|set| eligible.contains(set))
     }
 
-    /// The sets that a cluster like this belongs to.
+    /// The sets that select such a cluster.
     pub(crate) fn sets_of(&self, fact: &ClusterFact) -> SetNames {
         let exclusive = fact.labels.get(self.set_label);
         let holds = |set: &&ClusterSetFact| match &set.selector {
@@ -338,7 +339,7 @@ impl Hub {
         })
     }
 
-    /// Where in the order a cluster of this name stands, or would stand.
+    /// The position of a cluster of this name in the order, or the position at which to insert it.
     fn place_of(&self, name: Symbol) -> usize {
         let text = self.names.text(name);
         let before = |&idx: &ClusterIdx| self.names.text(self.name(idx)) < text;

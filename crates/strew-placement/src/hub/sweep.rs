@@ -1,11 +1,11 @@
-//! What is gone is freed: rows of clusters, and strings.
+//! Frees the rows of clusters that are gone, and unused strings.
 
 use strew_model::{Holds, Marks, well_known};
 
 use super::{ClusterIdx, Hub};
 
 impl Hub {
-    /// Frees the rows of clusters that are not there. No list of clusters may name one of them.
+    /// Frees the rows of clusters that do not exist. No list of clusters may name such a row.
     pub(crate) fn sweep_rows(&mut self) {
         self.topologies.clear();
         let Self {
@@ -44,14 +44,14 @@ impl Holds for Hub {
             clusters,
             cluster_names,
             tainted: _,
-            // Its keys are the names of the rows.
+            // The keys are the names of the rows.
             by_name: _,
             free: _,
             order: _,
             sets,
             bindings,
             scores,
-            // It follows nothing during a sweep.
+            // No keys are followed during a sweep.
             topologies: _,
             ledger,
         } = self;

@@ -1,5 +1,5 @@
-//! The topology of each cluster under the keys that placements spread over: read when the cluster changes, not at every
-//! run of every placement.
+//! The topology of each cluster under the keys that placements spread over. It is read when the cluster changes, not in
+//! every run of every placement.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use strew_model::Symbol;
 use super::ClusterIdx;
 use crate::facts::cluster::ClusterFact;
 
-/// A topology key, and whether it is the name of a claim.
+/// A topology key, and true if it names a claim.
 pub(crate) type Source = (Symbol, bool);
 
 /// The values of a cluster, level by level.
 pub(crate) type Tuple = SmallVec<[Option<Symbol>; 4]>;
 
-/// So many lists of keys are followed; placements with others read them at each run.
+/// The largest number of lists of keys that are followed. Placements with other keys read the topologies in each run.
 const KEYS_MAX: usize = 64;
 
-/// The tuples of all clusters, for each list of keys that somebody spreads over.
+/// The tuples of all clusters, for each list of keys that a placement spreads over.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Topologies {
     by_keys: BTreeMap<Vec<Source>, Column>,
@@ -28,14 +28,14 @@ pub(crate) struct Topologies {
 /// The tuples of all clusters under one list of keys.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Column {
-    /// By [`ClusterIdx`]: which tuple.
+    /// By [`ClusterIdx`]: the index of its tuple.
     of: Vec<u32>,
-    /// The tuples that there are, or were.
+    /// The tuples, some of which may be unused.
     tuples: Vec<Tuple>,
     known: FxHashMap<Tuple, u32>,
 }
 
-/// The value of a cluster, in its own source only.
+/// The value of a cluster, read from the key's source only.
 pub(crate) fn value(cluster: &ClusterFact, (key, from_claims): Source) -> Option<Symbol> {
     match from_claims {
         true => cluster.claims.get(key),
@@ -44,12 +44,12 @@ pub(crate) fn value(cluster: &ClusterFact, (key, from_claims): Source) -> Option
 }
 
 impl Topologies {
-    /// The column of these keys, if it is followed.
+    /// The column of these keys; `None` if they are not followed.
     pub(crate) fn column(&self, keys: &[Source]) -> Option<&Column> {
         self.by_keys.get(keys)
     }
 
-    /// Begins to follow a list of keys, unless that is done or there are too many.
+    /// Begins to follow a list of keys, unless it is followed already or there are too many.
     pub(crate) fn follow<'c>(
         &mut self,
         keys: &[Source],
@@ -63,12 +63,12 @@ impl Topologies {
         self.by_keys.insert(keys.to_vec(), column);
     }
 
-    /// Follows nothing any more: lists of keys are followed again when a placement is decided by them.
+    /// Stops following all keys. Deciding a placement begins to follow its keys again.
     pub(super) fn clear(&mut self) {
         self.by_keys.clear();
     }
 
-    /// A cluster is there, and like this.
+    /// Reads the tuples of a changed cluster.
     pub(super) fn set(&mut self, idx: ClusterIdx, cluster: &ClusterFact) {
         for (keys, column) in &mut self.by_keys {
             column.set(keys, idx, cluster);
@@ -90,12 +90,12 @@ impl Column {
         self.of[idx.index()] = number;
     }
 
-    /// How many tuples there are.
+    /// The number of tuples.
     pub(crate) fn len(&self) -> usize {
         self.tuples.len()
     }
 
-    /// The number of a cluster's tuple, and the tuple.
+    /// The index of a cluster's tuple, and the tuple.
     pub(crate) fn tuple(&self, idx: ClusterIdx) -> (usize, &Tuple) {
         let number = self.of[idx.index()] as usize;
         (number, &self.tuples[number])

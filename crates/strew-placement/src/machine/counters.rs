@@ -1,54 +1,54 @@
-//! What placement has done, counted: for metrics. Source: spec/placement §2.12.
+//! Counters for metrics. Source: spec/placement §2.12.
 //!
-//! Durations are between the instants that [`handle`](super::Placer::handle) is told: what writes took, and how long a
-//! change waited. Time that deciding itself takes is seen by nobody in here; a world that wants it counted tells
-//! [`Tick`](super::Input::Tick) with its clock before it polls on. What CEL takes, whoever answers for
-//! [`ClusterPredicate`](crate::ClusterPredicate) can measure: it is asked once for each cluster and selector.
+//! Durations are measured between the times given to [`handle`](super::Placer::handle): the time of writes, and the
+//! wait of a change. The machine cannot see the time that deciding itself takes; to have it counted, send a
+//! [`Tick`](super::Input::Tick) with the present time before polling again. An implementation of
+//! [`ClusterPredicate`](crate::ClusterPredicate) can measure CEL: it is called once per cluster and selector.
 
 use strew_model::{Instant, Span};
 
 use crate::decisions::writes::WriteKind;
 
-/// Counts since the machine was made.
+/// Counts since the machine was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Placements that were decided, whatever came of it: what incremental work is measured by.
+    /// Decisions on placements, whatever their results: the measure of incremental work.
     pub decided: u64,
-    /// Of these, such as make no sense.
+    /// Of these, decisions on invalid specifications.
     pub misconfigured: u64,
-    /// Of these, such as came with a warning.
+    /// Of these, decisions with a warning.
     pub warned: u64,
-    /// How often clusters were selected: more often than decided where a result was tried until it stood.
+    /// Runs of the selection: more than decisions, because a run is repeated until its result is stable.
     pub runs: u64,
     /// Placements that could not be decided, because a set cannot be read.
     pub unreadable: u64,
-    /// PlacementDecisions that were made.
+    /// PlacementDecisions created.
     pub created: u64,
-    /// PlacementDecisions that were changed.
+    /// PlacementDecisions changed.
     pub updated: u64,
-    /// PlacementDecisions that were deleted.
+    /// PlacementDecisions deleted.
     pub deleted: u64,
-    /// Statuses that were written.
+    /// Statuses written.
     pub statuses: u64,
-    /// Writes that met another world than they were made for: to be decided anew.
+    /// Writes refused because the object had changed; the placement is decided again.
     pub conflicts: u64,
-    /// Writes that failed, or that nobody knows of: to be tried again.
+    /// Writes that failed, or whose outcome is unknown; they are retried.
     pub failed: u64,
-    /// From the change that made a placement's decision necessary to the begin of its writes.
+    /// From the change that requires a decision to the first write.
     pub scheduling: Durations,
-    /// From there to the end of its writes, or to the one that failed.
+    /// From the first write to the last one, or to the one that failed.
     pub binding: Durations,
 }
 
 impl Counters {
-    /// The writes that began then have come to their end.
+    /// Ends the writes that began at this time.
     pub(super) fn bound(&mut self, since: Option<Instant>, now: Instant) {
         if let Some(since) = since {
             self.binding.add(now.since(since));
         }
     }
 
-    /// A PlacementDecision was written.
+    /// Counts a write of a PlacementDecision.
     pub(super) fn written(&mut self, kind: WriteKind) {
         match kind {
             WriteKind::Create => self.created += 1,
@@ -58,32 +58,32 @@ impl Counters {
     }
 }
 
-/// How many placements stand how; each counts once, where it stands first.
+/// Placements by state. Each counts once, in the first state that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// They make no sense.
+    /// The specification is invalid.
     pub misconfigured: usize,
     /// They have fewer clusters than they ask for, or none, or are not decided yet.
     pub short: usize,
-    /// They have enough, and are spread otherwise than they ask for.
+    /// They have enough clusters, which are not spread as asked for.
     pub skewed: usize,
-    /// All is as asked for.
+    /// They have what they ask for.
     pub satisfied: usize,
 }
 
-/// How long something took, as a histogram has it.
+/// Durations, as a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Durations {
-    /// How often.
+    /// The number of durations.
     pub count: u64,
-    /// All of it together.
+    /// Their sum.
     pub sum: Span,
-    /// How often it took no longer than each of [`Durations::BOUNDS`]; `count` is that of all.
+    /// The number of durations up to each of [`Durations::BOUNDS`]; `count` includes longer ones.
     pub within: [u64; Self::BOUNDS.len()],
 }
 
 impl Durations {
-    /// Upstream's buckets: a microsecond, and ten times the one before, to a thousand seconds.
+    /// Upstream's bounds: a microsecond, then ten times the previous one, up to a thousand seconds.
     pub const BOUNDS: [Span; 10] = {
         let mut bounds = [Span(1_000); 10];
         let mut i = 1;

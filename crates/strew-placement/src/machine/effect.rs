@@ -1,4 +1,4 @@
-//! All that placement can do.
+//! The effects of the placement machine.
 
 use std::sync::Arc;
 
@@ -7,62 +7,62 @@ use strew_model::{Holds, Marks, Symbol};
 use crate::decisions::writes::Write;
 use crate::facts::status::PlacementStatus;
 
-/// Names an effect whose outcome is waited for. Numbers only grow.
+/// Identifies an effect whose outcome the machine waits for. Numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(pub u64);
 
-/// A Placement as an effect names it.
+/// A Placement as effects name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementName {
     /// Its namespace.
     pub namespace: Symbol,
     /// Its name.
     pub name: Symbol,
-    /// Its uid: another placement of this name is another placement.
+    /// Its uid: another Placement of the same name has another uid.
     pub uid: Arc<str>,
 }
 
-/// Something to be done in the world. A placement's writes come one by one, each after the outcome of the one before:
-/// their order is what keeps clusters from being missing.
+/// An effect. A placement's writes come one by one, each after the outcome of the previous one: their order keeps
+/// clusters from being missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Create, change or delete a PlacementDecision of a placement.
     WriteDecision {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which of this placer's decisions it carries out. A decision's writes follow each other, whatever other
-        /// placements write meanwhile.
+        /// The number of the decision that it carries out. All writes of one decision have the same number, whatever
+        /// other placements write in between.
         decision: u64,
-        /// Whose it is: owner reference and label.
+        /// The placement that becomes its owner, and that its label names.
         placement: PlacementName,
-        /// What is done.
+        /// The write.
         write: Write,
-        /// The resourceVersion that it must have; `None` for a new one.
+        /// The resourceVersion that the object must have; `None` to create it.
         revision: Option<u64>,
     },
     /// Patch the status of a Placement.
     WriteStatus {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which one.
+        /// The placement.
         placement: PlacementName,
         /// The whole status.
         status: PlacementStatus,
-        /// The resourceVersion that it must have.
+        /// The resourceVersion that the object must have.
         revision: u64,
     },
-    /// Record an event. Nobody waits for its outcome.
+    /// Record an event. It has no outcome.
     Event(Event),
 }
 
-/// What an event tells of. Source: spec/placement §2.9, §3.7.
+/// The kinds of events. Source: spec/placement §2.9, §3.7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// A PlacementDecision was made.
+    /// A PlacementDecision was created.
     DecisionCreate,
-    /// What one holds was changed.
+    /// The clusters of a PlacementDecision were changed.
     DecisionUpdate,
-    /// With which scores.
+    /// The scores of the clusters.
     ScoreUpdate,
     /// A PlacementDecision was deleted.
     DecisionDelete,
@@ -88,7 +88,7 @@ impl EventKind {
 pub struct Event {
     /// Reason and action.
     pub kind: EventKind,
-    /// Whether its type is Warning.
+    /// True for type Warning.
     pub warning: bool,
     /// The placement that it is about.
     pub placement: PlacementName,

@@ -1,4 +1,4 @@
-//! What each fact changes, and which placements it touches. Source: spec/placement §2.10.
+//! Applies facts, and finds the placements that each fact can change. Source: spec/placement §2.10.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ impl Placer {
         touched.into_iter().for_each(|idx| self.enqueue(idx));
     }
 
-    /// A set is another one: who is where is found out anew, for the lists of sets that somebody chooses from.
+    /// A set changed: computes the members again, for the lists of sets that placements choose from.
     pub(super) fn members_changed(&mut self) {
         for row in self.rows.iter_mut().flatten() {
             row.passed = None;
@@ -113,7 +113,7 @@ impl Placer {
         filled(&self.hub, &mut self.members);
     }
 
-    /// A cluster is another one than before: whether it passes a placement's predicates is found out anew.
+    /// A cluster changed: computes again whether it passes a placement's predicates.
     fn remember(
         &mut self,
         placement: PlacementIdx,
@@ -167,7 +167,7 @@ impl Placer {
             .for_each(|namespace| self.bound_changed(namespace, set));
     }
 
-    /// A set, or its binding in a namespace, has changed.
+    /// A set, or its binding in a namespace, changed.
     fn bound_changed(&mut self, namespace: Symbol, set: Symbol) {
         for idx in self
             .by_namespace
@@ -181,7 +181,7 @@ impl Placer {
             let asked = &row.fact.spec.cluster_sets;
             let named = asked.is_empty() || asked.contains(&set);
             let sets = self.hub.eligible(&row.fact);
-            // Beyond upstream: the reason "nothing is bound" must not outlive its truth.
+            // Beyond upstream: a condition with the reason that nothing is bound must not stay when a set is bound.
             if named || sets.0 != row.sets.0 {
                 row.sets = sets;
                 row.passed = None;
@@ -274,7 +274,7 @@ impl Placer {
         self.free.push(idx);
     }
 
-    /// What was under way for a placement is nobody's any more.
+    /// Forgets the decision and the writes of a placement.
     fn forget(&mut self, idx: PlacementIdx) {
         self.set_wake(idx, None);
         self.queue.retain(|&queued| queued != idx);
@@ -313,9 +313,10 @@ impl Placer {
         }
     }
 
-    /// Whether a change of a PlacementDecision is a part of a write under way: status and metadata are two requests, and
-    /// the watch may tell of the first before the second is answered. Its outcome tells the rest. Without this,
-    /// placements that look at each other's decisions (`Balance`) would decide anew after each half of a write, for ever.
+    /// True if a change of a PlacementDecision is a part of a write under way. A write is two requests, for status and
+    /// metadata, and the watch may report the first before the second is answered; the write's outcome brings the rest.
+    /// Otherwise placements that look at each other's decisions (`Balance`) would decide again after each half of a
+    /// write, without end.
     fn is_of_own_write(&self, before: &DecisionFact, now: &DecisionFact) -> bool {
         let owner = now.placement.map(|name| (now.namespace, name));
         let row = owner.and_then(|owner| self.by_name.get(&owner));
@@ -362,7 +363,7 @@ impl Placer {
         idx
     }
 
-    /// What was written to a placement's status is what it is.
+    /// Takes the status that was written as the placement's status.
     pub(super) fn status_written(
         &mut self,
         idx: PlacementIdx,
@@ -376,8 +377,8 @@ impl Placer {
     }
 }
 
-/// A cluster has joined or left a set: computes the clusters of each list of sets anew. Returns the lists that were empty
-/// and are not, or the other way round: placements over these say so.
+/// A cluster joined or left a set: computes the members of each list of sets again. Returns the lists that became empty
+/// or stopped being empty: conditions of placements over these change.
 fn filled(hub: &Hub, members: &mut Members) -> BTreeSet<Vec<Symbol>> {
     let mut filled = BTreeSet::new();
     for (sets, clusters) in members {

@@ -1,4 +1,4 @@
-//! All that placement can see.
+//! The inputs of the placement machine.
 
 use std::sync::Arc;
 
@@ -11,81 +11,81 @@ use crate::facts::decision::DecisionFact;
 use crate::facts::placement::PlacementFact;
 use crate::facts::scores::ScoresFact;
 
-/// What the world tells. Facts are whole and idempotent; they may come in any order.
+/// An input. Facts are complete and idempotent, and come in any order.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A cluster is there, and like this.
+    /// A cluster was added or changed.
     ClusterSet(ClusterFact),
-    /// A cluster is gone.
+    /// A cluster was deleted.
     ClusterGone(Symbol),
-    /// A set of clusters is there, and like this.
+    /// A ClusterSet was added or changed.
     ClusterSetSet(ClusterSetFact),
-    /// A set of clusters is gone.
+    /// A ClusterSet was deleted.
     ClusterSetGone(Symbol),
-    /// A binding is there.
+    /// A binding was added.
     BindingSet {
         /// Its namespace.
         namespace: Symbol,
         /// Its name, which is that of the set.
         name: Symbol,
     },
-    /// A binding is gone.
+    /// A binding was deleted.
     BindingGone {
         /// Its namespace.
         namespace: Symbol,
         /// Its name.
         name: Symbol,
     },
-    /// An AddOnPlacementScore is there, and like this.
+    /// An AddOnPlacementScore was added or changed.
     ScoresSet(ScoresFact),
-    /// An AddOnPlacementScore is gone.
+    /// An AddOnPlacementScore was deleted.
     ScoresGone {
         /// Its namespace: the cluster.
         cluster: Symbol,
         /// Its name.
         name: Symbol,
     },
-    /// A Placement is there, and like this.
+    /// A Placement was added or changed.
     PlacementSet(Box<PlacementFact>),
-    /// A Placement is gone.
+    /// A Placement was deleted.
     PlacementGone {
         /// Its namespace.
         namespace: Symbol,
         /// Its name.
         name: Symbol,
     },
-    /// A PlacementDecision is there, and like this.
+    /// A PlacementDecision was added or changed.
     DecisionSet(DecisionFact),
-    /// A PlacementDecision is gone.
+    /// A PlacementDecision was deleted.
     DecisionGone {
         /// Its namespace.
         namespace: Symbol,
         /// Its name.
         name: Symbol,
     },
-    /// What became of an effect.
+    /// The outcome of an effect.
     Outcome {
-        /// Which effect.
+        /// The effect.
         effect: EffectId,
-        /// What became of it.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// Nothing but time.
+    /// Only time has passed.
     Tick,
 }
 
-/// What became of an effect.
+/// The outcome of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out; the object's resourceVersion is this now.
+    /// The write succeeded, and the object has this resourceVersion.
     Ok {
-        /// As a number that grows.
+        /// The resourceVersion as a number that grows.
         revision: u64,
     },
-    /// Its precondition did not hold.
+    /// The precondition failed.
     Conflict(Arc<str>),
-    /// Its object is not there.
+    /// The object does not exist.
     Gone,
-    /// It was not carried out, or nobody knows.
+    /// The write failed, or its result is unknown.
     Failed(Arc<str>),
 }

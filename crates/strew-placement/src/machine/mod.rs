@@ -1,15 +1,18 @@
-//! Placement as one machine: facts and time in, effects out. No clock, no dice, no I/O.
+//! The placement machine: facts and time in, effects out. It has no clock, no random numbers and no I/O.
 //!
-//! [`Placer::handle`] takes an [`Input`]; [`Placer::poll_effect`] gives the next [`Effect`], deciding on placements one
-//! by one until there is one; [`Placer::next_wake`] says when time alone will change something. What an effect came to
-//! returns as an [`Input::Outcome`]. Restarting is making a new one from the facts: nothing else is kept.
+//! [`Placer::handle`] takes an [`Input`]. [`Placer::poll_effect`] returns the next [`Effect`] and decides placements
+//! one by one until there is one. [`Placer::next_wake`] returns the time at which the machine must be polled again
+//! without an input. The outcome of an effect comes back as an [`Input::Outcome`]. A restart creates a new machine from
+//! the facts; no other state is kept.
 //!
-//! A fact re-decides only the placements that it can touch: a cluster's change is looked at through each placement's
-//! own eyes, and where it sees nothing new, nothing is run. What `Balance` counts is read when a placement runs, as
-//! upstream does: another placement's decision alone runs nobody again before the next resync.
+//! A fact leads to new decisions only for the placements that it can change: a cluster's change is compared by the
+//! fields that each placement reads, and a placement that reads no difference is not run. `Balance` reads its counts
+//! when a placement runs, as upstream does: another placement's decision alone runs no placement before the next
+//! resync.
 //!
-//! Reading order: [`input`], [`effect`], [`placer`] (the three verbs), `facts` (what each fact changes), `view` (what a
-//! placement sees of a cluster), `running` (from the queue to writes), `outcome` (what a write came to), [`counters`] (for metrics).
+//! Reading order: [`input`], [`effect`], [`placer`] (the three functions), `facts` (applies facts), `view` (the fields
+//! of a cluster that a placement reads), `running` (from the queue to writes), `outcome` (outcomes of writes),
+//! [`counters`] (for metrics).
 //!
 //! Source: spec/placement §2.1, §2.9, §2.10.
 

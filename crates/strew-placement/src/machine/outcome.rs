@@ -1,4 +1,4 @@
-//! What a write came to.
+//! Applies the outcomes of writes.
 
 use std::sync::Arc;
 
@@ -48,12 +48,12 @@ impl Placer {
         self.done(idx);
     }
 
-    /// No outcome came: taken as failed. If it was carried out after all, facts will tell.
+    /// No outcome came: the write counts as failed. If it did succeed, facts will show it.
     pub(super) fn lost(&mut self, effect: EffectId) {
         self.outcome(effect, Outcome::Failed("no answer".into()));
     }
 
-    /// The rest is not written: what is there is looked at again after a while.
+    /// Gives up the remaining writes. The placement is decided again after a pause.
     fn failed(&mut self, idx: PlacementIdx) {
         if let Some(row) = &mut self.rows[idx.index()] {
             row.todo.clear();
@@ -63,7 +63,7 @@ impl Placer {
             let owner = (row.fact.namespace, Some(row.fact.name));
             self.hub.ledger.intend(owner, None);
             if changed {
-                // What stood in the way may be just what is known now.
+                // The change may be the reason of the failure, so the placement is decided again at once.
                 self.enqueue(idx);
             }
         }
@@ -161,7 +161,7 @@ impl Placer {
             }
             let warning = row.warning.is_some();
             events.push(event(EventKind::DecisionUpdate, note.into(), warning));
-            // Nothing was scored: a note would be empty.
+            // Without scores, the note would be empty.
             if !row.score_text.is_empty() {
                 let note = Arc::clone(&row.score_text);
                 events.push(event(EventKind::ScoreUpdate, note, false));

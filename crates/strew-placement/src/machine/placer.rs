@@ -1,4 +1,4 @@
-//! The machine's state and its three verbs.
+//! The state of the machine, and its three functions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -27,20 +27,20 @@ index_type! {
 /// Settings of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Every placement is run again so often; upstream's informers do so each 10 minutes.
+    /// The period after which every placement is run again; upstream's informers resync every 10 minutes.
     pub resync: Option<Span>,
-    /// The first wait after a failure; each further one is twice as long.
+    /// The first pause after a failure. Each further pause is twice as long.
     pub retry_first: Span,
-    /// The longest wait after a failure.
+    /// The longest pause after a failure.
     pub retry_max: Span,
-    /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
+    /// An effect without an outcome for this long counts as failed. It is much longer than any retry of a sender.
     pub lost_after: Span,
-    /// How many strings must be new before what is gone is freed.
+    /// The number of new strings after which unused objects are freed.
     pub sweep_min: usize,
 }
 
 impl Limits {
-    /// What `strew controller` runs with, and a simulation: upstream's numbers (spec/placement §2.1).
+    /// The settings of `strew controller`, and of simulations: upstream's numbers (spec/placement §2.1).
     pub const fn production() -> Self {
         Self {
             resync: Some(Span::from_secs(10 * 60)),
@@ -52,10 +52,10 @@ impl Limits {
     }
 }
 
-/// The clusters of lists of sets, by name.
+/// The clusters of each list of sets, by name.
 pub(super) type Members = BTreeMap<Vec<Symbol>, Arc<[ClusterIdx]>>;
 
-/// What is still to be done for a placement, in this order.
+/// The remaining work for a placement, in order.
 #[derive(Debug, Clone)]
 pub(super) enum Todo {
     Write(Write),
@@ -68,29 +68,29 @@ pub(super) enum Todo {
 pub(super) struct Row {
     pub(super) fact: PlacementFact,
     pub(super) plan: Plan,
-    /// Whether any set is bound, and the sets that it may choose from.
+    /// True if any set is bound, and the sets that it can choose from.
     pub(super) sets: (bool, Vec<Symbol>),
-    /// The candidates that pass its predicates, by name, while that is known; with CEL it never is.
+    /// The candidates that pass its predicates, by name; `None` if they must be computed, as always with CEL.
     pub(super) passed: Option<Vec<ClusterIdx>>,
     pub(super) queued: bool,
-    /// Something changed since it was decided.
+    /// True if an input changed since it was decided.
     pub(super) again: bool,
-    /// Since when a decision is due.
+    /// The time since which a decision is due.
     pub(super) touched: Option<Instant>,
     /// The number of its last decision.
     pub(super) decision: u64,
-    /// Since when it is being written.
+    /// The time since which its decision is being written.
     pub(super) bound: Option<Instant>,
     pub(super) todo: VecDeque<Todo>,
     pub(super) waiting: Option<EffectId>,
     pub(super) wake: Option<Instant>,
-    /// When to look again, once the writes are done.
+    /// The time to decide it again, once the writes are done.
     pub(super) after: Option<Instant>,
-    /// How often it could not be decided, or written, in a row.
+    /// The number of failures in a row to decide or write it.
     pub(super) failures: u32,
-    /// Whether its last decision leaves nothing to be tried again: once it is written, no failure counts any more.
+    /// True if its last decision needs no retry: once that is written, failures are reset.
     pub(super) is_decided: bool,
-    /// Of the run whose writes are under way.
+    /// The warning of the decision that is being written.
     pub(super) warning: Option<Problem>,
     pub(super) score_text: Arc<str>,
 }
@@ -101,19 +101,20 @@ pub struct Placer {
     pub(super) hub: Hub,
     pub(super) limits: Limits,
     pub(super) now: Instant,
-    /// The clusters of sets, for each list of sets that was asked about since a set changed.
+    /// The clusters of sets, for each list of sets that was needed since a set changed.
     pub(super) members: Members,
     pub(super) rows: Vec<Option<Row>>,
     pub(super) free: Vec<PlacementIdx>,
     pub(super) by_name: FxHashMap<(Symbol, Symbol), PlacementIdx>,
-    /// Placements by namespace, in the order in which they came.
+    /// Placements by namespace, in the order of their arrival.
     pub(super) by_namespace: IndexMap<Symbol, Vec<PlacementIdx>, FxBuildHasher>,
     pub(super) queue: VecDeque<PlacementIdx>,
     pub(super) wakes: BTreeSet<(Instant, PlacementIdx)>,
     pub(super) pending: BTreeMap<EffectId, PlacementIdx>,
-    /// Decisions that were deleted here: older facts of them are late.
+    /// Decisions that this machine deleted: older facts about them are ignored.
     pub(super) deleted: FxHashMap<(Symbol, Symbol), u64>,
-    /// Decisions of which a write failed, or nobody knows: until they are written or told of, what they hold is not known.
+    /// Decisions whose last write failed or has an unknown result: their clusters are unknown until the next write or
+    /// fact.
     pub(super) doubtful: BTreeSet<(Symbol, Symbol)>,
     pub(super) effects: VecDeque<Effect>,
     pub(super) next_effect: EffectId,
@@ -122,7 +123,7 @@ pub struct Placer {
 }
 
 impl Placer {
-    /// A machine that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
+    /// A machine without facts. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
     pub fn new(names: Interner, limits: Limits, now: Instant) -> Self {
         Self {
             hub: Hub::new(names),
@@ -145,7 +146,7 @@ impl Placer {
         }
     }
 
-    /// Takes in what happened. No decision is made here. Time that runs backwards is taken as standing still.
+    /// Takes an input, without deciding anything. A time before the last one counts as the last one.
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.now = self.now.max(now);
         self.pass_time();
@@ -153,7 +154,7 @@ impl Placer {
         self.sweep_if_due();
     }
 
-    /// The next thing to do. `cel` answers for the objects as they are in the facts.
+    /// The next effect; `None` if there is nothing to do. `cel` must answer for the objects of the facts.
     pub fn poll_effect(&mut self, cel: &dyn ClusterPredicate) -> Option<Effect> {
         loop {
             if let Some(effect) = self.effects.pop_front() {
@@ -172,13 +173,13 @@ impl Placer {
         }
     }
 
-    /// When time alone will change something.
+    /// The time at which the machine must be polled again without an input; `None`: never.
     pub fn next_wake(&self) -> Option<Instant> {
         let first = self.wakes.first().map(|&(at, _)| at);
         first.into_iter().chain(self.resync).min()
     }
 
-    /// What there is.
+    /// All facts.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
@@ -196,13 +197,13 @@ impl Placer {
         selectors.map(|selector| selector.id).collect()
     }
 
-    /// A placement, its status as it was written last.
+    /// A placement with the status that was written last.
     pub fn placement(&self, namespace: Symbol, name: Symbol) -> Option<&PlacementFact> {
         let idx = self.by_name.get(&(namespace, name))?;
         self.rows[idx.index()].as_ref().map(|row| &row.fact)
     }
 
-    /// Why a placement holds what it holds.
+    /// Explains the clusters of a placement; `None` if it does not exist.
     pub fn explain(
         &self,
         namespace: Symbol,
@@ -213,7 +214,7 @@ impl Placer {
         Some(explain(&self.hub, self.now, placement, cel))
     }
 
-    /// How its placements stand, by the conditions of their statuses.
+    /// The placements by state, from the conditions of their statuses.
     ///
     /// Cost: a walk over all placements.
     pub fn standing(&self) -> Standing {
@@ -238,12 +239,12 @@ impl Placer {
         standing
     }
 
-    /// What was done so far.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// A placement must be decided anew: as soon as no write of it is under way.
+    /// Queues a placement for a new decision, which is made when no write of it is under way.
     pub(super) fn enqueue(&mut self, idx: PlacementIdx) {
         let Some(row) = &mut self.rows[idx.index()] else {
             return;
@@ -266,7 +267,7 @@ impl Placer {
         self.wakes.extend(wake.map(|at| (at, idx)));
     }
 
-    /// After a failure: the moment of the next try.
+    /// Counts a failure. Returns the time of the next try.
     pub(super) fn retry_at(&mut self, idx: PlacementIdx) -> Instant {
         let failures = self.rows[idx.index()].as_mut().map_or(0, |row| {
             row.failures = row.failures.saturating_add(1);

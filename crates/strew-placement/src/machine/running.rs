@@ -1,4 +1,4 @@
-//! One placement, from the queue to what is to be written. Source: spec/placement §2.1, §2.7, §2.9, §2.13.
+//! Runs one placement, from the queue to its writes. Source: spec/placement §2.1, §2.7, §2.9, §2.13.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::schedule::{Code, Known, Schedule, passing, scheduled, score_text};
 use crate::select::levels::Level;
 
 impl Placer {
-    /// Decides a placement and begins to write what changes.
+    /// Decides a placement and begins its writes.
     pub(super) fn run(&mut self, idx: PlacementIdx, cel: &dyn ClusterPredicate) {
         self.set_wake(idx, None);
         let Some(mut row) = self.rows[idx.index()].take() else {
             return;
         };
-        // Whatever was left to be written is out of date.
+        // Writes of the previous decision are outdated.
         (row.again, row.after) = (false, None);
         row.todo.clear();
         let owner = (row.fact.namespace, Some(row.fact.name));
@@ -127,7 +127,7 @@ impl Placer {
         }
     }
 
-    /// A placement is decided, and its writes begin.
+    /// Counts a decision whose writes begin.
     fn count(&mut self, row: &mut Row, schedule: &Schedule) {
         let counters = &mut self.counters;
         counters.bound(row.bound.take(), self.now);
@@ -144,7 +144,7 @@ impl Placer {
         row.bound = Some(self.now);
     }
 
-    /// What need not be found out again.
+    /// What is known before a run and need not be computed again.
     fn known<'r>(
         &mut self,
         placement: &PlacementFact,
@@ -170,7 +170,8 @@ impl Placer {
         }
     }
 
-    /// The status that a schedule comes to; `held` clusters stay although it cannot be decided.
+    /// The status for a schedule. If `held` is `Some`, this number of clusters stays although the placement cannot be
+    /// decided.
     fn status(
         &self,
         placement: &PlacementFact,
@@ -223,7 +224,7 @@ impl Placer {
         }
     }
 
-    /// Sends what comes next for a placement, if nothing is under way.
+    /// Queues the next effect of a placement, unless one of its writes is under way.
     pub(super) fn go_on(&mut self, idx: PlacementIdx) {
         while let Some(row) = &mut self.rows[idx.index()] {
             if row.waiting.is_some() {
@@ -260,7 +261,7 @@ impl Placer {
             self.pending.insert(id, idx);
             self.effects.push_back(effect);
             let lost = self.now + self.limits.lost_after;
-            // A moment that passes meanwhile is looked at again when the writes are done.
+            // A wake-up that falls into the writes is handled when they are done.
             let row_wake = self.rows[idx.index()].as_ref().and_then(|row| row.wake);
             if let Some(row) = &mut self.rows[idx.index()] {
                 row.after = row.after.or(row_wake);
@@ -269,7 +270,7 @@ impl Placer {
         }
     }
 
-    /// A write is done. The next one waits until it is polled for: what becomes known until then may forbid it.
+    /// A write is done. The next one is made when the machine is polled: inputs until then may make it obsolete.
     pub(super) fn done(&mut self, idx: PlacementIdx) {
         let Some(row) = &mut self.rows[idx.index()] else {
             return;
@@ -286,7 +287,7 @@ impl Placer {
         }
     }
 
-    /// Nothing is left to be written, or what is left is out of date.
+    /// All writes are done, or the remaining ones are outdated.
     fn rest(&mut self, idx: PlacementIdx) {
         let Some(row) = &mut self.rows[idx.index()] else {
             return;
@@ -307,13 +308,13 @@ impl Placer {
     }
 }
 
-/// When a placement is looked at again.
+/// When a placement is decided again.
 enum Wake {
-    /// After a while, longer each time.
+    /// After a pause that grows with each failure.
     Retry,
-    /// The same, or then, whatever comes first.
+    /// After such a pause, or at this time, whichever is earlier.
     RetryOr(Instant),
-    /// Then.
+    /// At this time.
     At(Instant),
 }
 
@@ -334,8 +335,8 @@ fn stored<'h>(hub: &'h Hub, placement: &PlacementFact) -> Vec<&'h DecisionFact> 
     stored
 }
 
-/// PlacementDecisions that have the names of slices, and not the placement's label: they are filled and labelled, as
-/// upstream does. Nobody has looked for a cluster in them, so they keep none from being missing.
+/// PlacementDecisions that have the name of a slice but not the placement's label: they are filled and labelled, as
+/// upstream does. Consumers did not look for clusters in them, so they do not count as holding any.
 fn strangers(hub: &Hub, placement: &PlacementFact, slices: &[Slice]) -> Vec<DecisionFact> {
     let named = slices
         .iter()
@@ -353,7 +354,7 @@ fn strangers(hub: &Hub, placement: &PlacementFact, slices: &[Slice]) -> Vec<Deci
         .collect()
 }
 
-/// The event on the change to `SpreadLimited` or `SpreadTooFewGroups`.
+/// The event for a change to `SpreadLimited` or `SpreadTooFewGroups`.
 fn limited(placement: &PlacementFact, status: &PlacementStatus) -> Option<Event> {
     let reasons = [
         ConditionReason::SpreadLimited,

@@ -1,16 +1,16 @@
-//! What is gone is freed: rows of clusters, lists of sets that no placement chooses from, and strings.
+//! Frees rows of clusters, lists of sets that no placement uses, and unused strings.
 
 use strew_model::{Holds, Marks};
 
 use super::placer::{Placer, Row, Todo};
 
 impl Placer {
-    /// Frees what nothing holds any more, if enough strings are new for that.
+    /// Frees unused objects, if enough strings are new.
     pub(super) fn sweep_if_due(&mut self) {
         if !self.hub.names.is_sweep_due(self.limits.sweep_min) {
             return;
         }
-        // Which clusters pass is found out anew, so that nothing names a row that is freed.
+        // Which clusters pass is computed again, so that no list names a freed row.
         self.members_changed();
         self.hub.sweep_rows();
         let Self {
@@ -20,7 +20,7 @@ impl Placer {
             members,
             rows,
             free: _,
-            // Its keys are the names of the rows.
+            // The keys are the names of the rows.
             by_name: _,
             by_namespace: _,
             queue: _,
@@ -50,7 +50,7 @@ impl Holds for Row {
     fn mark(&self, marks: &mut Marks) {
         let Self {
             fact,
-            // Made from the fact.
+            // Derived from the fact.
             plan: _,
             sets,
             passed: _,

@@ -1,4 +1,4 @@
-//! What a placement sees of a cluster. If it sees the same, it decides the same.
+//! The fields of a cluster that a placement reads. With equal fields, the decision is equal.
 
 use smallvec::SmallVec;
 use strew_model::{Instant, Symbol};
@@ -12,7 +12,7 @@ use crate::hub::{Hub, SetNames};
 use crate::plan::Selection;
 use crate::prioritize::prioritizer::Prioritizer;
 
-/// All that a run reads of a cluster that passes the filters, beside its name, scores and decisions.
+/// All that a run reads of a cluster that passes the filters, except its name, scores and decisions.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     tolerated: Option<Instant>,
@@ -20,14 +20,14 @@ struct View {
     cpu: Amounts,
     memory: Amounts,
     groups: SmallVec<[bool; 4]>,
-    /// What its part of divided replicas grows with.
+    /// The number that its part of divided replicas is computed from.
     weight: i64,
 }
 
-/// A cluster as it was or is, with the sets that it belongs to.
+/// A cluster before or after a change, with its sets.
 pub(super) type Seen<'a> = Option<(&'a ClusterFact, &'a SetNames)>;
 
-/// Whether a change of a cluster can change what a placement gets.
+/// True if a change of a cluster can change the result of a placement.
 pub(super) fn touched(hub: &Hub, row: &Row, before: Seen, after: Seen, now: Instant) -> bool {
     let (before, after) = (candidate(row, before), candidate(row, after));
     if before.is_none() && after.is_none() {
@@ -41,7 +41,7 @@ pub(super) fn touched(hub: &Hub, row: &Row, before: Seen, after: Seen, now: Inst
         return true;
     }
     let view = |cluster: Option<&ClusterFact>| view(hub, row, selection, cluster?, now);
-    // One that is filtered out comes and goes unseen.
+    // A cluster that is filtered out before and after has no effect.
     view(before) != view(after)
 }
 
@@ -51,7 +51,7 @@ fn candidate<'a>(row: &Row, seen: Seen<'a>) -> Option<&'a ClusterFact> {
     member.then_some(fact)
 }
 
-/// `None`: it does not pass.
+/// `None` if the cluster does not pass.
 fn view(
     hub: &Hub,
     row: &Row,
@@ -61,7 +61,7 @@ fn view(
 ) -> Option<View> {
     let spec = &row.fact.spec;
     let predicates = spec.predicates.as_deref().unwrap_or_default();
-    // With CEL, the whole object is the same and so are the answers: only the rest may differ.
+    // With CEL, an equal object gives equal answers: only the other fields can differ.
     let cel = predicates.iter().any(|p| p.cel.is_some());
     if !cel && !passes(predicates, cluster, &NoCel) {
         return None;

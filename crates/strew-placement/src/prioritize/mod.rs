@@ -1,4 +1,4 @@
-//! What makes one cluster better than another: [`weights`] say what counts, [`prioritizer`] gives the scores.
+//! Scores of clusters: [`weights`] says what counts, [`prioritizer`] computes the scores.
 
 pub mod prioritizer;
 pub mod weights;

@@ -9,13 +9,13 @@ use crate::facts::placement::AddOnCoordinate;
 use crate::hub::ledger::Others;
 use crate::hub::{ClusterIdx, Hub};
 
-/// The best score, and the worst with its sign turned.
+/// The best score, and the worst one negated.
 pub(crate) const SCORE_MAX: i64 = 100;
 
-/// What gives scores.
+/// The sources of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Prioritizer {
-    /// Clusters that fewer decisions of others name.
+    /// Clusters that fewer decisions of other placements name.
     Balance,
     /// Clusters that the placement holds already.
     Steady,
@@ -23,12 +23,12 @@ pub enum Prioritizer {
     AllocatableCpu,
     /// Clusters with more allocatable memory.
     AllocatableMemory,
-    /// What an add-on says.
+    /// An add-on's score.
     AddOn(AddOnCoordinate),
 }
 
 impl Prioritizer {
-    /// Its name, as upstream's debug answer has it.
+    /// Its name, as in upstream's debug answer.
     pub fn name(self, names: &Interner) -> impl fmt::Display + '_ {
         fmt::from_fn(move |f| match self {
             Self::Balance => f.write_str("Balance"),
@@ -43,29 +43,29 @@ impl Prioritizer {
     }
 }
 
-/// What prioritizers read, beside the hub.
+/// The inputs of prioritizers, besides the hub.
 pub(crate) struct Scoring<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) now: Instant,
-    /// The decisions of all other placements; `None` where Balance does not count.
+    /// The decisions of all other placements; `None` if Balance does not count.
     pub(crate) others: Option<&'a Others>,
-    /// By [`ClusterIdx`]: what the placement holds.
+    /// By [`ClusterIdx`]: true if the placement holds the cluster.
     pub(crate) decided: &'a fixedbitset::FixedBitSet,
 }
 
-/// Scores of clusters, in their order, and what is to be said about them.
+/// The scores of a list of clusters, in its order, with notes.
 #[derive(Debug, Default)]
 pub(crate) struct Scores {
-    /// `None`: no score.
+    /// `None` if the cluster has no score.
     pub(crate) values: Vec<Option<i64>>,
-    /// Clusters whose scores have expired.
+    /// The number of clusters whose scores have expired.
     pub(crate) expired: Vec<ClusterIdx>,
-    /// When the next of them expires.
+    /// The time at which the next score expires.
     pub(crate) until: Option<Instant>,
 }
 
 impl Scoring<'_> {
-    /// What `prioritizer` gives to each of `clusters`.
+    /// The scores of `prioritizer` for each of `clusters`.
     pub(crate) fn score(&self, prioritizer: Prioritizer, clusters: &[ClusterIdx]) -> Scores {
         match prioritizer {
             Prioritizer::Balance => self.balance(clusters),
@@ -87,7 +87,7 @@ impl Scoring<'_> {
         };
         let of_count = |count: u32| match count {
             0 => SCORE_MAX,
-            // The cast cuts off toward zero.
+            // The cast rounds toward zero.
             count => 2 * (100.0 * (0.5 - f64::from(count) / f64::from(others.max))) as i64,
         };
         let name = |&idx: &ClusterIdx| self.hub.name(idx);
@@ -110,7 +110,7 @@ impl Scoring<'_> {
         let score = |amount: i64| match min == max {
             true => SCORE_MAX,
             false => {
-                // Exact below 2^53: eight pebibytes.
+                // Exact below 2^53, which is eight pebibytes.
                 let share = (amount as f64 - min as f64) / (max as f64 - min as f64);
                 ((share - 0.5) * 2.0 * 100.0) as i64
             }

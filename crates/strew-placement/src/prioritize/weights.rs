@@ -1,24 +1,23 @@
-//! Which prioritizers count, and how much. Source: spec/placement §2.5, §3.2.
+//! The prioritizers that count, with their weights. Source: spec/placement §2.5, §3.2.
 
 use std::sync::Arc;
 
 use super::prioritizer::Prioritizer;
 use crate::facts::placement::{PrioritizerPolicy, ScoreCoordinate};
 
-/// The weight of `Spread` where the mode is additive and nobody says otherwise (the OCM spread proposal, "API
-/// Example").
+/// The weight of `Spread` in the mode Additive, unless the policy has another (the OCM spread proposal, "API Example").
 const SPREAD_DEFAULT: i32 = 2;
 
-/// What counts for a placement.
+/// The weights of a placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Weights {
     /// Prioritizers with a weight other than 0.
     pub(crate) prioritizers: Vec<(Prioritizer, i32)>,
-    /// The weight of `Spread`, which is no prioritizer but the selector's.
+    /// The weight of `Spread`, which is not a prioritizer but part of the selector.
     pub(crate) spread: i32,
 }
 
-/// What a coordinate comes to, before weights of 0 are left out.
+/// The meaning of a coordinate, before weights of 0 are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meant {
     Score(Prioritizer),
@@ -27,7 +26,7 @@ enum Meant {
 }
 
 impl Weights {
-    /// The weights of a policy, or what is wrong with it.
+    /// The weights of a policy, or its error.
     pub(crate) fn of(policy: &PrioritizerPolicy) -> Result<Self, Arc<str>> {
         let mut entries: Vec<(Meant, i32)> = match &*policy.mode {
             "Exact" => Vec::new(),
@@ -62,7 +61,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// The weight of a prioritizer; 0 where it does not count.
+    /// The weight of a prioritizer; 0 if it does not count.
     pub(crate) fn weight(&self, prioritizer: Prioritizer) -> i32 {
         let found = self.prioritizers.iter().find(|&&(p, _)| p == prioritizer);
         found.map_or(0, |&(_, weight)| weight)

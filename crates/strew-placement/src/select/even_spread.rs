@@ -1,9 +1,9 @@
-//! The selector `EvenSpread`: one cluster after another, each where fewest are.
+//! The selector `EvenSpread`: picks one cluster after another, each in the topology with the fewest.
 //!
-//! Clusters of equal tuple differ only by their prioritizers' sum, so that a step compares the best free cluster of
-//! each tuple: picks x (nodes + tuples). A tuple's clusters are put in order, as a heap, when the first of them is
-//! picked: most tuples give one or none.
-//! Source: spec/placement §3.4, §3.9, §3.10; the OCM spread proposal, `selectOne`.
+//! Clusters of equal tuples differ only by the prioritizers' sum, so a step compares the best free cluster of each
+//! tuple: the cost is picks x (nodes + tuples). A tuple's clusters are ordered, as a heap, when the first of them is
+//! picked: most tuples give one or none. Source: spec/placement §3.4, §3.9, §3.10; the OCM spread proposal,
+//! `selectOne`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,18 +16,18 @@ use super::openings::Opening;
 use super::tree::{NodeId, Place, Tree};
 use crate::hub::{ClusterIdx, Hub};
 
-/// What the selector is given. Clusters are named by their places in one list, sorted by name.
+/// The input of the selector. Clusters are positions in one list, sorted by name.
 pub(crate) struct Request<'a> {
     /// The weight of `Spread`.
     pub(crate) weight: i32,
-    /// How many to pick.
+    /// The number of picks.
     pub(crate) n: usize,
-    /// Whether that is what the placement asks for, or all that there are. Picks are kept for new topologies only of
-    /// what it asks for.
+    /// True if the placement asks for this number; false if it is the number of all clusters. Picks are reserved for
+    /// new topologies only if the placement asks for a number.
     pub(crate) asks: bool,
-    /// By place: the prioritizers' sum.
+    /// By position: the prioritizers' sum.
     pub(crate) priors: &'a [i64],
-    /// By place: whether the cluster must stay, where survivors are kept.
+    /// By position: true if the cluster must stay, if survivors are kept.
     pub(crate) kept: Option<&'a dyn Fn(usize) -> bool>,
 }
 
@@ -35,16 +35,16 @@ pub(crate) struct Request<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     pub(crate) node: NodeId,
-    /// The next to be picked; `None`: all are.
+    /// The next one to pick; `None` if all are picked.
     top: Option<Ranked>,
-    /// The others that are not picked, as soon as one is.
+    /// The other clusters that are not picked; filled with the first pick.
     rest: Option<BinaryHeap<Ranked>>,
-    /// How many are picked.
+    /// The number of picked clusters.
     picked: usize,
 }
 
-/// A cluster among those of its tuple; the greatest is picked first: survivors where they are kept, then by prior,
-/// then by name.
+/// A cluster among those of its tuple. The greatest is picked first: survivors if they are kept, then by prior, then by
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     stays: bool,
@@ -52,18 +52,18 @@ struct Ranked {
     place: Reverse<u32>,
 }
 
-/// Where everybody stands before anything is picked: the same for every run over the same clusters.
+/// The position of all clusters in the tree before any pick: the same in all runs over the same clusters.
 pub(crate) struct Ground<'a> {
     tree: Tree<'a>,
     places: Vec<Place>,
-    /// Tuples that clusters have, and where the clusters of each begin in `members`.
+    /// The tuples of clusters, and where the clusters of each begin in `members`.
     leaves: Vec<(NodeId, u32)>,
-    /// Clusters by place, tuple by tuple.
+    /// Clusters by position, tuple by tuple.
     members: Vec<u32>,
 }
 
 impl<'a> Ground<'a> {
-    /// The ground of clusters, by place; `weight` is that of `Spread`, `asked` is how many are asked for.
+    /// The ground of clusters, by position. `weight` is the weight of `Spread`, `asked` the number asked for.
     pub(crate) fn of(
         levels: &'a [Level],
         weight: i32,
@@ -73,7 +73,7 @@ impl<'a> Ground<'a> {
     ) -> Self {
         let mut tree = Tree::new(levels, weight < 0);
         let places = tree.place_all(hub, clusters, asked);
-        // How many clusters stand at each node, then where the next one of it is put.
+        // First the number of clusters at each node, then the position for the next one.
         let mut next = vec![0u32; tree.nodes.len()];
         for place in &places {
             if let Place::At(node) = *place {
@@ -101,7 +101,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The clusters of a leaf, by place.
+    /// The clusters of a leaf, by position.
     fn members(&self, leaf: usize) -> &[u32] {
         let end = self.leaves.get(leaf + 1).map(|&(_, end)| end as usize);
         &self.members[self.leaves[leaf].1 as usize..end.unwrap_or(self.members.len())]
@@ -114,13 +114,13 @@ pub(crate) struct EvenSpread<'a> {
     ground: &'a Ground<'a>,
     pub(crate) tree: Tree<'a>,
     pub(crate) leaves: Vec<Leaf>,
-    /// By place: where each cluster stands.
+    /// By position: the node of each cluster.
     pub(crate) places: &'a [Place],
-    /// By node: the combined score down to it.
+    /// By node: the combined score of the path to it.
     raw: Vec<i64>,
-    /// By node: whether a limit of it or of a node above takes no more, or it may not be opened.
+    /// By node: true if a limit of it or of a node above excludes it, or it must not be opened.
     shut: Vec<bool>,
-    /// Only survivors are to be had.
+    /// True if only survivors can be picked.
     keeping: bool,
     /// In the order of picking.
     pub(crate) picks: Vec<u32>,
@@ -131,16 +131,16 @@ pub(crate) struct EvenSpread<'a> {
 pub(crate) struct Step {
     /// Which cluster is picked.
     pub(crate) pick: u32,
-    /// The leaf that it stands in.
+    /// Its leaf.
     leaf: usize,
     range: Combined,
-    /// Whether limits are passed over for a survivor.
+    /// True if limits are ignored for a survivor.
     pub(crate) limits_ignored: bool,
-    /// The levels at which only a topology that is not open yet is picked.
+    /// The levels at which the pick must open a new topology.
     demands: Demands,
 }
 
-/// A set of levels, a bit each.
+/// A set of levels, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Demands(u8);
 
@@ -155,7 +155,7 @@ impl Demands {
 }
 
 impl<'a> EvenSpread<'a> {
-    /// Everything in its place, nothing picked.
+    /// The selection before the first pick.
     pub(crate) fn new(ground: &'a Ground<'a>, request: Request<'a>) -> Self {
         let tree = ground.tree.clone();
         let leaves = ground.leaves.iter().enumerate();
@@ -179,7 +179,7 @@ impl<'a> EvenSpread<'a> {
         }
     }
 
-    /// Picks until there are enough, or nobody is selectable. `watch` sees each step before its pick is made.
+    /// Picks until there are enough clusters, or none can be picked. `watch` sees each step before its pick.
     pub(crate) fn run(&mut self, mut watch: impl FnMut(&Self, &Step)) {
         while !self.is_complete() {
             let Some(step) = self.next_step() else { break };
@@ -188,7 +188,7 @@ impl<'a> EvenSpread<'a> {
         }
     }
 
-    /// Whether as many are picked as were asked for.
+    /// True if as many clusters are picked as asked for.
     pub(crate) fn is_complete(&self) -> bool {
         self.picks.len() >= self.request.n
     }
@@ -198,11 +198,11 @@ impl<'a> EvenSpread<'a> {
         self.picks.len() + 1 == self.request.n
     }
 
-    /// Clusters that are eligible and not picked, in no order.
+    /// The eligible clusters that are not picked, in no order.
     pub(crate) fn left(&self) -> impl Iterator<Item = (&Leaf, u32)> {
         let leaves = self.leaves.iter().enumerate();
         leaves.flat_map(move |(i, leaf)| {
-            // Before the first pick all are there, the first among them.
+            // Before the first pick, all clusters of the leaf are free, `next` included.
             let untouched = leaf.rest.is_none().then(|| self.ground.members(i));
             let untouched = untouched.into_iter().flatten().copied();
             let top = leaf.rest.is_some().then_some(leaf.top).flatten();
@@ -212,8 +212,8 @@ impl<'a> EvenSpread<'a> {
         })
     }
 
-    /// Why a step passes over the clusters at a node, and the level whose rule it is; `None` where it does not. Of the
-    /// step after the last one, `step` is absent.
+    /// Why a step excludes the clusters at a node, and the level of the rule; `None` if it does not. After the last
+    /// step, `step` is `None`.
     pub(crate) fn exclusion(
         &self,
         node: NodeId,
@@ -244,7 +244,7 @@ impl<'a> EvenSpread<'a> {
         Some((level, Exclusion::MinGroups(levels[level].groups.min)))
     }
 
-    /// Combined score, normalized score and final score of a free cluster in a step.
+    /// The combined, normalized and final score of a free cluster in a step.
     pub(crate) fn scores(&self, step: &Step, node: NodeId, place: u32) -> (i64, i64, i64) {
         let raw = self.raw[node as usize];
         let normalized = step.range.normalize(raw);
@@ -252,7 +252,7 @@ impl<'a> EvenSpread<'a> {
         (raw, normalized, self.total(normalized, prior))
     }
 
-    /// Where the cluster that a step picks stands.
+    /// The leaf of the cluster that a step picks.
     pub(crate) fn node_of(&self, step: &Step) -> NodeId {
         self.leaves[step.leaf].node
     }
@@ -278,14 +278,14 @@ impl<'a> EvenSpread<'a> {
             if step.is_some() {
                 return step;
             }
-            // Soft terms give way, the least important first.
+            // Soft terms give way, the least important one first.
             let soft = (0..self.tree.levels.len())
                 .rfind(|&level| demands.contains(level) && !self.tree.levels[level].hard)?;
             demands = demands.without(soft);
         }
     }
 
-    /// The levels that need all picks that are left for topologies that are not open.
+    /// The levels that need all remaining picks to open topologies.
     fn demands(&self) -> Demands {
         let left = self.request.n.saturating_sub(self.picks.len());
         let mut demands = Demands::default();
@@ -308,7 +308,7 @@ impl<'a> EvenSpread<'a> {
         soft.fold(demands, |demands, (i, _)| demands.without(i))
     }
 
-    /// The first of these levels at which a pick at a node opens nothing.
+    /// The first of these levels at which a pick at a node opens no topology.
     fn refuses(&self, node: NodeId, demands: Demands) -> Option<usize> {
         if demands == Demands::default() {
             return None;
@@ -318,7 +318,7 @@ impl<'a> EvenSpread<'a> {
         (0..self.tree.levels.len()).find(|&level| demands.contains(level) && !opens(level))
     }
 
-    /// What nodes inherit from those above; a parent stands before its children.
+    /// What nodes inherit from those above. A parent comes before its children.
     fn descend(&mut self) {
         for (i, node) in self.tree.nodes.iter().enumerate().skip(1) {
             let parent = node.parent as usize;
@@ -327,7 +327,7 @@ impl<'a> EvenSpread<'a> {
         }
     }
 
-    /// What a leaf has to give now, if it may.
+    /// The best cluster of a leaf, if the leaf is allowed.
     fn offer(&self, leaf: &Leaf, limits_ignored: bool, demands: Demands) -> Option<Ranked> {
         let opening = self.tree.nodes[leaf.node as usize].opening;
         let open = match limits_ignored {
@@ -338,7 +338,7 @@ impl<'a> EvenSpread<'a> {
         top.filter(|_| open && self.refuses(leaf.node, demands).is_none())
     }
 
-    /// The best cluster that is to be had now.
+    /// The best cluster that can be picked now.
     fn best(&self, limits_ignored: bool, demands: Demands) -> Option<Step> {
         let mut range = Combined::NONE;
         for leaf in &self.leaves {
@@ -347,7 +347,7 @@ impl<'a> EvenSpread<'a> {
             }
         }
         let mut best: Option<(i64, Reverse<u32>, usize)> = None;
-        // The combined score that was normalized last: many leaves have the same.
+        // The combined score that was normalized last: many leaves have the same one.
         let mut known = (range.max, range.normalize(range.max));
         for (i, leaf) in self.leaves.iter().enumerate() {
             if let Some(top) = self.offer(leaf, limits_ignored, demands) {
@@ -399,7 +399,7 @@ impl Request<'_> {
 }
 
 impl Leaf {
-    /// How many of its clusters are picked.
+    /// The number of its picked clusters.
     pub(crate) fn picked(&self) -> usize {
         self.picked
     }

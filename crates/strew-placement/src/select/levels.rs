@@ -1,4 +1,4 @@
-//! Spread constraints, checked. Source: spec/placement §3.1, §3.8, §3.10.
+//! The checked spread constraints. Source: spec/placement §3.1, §3.8, §3.10.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ const WEIGHT_MAX: i64 = 1000;
 pub(crate) struct Level {
     pub(crate) key: Symbol,
     from_claims: bool,
-    /// Whether its limit leaves clusters out.
+    /// True if its limit excludes clusters.
     pub(crate) hard: bool,
     pub(crate) limit: Limit,
     weights: Option<TopologyWeights>,
-    /// How many of its topologies a selection uses.
+    /// The bounds on the number of its topologies that a selection uses.
     pub(crate) groups: Groups,
 }
 
-/// How many topologies of a level a selection uses, checked.
+/// The checked bounds on the number of topologies of a level that a selection uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Groups {
     /// 0: no bound.
@@ -38,17 +38,17 @@ pub(crate) struct Groups {
 }
 
 impl Level {
-    /// The value of a cluster at this level, in its own source only.
+    /// The value of a cluster at this level, read from the key's source only.
     pub(crate) fn value(&self, cluster: &ClusterFact) -> Option<Symbol> {
         topologies::value(cluster, self.source())
     }
 
-    /// Where its value is read.
+    /// The source of its values.
     pub(crate) fn source(&self) -> Source {
         (self.key, self.from_claims)
     }
 
-    /// Whether topologies here hold shares by weight.
+    /// True if topologies have shares by weight.
     pub(crate) fn weighted(&self) -> bool {
         self.weights.is_some()
     }
@@ -61,12 +61,12 @@ impl Level {
     /// The weight of a value.
     pub(crate) fn weight(&self, value: Symbol) -> u32 {
         let weights = self.weights.as_ref();
-        // Checked to be in range when the level was made.
+        // Its range was checked when the level was made.
         weights.map_or(1, |w| w.of(value).clamp(0, WEIGHT_MAX) as u32)
     }
 }
 
-/// The levels of a specification, or what is wrong with it.
+/// The levels of a specification, or its error.
 pub(crate) fn of(spec: &PlacementSpec, names: &Interner) -> Result<Vec<Level>, Arc<str>> {
     if spec.spread.is_empty() {
         return Ok(Vec::new());
@@ -115,7 +115,7 @@ fn level(
             return Err(format!("spreadConstraints[{i}]: unknown topologyKeyType: {text}").into());
         }
     };
-    // Checked to be positive.
+    // It was checked to be positive.
     let number = |bound: i64| u32::try_from(bound).unwrap_or(u32::MAX);
     let hard = match &term.when {
         WhenUnsatisfiable::DoNotSchedule => true,

@@ -1,4 +1,4 @@
-//! How even a selection came out. Source: spec/placement §3.7, "Reporting", and §3.10.
+//! Measures how even a selection is. Source: spec/placement §3.7, "Reporting", and §3.10.
 
 use strew_model::{Interner, Symbol};
 use strew_spread::SkewCheck;
@@ -6,88 +6,88 @@ use strew_spread::SkewCheck;
 use super::even_spread::{EvenSpread, Leaf};
 use super::tree::{NodeId, Place};
 
-/// What there is to say about the spread of a selection.
+/// The spread of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpreadReport {
-    /// Clusters selected.
+    /// The number of selected clusters.
     pub selected: usize,
-    /// Clusters asked for.
+    /// The number of clusters asked for.
     pub asked: usize,
-    /// Topologies of the last term that hold a selected cluster.
+    /// The number of topologies of the last term that hold a selected cluster.
     pub topologies: usize,
-    /// Selected clusters that lack a key, by the first key that they lack; soft terms only.
+    /// The number of selected clusters that lack a key, by the first key that they lack; only for soft terms.
     pub lacking: Vec<(Symbol, usize)>,
-    /// What the specification names and no cluster that passes the filters has.
+    /// Keys and values of the specification that no cluster that passes the filters has.
     pub unmet: Vec<Unmet>,
     /// For each term, its key and the largest skew.
     pub skews: Vec<(Symbol, i64)>,
-    /// Why fewer were selected than asked for, if a hard term is the reason.
+    /// Why fewer clusters were selected than asked for; `None` unless a hard term is the reason.
     pub limited: Option<Limited>,
-    /// The first term whose skew is larger than its `maxSkew`, where it is largest.
+    /// The first term whose skew is larger than its `maxSkew`, with the topology of the largest skew.
     pub exceeded: Option<Exceeded>,
-    /// The terms with bounds on how many of their topologies are used.
+    /// The terms with bounds on the number of topologies.
     pub groups: Vec<GroupsUsed>,
 }
 
 impl SpreadReport {
-    /// The first term of which fewer topologies are used than its `minGroups`. Where no cluster is asked for, none.
+    /// The first term with fewer topologies in use than its `minGroups`; `None` if no cluster is asked for.
     pub fn too_few(&self) -> Option<&GroupsUsed> {
         let mut groups = self.groups.iter();
         groups.find(|groups| self.asked > 0 && groups.used < groups.min)
     }
 }
 
-/// How many topologies of a term a selection uses.
+/// The number of topologies of a term that a selection uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupsUsed {
     /// The term's key.
     pub key: Symbol,
-    /// How many are used.
+    /// The number in use.
     pub used: u32,
-    /// Its `minGroups`; 0 where it has none.
+    /// Its `minGroups`; 0 if it has none.
     pub min: u32,
-    /// Its `maxGroups`.
+    /// Its `maxGroups`; `None` if it has none.
     pub max: Option<u32>,
 }
 
-/// Which rule of a term keeps a cluster from a pick.
+/// The rule of a term that excludes a cluster from a pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exclusion {
     /// `maxSkew`.
     MaxSkew(SkewCheck),
-    /// `maxGroups`: so many topologies are used, and the cluster is in another one.
+    /// `maxGroups`: that number of topologies is in use, and the cluster is in another one.
     MaxGroups(u32),
-    /// `maxGroups`: so many topologies would hold too few clusters, the cluster's own among them.
+    /// `maxGroups`: that number of topologies, the cluster's own among them, would hold too few clusters.
     TooSmall(u32),
-    /// `minGroups`: what is left to pick is kept for topologies that are not used.
+    /// `minGroups`: the remaining picks are reserved for topologies that are not in use.
     MinGroups(u32),
 }
 
-/// What a term names, and no cluster has. Often a mistake in writing.
+/// A key or value of a term that no cluster has. Often a typing error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     /// The term's key.
     pub key: Symbol,
-    /// Whether claims are meant, not labels.
+    /// True for claims, false for labels.
     pub from_claims: bool,
-    /// A value that has a weight, and the weight; `None`: no cluster has the key at all.
+    /// A value that has a weight, with the weight; `None` if no cluster has the key.
     pub value: Option<(Symbol, i64)>,
 }
 
-/// A hard term left clusters out.
+/// A hard term excluded clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limited {
-    /// The first term that did.
+    /// The first such term.
     pub key: Symbol,
-    /// Its rule that did.
+    /// Its rule.
     pub by: LimitedBy,
-    /// Clusters that its or another limit leaves out, or a weight of 0.
+    /// The number of clusters excluded by its or another limit, or by a weight of 0.
     pub blocked: usize,
-    /// Clusters that lack the key of a hard term.
+    /// The number of clusters that lack the key of a hard term.
     pub lacking: usize,
 }
 
-/// Which rule of a hard term leaves clusters out.
+/// The rule of a hard term that excludes clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitedBy {
     /// `maxSkew`, or a weight of 0.
@@ -96,24 +96,24 @@ pub enum LimitedBy {
     MaxGroups(u32),
     /// `minGroups`.
     MinGroups(u32),
-    /// No limit took part: the clusters that are missing lack the key.
+    /// No limit: the missing clusters lack the key.
     Key,
 }
 
-/// A topology that holds too many.
+/// A topology that holds too many clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     /// The term's key.
     pub key: Symbol,
     /// The topology's value.
     pub value: Symbol,
-    /// What it holds.
+    /// The number of its clusters.
     pub there: i32,
-    /// What that is compared with.
+    /// The number that it is compared with.
     pub minimum: i32,
 }
 
-/// Measures a selection that is done.
+/// Measures a completed selection.
 pub(crate) fn of(selector: &EvenSpread<'_>, asked: usize, names: &Interner) -> SpreadReport {
     let levels = selector.tree.levels;
     let mut worst: Vec<Option<(i64, NodeId, i32)>> = vec![None; levels.len()];
@@ -202,7 +202,7 @@ fn unmet(selector: &EvenSpread<'_>) -> Vec<Unmet> {
     unmet.collect()
 }
 
-/// Whether one node's tuple stands before another's.
+/// True if one node's tuple comes before another's.
 fn before(selector: &EvenSpread<'_>, names: &Interner, a: NodeId, b: NodeId) -> bool {
     let text = |&id: &NodeId| names.text(selector.tree.nodes[id as usize].value);
     let (a, b) = (selector.tree.path(a), selector.tree.path(b));

@@ -1,9 +1,9 @@
-//! The last step: which of the clusters that passed are taken.
+//! Selects from the clusters that passed the filters: the last step.
 //!
-//! Without spread constraints the best by score ([`plain`]); with them one by one ([`even_spread`]), so that the
-//! clusters stay spread over the topologies of a [`tree`] whose [`levels`] the constraints name; [`openings`] bounds how
-//! many topologies are used. [`measure`] tells how even it came out. Source: spec/placement §2.6, §3; the OCM spread
-//! proposal, "Implementation".
+//! Without spread constraints, the clusters with the best scores are selected ([`plain`]); with them, one cluster at a
+//! time ([`even_spread`]), so that the clusters stay spread over the topologies of a [`tree`]. The constraints define
+//! its [`levels`]; [`openings`] bounds the number of topologies in use. [`measure`] reports how even the result is.
+//! Source: spec/placement §2.6, §3; the OCM spread proposal, "Implementation".
 
 pub(crate) mod even_spread;
 pub(crate) mod levels;

@@ -1,9 +1,9 @@
-//! Which topologies may be opened, where a term bounds how many of them a selection uses.
+//! The topologies that may be opened, if a term bounds the number of topologies that a selection uses.
 //!
-//! A topology is opened by its first pick. As soon as `maxGroups` of a level are open, the others of that level are
-//! closed, and so are topologies above and below in which nothing can be picked any more: nothing is compared with them.
-//! Until then one is too small to be opened if, with it, `maxGroups` topologies hold fewer clusters than are asked for,
-//! and with others they would not. Source: spec/placement §3.10.
+//! The first pick in a topology opens it. When `maxGroups` topologies of a level are open, the other ones of that level
+//! are closed, and so are topologies above and below in which nothing can be picked any more: they count in no
+//! comparison. Before that, a topology is too small to be opened if `maxGroups` topologies with it would hold fewer
+//! clusters than asked for, and without it they would not. Source: spec/placement §3.10.
 
 use std::cmp::Reverse;
 
@@ -16,15 +16,15 @@ use super::tree::{NodeId, ROOT, Tree};
 /// Whether the first cluster of a topology may be picked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// It may, or it was.
+    /// It may be picked, or is picked already.
     Free,
     /// With it, `maxGroups` topologies would hold too few clusters.
     TooSmall,
-    /// Never: `maxGroups` topologies of this level are open.
+    /// It may never be picked: `maxGroups` topologies of this level are open.
     Closed(u32),
 }
 
-/// How many clusters siblings hold together at most, if each holds no more than its count.
+/// The largest number of clusters that siblings hold together, if none holds more than its count.
 fn reach(level: &Level, shares: &[Share]) -> i32 {
     let weighted = shares.iter().filter(|share| share.weight > 0);
     let least = weighted.copied().min_by(|a, b| a.cmp_fill(*b));
@@ -38,7 +38,7 @@ fn reach(level: &Level, shares: &[Share]) -> i32 {
 }
 
 impl Tree<'_> {
-    /// Before anything is picked.
+    /// The state before the first pick.
     pub(super) fn bound_openings(&mut self) {
         if self.levels.iter().all(|level| level.groups.max.is_none()) {
             return;
@@ -46,7 +46,7 @@ impl Tree<'_> {
         for node in &mut self.nodes {
             node.room = i32::try_from(node.own).unwrap_or(i32::MAX);
         }
-        // A group of siblings stands after that of their parent.
+        // A group of siblings comes after the group of their parent.
         for group in (0..self.groups.len()).rev() {
             let siblings = &self.groups[group];
             let shares: Vec<Share> = siblings.members.iter().map(|&m| self.room(m)).collect();
@@ -61,7 +61,7 @@ impl Tree<'_> {
         self.reopen();
     }
 
-    /// What a node can hold, and its weight.
+    /// The number of clusters that a node can hold, and its weight.
     fn room(&self, node: NodeId) -> Share {
         let node = &self.nodes[node as usize];
         Share {
@@ -70,7 +70,7 @@ impl Tree<'_> {
         }
     }
 
-    /// A topology was opened: others may be closed by that, or too small.
+    /// A topology was opened: other ones may now be closed, or too small.
     pub(super) fn reopen(&mut self) {
         let mut closes = false;
         let levels = 0..self.levels.len();
@@ -86,7 +86,7 @@ impl Tree<'_> {
         levels.for_each(|level| self.weigh(level));
     }
 
-    /// Closes the topologies of a level that are not open. Returns whether there were any.
+    /// Closes the topologies of a level that are not open. Returns true if there were any.
     fn close(&mut self, level: usize) -> bool {
         let by = Opening::Closed(level as u32);
         let is_closed = |opening: Opening| matches!(opening, Opening::Closed(_));
@@ -128,7 +128,7 @@ impl Tree<'_> {
         !closed.is_empty()
     }
 
-    /// Finds out which topologies of a level are too small to be opened.
+    /// Computes which topologies of a level are too small to be opened.
     fn weigh(&mut self, level: usize) {
         let (Some(max), Some(asked)) = (self.levels[level].groups.max, self.asked) else {
             return;
@@ -178,7 +178,7 @@ impl Tree<'_> {
         }
     }
 
-    /// How many clusters these nodes of a level hold together at most.
+    /// The largest number of clusters that these nodes of a level hold together.
     fn reach_of(&self, level: usize, nodes: impl Iterator<Item = NodeId>) -> i32 {
         let mut shares: FxHashMap<u32, Vec<Share>> = FxHashMap::default();
         for node in nodes {

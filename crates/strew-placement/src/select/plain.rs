@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-/// The places of the `n` highest scores, best first; equal ones in their order.
+/// The positions of the `n` highest scores, best first; equal scores keep their order.
 pub(crate) fn best(scores: &[i64], n: usize) -> Vec<u32> {
     let key = |&place: &u32| (Reverse(scores[place as usize]), place);
     let mut places: Vec<u32> = (0..scores.len() as u32).collect();

@@ -19,14 +19,14 @@ pub(crate) type NodeId = u32;
 /// The root.
 pub(crate) const ROOT: NodeId = 0;
 
-/// What a cluster is in the tree.
+/// The position of a cluster in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It stands at this node: its tuple ends there.
+    /// It is at this node: its tuple ends there.
     At(NodeId),
-    /// It lacks the key of this hard level: not eligible.
+    /// It lacks the key of this hard level, so it is not eligible.
     Lacks(u32),
-    /// Its value at this hard level has weight 0: not eligible.
+    /// Its value at this hard level has weight 0, so it is not eligible.
     Weightless(u32),
 }
 
@@ -38,19 +38,19 @@ pub(crate) struct Node {
     pub(crate) value: Symbol,
     /// Its level; the root counts as one above the first.
     pub(crate) level: usize,
-    /// Its siblings and itself.
+    /// Itself and its siblings.
     pub(super) group: u32,
     pub(super) domain: DomainIdx,
     pub(super) weight: u32,
     /// Its own part of the combined score.
     pub(crate) placed: i64,
-    /// Whether its own limit takes no more.
+    /// True if its own limit excludes further clusters.
     pub(crate) full: bool,
     /// Whether its first cluster may be picked.
     pub(crate) opening: Opening,
-    /// How many eligible clusters have this tuple and no longer one.
+    /// The number of eligible clusters with exactly this tuple.
     pub(super) own: u32,
-    /// How many clusters it and all below hold at most, where a level has a maximum of topologies.
+    /// The largest number of clusters that it and all nodes below can hold, if a level has `maxGroups`.
     pub(super) room: i32,
 }
 
@@ -59,56 +59,56 @@ pub(crate) struct Node {
 pub(super) struct Siblings {
     pub(super) level: usize,
     pub(super) members: Vec<NodeId>,
-    /// Selected clusters in each.
+    /// The selected clusters in each.
     pub(super) all: Tally,
-    /// The same over those that still have a cluster to give.
+    /// The same counts for the nodes that still have a free cluster.
     pub(super) open: Tally,
-    /// What scores and limits were computed with last, where there are no weights.
+    /// The last inputs of scores and limits, if there are no weights.
     bounds: Option<Bounds>,
 }
 
-/// All that scores and limits of unweighted siblings depend on, beside their own counts.
+/// The inputs of scores and limits of siblings without weights, besides their own counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bounds {
-    /// The smallest and the largest count of those that still have a cluster to give.
+    /// The smallest and the largest count of nodes that still have a free cluster.
     min: i32,
     max: i32,
-    /// The largest count at which one more is taken.
+    /// The largest count at which one more cluster is allowed.
     highest: i64,
-    /// The score that none goes below.
+    /// The lowest score of a node.
     lowest: i64,
 }
 
-/// The tree of topologies of eligible clusters, with what is selected in each.
+/// The tree of topologies of eligible clusters, with the selected clusters in each.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<'a> {
     pub(crate) levels: &'a [Level],
     pub(crate) nodes: Vec<Node>,
     pub(super) groups: Vec<Siblings>,
-    /// By level: how many topologies hold a selected cluster.
+    /// By level: the number of topologies that hold a selected cluster.
     pub(super) used: SmallVec<[u32; level::LEVELS_MAX]>,
-    /// How many clusters are asked for; `None`: all.
+    /// The number of clusters asked for; `None`: all.
     pub(super) asked: Option<i32>,
-    /// By level: how many clusters that are not selected lack its key, which is the first that they lack. While there
-    /// are any, topologies of that level score at least 1: such clusters score 0 and come last.
+    /// By level: the number of clusters that are not selected and whose first missing key is the key of the level.
+    /// While there are any, topologies of that level score at least 1: such clusters score 0 and come last.
     pub(super) keyless: SmallVec<[u32; level::LEVELS_MAX]>,
-    /// Whether the weight of `Spread` is negative. The highest score is the last choice then, and those that lack a key
-    /// rank as the fullest topology does.
+    /// True if the weight of `Spread` is negative. Then the highest score is the last choice, and clusters that lack a
+    /// key rank like the fullest topology.
     packs: bool,
     /// By level: whether a cluster has its key, and the values with a weight of their own that no cluster has.
     pub(crate) seen: Vec<Seen>,
 }
 
-/// What clusters have of a level.
+/// The keys and values of clusters at a level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// Whether any has the key.
+    /// True if any cluster has the key.
     pub(crate) key: bool,
-    /// Values with a weight of their own that none has, and the weights.
+    /// Values with a weight of their own that no cluster has, with the weights.
     pub(crate) unmet: Vec<(Symbol, i64)>,
 }
 
-/// What is known while a tree grows: the group of a node's children, and the child by value.
+/// Built while a tree grows: the group of a node's children, and the child by value.
 #[derive(Debug, Default)]
 struct Growth {
     children: FxHashMap<(NodeId, Symbol), NodeId>,
@@ -116,7 +116,7 @@ struct Growth {
 }
 
 impl<'a> Tree<'a> {
-    /// A tree without nodes but its root.
+    /// A tree with only its root.
     pub(crate) fn new(levels: &'a [Level], packs: bool) -> Self {
         let root = Node {
             parent: ROOT,
@@ -149,8 +149,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Puts clusters into the tree, and computes what depends on the counts. Most clusters stand where another one
-    /// does, so each tuple is looked for once.
+    /// Adds clusters to the tree, and computes what depends on the counts. Most clusters have the tuple of another one,
+    /// so each tuple is looked up once.
     pub(crate) fn place_all(
         &mut self,
         hub: &Hub,
@@ -187,7 +187,7 @@ impl<'a> Tree<'a> {
         places
     }
 
-    /// Where clusters stand whose tuples are known.
+    /// Adds clusters whose tuples are known.
     fn place_by(&mut self, column: &Column, clusters: &[ClusterIdx]) -> Vec<Place> {
         let mut known: Vec<Option<Place>> = vec![None; column.len()];
         let mut growth = Growth::default();
@@ -198,7 +198,7 @@ impl<'a> Tree<'a> {
         clusters.iter().map(place).collect()
     }
 
-    /// Where clusters stand, from what they say themselves.
+    /// Adds clusters, with the values that the clusters themselves have.
     fn place_by_facts(
         &mut self,
         keys: &[Source],
@@ -219,7 +219,7 @@ impl<'a> Tree<'a> {
         facts.map(place).collect()
     }
 
-    /// The place of a cluster with these values.
+    /// The position of a cluster with these values.
     fn place(&mut self, read: &[Option<Symbol>], growth: &mut Growth) -> Place {
         for (seen, value) in self.seen.iter_mut().zip(read) {
             if let Some(value) = *value {
@@ -252,7 +252,7 @@ impl<'a> Tree<'a> {
         (0..self.groups.len()).for_each(|group| self.refresh(group, None));
     }
 
-    /// A cluster at this node is selected.
+    /// Selects a cluster at this node.
     pub(crate) fn select(&mut self, at: NodeId) {
         let mut node = at;
         let mut opens = false;
@@ -292,7 +292,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// How many values a node's tuple has: the level of the first key that clusters at it lack.
+    /// The number of values of a node's tuple: the level of the first key that clusters at it lack.
     pub(super) fn depth(&self, node: NodeId) -> usize {
         match node {
             ROOT => 0,
@@ -300,28 +300,28 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Whether a node's tuple has a value for every level.
+    /// True if a node's tuple has a value for every level.
     pub(crate) fn is_full_tuple(&self, node: NodeId) -> bool {
         self.depth(node) == self.levels.len()
     }
 
-    /// The key that clusters at a node lack first.
+    /// The first key that clusters at a node lack.
     pub(crate) fn lacks(&self, node: NodeId) -> Option<usize> {
         Some(self.depth(node)).filter(|&level| level < self.levels.len())
     }
 
-    /// The score that no topology of a level goes below.
+    /// The lowest score of a topology of a level.
     fn lowest(&self, level: usize) -> i64 {
         i64::from(self.keyless[level] > 0 && !self.packs)
     }
 
-    /// How many clusters are selected at a node and below; the root is not counted.
+    /// The number of selected clusters at a node and below; the root is not counted.
     pub(crate) fn count(&self, node: NodeId) -> i32 {
         let node = &self.nodes[node as usize];
         self.groups[node.group as usize].all.count(node.domain)
     }
 
-    /// The weight of a node, where its level has weights.
+    /// The weight of a node; `None` if its level has no weights.
     pub(crate) fn weight(&self, node: NodeId) -> Option<u32> {
         let node = &self.nodes[node as usize];
         self.levels[node.level].weighted().then_some(node.weight)
@@ -345,7 +345,7 @@ impl<'a> Tree<'a> {
         path.iter().map(|&n| self.nodes[n as usize].value).collect()
     }
 
-    /// What a node adds to the combined score, and its score from 0 to 63.
+    /// A node's part of the combined score, and its score from 0 to 63.
     pub(crate) fn score(&self, node: NodeId) -> (i64, i64) {
         let node = &self.nodes[node as usize];
         let unit = level::placed(1, node.level, self.levels.len());
@@ -373,8 +373,8 @@ impl<'a> Tree<'a> {
         check
     }
 
-    /// The skew of a node as it is, and what its count is compared with; `None` where its weight is 0, or where it can
-    /// hold nothing.
+    /// The present skew of a node, and the count that it is compared with; `None` if its weight is 0, or if it can hold
+    /// no cluster.
     pub(crate) fn skew(&self, node: NodeId) -> Option<(i64, i32)> {
         let Node {
             weight, opening, ..
@@ -389,7 +389,7 @@ impl<'a> Tree<'a> {
         Some((check.skew(), check.minimum.value()))
     }
 
-    /// The least filled sibling that has a weight.
+    /// The sibling with a weight that is filled least.
     fn least(&self, siblings: &Siblings) -> Option<Share> {
         let shares = self.shares(siblings, &siblings.all);
         shares.min_by(|a, b| a.cmp_fill(*b))
@@ -408,7 +408,7 @@ impl<'a> Tree<'a> {
         tally.existing().map(share).filter(|share| share.weight > 0)
     }
 
-    /// Scores and limits of one group of siblings, of which only the count of `changed` is another than before.
+    /// Computes scores and limits of one group of siblings, in which only the count of `changed` differs from before.
     ///
     /// The rule compares with the minimum after the pick. Comparing with the minimum before it gives the same verdict,
     /// and the same numbers wherever it refuses: if the node alone holds the minimum, picking it makes a skew of at
@@ -431,7 +431,7 @@ impl<'a> Tree<'a> {
         let levels = self.levels.len();
         let siblings = &mut self.groups[group];
         let refreshed = match changed {
-            // Most picks move neither end.
+            // Most picks change neither end.
             Some(ref node) if siblings.bounds == Some(bounds) => std::slice::from_ref(node),
             _ => &siblings.members,
         };
@@ -446,7 +446,7 @@ impl<'a> Tree<'a> {
         siblings.bounds = Some(bounds);
     }
 
-    /// The same where topologies have weights.
+    /// As above, for topologies with weights.
     fn refresh_weighted(&mut self, group: usize) {
         let siblings = &self.groups[group];
         let level = &self.levels[siblings.level];
@@ -456,7 +456,7 @@ impl<'a> Tree<'a> {
         let least = self.least(siblings);
         let weightless =
             |d: DomainIdx| self.nodes[siblings.members[d.index()] as usize].weight == 0;
-        // What has no weight scores 0 and must come last, also where all others are equal and would score 0 too.
+        // A topology without weight scores 0 and must come last, also if all others are equal and would score 0 too.
         let lowest = i64::from(siblings.open.existing().any(weightless));
         let lowest = lowest.max(self.lowest(siblings.level));
         for &member in &siblings.members {

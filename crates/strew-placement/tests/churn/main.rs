@@ -1,5 +1,5 @@
-//! What is gone is freed: a machine that has seen many Placements and clusters come and go is as large as one that has
-//! seen few. The allocator counts for the whole process, so this is a program of its own with one test.
+//! Memory is freed: a machine that has seen many Placements and clusters come and go is as large as one that has seen
+//! few. The allocator counts for the whole process, so this is a program with one test.
 
 #[path = "../it/hub.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -17,11 +17,11 @@ use strew_placement::machine::Input;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// How many Placements and clusters there are at a time.
+/// The number of Placements and clusters at a time.
 const PLACEMENTS: usize = 40;
 const CLUSTERS: usize = 12;
 
-/// A hub on which each step makes a Placement, and takes the oldest one away; now and then a cluster, too.
+/// A hub on which each step creates a Placement and deletes the oldest one, and sometimes a cluster, too.
 struct Churn {
     live: Live,
     placements: VecDeque<String>,
@@ -87,12 +87,12 @@ impl Churn {
         {
             self.end(&oldest);
         }
-        // What the helper keeps for other tests.
+        // State of the helper that other tests need.
         self.live.facts.clear();
         self.live.events.clear();
     }
 
-    /// A Placement is gone, and its decisions with it.
+    /// Deletes a Placement with its decisions.
     fn end(&mut self, name: &str) {
         let (namespace, name) = (self.live.name("ns"), self.live.name(name));
         self.live.placements.remove(&(namespace, name));
@@ -111,7 +111,7 @@ impl Churn {
     }
 }
 
-/// Makes so many steps more, and returns the largest memory in use on the way.
+/// Runs `n` more steps. Returns the largest memory use on the way.
 fn after(churn: &mut Churn, steps: usize) -> usize {
     const WINDOW: usize = 400;
     (0..steps - WINDOW).for_each(|_| churn.step());

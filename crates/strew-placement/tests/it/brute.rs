@@ -9,12 +9,12 @@ use strew_placement::facts::placement::TopologyWeights;
 
 use crate::world::World;
 
-/// A term as the oracle sees it.
+/// A term, for the oracle.
 struct Term {
     key: &'static str,
     hard: bool,
     max_skew: i64,
-    /// Weights by value, if any.
+    /// Weights by value; `None` if there are none.
     weights: Option<BTreeMap<String, i64>>,
 }
 
@@ -101,7 +101,7 @@ impl Instance {
         hard.all(|(level, value)| value.as_ref().is_some_and(|v| self.weight(level, v) > 0))
     }
 
-    /// The tuples that a cluster stands in, from the first level down to the first key that it lacks.
+    /// The tuples that a cluster belongs to, from the first level down to the first key that it lacks.
     fn tuples(&self, cluster: usize) -> Vec<Vec<&str>> {
         let values = self.clusters[cluster].iter();
         let values: Vec<&str> = values.map_while(|v| v.as_deref()).collect();
@@ -110,7 +110,7 @@ impl Instance {
             .collect()
     }
 
-    /// Whether all hard limits hold for a selection, as spec/placement §3.4 and §3.8 define them.
+    /// True if a selection keeps all hard limits of spec/placement §3.4 and §3.8.
     fn holds(&self, selected: &[usize]) -> bool {
         let mut counts: BTreeMap<Vec<&str>, i64> = BTreeMap::new();
         for cluster in (0..self.clusters.len()).filter(|&c| self.eligible(c)) {
@@ -152,7 +152,7 @@ impl Instance {
     }
 }
 
-/// How many instances: enough to meet every kind, few enough for every run of the tests.
+/// The number of instances: enough to meet every kind, few enough for every run of the tests.
 const INSTANCES: u64 = 1_500;
 
 #[test]

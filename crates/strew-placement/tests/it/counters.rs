@@ -1,4 +1,4 @@
-//! What is counted for metrics. Source: spec/placement §2.12.
+//! The counters for metrics. Source: spec/placement §2.12.
 
 use strew_model::Span;
 use strew_placement::NoCel;
@@ -40,7 +40,7 @@ fn decisions_and_their_writes_are_counted() {
     let first = counters(&live);
     assert_eq!((first.decided, first.runs, first.created), (1, 1, 2));
     assert_eq!((first.updated, first.deleted, first.statuses), (0, 0, 1));
-    // Spreading runs again until the result stands; fewer clusters need fewer objects.
+    // A run with spread constraints is repeated until its result is stable. Fewer clusters need fewer objects.
     let zone = live.name("zone");
     let term = SpreadTerm {
         key: zone,
@@ -86,7 +86,7 @@ fn writes_that_come_to_nothing_are_told_apart() {
     }
 }
 
-/// A change waits for a second until it is decided on; each of three writes takes 20 milliseconds.
+/// A change waits one second for its decision; each of three writes takes 20 milliseconds.
 #[test]
 fn waiting_and_writing_are_measured_by_the_instants_that_are_told() {
     let mut live = live();
@@ -106,7 +106,7 @@ fn waiting_and_writing_are_measured_by_the_instants_that_are_told() {
     let took = |durations: Durations| (durations.count, durations.sum);
     assert_eq!(took(scheduling), (1, Span::from_secs(1)));
     assert_eq!(took(binding), (1, Span::from_millis(60)));
-    // Buckets of 1 µs, 10 µs, ... 1,000 s: a bucket counts what is in those below it, too.
+    // Bounds of 1 µs, 10 µs, ... 1,000 s: each bucket includes the smaller ones.
     assert_eq!(scheduling.within, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
     assert_eq!(binding.within, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
     assert_eq!(Durations::BOUNDS[9], Span::from_secs(1_000));

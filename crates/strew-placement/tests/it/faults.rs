@@ -1,4 +1,4 @@
-//! Writes that fail, are carried out without anybody being told, or meet a crash between two of them.
+//! Writes that fail, writes that succeed without an answer, and crashes between two writes.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn spec(dice: &mut Prng) -> PlacementSpec {
     spec
 }
 
-/// Carries out what there is to do, badly, for a while.
+/// Carries out effects with faults, for some steps.
 fn badly(live: &mut Live, dice: &mut Prng) {
     for _ in 0..dice.between(1, 6) {
         let Some(effect) = live.placer.poll_effect(&NoCel) else {
@@ -37,7 +37,7 @@ fn badly(live: &mut Live, dice: &mut Prng) {
             Effect::Event(_) => continue,
         };
         match dice.between(0, 9) {
-            // Not carried out.
+            // The write fails.
             0 => {
                 let outcome = Outcome::Failed("unreachable".into());
                 live.placer.handle(
@@ -48,7 +48,7 @@ fn badly(live: &mut Live, dice: &mut Prng) {
                     },
                 );
             }
-            // Carried out, but nobody says so but the facts.
+            // The write succeeds, but only the fact shows it.
             1 => {
                 let fact = live.store(effect).1;
                 live.placer.handle(live.now, fact);
@@ -61,7 +61,7 @@ fn badly(live: &mut Live, dice: &mut Prng) {
                     },
                 );
             }
-            // Nobody knows, and the process dies.
+            // The result is unknown, and the process dies.
             2 => {
                 if dice.chance(1, 2) {
                     live.store(effect);
@@ -134,7 +134,7 @@ fn after_writes_that_succeed_the_next_failure_is_the_first() {
     assert_eq!(fail(&mut live), Span::from_millis(5));
 }
 
-/// As OCM does: somebody took the label away, or made the object by hand.
+/// As in OCM: a user removed the label, or created the object.
 #[test]
 fn a_decision_of_the_right_name_without_the_label_is_adopted() {
     let mut live = Live::new();
@@ -166,7 +166,7 @@ fn a_decision_of_the_right_name_without_the_label_is_adopted() {
     live.place("p", PlacementSpec::default());
     assert_eq!(live.rest(), 2, "the decision, and the status");
     assert_eq!(live.held("p"), ["c1", "c2"]);
-    // The label is taken away: the object is taken back.
+    // The label is removed: the object is taken back.
     let fact = live
         .decisions
         .get_mut(&(namespace, name))
@@ -202,7 +202,7 @@ fn nobody_who_stays_is_missing_at_any_instant_whatever_fails() {
             }
             live.watched = stay.clone();
             badly(&mut live, &mut dice);
-            // What was held and is still to be had must be there from now on.
+            // Clusters that were held and still match must be there from now on.
             let to_be_had: BTreeSet<Symbol> = there
                 .iter()
                 .map(|n| format!("c{n:02}"))

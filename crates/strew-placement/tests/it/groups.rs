@@ -1,4 +1,4 @@
-//! Bounds on how many topologies are used. Source: spec/placement §3.10.
+//! Bounds on the number of topologies. Source: spec/placement §3.10.
 
 use strew_placement::facts::placement::{GroupBounds, Rebalance};
 use strew_placement::facts::status::ConditionReason;
@@ -54,7 +54,7 @@ fn bounds_and_limits_hold_at_every_prefix() {
     }
 }
 
-/// With one term: no selection within the bounds is larger, and the minimum is reached wherever it can be.
+/// With one term: no selection within the bounds is larger, and the minimum is reached if it can be.
 #[test]
 fn no_selection_within_the_bounds_is_larger() {
     let mut n_cases = 0;
@@ -88,7 +88,7 @@ fn no_selection_within_the_bounds_is_larger() {
     assert!(n_cases > 200, "{n_cases} cases");
 }
 
-/// Three regions: a of 1, b of 5, c of 5 clusters.
+/// Three regions: a with 1 cluster, b and c with 5 each.
 fn regions(term: &str, min: Option<i64>, max: Option<i64>, n: i32) -> World {
     let mut world = World::new();
     for (region, size) in [("a", 1), ("b", 5), ("c", 5)] {
@@ -101,7 +101,7 @@ fn regions(term: &str, min: Option<i64>, max: Option<i64>, n: i32) -> World {
     world
 }
 
-/// How many of each region.
+/// The number of selected clusters in each region.
 fn counts(world: &World) -> [usize; 3] {
     let picks = world.picks();
     ["a", "b", "c"].map(|region| picks.iter().filter(|p| p.starts_with(region)).count())
@@ -115,11 +115,11 @@ fn a_small_region_is_used_only_where_it_leaves_enough() {
         ("region soft 1", 2, 7, [0, 4, 3]),
         ("region soft 1", 1, 1, [1, 0, 0]),
         ("region soft 1", 1, 2, [0, 2, 0]),
-        // A limit of 1: beside a, which has one, another region holds two.
+        // With `maxGroups` 1: region a has one cluster, each other region could hold two.
         ("region hard 1", 2, 3, [1, 2, 0]),
         ("region hard 1", 2, 4, [0, 2, 2]),
         ("region hard 1", 2, 10, [0, 5, 5]),
-        // Nothing is asked for that can be had: as many as possible.
+        // The request cannot be met: as many as possible are selected.
         ("region hard 1", 1, 11, [0, 5, 0]),
     ] {
         let world = regions(term, None, Some(max), n);
@@ -129,7 +129,7 @@ fn a_small_region_is_used_only_where_it_leaves_enough() {
 
 #[test]
 fn what_is_closed_holds_nobody_back() {
-    // c is closed: its emptiness is no minimum for the others.
+    // c is closed: its count of 0 is no minimum for the others.
     let world = regions("region hard 1", None, Some(2), 10);
     let decided = world.decide();
     let report = decided.spread.expect("it is there");
@@ -179,7 +179,7 @@ fn bounds_are_told_by_condition_and_verdicts() {
     assert!(reason(&none).0, "nothing is asked for");
 }
 
-/// Priors and a negative weight pull all picks into one region; the last ones are kept for others.
+/// Priors and a negative weight prefer one region; the last picks are reserved for other regions.
 #[test]
 fn picks_are_kept_for_regions_that_are_still_missing() {
     let mut world = regions("region soft 1", Some(3), None, 5).weight(-2);

@@ -1,4 +1,4 @@
-//! A hub that carries effects out at once, and remembers every state that a watcher could have seen.
+//! A hub that carries out effects at once and checks each state that a watcher could have seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use strew_placement::facts::placement::{PlacementFact, PlacementSpec};
 use strew_placement::facts::status::{ConditionType, PlacementStatus};
 use strew_placement::machine::{Effect, EffectId, Input, Limits, Outcome, Placer};
 
-/// Objects as a hub stores them, and a machine that decides on them.
+/// The stored objects of a hub, and a machine that decides on them.
 pub(crate) struct Live {
     pub(crate) placer: Placer,
     pub(crate) now: Instant,
     pub(crate) decisions: BTreeMap<(Symbol, Symbol), DecisionFact>,
     pub(crate) placements: BTreeMap<(Symbol, Symbol), PlacementFact>,
-    /// All other facts, the last of each.
+    /// All other facts, in order.
     pub(crate) facts: Vec<Input>,
     revision: u64,
     pub(crate) events: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Namespace `ns`, bound to the set `all` that holds every cluster.
+    /// The namespace `ns`, bound to the set `all` that holds every cluster.
     pub(crate) fn new() -> Self {
         let now = Instant::from_secs(1_000);
         let mut placer = Placer::new(Interner::new(), Limits::production(), now);
@@ -66,7 +66,7 @@ impl Live {
         self.placer.hub().names.text(symbol).to_owned()
     }
 
-    /// A fact that is no placement and no decision.
+    /// Adds a fact other than a placement or a decision.
     pub(crate) fn tell(&mut self, input: Input) {
         self.facts.push(input.clone());
         self.placer.handle(self.now, input);
@@ -86,7 +86,7 @@ impl Live {
         }
     }
 
-    /// Placement `ns/NAME` has this specification now.
+    /// Sets the specification of the placement `ns/NAME`.
     pub(crate) fn place(&mut self, name: &str, spec: PlacementSpec) {
         let (namespace, name) = (self.name("ns"), self.name(name));
         self.revision += 1;
@@ -108,7 +108,7 @@ impl Live {
         self.placer.handle(self.now, Input::PlacementSet(fact));
     }
 
-    /// Carries out effects until there is none, facts following each write. Returns how many writes there were.
+    /// Carries out effects until there is none, and reports facts after each write. Returns the number of writes.
     pub(crate) fn rest(&mut self) -> usize {
         let before = self.writes;
         while let Some(effect) = self.placer.poll_effect(&NoCel) {
@@ -118,7 +118,7 @@ impl Live {
         self.writes - before
     }
 
-    /// Does what an effect says, and tells its outcome and the fact that follows.
+    /// Carries out an effect, and reports its outcome and the new fact.
     pub(crate) fn carry_out(&mut self, effect: Effect) {
         let effect = match effect {
             Effect::Event(event) => {
@@ -142,8 +142,8 @@ impl Live {
         self.placer.handle(self.now, fact);
     }
 
-    /// Does what an effect says. The watch tells of the first request of a write, which sets the decisions, before the
-    /// second one, which sets labels and annotation, is answered; until then `others` changes the object, too.
+    /// Carries out an effect. The watch reports the first request of a write, which sets the decisions, before the
+    /// second request, which sets labels and annotation, is answered. `others` changes the object between the two.
     pub(crate) fn carry_out_in_halves(
         &mut self,
         effect: Effect,
@@ -183,7 +183,7 @@ impl Live {
         self.placer.handle(self.now, Input::DecisionSet(whole));
     }
 
-    /// Does what an effect says, and tells nobody.
+    /// Carries out an effect without reporting it.
     pub(crate) fn store(&mut self, effect: Effect) -> (EffectId, Input) {
         self.revision += 1;
         let revision = self.revision;
@@ -256,7 +256,7 @@ impl Live {
         stored
     }
 
-    /// Time passes; whatever it changes is carried out.
+    /// Lets time pass, and carries out the effects that follow.
     pub(crate) fn wait(&mut self, secs: u64) {
         let end = Instant::from_secs(self.now.secs() + secs);
         while let Some(at) = self.placer.next_wake().filter(|&at| at <= end) {
@@ -295,7 +295,7 @@ impl Live {
         ))
     }
 
-    /// A machine that starts now, with all facts as they are.
+    /// A new machine with all present facts.
     pub(crate) fn restarted(&self) -> Placer {
         let names = self.placer.hub().names.clone();
         let mut fresh = Placer::new(names, Limits::production(), self.now);

@@ -1,4 +1,4 @@
-//! Deciding again only what a fact can touch comes to the same as deciding everything anew.
+//! Deciding only the placements that a fact can change gives the same result as deciding all of them.
 
 use strew_model::{Instant, Prng, Selector, well_known};
 use strew_placement::NoCel;
@@ -16,7 +16,7 @@ use strew_placement::machine::Input;
 use crate::hub::Live;
 use crate::world::{add_on, policy};
 
-/// A random cluster, taint and all.
+/// A random cluster, with taints.
 fn cluster(live: &mut Live, dice: &mut Prng) -> Input {
     let name = format!("c{}", dice.between(0, 7));
     if dice.chance(1, 8) {
@@ -109,7 +109,7 @@ fn placement(live: &mut Live, dice: &mut Prng) -> PlacementSpec {
         (add_on(demo, demo), 1),
         (ScoreCoordinate::BuiltIn("Steady".into()), 1),
     ];
-    // Of clusters that are not held, upstream does not wait for the end of a toleration; with a spread, we do.
+    // Upstream does not wait for the end of a toleration of clusters that are not held. With a spread, strew does.
     if spreads || spec.tolerations.is_empty() {
         entries.push((ScoreCoordinate::BuiltIn("ResourceAllocatableCPU".into()), 1));
     }
@@ -144,7 +144,7 @@ fn placement(live: &mut Live, dice: &mut Prng) -> PlacementSpec {
     spec
 }
 
-/// One random fact, or a while.
+/// One random fact, or a pause.
 fn step(live: &mut Live, dice: &mut Prng) {
     match dice.between(0, 9) {
         0..=4 => {
@@ -256,12 +256,13 @@ fn a_label_that_nobody_reads_runs_nobody() {
         };
         live.tell(input);
         live.rest();
-        // What a placement writes runs nobody again.
+        // A placement's own writes run no placement.
         assert_eq!(live.placer.counters().decided - before, runs, "{labels:?}");
     }
 }
 
-/// Whoever has nobody to choose from says so: the last one that goes is seen by all, and so is the first that comes.
+/// A placement without candidates says so in its status: the last cluster that goes changes all placements, and so does
+/// the first that comes.
 #[test]
 fn a_set_that_becomes_empty_is_seen_by_placements_that_no_cluster_passed() {
     let mut live = Live::new();

@@ -1,4 +1,4 @@
-//! The machine: writes, conditions, events, time. Words by spec/placement §2.7, §2.9, §2.13, §3.7.
+//! The machine: writes, conditions, events, time. Texts of spec/placement §2.7, §2.9, §2.13, §3.7.
 
 use strew_model::{Instant, Selector, well_known};
 use strew_placement::facts::cluster::{ClusterTaint, TaintEffect};
@@ -13,7 +13,7 @@ use strew_placement::machine::Input;
 use crate::hub::Live;
 use crate::world::{add_on, policy};
 
-/// So many clusters `c000` and on, with labels.
+/// `n` clusters from `c000` on, with labels.
 fn live(n: usize, labels: &[(&str, &str)]) -> Live {
     let mut live = Live::new();
     for i in 0..n {
@@ -547,7 +547,7 @@ fn a_decision_without_scores_has_no_event_about_scores() {
     );
 }
 
-/// Issue 32: upstream writes a decision anew that somebody has given a reason.
+/// Issue 32: upstream writes a decision again if another writer gave it a reason.
 #[test]
 fn a_reason_that_somebody_wrote_is_taken_out() {
     let mut live = live(1, &[]);

@@ -1,4 +1,4 @@
-//! Placement against the numbers of its specification, against brute force, and its machine against itself.
+//! Tests of placement against the numbers of its specification, against brute force, and of the machine against itself.
 
 mod brute;
 mod counters;

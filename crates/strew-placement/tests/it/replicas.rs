@@ -33,7 +33,8 @@ fn ways(total: u32, parts: usize, min: u32) -> Vec<Vec<u32>> {
     }
 }
 
-/// The way that is nearest to exact shares; of equal ones that which gives more to the larger weight, then to the first.
+/// The way that is nearest to exact shares; of equal ones, the one that gives more to the larger weight, then to the
+/// first.
 fn nearest(total: u32, weights: &[i64]) -> Vec<u32> {
     let sum: i64 = weights.iter().sum();
     let mut order: Vec<usize> = (0..weights.len()).collect();
@@ -53,7 +54,7 @@ fn nearest(total: u32, weights: &[i64]) -> Vec<u32> {
         .expect("there is one")
 }
 
-/// What the rule says: as few clusters as possible, the lightest ones, are put at the minimum, so that exact shares of
+/// The rule: as few clusters as possible, the ones with the smallest weights, get the minimum, so that exact shares of
 /// the rest suffice.
 fn expected(total: u32, weights: &[i64], min: u32) -> Vec<u32> {
     let level = weights.iter().all(|&w| w <= 0);
@@ -190,7 +191,7 @@ fn cluster(live: &mut Live, name: &str, cpu: i64) {
     live.tell(Input::ClusterSet(fact));
 }
 
-/// What the decisions of all placements have in their annotations: `a=1 b=2`, object by object.
+/// The annotations of the decisions of all placements: `a=1 b=2`, object by object.
 fn written(live: &Live) -> Vec<String> {
     let told = |replicas: &Replicas| match replicas {
         Replicas::Absent => "-".to_owned(),
@@ -275,8 +276,8 @@ fn parts_follow_what_clusters_have() {
     assert_eq!(written(&live), ["a=1 b=1 c=2"]);
 }
 
-/// A write is two requests, and the watch may tell of the first before the second is answered. Placements that look at
-/// each other's decisions would otherwise decide without end (seed 108 of `soak --of placement`).
+/// A write is two requests, and the watch may report the first before the second is answered. Without care, placements
+/// that look at each other's decisions would decide without end (seed 108 of `soak --of placement`).
 #[test]
 fn half_of_an_own_write_is_no_reason_to_decide_again() {
     type Others = fn(&mut DecisionFact);
@@ -325,7 +326,7 @@ fn parts_follow_labels_that_weights_name() {
     assert_eq!(written(&live), ["a=1 b=3"]);
 }
 
-/// Each object has the parts of its own clusters, and none once nothing is asked for.
+/// Each object has the parts of its own clusters, and none if no replicas are asked for.
 #[test]
 fn objects_have_their_own_parts_and_lose_them() {
     let mut live = Live::new();
@@ -340,7 +341,7 @@ fn objects_have_their_own_parts_and_lose_them() {
     assert!(objects[1].starts_with("c100=2"), "{}", objects[1]);
     let parts = |text: &str| text.split(' ').count();
     assert_eq!((parts(&objects[0]), parts(&objects[1])), (100, 30));
-    // Somebody else writes into it.
+    // Another writer changes it.
     let fact = live.decisions.values_mut().next().expect("it is there");
     (fact.replicas, fact.revision) = (Replicas::Unreadable, fact.revision + 1);
     let fact = fact.clone();

@@ -1,4 +1,4 @@
-//! Repeated runs: how often one run stands, and that what is published always does. Spec/placement §3.7.
+//! Repeated runs: how often the first result is stable, and that the published result always is. Spec/placement §3.7.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ fn what_is_published_stands_when_it_is_held() {
     }
 }
 
-/// Measured: most results stand after the first run, and none needs more than a few.
+/// Measured: most results are stable after the first run, and all after a few.
 #[test]
 fn hardly_any_result_needs_more_than_one_run_and_its_confirmation() {
     let cases = 3_000;
@@ -93,7 +93,7 @@ fn a_negative_weight_of_steady_does_not_flip_the_choice_at_every_run() {
 fn equal_choices_stay_where_they_are() {
     let mut world = World::new().clusters("a 0 zone=1\nb 0 zone=1\nc 0 zone=2\nd 0 zone=2");
     world.hold(&["b".to_owned(), "d".to_owned()]);
-    // The default policy: Steady decides inside of a zone.
+    // The default policy: within a zone, Steady decides.
     let world = world.spread(&["zone soft 1"]).number(2);
     assert_eq!(
         set(world.picks()),

@@ -1,4 +1,4 @@
-//! A slow selector that computes everything anew for each pick, from the list of clusters.
+//! A slow selector that computes everything again for each pick, from the list of clusters.
 //!
 //! Source: spec/placement §3.4, §3.7, §3.8, §3.10.
 
@@ -21,7 +21,7 @@ pub(crate) struct Term {
     pub(crate) max: Option<i64>,
 }
 
-/// Clusters are named by their places.
+/// Clusters are named by their positions.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) terms: Vec<Term>,
@@ -133,7 +133,7 @@ impl Case {
         values.map_while(Clone::clone).collect()
     }
 
-    /// The topology of a cluster at a level, if it is in one.
+    /// The topology of a cluster at a level; `None` if it is in none.
     fn at(&self, cluster: usize, level: usize) -> Option<Tuple> {
         let tuple = self.tuple(cluster);
         (tuple.len() > level).then(|| tuple[..=level].to_vec())
@@ -149,7 +149,7 @@ impl Case {
         picks.iter().filter(here).count() as i64
     }
 
-    /// Whether a cluster is picked, or nothing has closed its topology.
+    /// True if a cluster is picked, or its topology is not closed.
     fn is_alive(&self, picks: &[usize], cluster: usize) -> bool {
         let shut = |level: usize| {
             let used = self.used(picks, level);
@@ -162,7 +162,8 @@ impl Case {
         !(0..self.terms.len()).any(shut)
     }
 
-    /// The topologies of one parent that are compared with each other: `open`: that still have a cluster to give.
+    /// The topologies of one parent that are compared with each other. `open`: only those that still have a free
+    /// cluster.
     fn siblings(&self, picks: &[usize], parent: &[String], open: bool) -> BTreeSet<Tuple> {
         let eligible = self.eligible();
         let counts = |&&c: &&usize| self.is_alive(picks, c) && !(open && picks.contains(&c));
@@ -171,7 +172,7 @@ impl Case {
         all.filter(|tuple| tuple.starts_with(parent)).collect()
     }
 
-    /// Whether a hard limit keeps a cluster out.
+    /// True if a hard limit excludes a cluster.
     fn is_over(&self, picks: &[usize], cluster: usize) -> bool {
         let after: Vec<usize> = picks.iter().copied().chain([cluster]).collect();
         let over = |level: usize| {
@@ -192,7 +193,7 @@ impl Case {
         (0..self.terms.len()).any(over)
     }
 
-    /// What siblings hold together at most, if each holds no more than its room.
+    /// The largest number of clusters that siblings hold together, if none holds more than its room.
     fn reach(&self, level: usize, rooms: &[(i64, i64)]) -> i64 {
         let least = rooms.iter().filter(|(_, weight)| *weight > 0);
         let least = least.min_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1)));
@@ -203,7 +204,7 @@ impl Case {
         rooms.iter().map(held).sum()
     }
 
-    /// What a topology and all below it hold at most.
+    /// The largest number of clusters in a topology and all below it.
     fn room(&self, tuple: &Tuple) -> i64 {
         let eligible = self.eligible();
         let own = eligible
@@ -225,7 +226,7 @@ impl Case {
         own + self.reach(tuple.len(), &rooms)
     }
 
-    /// What these topologies of a level, and the clusters in none, hold at most.
+    /// The largest number of clusters in these topologies of a level and outside of any.
     fn most(&self, level: usize, chosen: &BTreeSet<Tuple>) -> i64 {
         let outside = self
             .eligible()
@@ -244,7 +245,7 @@ impl Case {
                 .sum::<i64>()
     }
 
-    /// Whether the pick of a cluster would open a topology that is too small.
+    /// True if picking a cluster would open a topology that is too small.
     fn is_too_small(&self, picks: &[usize], cluster: usize) -> bool {
         let too_small = |level: usize| {
             let (Some(max), Some(n)) = (self.terms[level].max, self.n) else {
@@ -276,7 +277,7 @@ impl Case {
         (0..self.terms.len()).any(too_small)
     }
 
-    /// The levels whose minimum needs all picks that are left.
+    /// The levels whose minimum needs all remaining picks.
     fn demands(&self, picks: &[usize]) -> Vec<usize> {
         let Some(left) = self.n.map(|n| n - picks.len()) else {
             return Vec::new();
@@ -339,7 +340,7 @@ impl Case {
         (0..levels).filter_map(placed).sum()
     }
 
-    /// The picks, one by one.
+    /// The picks, one at a time.
     pub(crate) fn select(&self) -> Vec<usize> {
         let mut picks = Vec::new();
         while self.n.is_none_or(|n| picks.len() < n) {
@@ -382,7 +383,7 @@ impl Case {
         picks
     }
 
-    /// Whether a selection keeps to all bounds and limits.
+    /// True if a selection keeps all bounds and limits.
     pub(crate) fn holds(&self, picks: &[usize]) -> bool {
         let within = |level: usize| {
             let term = &self.terms[level];
@@ -414,7 +415,7 @@ impl Case {
         (0..self.terms.len()).all(within)
     }
 
-    /// Whether the rule about small topologies is the best possible choice of them, not only the one by size.
+    /// True if the rule about small topologies is tried with the best choice of them, not only by size.
     pub(crate) fn is_plain(&self) -> bool {
         let bounded = |(level, term): (usize, &Term)| {
             term.max.is_none() || !term.hard || level == 0 && term.weights.is_none()

@@ -21,7 +21,7 @@ fn example(n: i32) -> World {
     world.spread(&["region soft 1", "zone hard 1"]).number(n)
 }
 
-/// A pick as text: counts, then who is excluded, then the scores of the others, then the pick.
+/// A pick as text: the counts, the excluded clusters, the scores of the others, the pick.
 fn picture(world: &World, pick: usize) -> String {
     let report = &world.explain().picks[pick];
     let mut lines = Vec::new();
@@ -92,7 +92,7 @@ fn the_worked_example_of_the_proposal_number_by_number() {
     assert_eq!(example(2).picks(), ["c1", "c5"]);
 }
 
-/// So many clusters of each kind: `4 region=us-east zone=1a`.
+/// Clusters of each kind, with their numbers: `4 region=us-east zone=1a`.
 fn kinds(kinds: &[&str]) -> World {
     let mut world = World::new();
     for (i, kind) in kinds.iter().enumerate() {
@@ -110,7 +110,7 @@ fn kinds(kinds: &[&str]) -> World {
     world.weight(2)
 }
 
-/// How many of each kind are picked.
+/// The number of picked clusters of each kind.
 fn counts(world: &World, kinds: usize) -> Vec<usize> {
     let picks = world.picks();
     let of = |kind| {
@@ -215,7 +215,7 @@ fn a_cluster_without_the_key_of_a_hard_term_is_not_eligible_and_of_a_soft_one_is
         verdicts[2].1,
         Verdict::LacksTopologyKey(names.get("region").expect("it is there"))
     );
-    // The tuple of c ends before the region: no limit of a zone reaches it, but it has the hard key.
+    // The tuple of c ends before the region, so no limit of a zone applies to it, but it has the hard key.
     let below = with(&["region soft 1", "zone hard 1"]);
     assert_eq!(below.picks(), ["a", "c"]);
 }
@@ -295,10 +295,10 @@ fn limits_are_reported_with_who_is_blocked_and_who_lacks_a_key() {
     assert_eq!((check.there, check.skew()), (2, 2));
 }
 
-/// Enough are found, yet the limit excluded one from the last pick: nobody was better than it.
+/// Enough clusters are found, although the limit excluded one from the last pick: no cluster was better than it.
 #[test]
 fn a_cluster_that_a_limit_excluded_is_not_said_to_have_lost_to_others() {
-    // Of two alike the first is taken; then it is the other zone's turn, and after that both may hold one more.
+    // Of two equal clusters the first is taken; then comes the other zone, and after that both may hold one more.
     let even = kinds(&["2 zone=1a", "1 zone=1b"])
         .spread(&["zone hard 1"])
         .number(2);
@@ -354,7 +354,7 @@ fn an_explanation_stays_within_bounds() {
     }
 }
 
-/// What the condition about the spread says.
+/// The text of the condition about the spread.
 fn told(world: &World) -> String {
     let spread = world.decide().spread.expect("there are terms");
     let (_, reason, message) = strew_placement::conditions::spread(&spread, &world.hub.names);
@@ -373,7 +373,7 @@ fn clusters_without_the_key_of_a_soft_term_come_last() {
         told(&world),
         "SpreadSatisfied: 5 clusters over 2 topologies, max skew zone 0; 1 lacks zone"
     );
-    // A prioritizer may still speak for one: the term is a preference.
+    // A prioritizer may still prefer one: the term is a preference.
     let world = World::new().clusters(&format!("edge-1 500\n{zones}"));
     let world = world.weight(2).spread(&["zone soft 1"]).number(1);
     assert_eq!(world.picks(), ["edge-1"]);
@@ -434,7 +434,7 @@ fn what_no_cluster_has_is_told_by_the_condition() {
     );
 }
 
-/// The run that is published takes its own result for decided: the reason is in the run before.
+/// The published run assumes its own result: the reason is in the run before.
 #[test]
 fn an_explanation_has_the_numbers_that_decided_first() {
     let mut world = World::new().clusters("a-1 0 zone=a\na-2 0 zone=a\nb-1 0 zone=b");
@@ -453,7 +453,7 @@ fn an_explanation_has_the_numbers_that_decided_first() {
     let held = world.explain();
     assert_eq!(held.selected[0].score, 100);
     assert_eq!(world.text(held.selected[0].cluster), "a-2");
-    // An outline has the same numbers of what is selected, and nothing else.
+    // An outline has the same numbers of the selected clusters, and nothing else.
     let outline = explain::with_detail(&world.hub, NOW, &world.placement, &NoCel, Detail::Outline);
     assert_eq!(outline.selected, held.selected);
     assert_eq!(outline.topologies, held.topologies);

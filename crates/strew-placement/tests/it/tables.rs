@@ -14,7 +14,7 @@ fn three() -> World {
     World::new().clusters("cluster1 0\ncluster2 0\ncluster3 0")
 }
 
-/// The scores that one prioritizer gives, by name of cluster.
+/// The scores of one prioritizer, by name of cluster.
 fn scores(world: &mut World, coordinate: ScoreCoordinate) -> Vec<i64> {
     world.placement.spec.prioritizers = policy("Exact", &[(coordinate, 1)]);
     let prioritizers = world.explain().prioritizers;
@@ -51,7 +51,7 @@ fn balance_counts_the_decisions_of_others() {
             ],
             [32, -32, -100],
         ),
-        // A cluster that is no candidate counts for the maximum.
+        // A cluster that is not a candidate counts for the maximum.
         (
             &[("o1", &["gone", "cluster1"]), ("o2", &["gone"])],
             [0, 100, 100],
@@ -197,7 +197,8 @@ fn a_cluster_passes_if_any_predicate_matches_all_it_asks() {
     );
 }
 
-/// Whether a taint of this effect is taken, by a placement that tolerates so, for a new and for a held cluster.
+/// True if a taint of this effect is accepted by a placement with such a toleration: for a new cluster, and for a held
+/// one.
 #[test]
 fn taints_are_tolerated_as_upstream_does() {
     use TaintEffect::{NoSelect, NoSelectIfNew, PreferNoSelect};

@@ -15,7 +15,7 @@ use strew_placement::facts::scores::ScoresFact;
 use strew_placement::facts::status::PlacementStatus;
 use strew_placement::{Hub, NoCel, Schedule, schedule};
 
-/// The moment of most tests.
+/// The time of most tests.
 pub(crate) const NOW: Instant = Instant::from_secs(1_000);
 
 /// A hub and one placement.
@@ -25,7 +25,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A placement `ns/p` that asks for everything there is.
+    /// A placement `ns/p` that selects all clusters.
     pub(crate) fn new() -> Self {
         let mut hub = Hub::new(Interner::new());
         let names = &mut hub.names;
@@ -52,7 +52,7 @@ impl World {
         self.hub.names.intern(text)
     }
 
-    /// Clusters `NAME PRIOR key=value ...`, a line each; their priors count once, and nothing else does but the spread.
+    /// Clusters `NAME PRIOR key=value ...`, one per line. Only the priors and the spread count.
     pub(crate) fn clusters(mut self, picture: &str) -> Self {
         for line in picture.lines().filter(|l| !l.trim().is_empty()) {
             let mut words = line.split_whitespace();

@@ -1,4 +1,4 @@
-//! Every moment of a rewrite, as a watcher sees it: nobody who stays is missing. Upstream issue 1346.
+//! Every state during a rewrite, as a watcher sees it: no cluster that stays is missing. Upstream issue 1346.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ fn stored(slices: &[Slice]) -> Vec<DecisionFact> {
     slices.iter().map(fact).collect()
 }
 
-/// Carries the writes out one by one, and returns how many there were.
+/// Carries out the writes one by one. Returns their number.
 #[track_caller]
 fn check(before: &[Slice], after: &[Slice]) -> usize {
     type Objects = BTreeMap<Symbol, Vec<Decision>>;
@@ -97,7 +97,7 @@ fn receivers_are_written_before_givers() {
         ),
         (vec![&[1, 2], &[3, 4]], vec![&[0, 1], &[2, 3], &[4]], 3),
         (vec![&[1], &[2], &[3]], vec![&[2], &[3], &[4]], 3),
-        // Circles need one write more.
+        // A circle needs one more write.
         (vec![&[1], &[2]], vec![&[2], &[1]], 3),
         (vec![&[1], &[2], &[3]], vec![&[3], &[1], &[2]], 4),
         (vec![&[1, 2], &[3, 4]], vec![&[1, 2, 3, 4]], 2),
@@ -173,7 +173,7 @@ fn nobody_relies_on_an_object_whose_last_write_nobody_knows() {
         let names = writes.iter().map(|w| names.text(w.name).to_owned());
         names.collect()
     };
-    // Certain: the first object holds 1, so the second may give it away.
+    // Certain: the first object holds 1, so the second may lose it.
     assert_eq!(order(writes::of(&facts, &after)), ["p-decision-2"]);
     let first = after[0].name;
     let writes = writes::in_doubt(&facts, &after, &|name| name == first);
