@@ -1,4 +1,4 @@
-//! Which subset a new pod goes to, from the rows of its revision; and why.
+//! Chooses the subset of a new pod from the rows of its revision, with reasons.
 //!
 //! Source: spec/workloadspread §4.3, §4.4, §4.8.
 
@@ -13,100 +13,101 @@ use crate::facts::status::{Row, Status, UNLIMITED};
 use crate::facts::workload::WorkloadFact;
 use crate::quota::{self, Total};
 
-/// A subset, and what was found about it.
+/// A subset with the finding about it.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The subset.
     pub subset: Arc<str>,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
 }
 
-/// What was found about a subset.
+/// The finding about a subset.
 #[derive(Debug, Clone)]
 pub enum Finding {
-    /// No room: so many pods are there or on their way.
+    /// No room: the subset has this number of pods, admitted ones included.
     Full {
-        /// Pods that are there or on their way.
+        /// Its pods, admitted ones included.
         expected: i64,
     },
-    /// Pods of it were unschedulable; closed since.
+    /// It is closed since pods of it were unschedulable.
     Closed {
-        /// Since when.
+        /// Since this time.
         since: Instant,
     },
-    /// No node of it takes the pod now.
+    /// None of its nodes takes the pod now.
     NoNode(Rc<Unfit>),
-    /// The ordinal is not below the sum of limits so far (StatefulSets).
+    /// The ordinal is not below the sum of the limits so far (StatefulSets).
     Ordinal {
         /// The pod's ordinal.
         ordinal: i64,
-        /// The sum of limits so far.
+        /// The sum of the limits so far.
         threshold: i64,
     },
-    /// Taken.
+    /// The subset is chosen.
     Taken(Ground),
 }
 
-/// On which ground a subset was taken.
+/// Why a subset was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
-    /// It is the only one, without limit: no ledger is kept.
+    /// It is the only one and has no limit: no ledger is kept.
     OnlyOne,
-    /// The pod stands there in the ledger already: an earlier call was answered, or is being deleted.
+    /// The ledger has the pod already: an earlier request was answered, or the pod is being deleted.
     Known,
-    /// It has not its minimum yet: pods that are there or on their way, and the minimum.
+    /// It has fewer pods than its minimum.
     BelowMinimum {
-        /// Pods that are there or on their way.
+        /// Its pods, admitted ones included.
         expected: i64,
         /// The minimum.
         min: u32,
     },
-    /// It is the first with room; `missing` before this pod.
+    /// It is the first subset with room.
     Room {
         /// `missingReplicas` before this pod.
         missing: i32,
     },
-    /// It is the first with room, and this node takes the pod now.
+    /// It is the first subset with room, and this node takes the pod now.
     Node {
         /// `missingReplicas` before this pod.
         missing: i32,
         /// The node.
         node: Symbol,
-        /// Whether the node is virtual and takes any number.
+        /// True if the node is virtual and takes any number of pods.
         is_virtual: bool,
     },
-    /// It is the first with room; whether a node takes the pod was not found out within the bound.
+    /// It is the first subset with room. Whether a node takes the pod is unknown, because the bound of work was
+    /// reached.
     RoomUnasked {
         /// `missingReplicas` before this pod.
         missing: i32,
     },
-    /// No subset with room has a node that takes the pod: the first with room, where the pod waits.
+    /// No subset with room has a node that takes the pod: the first subset with room, where the pod waits.
     Fallback {
         /// `missingReplicas` before this pod.
         missing: i32,
     },
-    /// The ordinal is below the sum of limits so far (StatefulSets).
+    /// The ordinal is below the sum of the limits so far (StatefulSets).
     Ordinal {
         /// The pod's ordinal.
         ordinal: i64,
-        /// The sum of limits so far.
+        /// The sum of the limits so far.
         threshold: i64,
     },
 }
 
-/// A choice with its reasons, in the order in which subsets were looked at. Where the last step is not
-/// [`Finding::Taken`], the pod is admitted as it is.
+/// A choice with its reasons, in the order in which subsets were examined. If the last step is not [`Finding::Taken`],
+/// the pod is admitted unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// What was found, subset by subset.
+    /// The findings, subset by subset.
     pub steps: Vec<Step>,
-    /// The place of the subset among the rows, or for StatefulSets among the subsets.
+    /// The index of the subset among the rows, or for StatefulSets among the subsets; `None` if no subset was chosen.
     pub place: Option<usize>,
 }
 
 impl Choice {
-    /// Why the subset was taken, if one was.
+    /// Why the subset was chosen; `None` if none was.
     pub fn ground(&self) -> Option<&Ground> {
         let taken = |s: &Step| matches!(s.finding, Finding::Taken(_));
         match self.steps.iter().find(|s| taken(s)).map(|s| &s.finding) {
@@ -129,23 +130,23 @@ impl Choice {
 /// Whether a node of a subset takes a pod now.
 #[derive(Debug, Clone)]
 pub enum Fit {
-    /// This node does.
+    /// This node takes it.
     Node {
         /// The node.
         node: Symbol,
-        /// Whether it is virtual and takes any number.
+        /// True if it is virtual and takes any number of pods.
         is_virtual: bool,
     },
-    /// None does.
+    /// No node takes it.
     None(Rc<Unfit>),
-    /// Not found out within the bound.
+    /// Unknown: the bound of work was reached.
     Unknown,
 }
 
-/// Asks whether a node of a subset takes the pod now.
+/// Answers whether a node of a subset takes the pod now.
 pub type AskFit<'a> = &'a mut dyn FnMut(&Arc<str>) -> Fit;
 
-/// Rows of a revision that has none yet (spec/workloadspread §4.3, step 1).
+/// The rows of a revision that has none yet (spec/workloadspread §4.3, step 1).
 pub fn first_rows(spec: &Spec, total: Total) -> Vec<Row> {
     let row = |s: &Subset| {
         let missing = quota::scaled_or_zero(s.max_replicas, total);
@@ -154,14 +155,14 @@ pub fn first_rows(spec: &Spec, total: Total) -> Vec<Row> {
     spec.subsets.iter().map(row).collect()
 }
 
-/// Whether a row whose limit is a percentage lags the total.
+/// True if a row whose limit is a percentage is not up to date with the total.
 pub fn lags(rows: &[Row], spec: &Spec, total: Total) -> bool {
     rows.iter()
         .any(|row| refreshed(row, spec, total) != row.missing)
 }
 
-/// Brings rows whose limit is a percentage up to date with the total: an autoscaler's step is seen at once, not only
-/// after the next sync (spec/workloadspread §5.10). The rows tell all that is needed: limit minus pods on their way.
+/// Updates rows whose limit is a percentage to the total: a change by an autoscaler takes effect at once, not only
+/// after the next sync (spec/workloadspread §5.10). The rows are sufficient for that: limit minus admitted pods.
 pub fn refresh(rows: &mut [Row], spec: &Spec, total: Total) {
     for row in rows {
         row.missing = refreshed(row, spec, total);
@@ -178,8 +179,8 @@ fn refreshed(row: &Row, spec: &Spec, total: Total) -> i32 {
     }
 }
 
-/// Chooses among the rows of a revision. `fit` is asked, in order, for rows with room, and only if the strategy
-/// simulates; it is handed the row's subset.
+/// Chooses among the rows of a revision. `fit` is called in order for rows with room, only if the strategy simulates
+/// scheduling; its argument is the row's subset.
 pub fn choose(
     spec: &Spec,
     status: &Status,
@@ -236,7 +237,7 @@ pub fn choose(
     choice
 }
 
-/// Why a row without room is passed over.
+/// Why a row has no room; `None` if it has.
 fn passed_over(status: &Status, row: &Row) -> Finding {
     if !status.is_closed(row) {
         let expected = row.expected();
@@ -253,8 +254,8 @@ fn known<'a>(rows: &'a [Row], pod: &str) -> Option<(usize, &'a Row)> {
     rows.iter().enumerate().find(|(_, row)| row.knows(pod))
 }
 
-/// Chooses for a pod of a StatefulSet: by its ordinal against the running sum of limits. Closed subsets are passed
-/// over without their share, so later ones move up (spec/workloadspread §4.4).
+/// Chooses for a pod of a StatefulSet: its ordinal is compared with the running sum of limits. Closed subsets do not
+/// add to the sum, so later ones move up (spec/workloadspread §4.4).
 pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, ordinal: i64) -> Choice {
     let mut threshold: i64 = 0;
     let mut choice = Choice::default();
@@ -279,8 +280,8 @@ pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, ordinal: i6
     choice
 }
 
-/// How many pods of its StatefulSet come before a pod, by the number after the last `-` of its name: from `start` on, and
-/// without the numbers that are reserved. Without a number -1.
+/// The number of pods of its StatefulSet before a pod, by the number after the last `-` of its name: counted from
+/// `start`, without reserved numbers. -1 if the name has no number.
 pub fn ordinal(pod: &str, target: Option<&WorkloadFact>) -> i64 {
     let digits = pod.rsplit_once('-').map_or("", |(_, digits)| digits);
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! Why things are as they are: a pod's subset and cost, and the ledger against the truth.
+//! Explains a pod's subset and cost, and compares the ledger with the pods.
 //!
-//! How a new pod's subset was chosen is told with its [`Answer`](crate::admission::Answer). Everything here runs the same
-//! code as a sync, on the controller's facts, and writes nothing.
+//! How the subset of a new pod was chosen is part of its [`Answer`](crate::admission::Answer). Everything here runs the
+//! code of a sync on the controller's facts, and writes nothing.
 
 use std::sync::Arc;
 
@@ -19,47 +19,48 @@ use crate::facts::status::Row;
 use crate::inject::PodPatcher;
 use crate::quota::{self, CannotCount};
 
-/// Why a pod is where it is, for its WorkloadSpread.
+/// Why a pod is in its subset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodStanding {
     /// The revision under which it is counted.
     pub revision: Arc<str>,
-    /// Whether that is the latest.
+    /// True if that is the latest.
     pub is_latest: bool,
     /// Its subset.
     pub subset: Standing,
-    /// Its deletion cost as it should be, and why; `None` for pods that do not count and kinds without costs.
+    /// The deletion cost that it should have, with the reason; `None` for pods that do not count and kinds without
+    /// costs.
     pub cost: Option<(i32, CostGround)>,
-    /// The cost as it stands.
+    /// Its present cost.
     pub cost_stands: Option<Arc<str>>,
 }
 
-/// How a pod came to its subset.
+/// How a pod got its subset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// Its marker names it.
     Marked(usize),
-    /// It has no marker of this WorkloadSpread, and its node fits best; what each subset scores, `None` where it does
-    /// not fit.
+    /// It has no marker of this WorkloadSpread, and its node fits this subset best. The score of each subset; `None` if
+    /// it does not fit.
     Adopted(usize, Vec<Option<i64>>),
-    /// Its marker names a subset that is not in the spec, or it is on no known node, or its node fits none.
+    /// Its marker names a subset that is not in the spec, or it is on no known node, or its node fits no subset.
     Orphan,
 }
 
-/// A row of the ledger against the truth.
+/// A row of the ledger, compared with the pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowCheck {
     /// The revision; `None` for the overall row.
     pub revision: Option<Arc<str>>,
     /// The subset.
     pub subset: Arc<str>,
-    /// The limit; -1 without.
+    /// The limit; -1 if there is none.
     pub max: i32,
-    /// The row as it stands.
+    /// The stored row.
     pub stands: Option<Row>,
-    /// The row as a sync would write it now.
+    /// The row that a sync would write now.
     pub truth: Option<Row>,
-    /// Entries that wait to be confirmed by the pods, and when each is given up.
+    /// Entries without a matching pod, with the time at which each expires.
     pub open: Vec<(Entry, Arc<str>, Instant)>,
 }
 
@@ -73,14 +74,14 @@ pub enum Entry {
 }
 
 impl RowCheck {
-    /// Whether the row is as a sync would write it.
+    /// True if a sync would not change the row.
     pub fn agrees(&self) -> bool {
         self.stands == self.truth
     }
 }
 
 impl SpreadController {
-    /// What a sync of a WorkloadSpread would begin with.
+    /// The input of a sync of a WorkloadSpread.
     fn found(
         &self,
         ws: &WorkloadSpread,
@@ -90,11 +91,11 @@ impl SpreadController {
         plan::find(ws, facts, self.kinds(), self.names(), patcher)
     }
 
-    /// Why the pods of a WorkloadSpread are where they are, by revision and subset, those in none last; none if it is not
-    /// known. Pods that have finished or are being deleted are among them.
+    /// Why the pods of a WorkloadSpread are in their subsets: by revision and subset, pods in none last; empty if the
+    /// WorkloadSpread is unknown. Finished and terminating pods are included.
     ///
     /// # Errors
-    /// What keeps pods from being counted.
+    /// What prevents counting pods.
     pub fn explain_pods(
         &self,
         key: &WsKey,
@@ -107,10 +108,11 @@ impl SpreadController {
         Ok(standings(&found))
     }
 
-    /// The ledger of a WorkloadSpread against the truth, row by row, the overall rows last; none if it is not known.
+    /// The ledger of a WorkloadSpread compared with the pods, row by row, the overall rows last; empty if the
+    /// WorkloadSpread is unknown.
     ///
     /// # Errors
-    /// What keeps pods from being counted.
+    /// What prevents counting pods.
     pub fn check_ledger(
         &self,
         now: Instant,

@@ -1,6 +1,6 @@
-//! What a subset does to a pod, as far as decisions look at it.
+//! The changes that a subset makes to a pod, as far as decisions read them.
 //!
-//! Source: spec/workloadspread §4.6, steps 1 to 4. The patch of step 5 is JSON, so it is applied outside.
+//! Source: spec/workloadspread §4.6, steps 1 to 4. The patch of step 5 is JSON, so it is applied outside this crate.
 
 use strew_cluster::{PodFact, PodSpec};
 use strew_model::{Interner, NodeSelectorTerm, Toleration};
@@ -8,10 +8,10 @@ use strew_model::{Interner, NodeSelectorTerm, Toleration};
 use crate::admission::RequestId;
 use crate::facts::spec::{PatchId, Subset};
 
-/// Reads patches of subsets: wire work that a decision needs.
+/// Applies patches of subsets: work on JSON that a decision needs.
 pub trait PodPatcher {
-    /// The pod of a create request with a subset injected, patch and all; labels and spec are what decides.
-    /// `None`: the patch cannot be merged. Asked only for subsets that have a patch.
+    /// The pod of a create request with a subset injected, patch included; labels and spec decide. `None` if the patch
+    /// cannot be merged. Called only for subsets with a patch.
     fn candidate(
         &mut self,
         names: &mut Interner,
@@ -20,11 +20,11 @@ pub trait PodPatcher {
         subset: &Subset,
     ) -> Option<PodFact>;
 
-    /// Whether a patch changes nothing in an existing pod except annotations.
+    /// True if a patch changes nothing in an existing pod except annotations.
     fn is_in_effect(&mut self, pod_uid: &str, patch: PatchId) -> bool;
 }
 
-/// For worlds without patches: a patch cannot be merged, and is in effect nowhere.
+/// For worlds without patches: a patch cannot be merged, and is applied to no pod.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPatches;
 
@@ -44,7 +44,7 @@ impl PodPatcher for NoPatches {
     }
 }
 
-/// Steps 1 to 4: tolerations and preferred terms are appended, required ones are added to every term.
+/// Steps 1 to 4: tolerations and preferred terms are appended, the required term is added to every term.
 pub fn inject(spec: &mut PodSpec, subset: &Subset) {
     spec.tolerations = tolerations(&spec.tolerations, subset);
     let preferred = spec.preferred_nodes.iter().chain(&subset.preferred);
@@ -57,13 +57,13 @@ pub fn inject(spec: &mut PodSpec, subset: &Subset) {
     }
 }
 
-/// A pod's tolerations, and those of its subset after them.
+/// A pod's tolerations, followed by those of its subset.
 pub fn tolerations(own: &[Toleration], subset: &Subset) -> Box<[Toleration]> {
     own.iter().chain(&subset.tolerations).cloned().collect()
 }
 
-/// A pod's required terms with the subset's: that one alone if there is none, else each with its expressions and
-/// fields besides. Terms are ORed, so this ANDs the subset.
+/// A pod's required terms combined with the subset's term: only that term if the pod has none, else each term with its
+/// expressions and fields added. Terms are ORed, so this ANDs the subset.
 pub fn required_terms(
     own: Option<&[NodeSelectorTerm]>,
     subset: &NodeSelectorTerm,

@@ -1,4 +1,4 @@
-//! What must hold, as checks: for tests, and for the auditor of a simulation.
+//! Invariants as checks: for tests, and for the auditor of a simulation.
 //!
 //! Source: spec/workloadspread §8, I1 to I8.
 
@@ -13,7 +13,7 @@ use crate::facts::status::{Row, Status, UNLIMITED};
 use crate::marker::Marker;
 use crate::quota::{self, Total};
 
-/// An invariant that does not hold.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Broken {
     /// I1: more pods than the limit are in a subset.
@@ -27,16 +27,16 @@ pub enum Broken {
         /// The limit.
         max: i64,
     },
-    /// I2: a subset was taken although this earlier one was neither full nor closed.
+    /// I2: a subset was chosen although this earlier one was neither full nor closed.
     SkippedRoom {
         /// The earlier subset.
         earlier: Arc<str>,
     },
-    /// I3: a row differs from what the pods say.
+    /// I3: a row differs from the pods.
     Drift {
         /// The subset.
         subset: Arc<str>,
-        /// The row as it stands, and as it should be.
+        /// The stored row, and the right one.
         rows: Box<[Option<Row>; 2]>,
     },
     /// I4: a pod of this cost was deleted while one of a lower cost was kept.
@@ -48,18 +48,18 @@ pub enum Broken {
     },
     /// I5: a marker names no subset of the WorkloadSpread.
     StrayMarker(Marker),
-    /// I6: a replacement went elsewhere although only the last subset was open.
+    /// I6: a replacement went to another subset although only the last one was open.
     WrongReplacement(Option<usize>),
-    /// I7: concurrent admissions filled a subset otherwise than serial ones.
+    /// I7: concurrent admissions filled a subset differently from serial ones.
     OtherTotals {
         /// The subset.
         subset: Arc<str>,
-        /// Serially.
+        /// The number after serial admissions.
         serial: i64,
-        /// Concurrently.
+        /// The number after concurrent ones.
         concurrent: i64,
     },
-    /// I8: a dry run did something.
+    /// I8: a dry run had an effect.
     DryRunActed,
 }
 
@@ -69,8 +69,8 @@ impl fmt::Display for Broken {
     }
 }
 
-/// I1: never more than `maxReplicas` pods are in a subset and revision, while no entry expired early and the total is
-/// stable. `pods` counts those that are there or admitted, without those being deleted.
+/// I1: there are never more than `maxReplicas` pods in a subset and revision, while no entry expired early and the
+/// total is stable. `pods` counts existing and admitted pods, without those being deleted.
 ///
 /// # Errors
 /// The first subset that is over its limit.
@@ -97,8 +97,8 @@ pub fn within_limits(
     Ok(())
 }
 
-/// I2: a subset is taken only if every earlier one was full or closed at that instant, or no node of it took the pod.
-/// `rows` are those that the choice was made from.
+/// I2: a subset is chosen only if every earlier one was full or closed at that instant, or had no node that took the
+/// pod. `rows` are the rows of the choice.
 ///
 /// # Errors
 /// The earlier subset that had room.
@@ -123,7 +123,7 @@ pub fn earlier_ones_are_full(status: &Status, rows: &[Row], choice: &Choice) -> 
     Ok(())
 }
 
-/// I3: the ledger says what the pods say, once 30 s and a sync have passed since the last event.
+/// I3: the ledger matches the pods once 30 s and a sync have passed since the last event.
 ///
 /// # Errors
 /// The first row that differs.
@@ -146,10 +146,11 @@ pub fn ledger_is_true(stands: &Status, truth: &Status) -> Result<(), Broken> {
     Ok(())
 }
 
-/// I4: a scale-in keeps the pods of highest cost, so earlier subsets first. Each pod is its cost and whether it is kept.
+/// I4: a scale-in keeps the pods of highest cost, so pods of earlier subsets. Each pod is its cost, and true if it is
+/// kept.
 ///
 /// # Errors
-/// A deleted pod and a kept one that cost less.
+/// A deleted pod, and a kept one of lower cost.
 pub fn keeps_the_dearest(pods: impl Iterator<Item = (i32, bool)>) -> Result<(), Broken> {
     let (kept, deleted): (Vec<_>, Vec<_>) = pods.partition(|&(_, kept)| kept);
     let cheapest = kept.iter().map(|p| p.0).min();
@@ -165,7 +166,7 @@ pub fn keeps_the_dearest(pods: impl Iterator<Item = (i32, bool)>) -> Result<(), 
 /// I5: an injected pod's marker names a subset of the WorkloadSpread.
 ///
 /// # Errors
-/// The marker that does not.
+/// The marker.
 pub fn marker_is_sound(spec: &Spec, name: &str, marker: &Marker) -> Result<(), Broken> {
     match &*marker.workload_spread == name && spec.place(&marker.subset).is_some() {
         true => Ok(()),
@@ -173,10 +174,10 @@ pub fn marker_is_sound(spec: &Spec, name: &str, marker: &Marker) -> Result<(), B
     }
 }
 
-/// I6: where all subsets but the last are closed and the last is open without limit, a pod goes to the last.
+/// I6: if all subsets but the last are closed and the last is open without limit, a pod goes to the last.
 ///
 /// # Errors
-/// Where it went instead.
+/// The subset that it went to.
 pub fn replacement_goes_last(status: &Status, rows: &[Row], choice: &Choice) -> Result<(), Broken> {
     let Some((last, others)) = rows.split_last() else {
         return Ok(());
@@ -214,10 +215,10 @@ pub fn same_totals(
     Ok(())
 }
 
-/// I8: a dry run is answered, and nothing else is done. `effects` are all that one led to.
+/// I8: a dry run is answered and has no other effect. `effects` are all effects of one.
 ///
 /// # Errors
-/// If something else was done.
+/// If there is another effect.
 pub fn dry_run_changes_nothing(effects: &[Effect]) -> Result<(), Broken> {
     let passes = |answer: &Answer| matches!(answer.verdict, Verdict::Untouched(Untouched::DryRun));
     match effects {

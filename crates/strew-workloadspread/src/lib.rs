@@ -1,18 +1,18 @@
-//! Replicas onto subsets: admission and controller of WorkloadSpread, decided from facts.
+//! Admission and controller of WorkloadSpread: assign pods to subsets, decided from facts.
 //!
 //! A WorkloadSpread names a workload and an ordered list of subsets. [`Admission`] puts each new pod into the first
 //! subset with room and keeps the count in the WorkloadSpread's status, the ledger. [`SpreadController`] compares the
-//! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
-//! be scheduled.
+//! ledger with the pods, adopts pods without a marker, writes deletion costs, and closes subsets whose pods cannot be
+//! scheduled.
 //!
-//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`rollout`], [`workloads`], [`targets`], [`spreads`], [`choose`] (which
-//! subset), [`inject`], [`room`] (whether a node takes the pod), `work` (how much of that), [`admission`], [`controller`], [`explain`],
-//! [`invariants`].
+//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`rollout`], [`workloads`], [`targets`], [`spreads`],
+//! [`choose`] (the subset of a pod), [`inject`], [`room`] (whether a node takes the pod), `work` (the bound of that),
+//! [`admission`], [`controller`], [`explain`], [`invariants`].
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
-//! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
+//! This crate has no clock, no sockets and no JSON. An implementation of [`PodPatcher`] outside applies patches.
 //!
-//! Eight in the first subset, the rest in the second, from rows as the ledger has them:
+//! Eight pods in the first subset, the rest in the second, from the rows of the ledger:
 //!
 //! ```
 //! use strew_workloadspread::{
@@ -87,17 +87,17 @@ pub use work::WORK_MAX;
 
 use strew_model::Span;
 
-/// The annotation of a pod that tells its subset; its value is a [`Marker`].
+/// The annotation of a pod that names its subset; its value is a [`Marker`].
 pub const MARKER_ANNOTATION: &str = "apps.kruise.io/matched-workloadspread";
 
-/// The annotation of a pod by which workload controllers choose whom to delete.
+/// The annotation of a pod by which workload controllers choose the pods to delete.
 pub const COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// The annotation of a WorkloadSpread that keeps metadata of patches off adopted pods, if it is `true`.
 pub const IGNORE_PATCH_ANNOTATION: &str =
     "workloadspread.kruise.io/ignore-patch-existing-pods-metadata";
 
-/// The scheduling gate of a pod for which no subset has room, where it is to wait ([`WhenNoRoom::Pending`]).
+/// The scheduling gate of a pod that waits for room in a subset ([`WhenNoRoom::Pending`]).
 pub const GATE: &str = "strew.dev/no-room";
 
 /// How long a subset stays closed after pods of it were unschedulable. Source: spec/workloadspread §5.7.

@@ -1,22 +1,24 @@
-//! The annotation that tells which subset a pod is in.
+//! The annotation that names a pod's subset.
 //!
-//! Source: spec/workloadspread §4.6. Its JSON is written and read outside; the order of its keys is that of the fields.
+//! Source: spec/workloadspread §4.6. Its JSON is written and read outside this crate; its keys have the order of the
+//! fields.
 
 use std::sync::Arc;
 
-/// The value of [`MARKER_ANNOTATION`](crate::MARKER_ANNOTATION): `{"name":…,"subset":…}`, and `,"uid":…` where one was issued.
+/// The value of [`MARKER_ANNOTATION`](crate::MARKER_ANNOTATION): `{"name":…,"subset":…}`, with `,"uid":…` if one was
+/// issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// Key `name`: the WorkloadSpread, of the pod's namespace.
+    /// Key `name`: the WorkloadSpread, in the pod's namespace.
     pub workload_spread: Arc<str>,
     /// Key `subset`.
     pub subset: Arc<str>,
-    /// Key `uid`, left out where there is none: what stands for the pod in `creatingPods` if its name was not known.
+    /// Key `uid`, omitted if there is none: identifies the pod in `creatingPods` if its name was unknown.
     pub uid: Option<Arc<str>>,
 }
 
 impl Marker {
-    /// Keys and values as they stand in the annotation.
+    /// Keys and values in the order of the annotation.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let both = [("name", &*self.workload_spread), ("subset", &*self.subset)];
         both.into_iter()
@@ -24,20 +26,20 @@ impl Marker {
     }
 }
 
-/// What stands in a pod's annotation.
+/// The content of a pod's annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Marked {
-    /// There is none.
+    /// There is no annotation.
     #[default]
     No,
-    /// It is not the JSON of a marker.
+    /// The value is not the JSON of a marker.
     Unreadable,
-    /// A marker; its subset may be empty, and need not exist.
+    /// A marker; its subset may be empty, or may not exist.
     As(Marker),
 }
 
 impl Marked {
-    /// The marker, if it can be read.
+    /// The marker; `None` unless it can be read.
     pub fn marker(&self) -> Option<&Marker> {
         match self {
             Self::As(marker) => Some(marker),

@@ -1,4 +1,4 @@
-//! How many pods a subset takes.
+//! The limits of subsets.
 //!
 //! Source: spec/workloadspread §5.3, §5.6.
 
@@ -9,11 +9,11 @@ use crate::facts::spec::{FilterSelector, MaxReplicas, Spec};
 use crate::facts::status::{Row, UNLIMITED};
 use crate::facts::workload::WorkloadFact;
 
-/// The number of replicas that percentages are of; -1: nobody can tell.
+/// The number of replicas that percentages refer to; -1 if it is unknown.
 pub type Total = i64;
 
-/// The limit of a subset at a total: [`UNLIMITED`] or a number; `None`: there is none that could be used, because it
-/// does not parse, or is 100 % of an unknown total (which upstream refuses, too).
+/// The limit of a subset at a total: [`UNLIMITED`] or a number. `None` if it is unusable: it cannot be parsed, or is
+/// 100 % of an unknown total (which upstream refuses, too).
 ///
 /// Percentages round up: 30 % of 7 is 3. An unknown total (-1) gives 0.
 pub fn scaled(max: Option<MaxReplicas>, total: Total) -> Option<i32> {
@@ -30,7 +30,7 @@ pub fn scaled(max: Option<MaxReplicas>, total: Total) -> Option<i32> {
     }
 }
 
-/// The limit as admission takes it: what cannot be used is 0 (spec/workloadspread §4.3, step 1).
+/// The limit as admission takes it: an unusable one is 0 (spec/workloadspread §4.3, step 1).
 pub fn scaled_or_zero(max: Option<MaxReplicas>, total: Total) -> i32 {
     scaled(max, total).unwrap_or(0)
 }
@@ -39,19 +39,19 @@ fn clamp(number: i64) -> i32 {
     i32::try_from(number.max(0)).unwrap_or(i32::MAX)
 }
 
-/// Why pods cannot be counted: a sync fails then, and writes nothing.
+/// Why pods cannot be counted: the sync fails and writes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CannotCount {
     /// The target has no integer at this path of the filter.
     Path(Arc<str>),
-    /// The selector of the filter does not parse.
+    /// The selector of the filter cannot be parsed.
     Selector,
 }
 
-/// The total of a WorkloadSpread: the sum of its filter's paths, else what the target asks for.
+/// The total of a WorkloadSpread: the sum of its filter's paths, or what the target asks for.
 ///
 /// # Errors
-/// A path at which the target has no integer (an empty path counts nothing), or a selector that does not parse.
+/// A path at which the target has no integer (an empty path is ignored), or a selector that cannot be parsed.
 pub fn total(
     spec: &Spec,
     target: Option<&WorkloadFact>,
@@ -77,9 +77,9 @@ pub fn total(
     Ok(sum)
 }
 
-/// `missingReplicas` of a subset: what the limit leaves, pods on their way included.
+/// `missingReplicas` of a subset: the limit minus its pods, admitted ones included.
 ///
-/// Upstream's own loop gives the same wherever the subset is not over-full; there it depends on the order of pods
+/// Upstream's own loop gives the same if the subset is not over-full; otherwise its result depends on the order of pods
 /// (spec/workloadspread F7).
 pub fn missing(max: i32, active: i64, deleting: i64, creating: i64) -> i32 {
     if max == UNLIMITED {
@@ -89,7 +89,7 @@ pub fn missing(max: i32, active: i64, deleting: i64, creating: i64) -> i32 {
     clamp(left.clamp(0, i64::from(max)))
 }
 
-/// What is missing in a row by the pods that it tells of: those at the last sync, on their way in and on their way out.
+/// `missingReplicas` by the pods of a row: those at the last sync, admitted ones, and those being deleted.
 pub fn missing_in(row: &Row, max: i32) -> i32 {
     let (creating, deleting) = (row.creating.len() as i64, row.deleting.len() as i64);
     missing(max, i64::from(row.replicas), deleting, creating)

@@ -1,4 +1,4 @@
-//! Which revision of its workload a pod belongs to, and which revision is the latest.
+//! The revision of a pod, and the latest revision of a workload.
 //!
 //! Source: spec/workloadspread §3.
 
@@ -12,10 +12,10 @@ use crate::facts::spec::LimitScope;
 use crate::facts::workload::{Controller, WorkloadFact};
 use crate::workloads::Workloads;
 
-/// The key of pods that are not counted by revision.
+/// The key for pods that are not counted by revision.
 pub const VERSION_IGNORED: &str = "versionIgnored";
 
-/// The key of the ledger's rows in which a pod is counted.
+/// The key of the rows in the ledger that count a pod.
 pub fn of_pod(
     scope: LimitScope,
     labels: &Labels,
@@ -31,7 +31,7 @@ pub fn of_pod(
     }
 }
 
-/// The revision of the template that a pod was made by, which decides its deletion cost.
+/// The revision of a pod's template, which decides its deletion cost.
 pub fn of_template(
     scope: LimitScope,
     labels: &Labels,
@@ -60,22 +60,22 @@ fn short(name: &str) -> Arc<str> {
     name.rsplit('-').next().unwrap_or(name).into()
 }
 
-/// Which revisions count as the latest: their pods get costs in the order of subsets, all others in reverse.
+/// The revisions that count as the latest: their pods get costs in the order of subsets, all others in reverse order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Latest {
-    /// This one.
+    /// This revision.
     Is(Arc<str>),
-    /// All: the target has no revisions. Also a ReplicaSet on its own, whose label differs from its pods' key
-    /// (spec/workloadspread F4).
+    /// All revisions: the target has none. Also for a ReplicaSet without a Deployment, whose label differs from its
+    /// pods' key (spec/workloadspread F4).
     Every,
-    /// None: the target is gone, or has no ReplicaSet yet.
+    /// No revision: the target was deleted, or has no ReplicaSet yet.
     Nobody,
-    /// These: of several targets each has its own.
+    /// These: each of several targets has its own.
     Among(BTreeSet<Arc<str>>),
 }
 
 impl Latest {
-    /// Whether a revision is the latest.
+    /// True if a revision is the latest.
     pub fn is(&self, revision: &str) -> bool {
         match self {
             Self::Is(latest) => &**latest == revision,
@@ -85,7 +85,7 @@ impl Latest {
         }
     }
 
-    /// Those of two targets. A target without revisions has pods of one key.
+    /// The latest revisions of two targets together. Pods of a target without revisions have one key.
     pub fn or(self, other: Self) -> Self {
         let mut all = BTreeSet::new();
         for latest in [self, other] {
@@ -109,9 +109,9 @@ impl Latest {
 
 /// The latest revision of a target.
 ///
-/// Of a Deployment: the hash of the live ReplicaSet with its template. Where none has it (a paused Deployment with an
-/// edited template, F6), the newest by its annotation. Of a CloneSet that is counted by
-/// revision: the one that its pods are updated to.
+/// For a Deployment: the hash of the existing ReplicaSet with its template. If none has it (a paused Deployment with an
+/// edited template, F6), the newest by its annotation. For a CloneSet that is counted by revision: the revision that
+/// its pods are updated to.
 pub fn latest(
     scope: LimitScope,
     target: Option<&WorkloadFact>,

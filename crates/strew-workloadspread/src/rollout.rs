@@ -1,7 +1,8 @@
-//! Subsets that a rollout of the target leaves with fewer pods, or never ends for.
+//! Subsets for which a rollout of the target does not end, or that it leaves with fewer pods.
 //!
-//! New pods come before old ones go, as many as the workload lets surge. Where limits hold over all revisions, they pass
-//! over a subset that old pods fill; where each revision has the whole limit, they wait for nodes that old pods hold.
+//! New pods come before old ones go, as many as the workload may surge. If limits hold over all revisions, new pods
+//! pass over a subset that old pods fill; if each revision has the whole limit, new pods wait for nodes that old pods
+//! hold.
 //!
 //! Source: spec/workloadspread §5.10.
 
@@ -11,24 +12,25 @@ use crate::facts::status::UNLIMITED;
 use crate::facts::workload::{Rolling, WorkloadFact};
 use crate::quota::{self, Total};
 
-/// What a rollout does to a subset.
+/// What a rollout does with a subset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfit {
     /// New pods wait for nodes that old pods hold, and no old pod goes before a new one is ready.
     Stuck,
     /// All subsets are full of old pods, new ones are held back, and no old pod goes before a new one is ready.
     NoRoom,
-    /// New pods pass over the subset while old ones fill it: afterwards it may have so many less than before.
+    /// New pods pass over the subset while old ones fill it: afterwards it may have up to this number fewer than
+    /// before.
     Short(i32),
 }
 
-/// A subset that the pods of the workload fill, by its place.
+/// A subset that pods of the workload fill, by its index.
 struct Full {
     place: usize,
     pods: i64,
 }
 
-/// The first subsets, up to one that is not full, and how many pods the later ones have.
+/// The first subsets, up to one that is not full, and the number of pods of the later ones.
 fn full(spec: &Spec, total: Total) -> (Vec<Full>, i64) {
     let mut left = total.max(0);
     let mut full = Vec::new();
@@ -48,7 +50,7 @@ fn full(spec: &Spec, total: Total) -> (Vec<Full>, i64) {
     (full, left)
 }
 
-/// Whether new pods are counted together with old ones.
+/// True if new pods are counted together with old ones.
 fn is_counted_together(spec: &Spec, kind: Kind) -> bool {
     match spec.limit_scope {
         LimitScope::Workload => true,
@@ -57,14 +59,14 @@ fn is_counted_together(spec: &Spec, kind: Kind) -> bool {
     }
 }
 
-/// How the target rolls, where it does and limits are of all its pods, and of no others.
+/// How the target rolls out; `None` unless it does, and limits count all of its pods and no others.
 fn rolling(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<Rolling> {
     let rolling = target.filter(|target| !target.deleting)?.rolling?;
     let is_alone = spec.filter.is_none() && spec.also.is_none();
     (is_alone && rolling.surge > 0 && total > 0).then_some(rolling)
 }
 
-/// By place, what the limits and the target's settings alone tell of every rollout.
+/// By index: what the limits and the target's settings mean for every rollout.
 pub fn misfits(
     spec: &Spec,
     target: Option<&WorkloadFact>,
@@ -98,8 +100,8 @@ pub fn misfits(
     if spec.move_back.is_some() {
         return Vec::new();
     }
-    // Old pods of a Deployment leave the first subset first, and as many new ones come after them. Of a CloneSet they
-    // leave it last.
+    // Old pods of a Deployment leave the first subset first, and the same number of new ones follow. Those of a
+    // CloneSet leave it last.
     let mut short = match kind {
         Kind::CloneSet => rolling.surge,
         _ => {
@@ -120,8 +122,8 @@ pub fn misfits(
     misfits
 }
 
-/// The subset in which new pods wait for ever if its nodes hold no more pods than it has, and how many that are. `None`:
-/// some old pod goes first, some new one goes elsewhere, or waiting pods are moved on.
+/// The subset in which new pods wait without end if its nodes hold no more pods than it has, with the number of these
+/// pods. `None` if an old pod goes first, a new one goes to another subset, or waiting pods are rescheduled.
 pub fn may_stick(
     spec: &Spec,
     target: Option<&WorkloadFact>,

@@ -1,8 +1,8 @@
-//! Simulated scheduling: does a node take this pod now?
+//! Simulates scheduling: whether a node takes this pod now.
 //!
-//! A room is a cluster of its own, in which pods that wait are put onto nodes as the scheduler would: bound pods, every
-//! unbound pod that carries a marker, and what was admitted here and not yet seen hold capacity. So a burst of 500 on
-//! room for 10 finds room for 10.
+//! A room has its own cluster, in which waiting pods are put onto nodes as the scheduler would: bound pods, every
+//! unbound pod with a marker, and pods that were admitted here and are not seen yet hold capacity. So a burst of 500
+//! pods on room for 10 finds room for 10.
 //!
 //! Source: spec/workloadspread §4.8.
 
@@ -20,28 +20,28 @@ use crate::facts::spec::WsKey;
 use crate::marker::Marker;
 use crate::work::Work;
 
-/// How many waiting pods are put onto nodes for one question, at most. Beyond it the answer is "unknown".
+/// The largest number of waiting pods that are put onto nodes for one question. Beyond it the answer is "unknown".
 pub const PLACINGS_MAX: usize = 512;
 
 /// How long an admitted pod holds capacity without being seen.
 const UNSEEN_FOR: Span = Span::from_secs(30);
 
-/// Names what an admission holds, until its pod is seen.
+/// Identifies the capacity that an admission holds, until its pod is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HoldId(u64);
 
-/// By what an admitted pod will be known.
+/// The properties by which an admitted pod is recognized.
 #[derive(Debug, Clone)]
 pub struct Admitted {
     /// The WorkloadSpread.
     pub key: WsKey,
     /// The pod's marker.
     pub marker: Marker,
-    /// The pod's name, if it was known.
+    /// The pod's name; `None` if it was unknown.
     pub name: Option<Arc<str>>,
 }
 
-/// Nodes, and who holds what of them.
+/// Nodes, and the pods that hold their capacity.
 pub struct Room {
     cluster: Cluster,
     engines: Vec<Engine>,
@@ -49,16 +49,16 @@ pub struct Room {
     /// Nodes that take any number of pods.
     virtual_nodes: BTreeSet<Symbol>,
     virtual_label: (Symbol, Symbol),
-    /// Waiting pods that were put onto a node here.
+    /// Waiting pods that the room put onto a node.
     placed: FxHashMap<PodIdx, NodeIdx>,
-    /// Waiting pods to be put onto a node, oldest first.
+    /// Waiting pods without a node, oldest first.
     unsettled: VecDeque<Arc<str>>,
-    /// Waiting pods that fitted nowhere, at the state that they were tried in.
+    /// Waiting pods for which no node was found, with the state in which they were tried.
     stuck: Vec<Arc<str>>,
     stuck_at: State,
     /// Grows whenever a pod leaves a node.
     frees: u64,
-    /// The nodes that pods left last, the newest at the end.
+    /// The nodes that pods left most recently, the newest at the end.
     freed: VecDeque<NodeIdx>,
     unfit: FxHashMap<ClassId, (State, Rc<Unfit>)>,
     work: Work,
@@ -75,7 +75,7 @@ struct Hold {
     until: Instant,
 }
 
-/// While this stays, what fitted nowhere fits nowhere.
+/// While this is unchanged, pods that found no node still find none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct State {
     structure: u64,
@@ -118,7 +118,7 @@ impl Room {
         }
     }
 
-    /// What it knows; waiting pods stand on the nodes that they were put onto.
+    /// The cluster; waiting pods are on the nodes that the room put them onto.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -133,34 +133,34 @@ impl Room {
         &mut self.cluster.names
     }
 
-    /// Facts about Services, controllers and namespaces.
+    /// The facts about Services, controllers and namespaces.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
 
-    /// Whether the pod of a uid is looked at.
+    /// True if the pod of a uid is known.
     pub fn knows(&self, uid: &str) -> bool {
         self.cluster.find_pod(uid).is_some()
     }
 
-    /// A request begins: its questions together may do [`WORK_MAX`](crate::WORK_MAX).
+    /// Begins a request: its questions together may take [`WORK_MAX`](crate::WORK_MAX) steps.
     pub(crate) fn begin_request(&mut self) {
         self.work.begin();
     }
 
-    /// How much was done for all questions so far.
+    /// The number of steps for all questions so far.
     pub(crate) fn work_done(&self) -> u64 {
         self.work.done()
     }
 
-    /// How many admitted pods were not seen yet.
+    /// The number of admitted pods that are not seen yet.
     pub fn unseen(&self) -> usize {
         self.holds.len()
     }
 
-    /// When the next of them stops holding capacity.
+    /// The time at which the next of them stops holding capacity.
     pub fn next_wake(&self) -> Option<Instant> {
-        // Each holds as long as any other, so the oldest goes first.
+        // Each holds for the same time, so the oldest ends first.
         self.holds.first_key_value().map(|(_, hold)| hold.until)
     }
 }
@@ -168,12 +168,12 @@ impl Room {
 // === what is gone ===
 
 impl Room {
-    /// Whether so many classes and terms are new, or 8 times as many strings, and as many as a sweep left last time.
+    /// True if enough classes and terms are new, or 8 times as many strings, and as many as the last sweep left.
     pub(crate) fn is_sweep_due(&self, min: usize) -> bool {
         self.cluster.is_sweep_due(min)
     }
 
-    /// Frees what nothing holds any more, neither the room nor `mark`.
+    /// Frees objects that neither the room nor `mark` marks.
     pub(crate) fn sweep(&mut self, mark: impl FnOnce(&mut Marks)) {
         let mut sweep = self.cluster.begin_sweep(&FxHashSet::default());
         for engine in &mut self.engines {
@@ -183,7 +183,7 @@ impl Room {
         let Self {
             cluster,
             engines,
-            // Of before the strings were pinned.
+            // From before the strings were pinned.
             by_scheduler: _,
             virtual_label: _,
             virtual_nodes,
@@ -197,7 +197,7 @@ impl Room {
             work: _,
             holds,
             next_hold: _,
-            // Those of the holds.
+            // The keys of the holds.
             by_name: _,
             by_uid: _,
             nameless: _,
@@ -216,7 +216,7 @@ impl Room {
 // === facts ===
 
 impl Room {
-    /// A node is there, and like this.
+    /// Sets a node.
     pub fn set_node(&mut self, fact: NodeFact) {
         let known = self.cluster.find_node(fact.name);
         if known.is_some_and(|n| self.cluster.node(n).fact() == Some(&fact)) {
@@ -231,7 +231,7 @@ impl Room {
         self.disturb(node);
     }
 
-    /// A node is gone.
+    /// Removes a node.
     pub fn node_gone(&mut self, name: Symbol) {
         self.virtual_nodes.remove(&name);
         if let Some(node) = self.cluster.find_node(name) {
@@ -240,7 +240,7 @@ impl Room {
         self.cluster.remove_node(name);
     }
 
-    /// A pod is there, and like this. Unbound pods without a marker hold nothing.
+    /// Sets a pod. Unbound pods without a marker hold no capacity.
     pub fn set_pod(&mut self, mut fact: PodFact, marker: Option<&Marker>) {
         passes_volumes(&mut fact);
         let known = self.cluster.find_pod(&fact.uid);
@@ -267,7 +267,7 @@ impl Room {
             }
             return;
         }
-        // It stays where it was put, unless its class changed under way; then the next question moves it.
+        // It stays on its node, unless its class changed; then the next question moves it.
         match at.filter(|_| waiting || known.is_none()) {
             Some(node) => self.put(pod, node),
             None if known.is_none() || before.is_some() => self.unsettled.push_back(uid),
@@ -275,7 +275,7 @@ impl Room {
         }
     }
 
-    /// A pod is gone, or has finished.
+    /// Removes a pod that was deleted, or has finished.
     pub fn pod_gone(&mut self, uid: &str) {
         if let Some(pod) = self.cluster.find_pod(uid) {
             self.placed.remove(&pod);
@@ -284,7 +284,7 @@ impl Room {
         }
     }
 
-    /// Lets go what was admitted too long ago and never seen.
+    /// Releases the capacity of pods that were admitted too long ago and never seen.
     pub fn expire(&mut self, now: Instant) {
         while let Some((&id, hold)) = self.holds.first_key_value() {
             if hold.until > now {
@@ -310,7 +310,7 @@ impl Room {
         self.placed.insert(pod, node);
     }
 
-    /// Whether the pods of a node, waiting ones included, ask for more than it has, or for the same port.
+    /// True if the pods of a node, waiting ones included, ask for more than it has, or for the same port.
     fn is_overfull(&self, node: NodeIdx) -> bool {
         let row = self.cluster.node(node);
         let Some(fact) = row.fact() else {
@@ -327,7 +327,7 @@ impl Room {
             || (0..ports.len()).any(clash)
     }
 
-    /// Takes waiting pods off a node that changed: the next question puts them somewhere anew.
+    /// Takes waiting pods off a node that changed: the next question puts them onto nodes again.
     fn disturb(&mut self, node: NodeIdx) {
         let waiting = |p: &&PodIdx| self.placed.contains_key(p);
         let pods = self.cluster.node(node).pods().iter().filter(waiting);
@@ -343,7 +343,7 @@ impl Room {
 // === what was admitted here ===
 
 impl Room {
-    /// Notes that a pod was admitted: it holds capacity until it is seen, or for half a minute.
+    /// Records that a pod was admitted: it holds capacity until it is seen, or for half a minute.
     pub fn hold(
         &mut self,
         now: Instant,
@@ -360,7 +360,7 @@ impl Room {
         if let Some(name) = &admitted.name
             && let Some(&earlier) = self.by_name.get(&(namespace, name.clone()))
         {
-            // The same pod is asked for again.
+            // A repeated request for the same pod.
             self.release(earlier);
         }
         match (&admitted.name, &admitted.marker.uid) {
@@ -395,7 +395,7 @@ impl Room {
         id
     }
 
-    /// Lets go what an admission holds: it came to nothing, or its pod is seen. Returns the node that it was put onto.
+    /// Releases the capacity of an admission that failed, or whose pod is seen. Returns the node.
     pub fn release(&mut self, id: HoldId) -> Option<NodeIdx> {
         let hold = self.holds.remove(&id)?;
         let Admitted { key, marker, name } = hold.admitted;
@@ -418,8 +418,8 @@ impl Room {
         node
     }
 
-    /// A marked pod is seen for the first time: what its admission held is let go. A pod that was admitted without name
-    /// and uid is taken for the oldest such one of its subset.
+    /// A pod with a marker is seen for the first time: releases the capacity of its admission. A pod that was admitted
+    /// without name and uid is taken for the oldest such one of its subset.
     fn seen(&mut self, fact: &PodFact, marker: &Marker) -> Option<NodeIdx> {
         let named = self.by_name.get(&(fact.namespace, fact.name.clone()));
         let uid = marker.uid.as_ref().and_then(|uid| self.by_uid.get(uid));
@@ -434,7 +434,7 @@ impl Room {
 }
 
 fn forget<K: std::hash::Hash + Eq>(map: &mut FxHashMap<K, HoldId>, key: &K, id: HoldId) {
-    // A retry of the same pod holds under the same name.
+    // A retry for the same pod holds under the same name.
     if map.get(key) == Some(&id) {
         map.remove(key);
     }
@@ -454,9 +454,9 @@ fn passes_volumes(pod: &mut PodFact) {
 // === the question ===
 
 impl Room {
-    /// Whether a node takes this pod now, beside all that wait. Nothing is held by asking.
+    /// Whether a node takes this pod now, together with all waiting pods. The question holds no capacity.
     ///
-    /// Cost: one decision of the scheduler, and one for each waiting pod that has to be put somewhere (again).
+    /// Cost: one decision of the scheduler, and one for each waiting pod that must be put onto a node (again).
     pub fn ask(&mut self, mut pod: PodFact) -> Fit {
         if !self.settle() || !self.work.allows(&self.cluster, &pod.spec) {
             return Fit::Unknown;
@@ -482,7 +482,7 @@ impl Room {
         }
     }
 
-    /// A virtual node that the pod may go to, whatever it holds already.
+    /// A virtual node that the pod may go to, whatever it holds.
     fn virtual_node(&self, pod: &PodFact) -> Option<Symbol> {
         let admits = |&&name: &&Symbol| {
             let node = self.cluster.find_node(name);
@@ -496,7 +496,7 @@ impl Room {
         self.virtual_nodes.iter().find(admits).copied()
     }
 
-    /// Puts waiting pods onto nodes. `false`: there are more than one question may put.
+    /// Puts waiting pods onto nodes. Returns false if there are more than one question may put.
     fn settle(&mut self) -> bool {
         let state = self.state();
         if self.stuck_at != state {
@@ -539,7 +539,7 @@ impl Room {
         let class = self.cluster.pod(pod).class;
         let spec = self.cluster.spec_of(pod);
         let place = self.by_scheduler.get(&spec.scheduler_name).copied();
-        // A pod of a scheduler that is not configured here is judged by the first profile.
+        // A pod of a scheduler that is not configured here is judged with the first profile.
         let Some(engine) = self.engines.get_mut(place.unwrap_or(0)) else {
             return Err(Rc::new(Unfit::NoNodes));
         };
@@ -581,14 +581,14 @@ impl Room {
     }
 }
 
-/// How many nodes that pods left are remembered.
+/// The number of such nodes that are remembered.
 const FREED_MAX: usize = 64;
 
-/// How many classes are remembered as fitting nowhere.
+/// The number of classes that are remembered as finding no node.
 const UNFIT_MAX: usize = 4096;
 
-/// Whether further pods can only take chances away from such a pod: those of hard spreading and of affinity to other
-/// pods may rise, too.
+/// True if further pods can only reduce the chances of such a pod: hard spreading and affinity to other pods may raise
+/// them.
 fn only_gets_worse(profile: &Profile, spec: &strew_cluster::PodSpec) -> bool {
     let defaults_soft = match &profile.default_constraints {
         DefaultConstraints::System => true,

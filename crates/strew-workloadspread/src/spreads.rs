@@ -1,4 +1,4 @@
-//! All WorkloadSpreads, and which of them a pod belongs to.
+//! All WorkloadSpreads, and the one that handles a pod.
 //!
 //! Source: spec/workloadspread §4.2.
 
@@ -23,14 +23,14 @@ pub struct Spreads {
     simulating: u32,
 }
 
-/// Which WorkloadSpread handles a pod.
+/// The WorkloadSpread that handles a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Match {
     /// This one.
     Of(WsKey),
     /// None.
     No,
-    /// It cannot be told: this owner is not there.
+    /// Unknown: this owner does not exist.
     OwnerNotFound(TargetRef),
 }
 
@@ -39,12 +39,12 @@ pub enum Match {
 pub struct Owners<'a> {
     /// Group, kind and name of each, nearest first.
     pub chain: &'a [TargetRef],
-    /// The last of them, if it is there.
+    /// The last of them; `None` if it does not exist.
     pub top: Option<&'a WorkloadFact>,
 }
 
 impl Spreads {
-    /// A WorkloadSpread is there, and like this. Returns what was known before.
+    /// Sets a WorkloadSpread. Returns the previous one.
     pub fn set(&mut self, ws: WorkloadSpread) -> Option<Arc<WorkloadSpread>> {
         let before = self.remove(&ws.key);
         let key = ws.key.clone();
@@ -63,7 +63,7 @@ impl Spreads {
         before
     }
 
-    /// A WorkloadSpread is gone. Returns what was known of it.
+    /// Removes a WorkloadSpread. Returns it.
     pub fn remove(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
         let ws = self.all.remove(key)?;
         self.selecting.remove(key);
@@ -105,7 +105,7 @@ impl Spreads {
             .flatten()
     }
 
-    /// Those that select this workload by the labels of its pods, by name.
+    /// The WorkloadSpreads that select this workload by the labels of its pods, by name.
     pub fn selecting(&self, namespace: Symbol, workload: Option<&WorkloadFact>) -> Vec<&WsKey> {
         let Some(workload) = workload else {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Spreads {
         keys.filter(selects).collect()
     }
 
-    /// Those whose workloads own a pod: they name one of its owners, or select the last of them.
+    /// The WorkloadSpreads whose workloads own a pod: they name one of its owners, or select the last of them.
     fn of_owners(&self, namespace: Symbol, owners: &Owners<'_>) -> Vec<&WsKey> {
         let named = owners
             .chain
@@ -132,12 +132,12 @@ impl Spreads {
         named.chain(self.selecting(namespace, owners.top)).collect()
     }
 
-    /// Whether some WorkloadSpread asks whether nodes take its pods.
+    /// True if some WorkloadSpread simulates scheduling.
     pub fn any_simulates(&self) -> bool {
         self.simulating > 0
     }
 
-    /// The WorkloadSpreads that come before one where both name an owner of a pod, the oldest first.
+    /// The WorkloadSpreads that are older than one and name, or select, an owner of the same pod; the oldest first.
     pub fn older_of(&self, ws: &WorkloadSpread, owners: &Owners<'_>) -> Vec<&Arc<WorkloadSpread>> {
         let owned = self.of_owners(ws.key.namespace, owners).into_iter();
         let all = owned.filter_map(|key| self.all.get(key));
@@ -149,8 +149,8 @@ impl Spreads {
     }
 
     /// The WorkloadSpread that handles a pod with these owners and labels: the oldest whose target is one of the owners
-    /// and whose filter takes the pod ([`WorkloadSpread::rank`]). An owner that is not there makes the answer unknown, unless one of
-    /// the owners before it decides.
+    /// and whose filter matches the pod ([`WorkloadSpread::rank`]). A missing owner makes the answer unknown, unless
+    /// one of the owners before it decides.
     pub fn find(
         &self,
         namespace: Symbol,
@@ -171,7 +171,7 @@ impl Spreads {
         let known = owned.iter().filter_map(|key| self.all.get(*key));
         let first = known.filter(takes).min_by_key(|ws| ws.rank());
         if chain.end == ChainEnd::NotFound {
-            // One that is looked at before the match, and is not of these owners, needs the owner that is missing.
+            // A WorkloadSpread of lower rank that is not of these owners needs the missing owner.
             let asks = |ws: &&Arc<WorkloadSpread>| {
                 handles(ws)
                     && first.is_none_or(|first| ws.rank() < first.rank())
@@ -191,14 +191,14 @@ impl Spreads {
     }
 }
 
-/// Whether it is looked at for pods at all.
+/// True if it handles pods at all.
 fn handles(ws: &WorkloadSpread) -> bool {
     ws.spec.target.is_some() && !ws.deleting
 }
 
 impl Holds for Spreads {
     fn mark(&self, marks: &mut Marks) {
-        // All other keys are of these.
+        // All other keys are keys of these.
         self.all.values().for_each(|ws| ws.mark(marks));
     }
 }

@@ -1,4 +1,4 @@
-//! The workloads whose pods a WorkloadSpread manages: the one that it names, and those that it selects by labels.
+//! The workloads whose pods a WorkloadSpread manages: its target, and those that it selects by labels.
 //!
 //! Limits hold over the sum of their pods. Kruise has no such selector: its text names "labels to match pods across
 //! workloads" as future work.
@@ -12,17 +12,17 @@ use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
 use crate::workloads::Workloads;
 
-/// The workloads of a WorkloadSpread that are there.
+/// The existing workloads of a WorkloadSpread.
 #[derive(Debug, Clone, Default)]
 pub struct Targets<'a> {
-    /// The one that it names.
+    /// The target.
     pub named: Option<&'a WorkloadFact>,
-    /// Those that it selects beside it, by key.
+    /// The workloads that it selects besides the target, by key.
     pub selected: Vec<&'a WorkloadFact>,
 }
 
 impl Spec {
-    /// Whether the selector for further workloads takes one of these pods that nobody else controls.
+    /// True if the selector for further workloads matches this one, and no other workload controls it.
     pub fn selects_workload(&self, fact: &WorkloadFact) -> bool {
         let labels = fact.pod_labels.as_ref();
         let both = self.also.as_ref().zip(labels);
@@ -57,17 +57,17 @@ impl<'a> Targets<'a> {
         self.named.into_iter().chain(selected)
     }
 
-    /// How many pods they ask for together.
+    /// The number of pods that they ask for together.
     ///
     /// # Errors
-    /// Of [`quota::total`].
+    /// Those of [`quota::total`].
     pub fn total(&self, spec: &Spec, kinds: &Kinds) -> Result<Total, CannotCount> {
         let named = quota::total(spec, self.named, kinds)?;
         let others = self.selected.iter().map(|fact| fact.replicas.unwrap_or(1));
         Ok(others.fold(named, Total::saturating_add))
     }
 
-    /// Which revisions are the latest: of each workload its own.
+    /// The latest revisions: each workload has its own.
     pub fn latest(
         &self,
         scope: LimitScope,

@@ -1,8 +1,8 @@
-//! The order in which a workload that grows pod by pod fills its subsets, where limits are shares of the total. Pods that
-//! go in the opposite order leave every subset at its share, however many go.
+//! The order in which a workload that grows pod by pod fills its subsets, if limits are shares of the total. If pods go
+//! in the opposite order, every subset keeps its share at any number.
 //!
 //! The next pod goes to the first subset that is below its limit at the new total. Limits never fall when the total
-//! grows, so the order is one for all totals: a subset's nth pod always has the same turn.
+//! grows, so there is one order for all totals: a subset's nth pod always has the same turn.
 
 use rustc_hash::FxHashMap;
 
@@ -10,21 +10,21 @@ use crate::facts::spec::{MaxReplicas, Spec};
 use crate::facts::status::UNLIMITED;
 use crate::quota;
 
-/// When each subset gets its pods.
+/// The turns at which each subset gets its pods.
 #[derive(Debug, Clone)]
 pub(crate) struct Turns {
     limits: Box<[Option<MaxReplicas>]>,
-    /// By subset, the turns of its pods, from 1.
+    /// By subset: the turns of its pods, from 1.
     of: Vec<Vec<u32>>,
-    /// Turns taken so far.
+    /// The number of turns so far.
     taken: u32,
-    /// Limits looked at so far.
+    /// The number of limits computed so far.
     looks: u32,
 }
 
 impl Turns {
-    /// The turns of a spec; `None` where no limit is a share, or there is nothing to share with: the order of subsets says
-    /// all then.
+    /// The turns of a spec; `None` unless several subsets have limits that are shares: otherwise the order of subsets
+    /// is sufficient.
     pub(crate) fn of(spec: &Spec) -> Option<Self> {
         shares(spec).then(|| Self::new(limits(spec)))
     }
@@ -39,12 +39,12 @@ impl Turns {
         }
     }
 
-    /// The turn at which a subset gets its nth pod (from 1). `None`: others take its pods' turns for good, or its limit
-    /// is below that.
+    /// The turn at which a subset gets its nth pod (from 1). `None` if other subsets take the turns of its pods for
+    /// good, or its limit is below that.
     ///
-    /// Cost: about 100 turns a pod at most, each remembered, and [`LOOKS_MAX`] limits looked at in all.
+    /// Cost: at most about 100 turns per pod, each cached, and [`LOOKS_MAX`] limits in total.
     pub(crate) fn turn(&mut self, place: usize, nth: usize) -> Option<u32> {
-        // One percent of the total is reached after 100 turns, and one percent of the turns makes so many pods.
+        // One percent of the total is reached after 100 turns, and one percent of the turns gives as many pods.
         let pods = nth.saturating_add(self.limits.len()).saturating_mul(100);
         let end = u32::try_from(pods).unwrap_or(u32::MAX).min(TURNS_MAX);
         while self.taken < end && self.looks < LOOKS_MAX && self.of.get(place)?.len() < nth {
@@ -65,14 +65,14 @@ impl Turns {
     }
 }
 
-/// Turns are counted up to here: pods beyond are alike.
+/// The largest turn: pods beyond it are equal.
 const TURNS_MAX: u32 = 900_000;
 
-/// How many limits are looked at: some ten milliseconds. Thousands of subsets, most of them closed, must cost no more; pods
-/// whose turns are not found then are alike.
+/// The largest number of limits that are computed: some ten milliseconds. Thousands of subsets, most of them closed,
+/// must not cost more; pods whose turns are not found are equal.
 const LOOKS_MAX: u32 = 4_000_000;
 
-/// Whether several subsets share the total by percentages.
+/// True if several subsets share the total by percentages.
 pub(crate) fn shares(spec: &Spec) -> bool {
     spec.subsets.len() > 1 && spec.has_percentages()
 }
@@ -81,14 +81,14 @@ fn limits(spec: &Spec) -> Box<[Option<MaxReplicas>]> {
     spec.subsets.iter().map(|s| s.max_replicas).collect()
 }
 
-/// Turns that were asked for, by the limits.
+/// The cached turns, by the limits.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTurns {
     by_limits: FxHashMap<Box<[Option<MaxReplicas>]>, Turns>,
 }
 
 impl KnownTurns {
-    /// As [`Turns::turn`] of the spec.
+    /// As [`Turns::turn`] for the spec.
     pub(crate) fn turn(&mut self, spec: &Spec, place: usize, nth: usize) -> Option<u32> {
         let limits = limits(spec);
         if self.by_limits.len() >= KNOWN_MAX && !self.by_limits.contains_key(&limits) {
@@ -100,7 +100,7 @@ impl KnownTurns {
     }
 }
 
-/// So many are remembered: beyond that all are made anew.
+/// The size of the cache; beyond it, everything is computed again.
 const KNOWN_MAX: usize = 64;
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
         Some(MaxReplicas::Percent(share))
     }
 
-    /// How many pods each subset has after so many turns.
+    /// The number of pods of each subset after a number of turns.
     fn after(limits: &[Option<MaxReplicas>], turns: u32) -> Vec<usize> {
         let mut all = Turns::new(limits.into());
         let kept = |place: usize| {
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Whoever may write a WorkloadSpread decides how many subsets there are.
+    /// The author of a WorkloadSpread decides the number of subsets.
     #[test]
     fn thousands_of_closed_subsets_have_a_bound_of_work() {
         let mut limits = vec![percent(0); 4_000];

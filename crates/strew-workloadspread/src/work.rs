@@ -1,18 +1,18 @@
-//! How much simulated scheduling is done at a time.
+//! Bounds the work of simulated scheduling.
 //!
-//! Work is counted, not timed, so that a decision is a function of what is known. A step is a term or constraint of a pod
-//! beside a node or a class of pods: the most that placing it looks at. Without a bound, a pod just below those of
-//! [`Request`](crate::admission::Request) costs a decision for each subset of its WorkloadSpread, and one for each pod that
-//! waits: seconds, in which no other pod is admitted.
+//! Work is counted, not timed, so that a decision is a function of the facts. A step is a term or constraint of a pod,
+//! compared with a node or a class of pods: the most that placing it can examine. Without a bound, a pod just below the
+//! limits of [`Request`](crate::admission::Request) costs a decision per subset of its WorkloadSpread, and one per
+//! waiting pod: seconds, in which no other pod is admitted.
 
 use strew_cluster::{Cluster, PodSpec};
 
-/// Steps for one request, and beyond which the requests of a WorkloadSpread share no further status write.
+/// The steps for one request, and the steps after which the requests of a WorkloadSpread share no further status write.
 ///
-/// As many as 512 waiting pods of four terms each have in a cluster of 5,000 nodes and 2,000 classes of pods.
+/// The work of 512 waiting pods with four terms each in a cluster of 5,000 nodes and 2,000 classes of pods.
 pub const WORK_MAX: u64 = 16_000_000;
 
-/// What is counted.
+/// A counter of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work {
     done: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Work {
 }
 
 impl Default for Work {
-    /// Nothing is done, and nothing is bounded.
+    /// Without steps so far, and without a bound.
     fn default() -> Self {
         Self {
             done: 0,
@@ -30,12 +30,12 @@ impl Default for Work {
 }
 
 impl Work {
-    /// From here on [`WORK_MAX`] steps are allowed.
+    /// Allows [`WORK_MAX`] further steps.
     pub(crate) fn begin(&mut self) {
         self.until = self.done + WORK_MAX;
     }
 
-    /// Counts a placing, unless too much is done already. Returns whether it may be done.
+    /// Counts a placing. Returns false if the bound is reached.
     pub(crate) fn allows(&mut self, cluster: &Cluster, spec: &PodSpec) -> bool {
         let is_allowed = self.done < self.until;
         if is_allowed {
@@ -50,7 +50,7 @@ impl Work {
     }
 }
 
-/// The most that placing a pod looks at.
+/// The largest number of steps for placing a pod.
 fn steps(cluster: &Cluster, spec: &PodSpec) -> u64 {
     let affinity = &spec.affinity;
     let n_terms = affinity.required.len()

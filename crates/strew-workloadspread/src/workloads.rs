@@ -1,4 +1,4 @@
-//! All workloads that are known, and who controls whom.
+//! All workloads, with their controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::facts::kinds::Kinds;
 use crate::facts::spec::TargetRef;
 use crate::facts::workload::{Controller, WorkloadFact, WorkloadKey};
 
-/// The longest chain of owners that is followed: more is a cycle.
+/// The longest chain of owners that is followed: a longer one is a cycle.
 pub const CHAIN_MAX: usize = 16;
 
 /// The workloads of all namespaces.
@@ -18,16 +18,16 @@ pub const CHAIN_MAX: usize = 16;
 pub struct Workloads {
     facts: FxHashMap<WorkloadKey, WorkloadFact>,
     children: FxHashMap<Arc<str>, BTreeMap<WorkloadKey, ()>>,
-    /// Those of which the labels of pods are known, by namespace.
+    /// The workloads whose pods' labels are known, by namespace.
     labelled: FxHashMap<Symbol, BTreeSet<WorkloadKey>>,
 }
 
 /// How a chain of owners ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainEnd {
-    /// At an owner without controller, or of a kind that is not looked at.
+    /// At an owner without a controller, or of a kind that is not read.
     Top,
-    /// At an owner that is not there (any more, or as yet).
+    /// At an owner that does not exist (any more, or yet).
     NotFound,
 }
 
@@ -41,7 +41,7 @@ pub struct Chain {
 }
 
 impl Workloads {
-    /// A workload is there, and like this. Returns what was known before.
+    /// Sets a workload. Returns the previous one.
     pub fn set(&mut self, fact: WorkloadFact) -> Option<WorkloadFact> {
         let before = self.remove(fact.key);
         if let Some(controller) = &fact.controller {
@@ -56,7 +56,7 @@ impl Workloads {
         before
     }
 
-    /// A workload is gone. Returns what was known of it.
+    /// Removes a workload. Returns it.
     pub fn remove(&mut self, key: WorkloadKey) -> Option<WorkloadFact> {
         let fact = self.facts.remove(&key)?;
         if let Some(controller) = &fact.controller
@@ -76,13 +76,13 @@ impl Workloads {
         Some(fact)
     }
 
-    /// Those of a namespace of which the labels of pods are known, by key.
+    /// The workloads of a namespace whose pods' labels are known, by key.
     pub fn of_namespace(&self, namespace: Symbol) -> impl Iterator<Item = &WorkloadFact> {
         let keys = self.labelled.get(&namespace).into_iter().flatten();
         keys.filter_map(|key| self.facts.get(key))
     }
 
-    /// The owner that a chain ends at, if it is there.
+    /// The last owner of a chain; `None` if it does not exist.
     pub fn top(&self, namespace: Symbol, chain: &Chain) -> Option<&WorkloadFact> {
         let target = *chain.owners.last()?;
         self.get(WorkloadKey { namespace, target })
@@ -93,14 +93,14 @@ impl Workloads {
         self.facts.get(&key)
     }
 
-    /// The workloads that one controls, by key.
+    /// The workloads that a workload controls, by key.
     pub fn controlled_by(&self, uid: &str) -> impl Iterator<Item = &WorkloadFact> {
         let keys = self.children.get(uid).into_iter().flatten();
         keys.filter_map(|(key, ())| self.facts.get(key))
     }
 
-    /// Whether the owners of a pod that find it by its labels still find it by these. An owner that does not would make
-    /// another pod in its place, and so without end.
+    /// True if the owners that find a pod by its labels still find it by these. An owner that does not find it would
+    /// create another pod in its place, without end.
     pub fn find_still(
         &self,
         (namespace, controller): (Symbol, &Controller),
@@ -116,7 +116,7 @@ impl Workloads {
     }
 
     /// The owners of an object in a namespace: its controller, that one's controller, and so on through known kinds.
-    /// Names are followed, uids are not compared (spec/workloadspread §4.2).
+    /// Names are followed; uids are not compared (spec/workloadspread §4.2).
     pub fn chain(&self, namespace: Symbol, controller: &Controller, kinds: &Kinds) -> Chain {
         let mut owners = vec![controller.target];
         while owners.len() < CHAIN_MAX {
@@ -144,7 +144,7 @@ impl Workloads {
 impl Holds for Workloads {
     #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
     fn mark(&self, marks: &mut Marks) {
-        // All other keys are those of facts.
+        // All other keys are keys of facts.
         self.facts.values().for_each(|fact| fact.mark(marks));
     }
 }

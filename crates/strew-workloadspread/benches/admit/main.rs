@@ -1,6 +1,6 @@
-//! What admissions and syncs cost. A line of JSON on stdout for each measurement, with the bound that it is held to.
+//! Measures the cost of admissions and syncs. Prints one line of JSON per measurement on stdout, with its bound.
 //!
-//! Arguments choose measurements by parts of their names.
+//! Arguments select measurements by parts of their names.
 
 mod measure;
 mod world;
@@ -15,17 +15,17 @@ use strew_workloadspread::controller::{self, SpreadController};
 use strew_workloadspread::{NoPatches, WorkloadSpread};
 use world::{World, admission, pod, request, spread, workload};
 
-/// How many WorkloadSpreads are in view.
+/// The number of WorkloadSpreads in the world.
 const SPREADS: usize = 1_000;
 
-/// How many pods are in view.
+/// The number of pods in the world.
 const PODS: usize = 5_000;
 
-/// How many admissions and syncs a mean is of: the kernel counts CPU time by the tick.
+/// The number of admissions and syncs per mean: the kernel counts CPU time in ticks.
 const ADMISSIONS: u64 = 20_000;
 const SYNCS: u64 = 50;
 
-/// A measurement and its name.
+/// A measurement with its name.
 type Named = (&'static str, fn() -> Measured);
 
 fn main() -> ExitCode {
@@ -57,9 +57,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// One admission from the question to the answer, its status write included, among all that is in view.
-/// `full`: the first subset's nodes are full, and so many nodes are left in the second; where that is odd, a pod comes
-/// and goes before each admission, so that nothing is remembered of what fitted nowhere.
+/// One admission from the request to the answer, with its status write. `full`: the nodes of the first subset are full,
+/// and this number of nodes is left in the second. If the number is odd, a pod comes and goes before each admission, so
+/// that no result is cached.
 fn admit(simulates: bool, full: usize) -> Measured {
     let mut world = World::new();
     let spreads: Vec<WorkloadSpread> = (0..SPREADS).map(|i| spread(&world, i, simulates)).collect();
@@ -115,8 +115,7 @@ fn admit(simulates: bool, full: usize) -> Measured {
     Measured::time_us(mean_us(began, ADMISSIONS), bound)
 }
 
-/// A sync of a workload with 10,000 pods in four subsets, from the trigger to rest; nothing has to be written but the
-/// status.
+/// A sync of a workload with 10,000 pods in four subsets, from the trigger to rest. Only the status has to be written.
 fn sync() -> Measured {
     let world = World::new();
     let limits = controller::Limits {
@@ -155,7 +154,8 @@ fn sync() -> Measured {
     Measured::time_us(mean_us(began, SYNCS), 20_000.0)
 }
 
-/// 2,000 creates as a ReplicaSet's controller makes them: 1, 2, 4 … at a time, each lot once the one before is answered.
+/// 2,000 creates as a ReplicaSet's controller makes them: batches of 1, 2, 4 …, each after the answers to the previous
+/// one.
 fn group_commit_slow_start() -> Measured {
     let mut sizes = Vec::new();
     let (mut size, mut left) = (1, 2_000);
@@ -171,13 +171,13 @@ fn group_commit_slow_start() -> Measured {
     })
 }
 
-/// 2,000 creates, ten a millisecond, whether answered or not.
+/// 2,000 creates, ten per millisecond, without waiting for answers.
 fn group_commit_open() -> Measured {
     group_commit(|tick, _| (tick < 200).then_some((10, true)))
 }
 
-/// Pods a write, where a write takes 5 ms. `arrivals` is asked each millisecond: how many creates come, and whether
-/// that was a step of its own; `None`: there are no more.
+/// Pods per write, if a write takes 5 ms. `arrivals` is called each millisecond: it returns the number of creates, and
+/// true if that was a step of its own; `None` ends the measurement.
 fn group_commit(mut arrivals: impl FnMut(usize, bool) -> Option<(usize, bool)>) -> Measured {
     let world = World::new();
     let mut machine = admission(&world);

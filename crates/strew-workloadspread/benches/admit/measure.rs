@@ -1,4 +1,4 @@
-//! CPU time, and what a measurement is held to.
+//! CPU time, and the bounds of measurements.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ pub(crate) fn cpu_ns() -> u64 {
         .unwrap_or(0)
 }
 
-/// What each of `n` took since `began`, in microseconds.
+/// The mean time of `n` operations since `began`, in microseconds.
 pub(crate) fn mean_us(began: u64, n: u64) -> f64 {
     (cpu_ns() - began) as f64 / n as f64 / 1_000.0
 }

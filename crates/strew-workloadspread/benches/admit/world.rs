@@ -1,4 +1,4 @@
-//! What is in view.
+//! The worlds that are measured.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// A marked pod on a node, five a node, one core each.
+    /// A marked pod on a node: five pods per node, one core each.
     pub(crate) fn bound(&self, i: usize) -> (PodFact, Marker) {
         let mut fact = fact(i);
         fact.node = Some(self.nodes[i / 5]);
@@ -116,7 +116,7 @@ fn fact(i: usize) -> PodFact {
 
 pub(crate) fn admission(world: &World) -> Admission {
     let profiles = vec![Profile::default()];
-    // Each admission is measured by itself.
+    // Each admission is measured separately.
     let limits = Limits {
         gather_within: Span::default(),
         ..Limits::production()
@@ -163,7 +163,7 @@ fn subset(name: &str, max: Option<u32>, required: Option<NodeSelectorTerm>) -> S
     }
 }
 
-/// A WorkloadSpread of two pools with room in both, five pods on their way in the first.
+/// A WorkloadSpread of two pools with room in both; five admitted pods of the first are not seen yet.
 pub(crate) fn spread(world: &World, i: usize, simulates: bool) -> WorkloadSpread {
     let strategy = match simulates {
         true => Strategy::Adaptive(Adaptive::default()),
@@ -255,7 +255,7 @@ pub(crate) fn request(world: &World, id: u64, i: usize) -> Request {
     }
 }
 
-/// A pod of the controller's view: a quarter in each subset, its cost as it should be.
+/// A pod as the controller sees it: a quarter of the pods in each subset, each with its right cost.
 pub(crate) fn pod(owner: &WorkloadFact, i: usize) -> Pod {
     let (subset, cost) = [("a", "400"), ("b", "300"), ("c", "200"), ("d", "100")][i % 4];
     Pod {

@@ -1,6 +1,7 @@
-//! What pods that are long gone cost webhook and controller: memory and CPU time a pod, as Jobs come and go. JSON lines on stdout.
+//! Measures what pods that are long gone cost webhook and controller: memory, and CPU time per pod, as Jobs come and
+//! go. Prints JSON lines on stdout.
 //!
-//! An argument says how many pods there shall be; a million without one.
+//! The argument is the number of pods; a million by default.
 
 #[path = "../../../strew-scheduler/benches/decide/clock.rs"]
 mod clock;
@@ -14,7 +15,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// CPU time is measured over so many pods.
+/// The number of pods over which CPU time is measured.
 const WINDOW: usize = 2_000;
 
 fn main() {

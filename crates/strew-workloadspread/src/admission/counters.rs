@@ -1,4 +1,4 @@
-//! What admission has done, counted: for metrics.
+//! Counters of admission, for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::effect::Verdict;
 use crate::facts::spec::WsKey;
 
-/// Counts since the machine was made.
+/// Counts since the machine was created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Pods that got a subset, by WorkloadSpread and subset; forgotten with the WorkloadSpread.
+    /// Pods that got a subset, by WorkloadSpread and subset; removed with the WorkloadSpread.
     pub injected: BTreeMap<(WsKey, Arc<str>), u64>,
-    /// Pods that passed as they were.
+    /// Pods that passed unchanged.
     pub untouched: u64,
-    /// Deletes that went into a ledger, or may have.
+    /// Deletions that are in a ledger, or may be.
     pub counted: u64,
-    /// Requests that were refused.
+    /// Refused requests.
     pub denied: u64,
-    /// Races for a status that were lost, by request.
+    /// Conflicts on status writes, counted per request.
     pub conflicts: u64,
     /// Status writes.
     pub written: u64,

@@ -1,4 +1,4 @@
-//! One request against the ledger.
+//! Decides one request against the ledger.
 //!
 //! Source: spec/workloadspread §4.3, §4.4, §4.7, §4.8.
 
@@ -25,23 +25,23 @@ use crate::room::{Admitted, Room};
 use crate::turns;
 use crate::workloads::Workloads;
 
-/// Where a new pod goes.
+/// The place of a new pod.
 struct Slot {
     /// The subset's name.
     subset: Arc<str>,
-    /// Under which id the ledger knows the pod, if not under its name.
+    /// The id of the pod in the ledger, if that is not its name.
     uid: Option<Arc<str>>,
-    /// How many pods the subset has with it, where that is counted.
+    /// The number of pods of the subset with this one; `None` if they are not counted.
     nth: Option<usize>,
 }
 
-/// What came of a decision.
+/// The result of a decision.
 pub(super) enum Decided {
-    /// The ledger changed.
+    /// The ledger changes.
     Changed,
-    /// The ledger is as it was.
+    /// The ledger stays as it is.
     AsItIs,
-    /// Nothing before this moment, unless a newer fact comes: what is known of the target is old.
+    /// No decision before this time, unless a newer fact comes: the facts about the target are outdated.
     After(Instant),
 }
 
@@ -52,7 +52,7 @@ impl From<bool> for Decided {
 }
 
 impl Admission {
-    /// Decides on a request.
+    /// Decides a request.
     pub(super) fn decide(
         &mut self,
         base: &WorkloadSpread,
@@ -66,7 +66,7 @@ impl Admission {
         }
     }
 
-    /// A new pod goes into a subset.
+    /// Puts a new pod into a subset.
     fn settle_on(
         &mut self,
         base: &WorkloadSpread,
@@ -112,7 +112,7 @@ impl Admission {
         target.is_some_and(|t| self.kinds.of(t.kind) == Kind::StatefulSet)
     }
 
-    /// The total that percentages are of. A path without a number gives 0, as a target that is not there.
+    /// The total that percentages refer to. A path without a number gives 0, as a missing target does.
     pub(super) fn total(&self, base: &WorkloadSpread) -> Total {
         self.total_or_why(base).unwrap_or(0)
     }
@@ -123,14 +123,14 @@ impl Admission {
             .total(&base.spec, &self.kinds)
     }
 
-    /// The workload that is spread.
+    /// The target of the WorkloadSpread.
     pub(super) fn target(&self, base: &WorkloadSpread) -> Option<&WorkloadFact> {
         let namespace = base.key.namespace;
         let target = base.spec.target?;
         self.workloads.get(WorkloadKey { namespace, target })
     }
 
-    /// The rows of a revision, as they are to be read: made where there are none, percentages brought up to date.
+    /// The rows of a revision: created if there are none, with percentages updated to the total.
     fn rows(&self, base: &WorkloadSpread, status: &mut Arc<Status>, revision: &Arc<str>) {
         let spec = &base.spec;
         let total = match spec.has_percentages() {
@@ -235,8 +235,8 @@ impl Admission {
         changed.into()
     }
 
-    /// The cost of a new pod, the nth of its subset: it finds room, so it is never surplus. `None`: its kind has none, or
-    /// the latest revision or its number is not known here, and the controller will tell.
+    /// The cost of a new pod, the nth of its subset. It finds room, so it is never surplus. `None` if its kind has no
+    /// costs, or the latest revision or its number is unknown here; then the controller writes it.
     fn first_cost(
         &mut self,
         base: &WorkloadSpread,
@@ -268,7 +268,8 @@ impl Admission {
         Some(ground.cost(n))
     }
 
-    /// What an admitted pod holds of the nodes until it is seen. Where nobody ever asks, nothing is held.
+    /// The capacity that an admitted pod holds until it is seen. Nothing is held if no WorkloadSpread simulates
+    /// scheduling.
     fn hold(
         &mut self,
         base: &WorkloadSpread,
@@ -328,7 +329,7 @@ impl Admission {
         if rows[place].missing == UNLIMITED && !has_min {
             return false;
         }
-        // Of a subset with too many pods (adopted ones, or a limit that was lowered) one that goes leaves no room.
+        // In a subset with too many pods (adopted ones, or a lowered limit), a deletion leaves no room.
         let max = min.map(|at| quota::scaled_or_zero(base.spec.subsets[at].max_replicas, total));
         let is_over = max.is_some_and(|max| rows[place].expected() > i64::from(max));
         let row = &mut rows_mut(status, &pending.revision)[place];
@@ -341,8 +342,8 @@ impl Admission {
     }
 }
 
-/// Whether a subset's patch leaves a new pod the labels by which its owners find it. Validation refuses others where the
-/// target is there when the WorkloadSpread is written.
+/// True if a subset's patch keeps the labels by which the owners of a new pod find it. Validation refuses other patches
+/// if the target exists when the WorkloadSpread is written.
 fn is_patched(
     pending: &PendingRequest,
     subset: &Subset,
@@ -357,7 +358,7 @@ fn is_patched(
     workloads.find_still((pod.namespace, controller), kinds, [&pod.labels, &patched])
 }
 
-/// Whether a choice is entered into the ledger. Rows without limit are not counted, but for a minimum.
+/// True if a choice is entered into the ledger. Rows without limit are counted only for a minimum.
 fn takes_slot(choice: &Choice, row: &Row) -> bool {
     match choice.ground() {
         Some(Ground::BelowMinimum { .. }) => true,
@@ -382,7 +383,8 @@ fn only_one(base: &WorkloadSpread) -> Choice {
     }
 }
 
-/// The pod with a subset in it. `None`: it is not known, or the patch cannot be merged; whoever injects will say so.
+/// The pod with its subset injected. `None` if the pod is unknown, or the patch cannot be merged; then injection
+/// reports the error.
 fn candidate(
     room: &mut Room,
     patcher: &mut dyn PodPatcher,

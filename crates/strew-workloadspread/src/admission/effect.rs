@@ -1,4 +1,4 @@
-//! All that admission can do.
+//! The effects of admission.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::facts::spec::{Spec, Subset, TargetRef, WsKey};
 use crate::facts::status::Status;
 use crate::marker::Marker;
 
-/// Names an effect whose outcome is waited for. Numbers only grow.
+/// Identifies an effect whose outcome the machine waits for. Numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(pub u64);
 
-/// Something to be done in the world.
+/// An effect.
 #[derive(Debug, Clone)]
 pub enum Effect {
     /// Put the status of a WorkloadSpread. Precondition: it has this uid and version.
     WriteStatus {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which.
+        /// The WorkloadSpread.
         key: WsKey,
         /// Its uid.
         uid: Arc<str>,
@@ -30,73 +30,74 @@ pub enum Effect {
         /// The whole new status.
         status: Arc<Status>,
     },
-    /// Read a WorkloadSpread from the API server itself.
+    /// Read a WorkloadSpread from the API server.
     ReadSpread {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which.
+        /// The WorkloadSpread.
         key: WsKey,
     },
-    /// Answer a request. Nobody waits for its outcome.
+    /// Answer a request. It has no outcome.
     Answer(Box<Answer>),
 }
 
-/// An answer, and why.
+/// An answer with its reasons.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Which request.
+    /// The request.
     pub request: RequestId,
-    /// What is answered.
+    /// The answer.
     pub verdict: Verdict,
     /// The WorkloadSpread that handled the pod.
     pub spread: Option<WsKey>,
-    /// The revision under which the pod is counted; empty where no ledger was looked at.
+    /// The revision under which the pod is counted; `None` if no ledger was read.
     pub revision: Option<Arc<str>>,
-    /// How the subset was chosen, on a create that came so far.
+    /// How the subset was chosen; `None` unless a create came to a choice.
     pub choice: Option<Choice>,
-    /// The copy of the WorkloadSpread that it was decided by; `None` where no ledger was looked at.
+    /// The copy of the WorkloadSpread that the answer was decided with; `None` if no ledger was read.
     pub basis: Option<Basis>,
-    /// How many times the request lost a race for the status.
+    /// The number of conflicts that the request met.
     pub conflicts: u32,
 }
 
-/// What an answer was decided by.
+/// The state that an answer was decided with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Basis {
     /// The version of the WorkloadSpread.
     pub version: u64,
-    /// Whether the answer, and those before it in the same write, are in the status that was written upon it.
+    /// True if the status that was written upon this version contains the answer and the previous ones of the same
+    /// write.
     pub is_written: bool,
 }
 
-/// What is answered.
+/// The answers.
 #[derive(Debug, Clone)]
 pub enum Verdict {
-    /// The pod passes as it is.
+    /// The pod passes unchanged.
     Untouched(Untouched),
-    /// The pod passes with a subset in it.
+    /// The pod passes with a subset injected.
     Inject(Box<Injection>),
     /// The pod passes with a scheduling gate: no subset has room ([`GATE`](crate::GATE)).
     Gate,
-    /// The delete passes, and is in the ledger; or may be, if the answer to the write was lost.
+    /// The deletion passes and is in the ledger; or may be, if the answer to the write was lost.
     Counted,
-    /// The request is refused; who asked tries again.
+    /// The request is refused; the client retries.
     Deny(Denial),
 }
 
-/// A subset to be injected.
+/// A subset to inject.
 #[derive(Debug, Clone)]
 pub struct Injection {
-    /// The spec that holds the subset.
+    /// The spec with the subset.
     pub spec: Arc<Spec>,
-    /// The subset's place in it.
+    /// The index of the subset in the spec.
     pub place: usize,
     /// The value of the marker annotation.
     pub marker: Marker,
-    /// The deletion cost that the controller would write, where it is known: a pod is never without one, and the write
-    /// is spared.
+    /// The deletion cost that the controller would write, if it is known. So a pod always has a cost, and a write is
+    /// saved.
     pub cost: Option<i32>,
-    /// Whether the subset's patch is applied: not where an owner of the pod would not find it then.
+    /// True if the subset's patch is applied; false if an owner of the pod would not find it then.
     pub is_patched: bool,
 }
 
@@ -107,10 +108,10 @@ impl Injection {
     }
 }
 
-/// Why a pod passes as it is.
+/// Why a pod passes unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untouched {
-    /// Nothing is done in earnest.
+    /// It is a dry run.
     DryRun,
     /// It is about a subresource.
     Subresource,
@@ -118,41 +119,41 @@ pub enum Untouched {
     Inactive,
     /// The pod has no controller.
     NoController,
-    /// The kind of its controller is not known.
+    /// Its controller's kind is unknown.
     KindUnknown,
     /// No WorkloadSpread handles it.
     NoSpread,
-    /// The WorkloadSpread is gone meanwhile.
+    /// The WorkloadSpread was deleted in the meantime.
     SpreadGone,
     /// No subset has room.
     NoRoom,
-    /// The subset of the ledger is not in the spec any more.
+    /// The subset in the ledger is not in the spec any more.
     SubsetGone,
     /// A delete of a pod without a readable marker.
     NoMarker,
-    /// A delete that the ledger need not know of.
+    /// A deletion that does not change the ledger.
     NothingToCount,
 }
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
-    /// This owner of the pod is not there.
+    /// This owner of the pod does not exist.
     OwnerNotFound(TargetRef),
-    /// No subset has room, and the WorkloadSpread wants such pods refused.
+    /// No subset has room, and the WorkloadSpread refuses such pods.
     NoRoom,
-    /// The ledger could not be written in so many attempts.
+    /// The ledger could not be written in this number of attempts.
     Conflicts(u32),
     /// The ledger could not be written or read.
     Failed,
-    /// Nobody knows what became of a write.
+    /// The result of a write is unknown.
     Lost,
     /// Too many requests wait for this WorkloadSpread.
     Overloaded,
 }
 
 impl Denial {
-    /// The HTTP status: creates are answered 500 (403 where there is no room), deletes 400 (spec/workloadspread §4.5).
+    /// The HTTP status: 500 for creates (403 if there is no room), 400 for deletions (spec/workloadspread §4.5).
     pub fn code(self, is_create: bool) -> u16 {
         match self {
             Self::NoRoom => 403,

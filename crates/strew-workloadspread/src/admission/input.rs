@@ -1,4 +1,4 @@
-//! All that admission can see.
+//! The inputs of admission.
 
 use std::sync::Arc;
 
@@ -12,57 +12,57 @@ use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::marker::Marker;
 
-/// What the world tells admission. Facts are whole and idempotent; they may come in any order.
+/// An input. Facts are complete and idempotent, and come in any order.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A pod is to be created or deleted, and somebody waits for the answer.
+    /// A request to create or delete a pod, which must be answered.
     AdmitAsked(Box<Request>),
-    /// A WorkloadSpread is there, and like this.
+    /// A WorkloadSpread was added or changed.
     SpreadSet(Box<WorkloadSpread>),
-    /// A WorkloadSpread is gone.
+    /// A WorkloadSpread was deleted.
     SpreadGone(WsKey),
-    /// A workload is there, and like this.
+    /// A workload was added or changed.
     WorkloadSet(Box<WorkloadFact>),
-    /// A workload is gone.
+    /// A workload was deleted.
     WorkloadGone(WorkloadKey),
-    /// The kinds that are known besides the built-in ones: the white list and its `subResources`.
+    /// The known kinds besides the built-in ones: the white list and its `subResources`.
     KindsListed(Box<[GroupKind]>),
-    /// A node is there, and like this.
+    /// A node was added or changed.
     NodeSet(Box<NodeFact>),
-    /// A node is gone.
+    /// A node was deleted.
     NodeGone(Symbol),
-    /// A pod is there, and like this; with its marker, if it has one.
+    /// A pod was added or changed; with its marker, if it has one.
     PodSet(Box<PodFact>, Option<Marker>),
-    /// The pod of this uid is gone, or has finished.
+    /// The pod of this uid was deleted, or has finished.
     PodGone(Arc<str>),
-    /// A Service is there with this selector; `None`: it has none, or is gone. For default constraints.
+    /// A Service has this selector; `None`: it has none, or was deleted. For default constraints.
     ServiceSet(Symbol, Symbol, Option<Labels>),
-    /// A controller is there with this selector; `None`: it is gone. For default constraints.
+    /// A controller has this selector; `None`: it was deleted. For default constraints.
     ControllerSet(Symbol, OwnerRef, Option<Selector>),
-    /// A namespace is there with these labels; `None`: it is gone.
+    /// A namespace has these labels; `None`: it was deleted.
     NamespaceSet(Symbol, Option<Labels>),
-    /// Nobody waits for this request any more. If nothing is decided on it yet, nothing will be: whoever asked has asked
-    /// again, and a deletion must not be counted after its pod is gone.
+    /// The client has given up this request. If it is not decided yet, it never will be: the client has retried, and a
+    /// deletion must not be counted after its pod is gone.
     GivenUp(RequestId),
-    /// What became of an effect.
+    /// The outcome of an effect.
     Outcome(EffectId, Outcome),
-    /// Nothing but time.
+    /// Only time has passed.
     Tick,
 }
 
-/// What became of an effect.
+/// The outcome of an effect.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// The status was written; the version of the object now.
+    /// The status was written; the object has this version.
     Written(u64),
-    /// The status was not written: the object has another version.
+    /// Conflict: the object has another version.
     Conflict,
     /// The object was read.
     Read(Box<WorkloadSpread>),
-    /// The object is not there.
+    /// The object does not exist.
     Gone,
-    /// It was not carried out.
+    /// The write failed.
     Failed,
-    /// Nobody knows whether it was carried out.
+    /// The result is unknown.
     Lost,
 }

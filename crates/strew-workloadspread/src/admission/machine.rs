@@ -1,4 +1,4 @@
-//! The machine's state and its three verbs.
+//! The state of the machine, and its three functions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,27 +24,27 @@ use crate::workloads::Workloads;
 /// Settings of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many requests share one write, at most.
+    /// The largest number of requests that share one write.
     pub batch_max: usize,
-    /// How many requests wait for one WorkloadSpread, at most; further ones are refused.
+    /// The largest number of requests that wait for one WorkloadSpread; further ones are refused.
     pub waiting_max: usize,
-    /// An effect without an outcome for so long is taken as failed: the API server's patience with a webhook.
+    /// An effect without an outcome for this long counts as failed: the API server's timeout for webhooks.
     pub lost_after: Span,
-    /// While 16 requests for one WorkloadSpread come within this span, they share a status write, and none waits longer
-    /// than the span for the others. Zero: a request that finds no write under way is written at once.
+    /// While 16 requests for one WorkloadSpread come within this time, they share a status write, and none waits longer
+    /// than this for the others. Zero: a request is written at once if no write is under way.
     pub gather_within: Span,
-    /// A new pod that is one more than its target asks for shows that what is known is old: it waits so long for news,
-    /// before it passes over a full subset; zero: it goes by what is known. News may be the controller's next write, so
-    /// this is longer than the pause that the controller makes after one.
+    /// A new pod that is one more than its target asks for shows that facts are outdated. It waits this long for newer
+    /// facts before it passes over a full subset; zero: it does not wait. The newer fact may be the controller's next
+    /// write, so this is longer than the pause that the controller makes after a write.
     pub news_within: Span,
-    /// How many pod classes and terms must be new before what is gone is freed, or 8 times as many strings.
+    /// The number of new pod classes and terms after which unused objects are freed; or 8 times as many strings.
     pub sweep_min: usize,
 }
 
 impl Limits {
-    /// What `strew webhook` runs with, and a simulation.
+    /// The settings of `strew webhook`, and of simulations.
     ///
-    /// Where pods come faster than 200 a second, 16 of them or so share a write.
+    /// If pods come faster than 200 per second, about 16 of them share a write.
     pub const fn production() -> Self {
         Self {
             batch_max: 1_000,
@@ -57,7 +57,7 @@ impl Limits {
     }
 }
 
-/// Admission of pods.
+/// The admission machine.
 pub struct Admission {
     pub(super) room: Room,
     pub(super) turns: KnownTurns,
@@ -65,12 +65,12 @@ pub struct Admission {
     pub(super) workloads: Workloads,
     pub(super) spreads: Spreads,
     pub(super) queues: BTreeMap<WsKey, SpreadQueue>,
-    /// Lanes that may have something to decide.
+    /// Queues that may have a request to decide.
     pub(super) ready: VecDeque<WsKey>,
     pub(super) paused: BTreeSet<(Instant, WsKey)>,
     pub(super) effects: VecDeque<Effect>,
     pub(super) next_effect: u64,
-    /// Effects whose outcome is waited for, oldest first.
+    /// Effects without an outcome yet, oldest first.
     pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
     pub(super) counters: Counters,
     pub(super) dice: Prng,
@@ -79,12 +79,12 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// A machine that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut). The
-    /// seed makes the pauses between attempts differ.
+    /// A machine without facts. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut). The seed
+    /// varies the pauses between attempts.
     pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, seed: u64) -> Self {
         let mut room = Room::new(names, profiles);
         let kinds = Kinds::new(room.names_mut());
-        // What profiles and kinds hold is not marked.
+        // The symbols of profiles and kinds are not marked.
         room.names_mut().pin();
         Self {
             room,
@@ -105,7 +105,7 @@ impl Admission {
         }
     }
 
-    /// Takes in what happened. No subset is chosen here. Time that runs backwards is taken as standing still.
+    /// Takes an input, without choosing a subset. A time before the last one counts as the last one.
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.now = self.now.max(now);
         self.pass_time();
@@ -150,7 +150,7 @@ impl Admission {
         self.sweep_if_due();
     }
 
-    /// The next effect; what waits is decided until there is one. `None`: nothing to do before the next input, or
+    /// The next effect; decides waiting requests until there is one. `None`: nothing to do before the next input or
     /// [`next_wake`](Self::next_wake).
     pub fn poll_effect(&mut self, patcher: &mut dyn PodPatcher) -> Option<Effect> {
         loop {
@@ -162,7 +162,7 @@ impl Admission {
         }
     }
 
-    /// When to call [`handle`](Self::handle) with a tick, if nothing else happens before.
+    /// The time at which to call [`handle`](Self::handle) with a tick, if no input comes before; `None`: never.
     pub fn next_wake(&self) -> Option<Instant> {
         let paused = self.paused.first().map(|(until, _)| *until);
         let lost = self.pending.first_key_value();
@@ -200,7 +200,7 @@ impl Admission {
         self.room.names()
     }
 
-    /// Where waiting pods are taken to be.
+    /// The nodes on which waiting pods are assumed.
     pub fn room(&self) -> &Room {
         &self.room
     }
@@ -210,12 +210,12 @@ impl Admission {
         &self.spreads
     }
 
-    /// What was done.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How many requests share a status write that is under way.
+    /// The number of requests that share a status write under way.
     pub fn sharing(&self, effect: EffectId) -> usize {
         let queue = self.pending.get(&effect);
         let queue = queue.and_then(|(key, _)| self.queues.get(key));
@@ -225,7 +225,7 @@ impl Admission {
         }
     }
 
-    /// How many requests are not answered yet.
+    /// The number of requests without an answer.
     pub fn waiting(&self) -> usize {
         self.queues.values().map(SpreadQueue::waiting).sum()
     }
@@ -263,7 +263,7 @@ impl Admission {
         }
     }
 
-    /// The WorkloadSpread that handles a request, and the pod's revision; or the answer.
+    /// The WorkloadSpread that handles a request with the pod's revision, or the answer.
     fn find(&self, request: &Request) -> Result<(WsKey, Arc<str>), Verdict> {
         let pod = &request.pod;
         let controller = pod.controller.as_ref();
@@ -368,7 +368,7 @@ impl Admission {
         }
     }
 
-    /// Something came that may end the wait for news.
+    /// A new fact may end the wait of a queue.
     fn news(&mut self, key: &WsKey) {
         if let Some(queue) = self.queues.get_mut(key)
             && matches!(queue.state, State::Waiting)
@@ -388,7 +388,7 @@ impl Admission {
         }
     }
 
-    /// Schedules a queue to run, whatever it waits for.
+    /// Schedules a queue to run, whatever it is waiting for.
     pub(super) fn look_at(&mut self, key: &WsKey) {
         if let Some(queue) = self.queues.get_mut(key)
             && !queue.queued

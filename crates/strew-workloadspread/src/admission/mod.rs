@@ -1,12 +1,14 @@
-//! Admission as one machine: requests and facts in, answers and status writes out. No clock, no dice, no I/O.
+//! The admission machine: requests and facts in, answers and status writes out. It has no clock, no random numbers and
+//! no I/O.
 //!
-//! [`Admission::handle`] takes an [`Input`]; [`Admission::poll_effect`] gives the next [`Effect`], deciding on what waits;
-//! [`Admission::next_wake`] says when time alone will change something. Requests that wait for the same WorkloadSpread
-//! share its next status write (group commit), and each is answered only after the write that holds its slot.
-//! Restarting is making a new machine from the facts: whoever asked was not answered, and asks again.
+//! [`Admission::handle`] takes an [`Input`]. [`Admission::poll_effect`] returns the next [`Effect`] and decides waiting
+//! requests. [`Admission::next_wake`] returns the time at which the machine must be polled again without an input.
+//! Requests that wait for the same WorkloadSpread share its next status write (group commit), and each is answered only
+//! after the write that holds its slot. A restart creates a new machine from the facts: clients without an answer
+//! retry.
 //!
-//! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `spread_queue` (one WorkloadSpread's
-//! requests and writes), `decide` (one request against the ledger), `news` (what is known is old), [`counters`].
+//! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three functions), `spread_queue` (the requests
+//! and writes of one WorkloadSpread), `decide` (one request against the ledger), `news` (outdated facts), [`counters`].
 //!
 //! Source: spec/workloadspread §4.
 

@@ -1,8 +1,8 @@
-//! Waiting for news: whoever creates a pod knows more of its target than the watches have told here.
+//! Waits for newer facts: the client that creates a pod knows more about its target than the watches have reported.
 //!
-//! Facts come by several watches, and requests by none: a Deployment is scaled, its controllers have read so, and ask for
-//! pods before this process hears of the number, or of pods that have finished. A share of the old number would send them
-//! past subsets that are theirs.
+//! Facts come by several watches, and requests by none of them: when a Deployment is scaled, its controllers read the
+//! new number and create pods before this process sees the number, or sees that pods have finished. With a share of the
+//! old number, these pods would pass over subsets with room for them.
 //!
 //! Source: spec/workloadspread §4.3, §5.6.
 
@@ -17,8 +17,8 @@ use crate::facts::status::{Row, Status};
 use crate::revision::VERSION_IGNORED;
 
 impl Admission {
-    /// Until when a pod waits that passes over a full subset, while by what is known its target asks for no more pods than
-    /// there are: whoever creates it knows more than has been told here.
+    /// The time until which a pod waits before it passes over a full subset; `None` if it does not wait. It waits if,
+    /// by the known facts, its target asks for no more pods than exist: then the facts are outdated.
     pub(super) fn waits_for_news(
         &self,
         base: &WorkloadSpread,
@@ -35,7 +35,7 @@ impl Admission {
         (self.now < until).then_some(until)
     }
 
-    /// Whether a new pod is one more than its target asks for, by what is known.
+    /// True if a new pod is one more than its target asks for, by the known facts.
     fn is_one_too_many(
         &self,
         base: &WorkloadSpread,
@@ -50,9 +50,9 @@ impl Admission {
                 let name = pending.request.pod.name.as_deref();
                 choose::ordinal(name.unwrap_or(""), self.target(base)) >= total
             }
-            // Its pods of all revisions are one row's, and it may surge.
+            // The pods of all its revisions share one row, and it may surge.
             Kind::Custom => total == 0,
-            // Rows of all revisions: pods of a rollout are more than the target asks for.
+            // Rows over all revisions: during a rollout there are more pods than the target asks for.
             _ if *pending.revision == *VERSION_IGNORED && self.is_rolling(base) => false,
             _ => {
                 let rows = status.rows(&pending.revision);
@@ -61,7 +61,7 @@ impl Admission {
         }
     }
 
-    /// Whether a target has pods of several revisions, by what is known.
+    /// True if a target has pods of several revisions, by the known facts.
     fn is_rolling(&self, base: &WorkloadSpread) -> bool {
         let mut targets = self.workloads.targets_of(base).iter();
         targets.any(|target| {

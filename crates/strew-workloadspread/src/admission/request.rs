@@ -1,4 +1,4 @@
-//! What is asked of admission.
+//! The requests to admission.
 
 use std::sync::Arc;
 
@@ -8,36 +8,36 @@ use strew_model::{Holds, Labels, Marks, Symbol};
 use crate::facts::workload::Controller;
 use crate::marker::Marked;
 
-/// Names a request, as who asks has it.
+/// Identifies a request; chosen by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
 /// A request about a pod.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What its answer is told under.
+    /// The id for its answer.
     pub id: RequestId,
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
-    /// Whether nothing is to be done in earnest: `request.dryRun`, or that of the delete options.
+    /// True for a dry run: `request.dryRun`, or that of the delete options.
     pub dry_run: bool,
-    /// Whether it is about a subresource of the pod, such as an eviction.
+    /// True if it is about a subresource of the pod, such as an eviction.
     pub subresource: bool,
     /// The pod.
     pub pod: PodAsked,
 }
 
-/// What is to be done with a pod.
+/// The operation on a pod.
 #[derive(Debug, Clone)]
 pub enum Operation {
     /// Create it.
     Create {
-        /// What it asks for, for simulated scheduling; its uid does not matter. `None` where that is never done.
+        /// What it asks for, for simulated scheduling; its uid is ignored. `None` if scheduling is never simulated.
         fact: Option<Box<PodFact>>,
         /// A fresh UUID, for a pod without a name.
         fresh_uid: Arc<str>,
     },
-    /// Delete it. Of evictions admission is told nothing: a budget may refuse them afterwards, and then they must give no
+    /// Delete it. Admission never sees evictions: a budget may refuse them afterwards, and then they must not give
     /// room.
     Delete,
 }
@@ -47,13 +47,13 @@ pub enum Operation {
 pub struct PodAsked {
     /// Its namespace, or that of the request.
     pub namespace: Symbol,
-    /// Its name; `None` where the API server has still to make one up.
+    /// Its name; `None` if the API server has not generated it yet.
     pub name: Option<Arc<str>>,
     /// Its labels.
     pub labels: Labels,
     /// Its controller.
     pub controller: Option<Controller>,
-    /// Whether it counts (spec/workloadspread §2.3).
+    /// True if it counts (spec/workloadspread §2.3).
     pub active: bool,
     /// Its marker annotation.
     pub marker: Marked,

@@ -1,4 +1,4 @@
-//! The requests of one WorkloadSpread: one status write at a time, shared by all that wait.
+//! The queue of one WorkloadSpread: one status write at a time, shared by all waiting requests.
 //!
 //! Source: spec/workloadspread §4.5.
 
@@ -19,26 +19,26 @@ use crate::inject::PodPatcher;
 use crate::room::HoldId;
 use crate::work::WORK_MAX;
 
-/// How many times a request is tried.
+/// The largest number of attempts for a request.
 pub(crate) const ATTEMPTS_MAX: u32 = 4;
 
-/// So many requests tell how fast they come, and so many are to share a write while they come fast.
+/// The number of requests that measure the pace, and that share a write while the pace is high.
 pub(super) const PACE_OF: usize = 16;
 
-/// The pauses between attempts, in milliseconds; up to a tenth more is added.
+/// The pauses between attempts, in milliseconds; up to a tenth is added.
 const PAUSES_MS: [u64; 3] = [10, 50, 250];
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) request: Request,
     pub(super) revision: Arc<str>,
     pub(super) came: Instant,
-    /// How many writes that held it met a conflict.
+    /// The number of its writes that met a conflict.
     pub(super) conflicts: u32,
-    /// What it holds of the nodes.
+    /// The capacity that it holds.
     pub(super) hold: Option<HoldId>,
-    /// What it will be answered once the write that holds it is done.
+    /// Its answer, sent when the write that contains it is done.
     pub(super) verdict: Verdict,
     pub(super) choice: Option<Choice>,
 }
@@ -64,13 +64,13 @@ impl PendingRequest {
 /// Requests that share a write.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// What is written to.
+    /// The object that is written.
     base: Arc<WorkloadSpread>,
-    /// What is written.
+    /// The new status.
     status: Arc<Status>,
-    /// Whether anything in it counts: percentages that are brought up to date do not.
+    /// True if a decision needs the write; updating percentages alone does not.
     is_changed: bool,
-    /// Who waits for it.
+    /// The requests that it answers.
     requests: Vec<PendingRequest>,
 }
 
@@ -85,44 +85,44 @@ impl Batch {
         }
     }
 
-    /// How many requests share it.
+    /// The number of requests that share it.
     pub(super) fn sharing(&self) -> usize {
         self.requests.len()
     }
 }
 
-/// What a queue waits for.
+/// The reason for which a queue waits.
 #[derive(Debug, Default)]
 pub(super) enum State {
     /// For requests.
     #[default]
     Idle,
-    /// For a write.
+    /// For its status write.
     Writing(Batch),
     /// For more requests, while they come fast.
     Gathering,
-    /// For a newer fact of the target or of the ledger: by what is known, the target asks for no more pods.
+    /// For a newer fact of the target or the ledger: by the known facts, the target asks for no more pods.
     Waiting,
-    /// For a pause to end, after a conflict.
+    /// For the end of a pause after a conflict.
     Paused,
-    /// For the object, after a pause.
+    /// For reading the object, after a pause.
     Reading,
 }
 
-/// One WorkloadSpread's requests.
+/// The requests of one WorkloadSpread.
 #[derive(Debug, Default)]
 pub(super) struct SpreadQueue {
     pub(super) requests: VecDeque<PendingRequest>,
     pub(super) state: State,
-    /// The object as this machine wrote it last, while no watch has told of it.
+    /// The object as this machine wrote it last; `None` if the watch has reported it.
     pub(super) written: Option<Arc<WorkloadSpread>>,
-    /// The object as read after a conflict: the next attempt goes by it.
+    /// The object as read after a conflict, for the next attempt.
     pub(super) live: Option<Arc<WorkloadSpread>>,
-    /// Whether it stands among those to be run.
+    /// True if it is scheduled to run.
     pub(super) queued: bool,
-    /// When the last [`PACE_OF`] requests came, the newest at the end. Empty if requests are never gathered.
+    /// The times of the last [`PACE_OF`] requests, the newest at the end. Empty if requests are never gathered.
     pub(super) arrivals: VecDeque<Instant>,
-    /// When the last write began.
+    /// The time at which the last write began.
     began: Option<Instant>,
 }
 
@@ -135,7 +135,7 @@ impl SpreadQueue {
         self.requests.len() + writing
     }
 
-    /// A request came.
+    /// Adds the time of a request.
     pub(super) fn came(&mut self, now: Instant) {
         if self.arrivals.len() == PACE_OF {
             self.arrivals.pop_front();
@@ -143,8 +143,8 @@ impl SpreadQueue {
         self.arrivals.push_back(now);
     }
 
-    /// Until when further requests are waited for: as long after the last write began as the last requests took to come,
-    /// if they came within `within`. A request that comes alone is not held back.
+    /// The time until which further requests are gathered: as long after the last write began as the last requests took
+    /// to come, if they came within `within`. A single request is not held back.
     fn gathers_until(&self, now: Instant, within: Span) -> Option<Instant> {
         let first = self.arrivals.len().checked_sub(PACE_OF)?;
         let took = self.arrivals.back()?.since(self.arrivals[first]);
@@ -154,7 +154,7 @@ impl SpreadQueue {
 }
 
 impl Admission {
-    /// Decides on what waits in a queue: one batch.
+    /// Decides the waiting requests of a queue: one batch.
     pub(super) fn run(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.queued = false;
@@ -197,9 +197,9 @@ impl Admission {
         Some(queue.requests.drain(..n).collect())
     }
 
-    /// Decides on requests, one after the other, until simulated scheduling has done [`WORK_MAX`]: the others stay in the
-    /// queue, for the next turn of the queue. Those that are to wait for news stand in the queue again; the first of them
-    /// waits until the moment that is given back.
+    /// Decides requests one after the other, until simulated scheduling has done [`WORK_MAX`] steps; the others stay in
+    /// the queue for its next turn. Requests that must wait for newer facts go back to the queue; returns the time
+    /// until which the first of them waits.
     fn decide_all(
         &mut self,
         key: &WsKey,
@@ -219,14 +219,14 @@ impl Admission {
             match self.decide(&base, &mut batch.status, &mut pending, patcher) {
                 Decided::Changed => batch.is_changed = true,
                 Decided::AsItIs => {}
-                // Later requests are decided before them: a delete among these makes room.
+                // Later requests are decided before them: a deletion among these makes room.
                 Decided::After(until) => {
                     waits = Some(waits.map_or(until, |first| first.min(until)));
                     waiting.push_back(pending);
                     continue;
                 }
             }
-            // What was decided by a ledger that is not written yet waits for it, too.
+            // An answer that depends on a ledger that is not written yet waits for the write, too.
             match batch.is_changed {
                 true => batch.requests.push(pending),
                 false => {
@@ -239,7 +239,8 @@ impl Admission {
             }
         }
         if let Some(queue) = self.queues.get_mut(key) {
-            // Those that wait for news come after those that have not been looked at, or they were looked at for ever.
+            // Requests that wait for newer facts go behind requests that are not decided yet; otherwise they would be
+            // decided without end.
             let is_bounded = !later.is_empty();
             later.append(&mut waiting);
             later.append(&mut queue.requests);
@@ -266,7 +267,7 @@ impl Admission {
         }
     }
 
-    /// Makes a queue wait, at most until then.
+    /// Makes a queue wait, at most until this time.
     fn pause(&mut self, key: &WsKey, state: State, until: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.state = state;
@@ -274,8 +275,8 @@ impl Admission {
         }
     }
 
-    /// Returns the latest copy of a WorkloadSpread: the one that was read after a conflict, which no later call returns,
-    /// else the newer of what this machine wrote last and what the watch has told. `None` if it is gone.
+    /// Returns the latest copy of a WorkloadSpread: the copy that was read after a conflict, which is returned only
+    /// once, else the newer of this machine's last write and the watch's copy. `None` if it was deleted.
     fn take_latest(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
         let queue = self.queues.get_mut(key)?;
         if let Some(live) = queue.live.take() {
@@ -287,7 +288,7 @@ impl Admission {
         Some(Arc::clone(newer.unwrap_or(told)))
     }
 
-    /// A batch is done with: the next one, or nothing to remember.
+    /// Ends a batch. Schedules the next one, or removes the empty queue.
     pub(super) fn leave(&mut self, key: &WsKey) {
         self.wake_queue(key);
         if let Some(queue) = self.queues.get(key)
@@ -300,7 +301,7 @@ impl Admission {
         }
     }
 
-    /// An effect came to something, or to nothing.
+    /// Applies the outcome of an effect.
     pub(super) fn settle(&mut self, effect: EffectId, outcome: Result<Outcome, Denial>) {
         let Some((key, _)) = self.pending.remove(&effect) else {
             return;
@@ -342,8 +343,8 @@ impl Admission {
         }
     }
 
-    /// A write was not carried out, or may have been. A deletion that may be in the ledger passes: a pod that stays after
-    /// its place was given back is one too many.
+    /// A write failed, or its result is unknown. A deletion that may be in the ledger passes: if its place were given
+    /// away while the pod stays, the subset would have one too many.
     fn deny_all(&mut self, key: &WsKey, requests: Vec<PendingRequest>, why: Denial) {
         for pending in requests {
             match (why, &pending.verdict) {
@@ -354,7 +355,7 @@ impl Admission {
         self.leave(key);
     }
 
-    /// Somebody else wrote: everybody of the batch tries again, by the object as it is then.
+    /// Another client wrote the object: all requests of the batch are decided again with the new object.
     fn conflict(&mut self, key: &WsKey, requests: Vec<PendingRequest>) {
         let mut again = VecDeque::new();
         for mut pending in requests {
@@ -381,7 +382,7 @@ impl Admission {
         }
     }
 
-    /// A pause is over: what was gathered is decided, or the object is read again.
+    /// A pause is over: gathered requests are decided, or the object is read again.
     pub(super) fn resume(&mut self, key: &WsKey) {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
@@ -405,11 +406,11 @@ impl Admission {
             return;
         };
         match outcome {
-            // Without a request left, the copy would be old by the next one.
+            // Without a request left, the copy would be outdated at the next request.
             Ok(Outcome::Read(_)) if queue.requests.is_empty() => {}
             Ok(Outcome::Read(ws)) => queue.live = Some(Arc::new(*ws)),
             Ok(Outcome::Gone) => {
-                // Its pods pass as they are: nothing was written for them (spec/workloadspread §4.5).
+                // Its pods pass unchanged: nothing was written for them (spec/workloadspread §4.5).
                 let requests = std::mem::take(&mut queue.requests);
                 for pending in requests {
                     self.answer_untouched(key, pending, Untouched::SpreadGone);

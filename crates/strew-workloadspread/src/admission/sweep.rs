@@ -1,11 +1,11 @@
-//! What is gone is freed: see [`Cluster::begin_sweep`](strew_cluster::Cluster::begin_sweep).
+//! Frees unused objects: see [`Cluster::begin_sweep`](strew_cluster::Cluster::begin_sweep).
 
 use strew_model::{Holds, Marks};
 
 use super::machine::Admission;
 
 impl Admission {
-    /// Frees what nothing holds any more, if enough is new for that.
+    /// Frees unused objects, if enough of them are new.
     pub(super) fn sweep_if_due(&mut self) {
         if !self.room.is_sweep_due(self.limits.sweep_min) {
             return;

@@ -1,4 +1,4 @@
-//! Pods to revisions and subsets; strangers are adopted by the node that they are on.
+//! Assigns pods to revisions and subsets; adopts pods without a marker by the nodes that they are on.
 //!
 //! Source: spec/workloadspread §5.4.
 
@@ -16,30 +16,30 @@ use crate::inject::{self, PodPatcher};
 use crate::quota::{self, Total};
 use crate::revision;
 
-/// Labels and taints of the nodes that are there.
+/// Labels and taints of the nodes.
 pub type Nodes = FxHashMap<Symbol, (Labels, Box<[Taint]>)>;
 
 /// The pods of one revision.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// Per subset, in the order of the spec, its pods as listed.
+    /// The pods of each subset, in the order of the spec.
     pub subsets: Vec<Vec<&'a Pod>>,
-    /// Pods of no subset.
+    /// Pods in no subset.
     pub orphans: Vec<&'a Pod>,
-    /// The key of the ledger's rows in which they are counted.
+    /// The key of the rows in the ledger that count them.
     pub ledger: Arc<str>,
 }
 
-/// A stranger that fits a subset.
+/// A pod without a marker that fits a subset.
 #[derive(Debug, Clone)]
 pub struct Adoption<'a> {
     /// The pod.
     pub pod: &'a Pod,
-    /// The place of its subset.
+    /// The index of its subset.
     pub place: usize,
-    /// What each subset scored; `None`: the pod does not fit it.
+    /// The score of each subset; `None`: the pod does not fit it.
     pub scores: Vec<Option<i64>>,
-    /// Whether metadata of the subset's patch may go onto the pod: its owners would still find it.
+    /// True if metadata of the subset's patch may be written to the pod: its owners would still find it.
     pub is_patched: bool,
 }
 
@@ -48,11 +48,11 @@ pub struct Adoption<'a> {
 pub struct Assignment<'a> {
     /// By revision.
     pub groups: BTreeMap<Arc<str>, Group<'a>>,
-    /// Pods whose marker has to be written.
+    /// Pods that need a marker.
     pub adoptions: Vec<Adoption<'a>>,
 }
 
-/// What assigning looks up.
+/// The inputs of assignment.
 pub struct Assigning<'c> {
     /// The WorkloadSpread.
     pub ws: &'c WorkloadSpread,
@@ -74,7 +74,7 @@ pub fn assign<'a>(
 ) -> Assignment<'a> {
     let subsets = &cx.ws.spec.subsets;
     let mut by_revision: BTreeMap<Arc<str>, Vec<&'a Pod>> = BTreeMap::new();
-    // Most pods have one owner and one label set after the other: the key is looked up once a change.
+    // Consecutive pods mostly have one owner and one label set: the key is looked up only when these change.
     let mut last: Option<(&Pod, Arc<str>)> = None;
     for &pod in pods {
         let same = last
@@ -141,7 +141,7 @@ pub fn assign<'a>(
     assignment
 }
 
-/// How many pods a subset takes at most, for counting: without limit as many as there can be.
+/// The largest number of pods of a subset, for counting: `i32::MAX` without a limit.
 pub(super) fn limit(subset: &Subset, total: Total) -> i64 {
     match quota::scaled(subset.max_replicas, total) {
         None | Some(UNLIMITED) => i64::from(i32::MAX),
@@ -149,11 +149,11 @@ pub(super) fn limit(subset: &Subset, total: Total) -> i64 {
     }
 }
 
-/// Where a pod's marker puts it.
+/// The subset that a pod's marker names.
 enum Place {
     /// In a subset, or in one that is not in the spec any more.
     Marked(Option<usize>),
-    /// Nowhere: it may be adopted.
+    /// None: it may be adopted.
     Stranger,
 }
 
@@ -191,7 +191,7 @@ fn adopt<'a>(
     })
 }
 
-/// How well a pod on a node fits a subset; `None`: not at all.
+/// How well a pod on a node fits a subset; `None` if it does not fit.
 pub fn score(
     pod: &Pod,
     (name, (labels, taints)): (Symbol, &(Labels, Box<[Taint]>)),

@@ -1,6 +1,6 @@
-//! Deletion costs: whom a workload's controller is to delete first.
+//! Deletion costs: which pods a workload's controller deletes first.
 //!
-//! Source: spec/workloadspread §5.5; where limits are shares of the total, module `turns`.
+//! Source: spec/workloadspread §5.5; if limits are shares of the total, module `turns`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -11,62 +11,63 @@ use crate::facts::spec::Spec;
 use crate::quota::Total;
 use crate::turns::Turns;
 
-/// A cost, and why.
+/// A cost with its reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost<'a> {
     /// The pod.
     pub pod: &'a Pod,
     /// The cost.
     pub cost: i32,
-    /// Why.
+    /// The reason.
     pub ground: CostGround,
 }
 
-/// Why a pod has its cost.
+/// The reason of a pod's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostGround {
-    /// Among the first `max` of its subset; `position` is the subset's place, reversed for revisions but the latest.
+    /// It is among the first `max` pods of its subset. `position` is the index of the subset, counted from the end for
+    /// revisions other than the latest.
     Within {
-        /// The subset's place, or that from the end.
+        /// The index of the subset, or the index from the end.
         position: usize,
     },
-    /// As `Within`, where limits are shares of the total: whoever has the last turn goes first, so that the subsets keep
+    /// As `Within`, if limits are shares of the total: the pod with the last turn goes first, so that the subsets keep
     /// their shares.
     Turn {
-        /// The turn at which the subset got its place for the pod, from 1.
+        /// The turn at which the subset got its place for this pod, from 1.
         turn: u32,
     },
-    /// Among the minimum of its subset: it goes after all that are only within limits.
+    /// It belongs to the minimum of its subset: it goes after all pods that are only within limits.
     Minimum {
-        /// The subset's place, or that from the end.
+        /// The index of the subset, or the index from the end.
         position: usize,
-        /// Whether the others go by turns.
+        /// True if the other pods have turns.
         by_turns: bool,
     },
-    /// Beyond the limit of its subset.
+    /// It is beyond the limit of its subset.
     Surplus {
-        /// The subset's place, or that from the end.
+        /// The index of the subset, or the index from the end.
         position: usize,
-        /// How many of the subset's active pods are kept.
+        /// The number of the subset's active pods that are kept.
         max: i64,
     },
-    /// In no subset.
+    /// It is in no subset.
     Orphan,
 }
 
-/// Where a subset stands among `n`: for the pods of the latest revision as in the spec, for those of all others from the
-/// end.
+/// The position of a subset among `n`: its index for pods of the latest revision, its index from the end for all
+/// others.
 pub(crate) fn position(place: usize, n: usize, is_latest: bool) -> usize {
     if is_latest { place } else { n - 1 - place }
 }
 
 impl CostGround {
-    /// Whether other pods of the subset would have this cost if pods were ready, or restarted, otherwise.
+    /// True if another pod of the subset would have this cost if readiness or restarts of pods changed.
     pub(super) fn is_by_value(self) -> bool {
         matches!(self, Self::Surplus { .. } | Self::Minimum { .. })
     }
 
-    /// The cost that follows, among `n` subsets.
+    /// The cost for this reason, among `n` subsets.
     pub fn cost(self, n: usize) -> i32 {
         let hundreds = |x: usize| 100 * i32::try_from(x).unwrap_or(i32::MAX / 200);
         match self {
@@ -81,12 +82,12 @@ impl CostGround {
     }
 }
 
-/// The cost of the pod that has the first turn, and one more: above all costs that subsets have by their order.
+/// The cost of the pod with the first turn, plus one: above all costs that follow from the order of subsets.
 const FIRST_TURN: i32 = 1_000_000;
 
-/// The costs of a revision's active pods, subset by subset, orphans last.
+/// The costs of a revision's active pods, subset by subset, pods in no subset last.
 ///
-/// Only pods of the latest revision go by turns: in a rollout the others make room for those, subset by subset.
+/// Only pods of the latest revision have turns: in a rollout the other ones make room for them, subset by subset.
 pub fn costs<'a>(spec: &Spec, group: &Group<'a>, is_latest: bool, total: Total) -> Vec<Cost<'a>> {
     let n = spec.subsets.len();
     let mut turns = Turns::of(spec).filter(|_| is_latest);
@@ -137,10 +138,11 @@ pub fn costs<'a>(spec: &Spec, group: &Group<'a>, is_latest: bool, total: Total) 
     costs
 }
 
-/// Gives each pod one of as many places. A pod keeps the one that its standing cost says: of two that say the same, the more
-/// valuable. The others take what is free, the more valuable the place that goes later.
+/// Gives each pod one of as many places. A pod keeps the place that its present cost stands for; if two pods have the
+/// same cost, the more valuable one keeps it. The other pods take free places: the more valuable a pod, the later its
+/// place goes.
 ///
-/// So one pod that goes or comes changes the cost of one other at most.
+/// So one pod that goes or comes changes the cost of at most one other.
 fn seat<'a>(
     pods: &[&'a Pod],
     places: impl Iterator<Item = CostGround>,
@@ -166,15 +168,15 @@ fn seat<'a>(
     }
 }
 
-/// What comes before a pod's value where pods have turns: those that a ReplicaSet deletes before it looks at costs are worth
-/// least, then those of later turns, or of none. While costs are being written, who stays then goes in the same order as
-/// before.
+/// The order before the value of pods, if pods have turns: pods that a ReplicaSet deletes before it compares costs are
+/// worth least, then pods of later turns, or of none. So the remaining pods go in the same order while costs are being
+/// written.
 fn turn_of(pod: &Pod) -> (bool, bool, Option<i32>) {
     let cost = pod.cost.as_deref().and_then(|cost| cost.parse().ok());
     (pod.node.is_some(), pod.ready_since.is_some(), cost)
 }
 
-/// The less valuable pod first: on no node, not started, not ready, ready for a shorter time, restarted more often,
+/// The less valuable pod first: without a node, not started, not ready, ready for a shorter time, restarted more often,
 /// younger.
 fn by_value(a: &Pod, b: &Pod) -> Ordering {
     let phase = |p: &Pod| match p.phase {

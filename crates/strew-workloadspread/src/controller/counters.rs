@@ -1,28 +1,28 @@
-//! What the controller has done, counted: for metrics.
+//! Counters of the controller, for metrics.
 
-/// Counts since the machine was made.
+/// Counts since the machine was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Syncs that came to their end.
+    /// Completed syncs.
     pub synced: u64,
-    /// Syncs that failed, to be tried again.
+    /// Failed syncs, which are retried.
     pub failed: u64,
-    /// Strangers that got a marker.
+    /// Pods without a marker that got one.
     pub adopted: u64,
-    /// Deletion costs that were written.
+    /// Deletion costs written.
     pub costs: u64,
     /// Status writes.
     pub written: u64,
-    /// Patches, writes and deletions that met another object than they were made for.
+    /// Patches, writes and deletions whose precondition failed.
     pub conflicts: u64,
-    /// Places by which written statuses corrected what the ledger said was free.
+    /// Places by which written statuses corrected the free places of the ledger.
     pub drift: u64,
-    /// Entries of pods that were admitted and did not appear in time.
+    /// Entries of admitted pods that did not appear in time.
     pub creations_expired: u64,
-    /// Entries of pods that were to be deleted and stayed.
+    /// Entries of pods with a requested deletion that stayed.
     pub deletions_expired: u64,
-    /// Pods that were deleted to be scheduled elsewhere.
+    /// Pods deleted to be scheduled elsewhere.
     pub rescheduled: u64,
-    /// Subsets that took pods again.
+    /// Subsets that were opened again.
     pub recovered: u64,
 }

@@ -1,4 +1,4 @@
-//! All that the controller can do.
+//! The effects of the controller.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::facts::spec::{PatchId, WsKey};
 use crate::facts::status::Status;
 use crate::marker::Marker;
 
-/// A pod as an effect names it. The uid is the precondition of each.
+/// A pod as effects name it. The uid is the precondition of each effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodName {
     /// Its uid.
@@ -20,34 +20,34 @@ pub struct PodName {
     pub name: Arc<str>,
 }
 
-/// Something to be done in the world. Safe to carry out twice.
+/// An effect. It may be carried out twice.
 #[derive(Debug, Clone)]
 pub enum Effect {
     /// Patch the marker onto a pod, and the metadata of its subset's patch.
     Adopt {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         pod: PodName,
         /// The marker.
         marker: Marker,
-        /// The whole `metadata` of this patch goes onto the pod as well.
+        /// The patch whose whole `metadata` is written to the pod, too.
         metadata_of: Option<PatchId>,
     },
-    /// Patch the annotation [`COST_ANNOTATION`](crate::COST_ANNOTATION): the number in decimal.
+    /// Patch the annotation [`COST_ANNOTATION`](crate::COST_ANNOTATION), a decimal number.
     SetCost {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         pod: PodName,
         /// The cost.
         cost: i32,
     },
     /// Put the status of a WorkloadSpread. Precondition: it has this uid and version.
     WriteStatus {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which.
+        /// The WorkloadSpread.
         key: WsKey,
         /// Its uid.
         uid: Arc<str>,
@@ -56,55 +56,56 @@ pub enum Effect {
         /// The whole new status.
         status: Arc<Status>,
     },
-    /// Take a pod that could not be scheduled, with its own grace.
+    /// Remove a pod that could not be scheduled, with its own grace period.
     DeletePod {
-        /// What the outcome is told under.
+        /// The id for its outcome.
         id: EffectId,
-        /// Which pod.
+        /// The pod.
         pod: PodName,
-        /// How.
+        /// How it is removed.
         how: Removal,
     },
-    /// Record an event on the WorkloadSpread. Nobody waits for its outcome.
+    /// Record an event on the WorkloadSpread. It has no outcome.
     Event(Event),
 }
 
-/// How a pod is taken.
+/// How a pod is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     /// It is deleted.
     Delete,
-    /// It is evicted, so that it has the condition `DisruptionTarget` by which a Job does not count it as failed.
+    /// It is evicted, so that it has the condition `DisruptionTarget`, because of which a Job does not count it as
+    /// failed.
     Evict,
 }
 
 /// An event on a WorkloadSpread. Source: spec/workloadspread §5.11.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Which.
+    /// The WorkloadSpread.
     pub key: WsKey,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The pod (or the uid that stands for it), or the subset.
+    /// The pod (or the uid that identifies it), or the subset.
     pub subject: Arc<str>,
 }
 
-/// What an event tells of.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventKind {
-    /// A pod was admitted and did not appear in time.
+    /// An admitted pod did not appear in time.
     CreatePodFailed,
-    /// A pod was to be deleted and is still there, or could not be deleted.
+    /// A pod with a requested deletion still exists, or could not be deleted.
     DeletePodFailed,
     /// A cost could not be written.
     PatchPodDeletionCostFailed,
-    /// A subset takes pods again.
+    /// A subset was opened again.
     RecoverSchedulable,
     /// A subset's patch is not applied: an owner of the pods would not find them by their labels.
     PatchNotApplied,
-    /// Pods that it names are an older WorkloadSpread's, which is the event's subject.
+    /// An older WorkloadSpread, the event's subject, has pods that this one names.
     PodsOfAnother,
-    /// A rollout does not end, or would not: new pods wait for room of the subset that old ones hold.
+    /// A rollout does not end, or would not end: new pods wait for room of the subset that old pods hold.
     RolloutStuck,
     /// A rollout may leave the subset with fewer pods.
     RolloutShort,
@@ -112,7 +113,7 @@ pub enum EventKind {
     WebhookNotRegistered,
     /// No replica of the webhook is ready, and it stays registered.
     WebhookNotReady,
-    /// The webhook answers again.
+    /// A replica of the webhook is ready again.
     WebhookReady,
 }
 

@@ -1,4 +1,4 @@
-//! All that the controller can see.
+//! The inputs of the controller.
 
 use std::sync::Arc;
 
@@ -11,44 +11,44 @@ use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::status::Webhook;
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 
-/// What the world tells the controller. Facts are whole and idempotent; they may come in any order.
+/// An input. Facts are complete and idempotent, and come in any order.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A WorkloadSpread is there, and like this.
+    /// A WorkloadSpread was added or changed.
     SpreadSet(Box<WorkloadSpread>),
-    /// A WorkloadSpread is gone.
+    /// A WorkloadSpread was deleted.
     SpreadGone(WsKey),
-    /// A workload is there, and like this.
+    /// A workload was added or changed.
     WorkloadSet(Box<WorkloadFact>),
-    /// A workload is gone.
+    /// A workload was deleted.
     WorkloadGone(WorkloadKey),
-    /// The kinds that are known besides the built-in ones.
+    /// The known kinds besides the built-in ones.
     KindsListed(Box<[GroupKind]>),
-    /// A pod is there, and like this; finished ones are, too.
+    /// A pod was added or changed; finished pods are included.
     PodSet(Box<Pod>),
-    /// The pod of this uid is gone.
+    /// The pod of this uid was deleted.
     PodGone(Arc<str>),
-    /// A node is there with these labels and taints.
+    /// A node was added or changed, with these labels and taints.
     NodeSet(Symbol, Labels, Box<[Taint]>),
-    /// A node is gone.
+    /// A node was deleted.
     NodeGone(Symbol),
-    /// How the creation of pods meets the webhook.
+    /// The state of the webhook, as the creation of pods sees it.
     Webhook(Webhook),
-    /// What became of an effect.
+    /// The outcome of an effect.
     Outcome(EffectId, Outcome),
-    /// Nothing but time.
+    /// Only time has passed.
     Tick,
 }
 
-/// What became of an effect.
+/// The outcome of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was carried out.
     Ok,
-    /// Its precondition did not hold.
+    /// Its precondition failed.
     Conflict,
-    /// Its object is not there.
+    /// Its object does not exist.
     Gone,
-    /// It was not carried out, or nobody knows.
+    /// It failed, or its result is unknown.
     Failed,
 }

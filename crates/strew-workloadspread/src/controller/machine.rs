@@ -1,4 +1,4 @@
-//! The machine's state and its three verbs.
+//! The state of the machine, and its three functions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,33 +21,33 @@ use crate::spreads::Spreads;
 /// Settings of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many WorkloadSpreads are synced at a time: `--workloadspread-workers`.
+    /// The number of WorkloadSpreads that are synced at a time: `--workloadspread-workers`.
     pub workers: usize,
-    /// The first pause after a sync failed, doubled each time.
+    /// The first pause after a failed sync; each further one is twice as long.
     pub backoff: Span,
     /// The longest pause.
     pub backoff_max: Span,
-    /// How many failed syncs are tried again in a second, all together; 0: any number.
+    /// The number of retries of failed syncs per second in total; 0: no limit.
     pub retries_qps: u32,
-    /// How many of them at once.
+    /// The number of retries at once.
     pub retries_burst: u32,
-    /// The pause after a status write, in which its WorkloadSpread is not synced; also after a write that met a conflict.
-    /// Zero: there are no pauses.
+    /// The pause after a status write in which its WorkloadSpread is not synced; also after a conflict. Zero: no
+    /// pauses.
     pub pause: Span,
-    /// Pauses are doubled up to this, while changes keep coming.
+    /// Pauses are doubled up to this while changes keep coming.
     pub pause_max: Span,
-    /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
+    /// An effect without an outcome for this long counts as failed. It is much longer than any retry of a sender.
     pub lost_after: Span,
-    /// How many strings must be new before those that nothing holds are freed.
+    /// The number of new strings after which unused ones are freed.
     pub sweep_min: usize,
 }
 
 impl Limits {
-    /// What `strew controller` runs with, and a simulation.
+    /// The settings of `strew controller`, and of simulations.
     ///
-    /// A controller manager creates 20 pods a second by default: they come closer together than twice the first pause, so
-    /// that pauses are doubled. 2,000 pods that come within twenty seconds make 25 writes of the controller's, and as many
-    /// conflicts with admission at most.
+    /// A controller manager creates 20 pods per second by default, which is less than twice the first pause apart, so
+    /// pauses are doubled. 2,000 pods that come within twenty seconds cause 25 writes of the controller, and at most as
+    /// many conflicts with admission.
     pub const fn production() -> Self {
         Self {
             workers: 3,
@@ -63,28 +63,28 @@ impl Limits {
     }
 }
 
-/// The controller of WorkloadSpreads.
+/// The WorkloadSpread controller.
 pub struct SpreadController {
     pub(super) names: Interner,
     pub(super) kinds: Kinds,
     pub(super) facts: Facts,
     pub(super) spreads: Spreads,
     pub(super) webhook: Webhook,
-    /// What is to be synced, in order, and each once.
+    /// The queue of WorkloadSpreads to sync, each once.
     pub(super) queue: VecDeque<WsKey>,
     pub(super) queued: BTreeSet<WsKey>,
-    /// Syncs that are under way.
+    /// The syncs under way.
     pub(super) running: BTreeMap<WsKey, Running>,
-    /// What is to be synced later.
+    /// Later syncs by time.
     pub(super) later: BTreeSet<(Instant, WsKey)>,
     pub(super) later_of: BTreeMap<WsKey, Instant>,
     /// The pause after the last status write of each.
     pub(super) pauses: BTreeMap<WsKey, Pause>,
-    /// WorkloadSpreads of which the last sync found more pods of a subset than its limit, or pods of a subset's minimum:
-    /// which pods these are depends on readiness, phase and restarts.
+    /// WorkloadSpreads whose last sync found more pods of a subset than its limit, or pods of a subset's minimum: which
+    /// pods these are depends on readiness, phase and restarts.
     pub(super) by_value: BTreeSet<WsKey>,
     pub(super) failures: BTreeMap<WsKey, u32>,
-    /// Failures of pods that an event has told of since the last sync that succeeded.
+    /// Failures of pods that an event has reported since the last successful sync.
     pub(super) told: BTreeMap<WsKey, BTreeSet<(EventKind, Arc<str>)>>,
     pub(super) retries: Retries,
     pub(super) counters: Counters,
@@ -96,10 +96,10 @@ pub struct SpreadController {
 }
 
 impl SpreadController {
-    /// A machine that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
+    /// A machine without facts. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
     pub fn new(mut names: Interner, limits: Limits) -> Self {
         let kinds = Kinds::new(&mut names);
-        // What kinds hold is not marked.
+        // The symbols of kinds are not marked.
         names.pin();
         Self {
             names,
@@ -126,7 +126,7 @@ impl SpreadController {
         }
     }
 
-    /// Takes in what happened. Nothing is decided here. Time that runs backwards is taken as standing still.
+    /// Takes an input, without deciding anything. A time before the last one counts as the last one.
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.now = self.now.max(now);
         self.pass_time();
@@ -157,7 +157,7 @@ impl SpreadController {
         self.sweep_if_due();
     }
 
-    /// The next effect; syncs are begun until there is one. `None`: nothing to do before the next input, or
+    /// The next effect; begins syncs until there is one. `None`: nothing to do before the next input or
     /// [`next_wake`](Self::next_wake).
     pub fn poll_effect(&mut self, patcher: &mut dyn PodPatcher) -> Option<Effect> {
         loop {
@@ -171,7 +171,7 @@ impl SpreadController {
             let place = self.queue.iter().position(free)?;
             let key = self.queue.remove(place)?;
             self.queued.remove(&key);
-            // It may have been queued during the write that the pause follows.
+            // It may have been queued during the write before the pause.
             match self.paused_until(&key) {
                 Some(until) => self.sync_by(&key, Some(until)),
                 None => self.begin(&key, patcher),
@@ -179,7 +179,7 @@ impl SpreadController {
         }
     }
 
-    /// When to call [`handle`](Self::handle) with a tick, if nothing else happens before.
+    /// The time at which to call [`handle`](Self::handle) with a tick, if no input comes before; `None`: never.
     pub fn next_wake(&self) -> Option<Instant> {
         let later = self.later.first().map(|(at, _)| *at);
         let lost = self.pending.first_key_value();
@@ -231,12 +231,12 @@ impl SpreadController {
         &self.kinds
     }
 
-    /// What was done.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether nothing is to be synced, now or later.
+    /// True if no sync is queued or scheduled.
     pub fn is_at_rest(&self) -> bool {
         self.queue.is_empty() && self.running.is_empty() && self.later.is_empty()
     }
@@ -258,7 +258,7 @@ impl SpreadController {
         }
     }
 
-    /// Replaces when a WorkloadSpread is synced without a trigger.
+    /// Replaces the time at which a WorkloadSpread is synced without a trigger.
     pub(super) fn sync_at(&mut self, key: &WsKey, at: Option<Instant>) {
         if let Some(before) = self.later_of.remove(key) {
             self.later.remove(&(before, key.clone()));
@@ -269,7 +269,7 @@ impl SpreadController {
         }
     }
 
-    /// The same, unless it is synced earlier anyway.
+    /// As above, unless it is synced earlier anyway.
     pub(super) fn sync_by(&mut self, key: &WsKey, at: Option<Instant>) {
         let known = self.later_of.get(key).copied();
         self.sync_at(key, known.into_iter().chain(at).min());

@@ -1,13 +1,15 @@
-//! The controller as one machine: facts in, patches, status writes and deletions out. No clock, no dice, no I/O.
+//! The controller as a machine: facts in, patches, status writes and deletions out. It has no clock, no random numbers
+//! and no I/O.
 //!
-//! [`SpreadController::handle`] takes an [`Input`]; [`SpreadController::poll_effect`] gives the next [`Effect`];
-//! [`SpreadController::next_wake`] says when time alone will change something. A sync is planned whole from the facts of
-//! one moment ([`plan::Plan`]), then carried out step by step: pods are patched, then the status is written, then pods
-//! that cannot be scheduled are deleted, so that their replacements find the subset closed.
+//! [`SpreadController::handle`] takes an [`Input`]. [`SpreadController::poll_effect`] returns the next [`Effect`].
+//! [`SpreadController::next_wake`] returns the time at which the machine must be polled again without an input. A sync
+//! is planned completely from the facts of one moment ([`plan::Plan`]), then carried out step by step: pods are
+//! patched, then the status is written, then pods that cannot be scheduled are deleted, so that their replacements find
+//! the subset closed.
 //!
-//! Reading order: [`input`], [`effect`], [`pods`] (who belongs to a target), [`assign`] (pods to subsets), [`cost`],
-//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `removals`, `progress`, `pause`,
-//! `retries`, `triggers`, [`counters`].
+//! Reading order: [`input`], [`effect`], [`pods`] (the pods of a target), [`assign`] (pods to subsets), [`cost`],
+//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three functions), `sync`,
+//! `removals`, `progress`, `pause`, `retries`, `triggers`, [`counters`].
 //!
 //! Source: spec/workloadspread §5.
 

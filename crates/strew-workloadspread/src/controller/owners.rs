@@ -1,8 +1,8 @@
-//! Several WorkloadSpreads that take the same pods: the oldest has them, as in admission.
+//! Several WorkloadSpreads that match the same pods: the oldest has them, as in admission.
 //!
-//! They meet where both name the same workload, or one names an owner of the other's target: a Deployment, and one of its
-//! ReplicaSets. Validation refuses the second of them; both are there where no webhook was asked, or where the ReplicaSet
-//! was made later. Kruise lets the two adopt each other's pods without end.
+//! They overlap if both name the same workload, or one names an owner of the other's target: a Deployment and one of
+//! its ReplicaSets. Validation refuses the second one; both exist if no webhook was asked, or if the ReplicaSet was
+//! created later. With Kruise, the two adopt each other's pods without end.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::workloads::{CHAIN_MAX, Workloads};
 
 use super::plan::Facts;
 
-/// Takes out the pods of older WorkloadSpreads. Returns the name of one that has pods which `ws` names, too, or will have
-/// them as soon as there are some; `None` if there is no such one.
+/// Removes the pods of older WorkloadSpreads. Returns the name of one that has pods which `ws` names, too, or will have
+/// them as soon as there are some; `None` if there is none.
 pub(super) fn keep_own(
     ws: &WorkloadSpread,
     pods: &mut Vec<&Pod>,
@@ -24,7 +24,7 @@ pub(super) fn keep_own(
     kinds: &Kinds,
 ) -> Option<Arc<str>> {
     let mut lost_to: Option<Arc<str>> = None;
-    // Most pods have the same controller as the one before.
+    // Consecutive pods mostly have the same controller.
     let mut last: Option<(&Pod, Vec<&Arc<WorkloadSpread>>)> = None;
     pods.retain(|&pod| {
         let Some(controller) = &pod.controller else {
@@ -61,7 +61,7 @@ pub(super) fn keep_own(
             top: top.and_then(|target| facts.workloads.get(WorkloadKey { namespace, target })),
         };
         let mut older = spreads.older_of(ws, &owners).into_iter();
-        // Filters that differ may take different pods.
+        // Different filters may match different pods.
         let own = &ws.spec.filter;
         let all_pods = older.find(|other| {
             own.is_none() || other.spec.filter.is_none() || other.spec.filter == *own
@@ -70,7 +70,8 @@ pub(super) fn keep_own(
     })
 }
 
-/// The WorkloadSpreads that may take the same pods as one: of the same target, of its owners, and of what it owns.
+/// The WorkloadSpreads that may match the same pods: of the same target, of its owners, and of the workloads that it
+/// owns.
 pub(super) fn relatives(
     ws: &WorkloadSpread,
     workloads: &Workloads,

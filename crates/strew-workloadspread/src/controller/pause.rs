@@ -1,10 +1,10 @@
-//! How long a WorkloadSpread is not synced after its status was written.
+//! The pause after a status write in which a WorkloadSpread is not synced.
 //!
-//! The first of several changes is written at once. A pause holds back the next sync, so that one write reports what
-//! came meanwhile, and few writes meet admission's. It holds back the whole sync, not the write alone: a sync looks at
-//! all pods of its target, and a scale-up changes hundreds of them a second.
+//! The first of several changes is written at once. The pause delays the next sync, so that one write covers all
+//! changes until then and few writes conflict with admission's. It delays the whole sync, not only the write: a sync
+//! reads all pods of its target, and a scale-up changes hundreds of them per second.
 //!
-//! Kruise has no such pause: each event of a pod is a sync, and each sync a write.
+//! Kruise has no such pause: each event of a pod is a sync, and each sync is a write.
 
 use strew_model::{Instant, Span};
 
@@ -12,12 +12,12 @@ use strew_model::{Instant, Span};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pause {
     until: Instant,
-    /// How long the pause after the last write was. Zero before the first write.
+    /// The length of the pause after the last write. Zero before the first write.
     length: Span,
 }
 
 impl Pause {
-    /// After a write: twice as long as the pause before, at most `max`, if that one ended no longer ago than it lasted.
+    /// After a write: twice the previous pause, at most `max`, if that pause ended no longer ago than it lasted.
     /// Otherwise changes do not keep coming, and the pause is `first`.
     pub(super) fn after_write(before: Option<Self>, now: Instant, first: Span, max: Span) -> Self {
         let running = before.filter(|pause| now < pause.until + pause.length);
@@ -29,7 +29,7 @@ impl Pause {
         }
     }
 
-    /// After a conflict, in which another writer was faster: `first`, whatever the pauses before were.
+    /// After a conflict with another writer: `first`, whatever the previous pauses were.
     pub(super) fn after_conflict(before: Option<Self>, now: Instant, first: Span) -> Self {
         Self {
             until: now + first,
@@ -37,7 +37,7 @@ impl Pause {
         }
     }
 
-    /// When the pause ends; `None` if it has ended.
+    /// The end of the pause; `None` if it has ended.
     pub(super) fn ends(self, now: Instant) -> Option<Instant> {
         (now < self.until).then_some(self.until)
     }

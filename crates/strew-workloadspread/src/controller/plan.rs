@@ -1,4 +1,4 @@
-//! One sync, planned whole: what to write to pods and status, and whom to delete.
+//! The plan of one sync: what to write to pods and status, and which pods to delete.
 //!
 //! Source: spec/workloadspread §5.2.
 
@@ -28,7 +28,7 @@ use crate::rollout::{self, Misfit};
 use crate::spreads::Spreads;
 use crate::workloads::Workloads;
 
-/// All facts that a sync looks at.
+/// All facts that a sync reads.
 #[derive(Default)]
 pub struct Facts {
     /// The pods.
@@ -39,49 +39,49 @@ pub struct Facts {
     pub workloads: Workloads,
 }
 
-/// What a sync will do.
+/// The writes of a sync.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// Markers to be written, each with the patch whose metadata goes along.
+    /// Markers to write, each with the patch whose metadata is written, too.
     pub adoptions: Vec<(PodName, Marker, Option<PatchId>)>,
-    /// Costs to be written.
+    /// Costs to write.
     pub costs: Vec<(PodName, i32)>,
-    /// The status as it will be.
+    /// The new status.
     pub status: Status,
-    /// Pods to be taken.
+    /// Pods to remove.
     pub deletions: Vec<(PodName, Removal)>,
-    /// Events, and when time alone changes something.
+    /// Events, and the time at which the next sync is needed without a trigger.
     pub noted: Noted,
 }
 
-/// What a sync finds, before it writes anything.
+/// The findings of a sync, before it writes anything.
 pub struct Found<'a> {
     /// The total.
     pub total: Total,
     /// The pods by revision and subset.
     pub assignment: Assignment<'a>,
-    /// Which revision is the latest.
+    /// The latest revision.
     pub latest: Latest,
-    /// Costs of active pods; none for kinds whose controllers do not look at them.
+    /// The costs of active pods; empty for kinds whose controllers do not read them.
     pub costs: Vec<Cost<'a>>,
-    /// By place: whether the subset's patch would keep an owner from finding one of its pods.
+    /// By index: true if the subset's patch would keep an owner from finding one of its pods.
     pub unpatched: Vec<bool>,
-    /// An older WorkloadSpread that takes pods of the target, too.
+    /// An older WorkloadSpread that matches pods of the target, too.
     pub outranked_by: Option<Arc<str>>,
-    /// Whether the target is a Job.
+    /// True if the target is a Job.
     pub is_job: bool,
-    /// Whether that Job does not count a pod that is evicted as failed.
+    /// True if that Job does not count an evicted pod as failed.
     pub ignores_disruption: bool,
-    /// How the target rolls.
+    /// How the target rolls out.
     pub rolling: Option<Rolling>,
-    /// By place, what its settings tell of every rollout.
+    /// By index: what the settings mean for every rollout.
     pub misfits: Vec<(usize, Misfit)>,
 }
 
-/// Counts and assigns what there is.
+/// Counts and assigns the pods.
 ///
 /// # Errors
-/// What keeps pods from being counted: the sync fails.
+/// What prevents counting pods: the sync fails.
 pub fn find<'a>(
     ws: &WorkloadSpread,
     (facts, spreads): (&'a Facts, &Spreads),
@@ -113,7 +113,7 @@ pub fn find<'a>(
         let labels = ws.spec.subsets[place].labels.as_ref();
         labels.is_some_and(|patch| !is_found_with(pod, patch, &facts.workloads, kinds))
     };
-    // What is adopted gets its marker, and the rest of a patch that would lose it does not come with it.
+    // An adopted pod gets its marker, but not the rest of a patch with which its owners would lose it.
     assignment
         .adoptions
         .iter_mut()
@@ -138,7 +138,7 @@ pub fn find<'a>(
             .target
             .is_some_and(|t| kinds.of(t.kind) == Kind::Job),
         ignores_disruption: target.is_some_and(|t| t.ignores_disruption),
-        // Of several workloads it cannot be told how many roll at a time.
+        // Of several workloads, it is unknown how many roll out at a time.
         rolling: target
             .filter(|_| ws.spec.also.is_none())
             .and_then(|t| t.rolling),
@@ -146,7 +146,7 @@ pub fn find<'a>(
     })
 }
 
-/// Whether the owners of a pod still find it when its labels are patched.
+/// True if the owners of a pod still find it after its labels are patched.
 fn is_found_with(pod: &Pod, patch: &LabelPatch, workloads: &Workloads, kinds: &Kinds) -> bool {
     let Some(controller) = &pod.controller else {
         return true;
@@ -204,7 +204,7 @@ fn adoptions(
     assignment.adoptions.iter().map(of).collect()
 }
 
-/// The status as the pods have it, and the pods that cannot be scheduled.
+/// The status for the pods, and the pods that cannot be scheduled.
 fn status<'a>(
     ws: &WorkloadSpread,
     found: &Found<'a>,
@@ -235,7 +235,7 @@ fn status<'a>(
         let (rows, _) = rows::rows(spec, before, subsets, found.total, now, noted);
         versioned.insert(Arc::clone(revision), rows);
     }
-    // A revision without pods is kept while some pod of it is on its way.
+    // A revision without pods is kept while an admitted pod of it is not seen yet.
     for (revision, before) in &old.versioned {
         if counted.contains_key(revision) {
             continue;

@@ -1,4 +1,4 @@
-//! The table of pods, and who belongs to a target.
+//! The table of pods, and the pods of a target.
 //!
 //! Source: spec/workloadspread §5.3.
 
@@ -15,7 +15,7 @@ use crate::facts::workload::WorkloadFact;
 use crate::targets::Targets;
 use crate::workloads::Workloads;
 
-/// Pods by name, then uid: the order in which they are listed.
+/// The order of lists: pods by name, then uid.
 type Listed = BTreeMap<(Arc<str>, Arc<str>), ()>;
 
 /// All pods, by uid and by owner.
@@ -27,7 +27,7 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// A pod is there, and like this. Returns what was known before.
+    /// Sets a pod. Returns the previous one.
     pub fn set(&mut self, pod: Pod) -> Option<Pod> {
         if let Some(known) = self.all.get_mut(&pod.uid)
             && known.owners == pod.owners
@@ -46,7 +46,7 @@ impl Pods {
         before
     }
 
-    /// A pod is gone. Returns what was known of it.
+    /// Removes a pod. Returns it.
     pub fn remove(&mut self, uid: &str) -> Option<Pod> {
         let pod = self.all.remove(uid)?;
         let key = (pod.name.clone(), pod.uid.clone());
@@ -82,7 +82,7 @@ impl Pods {
         keys.filter_map(|((_, uid), ())| self.all.get(uid))
     }
 
-    /// The pods that a WorkloadSpread manages, in the order in which they are listed.
+    /// The pods that a WorkloadSpread manages, in the order of lists.
     pub fn of_targets<'a>(
         &'a self,
         ws: &WorkloadSpread,

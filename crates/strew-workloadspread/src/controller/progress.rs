@@ -1,4 +1,5 @@
-//! Subsets for which a rollout does not end, by the pods that there are, or that it leaves with fewer pods, by settings.
+//! Subsets for which a rollout does not end, judged by the pods; and subsets that a rollout leaves with fewer pods,
+//! judged by the settings.
 //!
 //! Source: spec/workloadspread §5.10.
 
@@ -17,10 +18,10 @@ use crate::facts::spec::WorkloadSpread;
 use crate::facts::status::{RolloutMisfit, whole_second};
 use crate::rollout::Misfit;
 
-/// When pods that are looked at again, at the earliest: that one became ready is no news to the controller.
+/// The earliest time to check pods again: the controller is not triggered when a pod becomes ready.
 const LOOK_AGAIN: Span = Span::from_secs(10);
 
-/// The conditions of subsets, by name. What was not there before is an event.
+/// The conditions of subsets, by name. A new condition is an event.
 pub(super) fn misfits(
     ws: &WorkloadSpread,
     found: &Found<'_>,
@@ -49,8 +50,8 @@ pub(super) fn misfits(
     misfits
 }
 
-/// The subset in which pods of the latest revision wait for nodes that older pods hold, while nothing else can move: no old
-/// pod may go before a new one is ready, and each pod is ready, or waits for a node.
+/// The subset in which pods of the latest revision wait for nodes that older pods hold, while nothing else can
+/// progress: no old pod may go before a new one is ready, and each pod is ready, or waits for a node.
 fn stuck(ws: &WorkloadSpread, found: &Found<'_>, now: Instant, noted: &mut Noted) -> Option<usize> {
     let rolling = found.rolling?;
     if rolling.unavailable > 0 || ws.spec.strategy.reschedules().is_some() {
@@ -79,7 +80,7 @@ fn stuck(ws: &WorkloadSpread, found: &Found<'_>, now: Instant, noted: &mut Noted
     let is_moving =
         all().any(|pod| pod.deleting || (pod.is_active() && !is_ready(pod) && !waits(pod)));
     if is_moving || n_ready as i64 > found.total {
-        // Each time as long again as it has waited.
+        // Each wait is as long as the time that it has waited so far.
         let waiting = all().filter(|pod| waits(pod)).map(|pod| pod.created);
         let waited = waiting.max().map_or(LOOK_AGAIN, |since| now.since(since));
         noted.wake_at(now + waited.max(LOOK_AGAIN));

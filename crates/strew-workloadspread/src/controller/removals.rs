@@ -1,5 +1,5 @@
-//! Pods that a sync takes: those that cannot be scheduled, those that waited for room that is there now, and those that may
-//! move back to an earlier subset.
+//! The pods that a sync removes: pods that cannot be scheduled, pods that waited for room which now exists, and pods
+//! that may move back to an earlier subset.
 //!
 //! Source: spec/workloadspread §5.7; requests of Kruise's users.
 
@@ -13,7 +13,7 @@ use crate::facts::pod::Pod;
 use crate::facts::spec::{WhenNoRoom, WorkloadSpread};
 use crate::facts::status::{Status, UNLIMITED};
 
-/// All of them. `failed` cannot be scheduled; `status` is what the sync will write.
+/// All removals. `failed` are the pods that cannot be scheduled; `status` is what the sync will write.
 pub(super) fn removals(
     ws: &WorkloadSpread,
     found: &Found<'_>,
@@ -24,7 +24,7 @@ pub(super) fn removals(
 ) -> Vec<(PodName, Removal)> {
     let removal = match found.is_job {
         false => Some(Removal::Delete),
-        // A Job whose pods are deleted counts them as failed, and fails.
+        // A Job counts deleted pods as failed, and fails.
         true => found.ignores_disruption.then_some(Removal::Evict),
     };
     let failed = failed
@@ -47,12 +47,12 @@ fn pods<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a Pod> {
     of_subsets.chain(&group.orphans).copied()
 }
 
-/// As many pods that wait for room as there is room for: their replacements get it. All of them, where pods without room are
-/// not to wait any more.
+/// As many gated pods as there is room for: their replacements get the room. All of them, if pods without room need not
+/// wait any more.
 fn gated<'a>(ws: &WorkloadSpread, found: &Found<'a>, status: &Status) -> Vec<&'a Pod> {
     let groups = || found.assignment.groups.values();
     let active = groups().flat_map(pods).filter(|pod| pod.is_active());
-    // While fewer are there than are asked for, replacements of those that went are on their way.
+    // While there are fewer pods than asked for, replacements of removed ones are on their way.
     if (active.count() as i64) < found.total {
         return Vec::new();
     }
@@ -77,8 +77,8 @@ fn gated<'a>(ws: &WorkloadSpread, found: &Found<'a>, status: &Status) -> Vec<&'a
     groups().flat_map(of_group).collect()
 }
 
-/// A pod of a later subset while an earlier one has room: its replacement goes there. One in `every` at most, and none while
-/// pods of the workload come or go; its budgets are asked, since it is evicted.
+/// A pod of a later subset while an earlier one has room: its replacement goes there. At most one in `every`, and none
+/// while pods of the workload come or go. It is evicted, so its budgets apply.
 fn moved<'a>(
     ws: &WorkloadSpread,
     found: &Found<'a>,
@@ -106,7 +106,7 @@ fn moved<'a>(
         && active().all(|pod| pod.ready_since.is_some())
         && active().count() as i64 == found.total;
     let newest = active().map(|pod| pod.created).max().unwrap_or(now);
-    // That a pod became ready is no news to the controller.
+    // The controller is not triggered when a pod becomes ready.
     let due = if is_settled {
         newest + every
     } else {

@@ -1,4 +1,4 @@
-//! Closing a subset whose pods cannot be scheduled, and opening it again.
+//! Closes a subset whose pods cannot be scheduled, and opens it again.
 //!
 //! Source: spec/workloadspread §5.7.
 
@@ -10,10 +10,10 @@ use crate::facts::pod::{Phase, Pod};
 use crate::facts::spec::Strategy;
 use crate::facts::status::{Row, Schedulable, whole_second};
 
-/// The moment after which a time-out that is compared with "before now" has passed.
+/// The time after which a timeout that is compared with "before now" has passed.
 pub(super) const JUST_AFTER: Span = Span(1);
 
-/// Sets the condition of a subset's row, and returns its pods that cannot be scheduled.
+/// Sets the condition of a subset's row. Returns its pods that cannot be scheduled.
 pub fn update<'a>(
     row: &mut Row,
     old: Option<Schedulable>,
@@ -63,7 +63,7 @@ pub fn update<'a>(
     failed
 }
 
-/// Whether a scheduler has found no node for a pod.
+/// True if a scheduler found no node for a pod.
 pub(super) fn waits(pod: &Pod) -> bool {
     !pod.deleting && pod.phase == Phase::Pending && pod.node.is_none() && pod.unschedulable
 }

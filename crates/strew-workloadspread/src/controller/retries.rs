@@ -1,18 +1,18 @@
-//! How many failed syncs are tried again in a while, all WorkloadSpreads together.
+//! Limits the rate at which failed syncs are retried, over all WorkloadSpreads.
 //!
 //! Source: spec/workloadspread §5.1, §6.2; `BucketRateLimiter` of `k8s.io/client-go/util/workqueue`.
 
 use strew_model::{Instant, Span};
 
-/// A bucket of retries: so many at once, then one an interval.
+/// A bucket of retries: a number at once, then one per interval.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retries {
-    /// When the bucket will be full again.
+    /// The time at which the bucket is full again.
     full_at: Instant,
 }
 
 impl Retries {
-    /// How long the next retry has to wait, and takes it.
+    /// Takes a retry. Returns how long it has to wait.
     pub(super) fn take(&mut self, now: Instant, qps: u32, burst: u32) -> Span {
         let Some(interval) = 1_000_000_000_u64.checked_div(u64::from(qps)) else {
             return Span(0);
@@ -38,7 +38,7 @@ mod tests {
         }
         assert_eq!(retries.take(now, 10, 100), Span::from_millis(100));
         assert_eq!(retries.take(now, 10, 100), Span::from_millis(200));
-        // The bucket fills again with time.
+        // The bucket fills with time.
         let later = now + Span::from_secs(1);
         for _ in 0..8 {
             assert_eq!(retries.take(later, 10, 100), Span(0));

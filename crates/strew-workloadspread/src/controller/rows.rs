@@ -1,4 +1,4 @@
-//! The rows of the status from the pods that there are: the ledger repaired.
+//! The rows of the status, from the pods: repairs the ledger.
 //!
 //! Source: spec/workloadspread §5.6.
 
@@ -16,15 +16,15 @@ use crate::quota::{self, Total};
 /// How long an admitted pod may stay unseen.
 pub const CREATING_FOR: Span = Span::from_secs(30);
 
-/// How long a pod may stay active after its delete was seen.
+/// How long a pod may stay active after its deletion was seen.
 pub const DELETING_FOR: Span = Span::from_secs(15);
 
-/// What was noted besides the rows.
+/// Results besides the rows.
 #[derive(Debug, Clone, Default)]
 pub struct Noted {
     /// Events, in order.
     pub events: Vec<(EventKind, Arc<str>)>,
-    /// When the next time-out is.
+    /// The time of the next timeout.
     pub wake: Option<Instant>,
 }
 
@@ -38,8 +38,8 @@ impl Noted {
     }
 }
 
-/// New rows in the order of the spec, old ones matched by name, and the pods that cannot be scheduled. No rows at all
-/// where a limit cannot be used.
+/// New rows in the order of the spec, old ones matched by name, and the pods that cannot be scheduled. Empty if a limit
+/// is invalid.
 pub fn rows<'a>(
     spec: &Spec,
     old: &[Row],

@@ -1,11 +1,11 @@
-//! Strings that nothing holds any more are freed: see [`Interner::sweep`](strew_model::Interner::sweep).
+//! Frees unused strings: see [`Interner::sweep`](strew_model::Interner::sweep).
 
 use strew_model::{Holds, Marks};
 
 use super::machine::SpreadController;
 
 impl SpreadController {
-    /// Frees the strings that nothing holds any more, if enough are new for that.
+    /// Frees unused strings, if enough strings are new.
     pub(super) fn sweep_if_due(&mut self) {
         if !self.names.is_sweep_due(self.limits.sweep_min) {
             return;

@@ -1,4 +1,4 @@
-//! A sync carried out: patches, then the status, then deletions. Any failure ends it, to be tried again later.
+//! Carries out a sync: patches, then the status, then deletions. Any failure ends it, and it is retried later.
 //!
 //! Source: spec/workloadspread §5.2, §5.8, §5.9.
 
@@ -22,12 +22,12 @@ pub(super) struct Running {
     ws: Arc<WorkloadSpread>,
     plan: Plan,
     step: Step,
-    /// What is waited for, each with what a failure tells of.
+    /// The effects without an outcome yet, each with the event for a failure.
     left: BTreeMap<EffectId, Option<(EventKind, Arc<str>)>>,
     failed: bool,
 }
 
-/// What is being done.
+/// The present step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Patching,
@@ -157,12 +157,12 @@ impl SpreadController {
         self.failures.remove(key);
         self.told.remove(key);
         if self.spreads.get(key).is_some() {
-            // What has come up meanwhile may wait for its own moment.
+            // A trigger that came in the meantime may be scheduled for another time.
             self.sync_by(key, wake.map(|w| w.max(self.now)));
         }
     }
 
-    /// A sync failed: again, later and later.
+    /// A sync failed: it is retried after growing pauses.
     fn fail(&mut self, key: &WsKey) {
         self.running.remove(key);
         if self.spreads.get(key).is_none() {
@@ -178,7 +178,7 @@ impl SpreadController {
         self.sync_by(key, Some(self.now + pause));
     }
 
-    /// An effect came to something, or to nothing.
+    /// Applies the outcome of an effect.
     pub(super) fn settle(&mut self, effect: EffectId, outcome: Outcome) {
         let Some((key, _)) = self.pending.remove(&effect) else {
             return;
@@ -189,7 +189,7 @@ impl SpreadController {
         let Some(failure) = running.left.remove(&effect) else {
             return;
         };
-        // Somebody else may have deleted the pod.
+        // Another client may have deleted the pod.
         let done =
             outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
         running.failed |= !done;
@@ -207,7 +207,7 @@ impl SpreadController {
         }
         let (step, failed, rest) = (running.step, running.failed, running.left.len());
         let wake = running.plan.noted.wake;
-        // What fails again and again is one event.
+        // A failure that repeats is reported by one event.
         if !done
             && let Some((kind, subject)) = failure
             && self
@@ -256,8 +256,8 @@ impl SpreadController {
     }
 }
 
-/// By how many places two ledgers differ in what is free, in the rows that both have. A pod that was admitted and has
-/// appeared took its place long before: only what nobody told the ledger counts.
+/// The number of places by which two ledgers differ in what is free, in rows that both have. A pod that was admitted
+/// and has appeared took its place long before: only changes that the ledger missed count.
 fn drift(before: &Status, after: &Status) -> u64 {
     let mut drift = 0;
     for (revision, rows) in &after.versioned {

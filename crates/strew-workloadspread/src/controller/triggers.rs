@@ -1,4 +1,4 @@
-//! What each fact sets off.
+//! The syncs that each fact triggers.
 //!
 //! Source: spec/workloadspread §5.1.
 
@@ -14,11 +14,11 @@ use crate::facts::status::Webhook;
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::revision;
 
-/// How many owners above a pod are looked at: two are usual (ReplicaSet, Deployment).
+/// The number of owners above a pod that are followed: two are usual (ReplicaSet, Deployment).
 const OWNERS_MAX: usize = 4;
 
 impl SpreadController {
-    /// Any change of a WorkloadSpread, its status included.
+    /// Any change of a WorkloadSpread, also of its status.
     pub(super) fn set_spread(&mut self, ws: WorkloadSpread) {
         let key = ws.key.clone();
         let deleting = ws.deleting;
@@ -44,11 +44,13 @@ impl SpreadController {
         }
     }
 
-    /// Of a pod: that it came, stopped to count, or changed its revision; also that a scheduler found a node for it or
-    /// none, which Kruise overlooks (F5). One without a marker is adopted once it has a node, so it counts as well.
+    /// For a pod: that it was added, stopped counting, or changed its revision; also that a scheduler found a node for
+    /// it or none, which Kruise misses (F5). A pod without a marker is adopted once it has a node, so a node counts as
+    /// well.
     ///
-    /// Its phase, readiness and restarts count where they decide which pods are surplus, or the minimum of a subset:
-    /// otherwise costs would stay as they were when the limit was exceeded, and a restarted controller would write others.
+    /// Phase, readiness and restarts count if they decide which pods are surplus, or belong to the minimum of a subset:
+    /// otherwise costs would stay as they were when the limit was exceeded, and a restarted controller would write
+    /// others.
     pub(super) fn set_pod(&mut self, pod: Pod) {
         let uid = Arc::clone(&pod.uid);
         let before = self.facts.pods.set(pod);
@@ -80,7 +82,8 @@ impl SpreadController {
         }
     }
 
-    /// The WorkloadSpread that a pod's marker names, and those of its owner and of what owns that: several may name the pod.
+    /// The WorkloadSpread that a pod's marker names, and those of its owner and of that owner's owner: several may name
+    /// the pod.
     fn keys_of(&self, pod: &Pod) -> Vec<WsKey> {
         let mut keys = Vec::from_iter(pod.marked_for());
         let namespace = pod.namespace;
@@ -114,14 +117,14 @@ impl SpreadController {
         }
     }
 
-    /// The WorkloadSpreads that may take the same pods: who is the oldest of them has changed, maybe.
+    /// The WorkloadSpreads that may match the same pods: the oldest of them may be another one now.
     pub(super) fn enqueue_relatives(&mut self, ws: &WorkloadSpread) {
         for key in owners::relatives(ws, &self.facts.workloads, &self.spreads) {
             self.enqueue_known(&key);
         }
     }
 
-    /// Every WorkloadSpread says so, by a condition and an event.
+    /// Every WorkloadSpread reports it, by a condition and an event.
     pub(super) fn set_webhook(&mut self, webhook: Webhook) {
         let before = std::mem::replace(&mut self.webhook, webhook);
         let kind = match (before, webhook) {
@@ -148,9 +151,9 @@ impl SpreadController {
         }
     }
 
-    /// Of workloads: that they came or went, and their replicas; of a Deployment its revision, too; of a CloneSet every
-    /// change while its newest revision is another than the one before. Custom kinds: their replicas alone.
-    /// StatefulSets: nothing.
+    /// For workloads: that they were added or deleted, and their replicas; for a Deployment its revision, too; for a
+    /// CloneSet every change while its newest revision differs from the previous one. For custom kinds only the
+    /// replicas. For StatefulSets nothing.
     pub(super) fn set_workload(&mut self, fact: WorkloadFact) {
         let key = fact.key;
         let before = self.facts.workloads.set(fact);
@@ -172,7 +175,7 @@ impl SpreadController {
         };
         if changed {
             let now = now.clone();
-            // Another label may have taken it out.
+            // Another label may exclude it.
             let before = before.filter(|before| before.pod_labels != now.pod_labels);
             before
                 .iter()
@@ -205,7 +208,7 @@ impl SpreadController {
     }
 }
 
-/// Whether a CloneSet's newest revision is another than the one that it had.
+/// True if a CloneSet's newest revision differs from its previous one.
 fn is_updated(before: &WorkloadFact, now: &WorkloadFact) -> bool {
     let current = before.revisions.map(|[current, _]| current);
     let update = now.revisions.map(|[_, update]| update);

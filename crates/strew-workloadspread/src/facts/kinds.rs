@@ -16,7 +16,7 @@ pub struct GroupKind {
     pub kind: Symbol,
 }
 
-/// What a target's kind decides.
+/// The meaning of a target's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `apps` Deployment: its ReplicaSets own the pods.
@@ -29,11 +29,11 @@ pub enum Kind {
     Job,
     /// `apps` or `apps.kruise.io` StatefulSet, or any kind of that name.
     StatefulSet,
-    /// Any other.
+    /// Any other kind.
     Custom,
 }
 
-/// Symbols of kinds and labels that decisions name, and the kinds whose objects are followed upwards.
+/// The symbols of kinds and labels that decisions need, and the kinds whose owners are followed.
 #[derive(Debug, Clone)]
 pub struct Kinds {
     deployment: Symbol,
@@ -43,7 +43,7 @@ pub struct Kinds {
     stateful_set: Symbol,
     known: FxHashSet<GroupKind>,
     builtin: FxHashSet<GroupKind>,
-    /// Kinds of targets that are known because a WorkloadSpread says so, and how many say so.
+    /// Kinds of targets that a WorkloadSpread declares known, with the number of such WorkloadSpreads.
     asked: FxHashMap<GroupKind, u32>,
     /// The label `pod-template-hash`.
     pub(crate) template_hash: Symbol,
@@ -52,7 +52,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// The kinds that are always known.
+    /// The built-in kinds.
     pub fn new(names: &mut Interner) -> Self {
         let mut of = |group: &str, kind: &str| GroupKind {
             group: names.intern(group),
@@ -87,20 +87,20 @@ impl Kinds {
         }
     }
 
-    /// Replaces the kinds that are known besides: the white list and its `subResources`.
+    /// Replaces the other known kinds: the white list and its `subResources`.
     pub fn set_listed(&mut self, listed: impl IntoIterator<Item = GroupKind>) {
         self.known = self.builtin.clone();
         self.known.extend(listed);
     }
 
-    /// Whether objects of this kind are looked at.
+    /// True if objects of this kind are read.
     pub fn is_known(&self, target: &TargetRef) -> bool {
         let TargetRef { group, kind, .. } = *target;
         let asked = GroupKind { group, kind };
         self.known.contains(&asked) || self.asked.contains_key(&asked)
     }
 
-    /// A WorkloadSpread is there, or gone, or another one: the kind that it makes known may be.
+    /// A WorkloadSpread was added, changed or deleted: the kind that it declares known may change.
     pub(crate) fn follow(&mut self, old: Option<&WorkloadSpread>, new: Option<&WorkloadSpread>) {
         let (old, new) = (old.and_then(asks_for), new.and_then(asks_for));
         if old == new {
@@ -119,13 +119,13 @@ impl Kinds {
         }
     }
 
-    /// Whether the kind is one that needs no white list.
+    /// True if the kind needs no white list.
     pub fn is_builtin(&self, target: &TargetRef) -> bool {
         let TargetRef { group, kind, .. } = *target;
         self.builtin.contains(&GroupKind { group, kind })
     }
 
-    /// What a kind decides. By the kind's name alone, as Kruise does.
+    /// The meaning of a kind. By the kind's name alone, as in Kruise.
     pub fn of(&self, kind: Symbol) -> Kind {
         match kind {
             k if k == self.deployment => Kind::Deployment,
@@ -137,13 +137,13 @@ impl Kinds {
         }
     }
 
-    /// Whether pods of this controller are counted by revision, as Kruise counts them.
+    /// True if pods of this controller are counted by revision, as Kruise counts them.
     pub fn is_versioned(&self, kind: Symbol) -> bool {
         matches!(self.of(kind), Kind::Deployment | Kind::ReplicaSet)
     }
 
-    /// Whether the target's pods get deletion costs: its controller looks at them, by its kind (spec/workloadspread §5.5)
-    /// or, for a custom kind, because the WorkloadSpread says so.
+    /// True if the target's pods get deletion costs: its controller reads them, because of its kind
+    /// (spec/workloadspread §5.5) or, for a custom kind, because the WorkloadSpread says so.
     pub fn has_costs(&self, spec: &Spec) -> bool {
         match spec.target.map(|target| self.of(target.kind)) {
             Some(Kind::Deployment | Kind::ReplicaSet | Kind::CloneSet) => true,
@@ -153,7 +153,7 @@ impl Kinds {
     }
 }
 
-/// The kind that a WorkloadSpread makes known.
+/// The kind that a WorkloadSpread declares known.
 fn asks_for(ws: &WorkloadSpread) -> Option<GroupKind> {
     let target = ws.spec.target.filter(|_| ws.spec.any_kind)?;
     let TargetRef { group, kind, .. } = target;
@@ -163,7 +163,7 @@ fn asks_for(ws: &WorkloadSpread) -> Option<GroupKind> {
 impl Holds for Kinds {
     #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
     fn mark(&self, marks: &mut Marks) {
-        // The other symbols are those of `Kinds::new`, after which the machines pin their strings.
+        // The other symbols are created by `Kinds::new`, after which the machines pin their strings.
         for GroupKind { group, kind } in self.known.iter().chain(self.asked.keys()) {
             (*group, *kind).mark(marks);
         }

@@ -1,4 +1,4 @@
-//! What the world tells, as plain values. No text is parsed here: whoever makes a fact has done that.
+//! The facts as plain values. No text is parsed here: the makers of facts have parsed it.
 
 pub mod kinds;
 pub mod pod;

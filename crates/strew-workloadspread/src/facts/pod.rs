@@ -1,4 +1,4 @@
-//! Pods as the controller sees them.
+//! Pods, with the fields that the controller reads.
 //!
 //! Source: spec/workloadspread §2.3, §5.3 to §5.7.
 
@@ -16,20 +16,20 @@ use crate::marker::Marked;
 pub enum Phase {
     /// Not all of its containers have started.
     Pending,
-    /// Its node does not answer.
+    /// Its node does not respond.
     Unknown,
     /// At least one container runs.
     Running,
-    /// All have ended well.
+    /// All containers ended successfully.
     Succeeded,
-    /// All have ended, one not well.
+    /// All containers ended, one of them with a failure.
     Failed,
 }
 
-/// A pod as it is now.
+/// A pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
-    /// What identifies it.
+    /// Its uid.
     pub uid: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
@@ -43,32 +43,32 @@ pub struct Pod {
     pub controller: Option<Controller>,
     /// Its phase.
     pub phase: Phase,
-    /// Whether it has a deletion timestamp.
+    /// True if it has a deletion timestamp.
     pub deleting: bool,
     /// Its node.
     pub node: Option<Symbol>,
     /// `metadata.creationTimestamp`.
     pub created: Instant,
-    /// Whether its condition `PodScheduled` is False with reason `Unschedulable`.
+    /// True if its condition `PodScheduled` is False with reason `Unschedulable`.
     pub unschedulable: bool,
-    /// Whether it has the scheduling gate [`GATE`](crate::GATE).
+    /// True if it has the scheduling gate [`GATE`](crate::GATE).
     pub gated: bool,
-    /// Since when its condition `Ready` is True; `None`: it is not ready.
+    /// The time since which its condition `Ready` is True; `None` if it is not ready.
     pub ready_since: Option<Instant>,
-    /// The most restarts of one of its containers.
+    /// The largest number of restarts of one container.
     pub restarts: i32,
     /// Its annotation [`MARKER_ANNOTATION`](crate::MARKER_ANNOTATION).
     pub marker: Marked,
-    /// Its annotation [`COST_ANNOTATION`](crate::COST_ANNOTATION), as it stands.
+    /// Its annotation [`COST_ANNOTATION`](crate::COST_ANNOTATION), as stored.
     pub cost: Option<Arc<str>>,
-    /// Which nodes it must be on.
+    /// The nodes that it must run on.
     pub node_affinity: NodeAffinity,
     /// Its tolerations.
     pub tolerations: Box<[Toleration]>,
 }
 
 impl Pod {
-    /// Whether it counts: neither finished nor being deleted.
+    /// True if it counts: neither finished nor being deleted.
     pub fn is_active(&self) -> bool {
         is_active(self.phase, self.deleting)
     }
@@ -81,7 +81,7 @@ impl Pod {
     }
 }
 
-/// Whether a pod of this phase counts (spec/workloadspread §2.3).
+/// True if a pod of this phase counts (spec/workloadspread §2.3).
 pub fn is_active(phase: Phase, deleting: bool) -> bool {
     !deleting && !matches!(phase, Phase::Succeeded | Phase::Failed)
 }

@@ -1,6 +1,6 @@
-//! A WorkloadSpread, already parsed and validated.
+//! A WorkloadSpread, parsed and validated.
 //!
-//! Source: spec/workloadspread §2.2. Both API versions read into these types.
+//! Source: spec/workloadspread §2.2. Both API versions are read into these types.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use strew_model::{
 
 use super::status::Status;
 
-/// What names a WorkloadSpread.
+/// The key of a WorkloadSpread.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WsKey {
     /// Its namespace.
@@ -19,78 +19,80 @@ pub struct WsKey {
     pub name: Arc<str>,
 }
 
-/// A WorkloadSpread as it is now.
+/// A WorkloadSpread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadSpread {
     /// Namespace and name.
     pub key: WsKey,
-    /// What identifies it.
+    /// Its uid.
     pub uid: Arc<str>,
-    /// `resourceVersion` read as a number: of two copies the greater is the newer.
+    /// `resourceVersion` as a number: of two copies, the one with the larger number is newer.
     pub version: u64,
     /// `metadata.generation`.
     pub generation: i64,
     /// `metadata.creationTimestamp`.
     pub created: Instant,
-    /// Whether it has a deletion timestamp.
+    /// True if it has a deletion timestamp.
     pub deleting: bool,
     /// Annotation [`IGNORE_PATCH_ANNOTATION`](crate::IGNORE_PATCH_ANNOTATION) is `true`: adopted pods get the marker only.
     pub ignore_patch_of_existing: bool,
-    /// What is asked for.
+    /// Its spec.
     pub spec: Arc<Spec>,
-    /// The ledger.
+    /// Its status, which holds the ledger.
     pub status: Arc<Status>,
 }
 
 impl WorkloadSpread {
-    /// Of several WorkloadSpreads that take a pod the one with the least rank has it: the oldest, and of the same age the
+    /// If several WorkloadSpreads match a pod, the one with the lowest rank has it: the oldest, and of equal age the
     /// first by name.
     pub fn rank(&self) -> (Instant, &WsKey) {
         (self.created, &self.key)
     }
 }
 
-/// What a WorkloadSpread asks for.
+/// The spec of a WorkloadSpread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// The workload, in the same namespace. Without one nothing is done.
+    /// The workload, in the same namespace. `None`: nothing is done.
     pub target: Option<TargetRef>,
-    /// Further workloads of the namespace, by the labels of their pods; limits hold over the sum. `None`, as in Kruise: none.
+    /// Selects further workloads of the namespace, by the labels of their pods; limits hold over the sum. `None`, as in
+    /// Kruise: none.
     pub also: Option<Selector>,
-    /// The target's kind is known by this, whether or not it is listed.
+    /// True if the target's kind is accepted although it is not listed.
     pub any_kind: bool,
-    /// Manages only some of the target's pods.
+    /// Selects some of the target's pods; `None`: all.
     pub filter: Option<TargetFilter>,
     /// Earlier subsets come first.
     pub subsets: Box<[Subset]>,
-    /// What is done where a subset lacks room on its nodes.
+    /// What is done if a subset lacks room on its nodes.
     pub strategy: Strategy,
-    /// Over which pods limits hold.
+    /// The pods that limits count.
     pub limit_scope: LimitScope,
-    /// What becomes of a pod for which no subset has room.
+    /// What happens to a pod for which no subset has room.
     pub when_no_room: WhenNoRoom,
-    /// How often a pod of a later subset may move back to an earlier one that has room; `None`: never, as in Kruise.
+    /// The interval at which a pod of a later subset may move back to an earlier one with room; `None`: never, as in
+    /// Kruise.
     pub move_back: Option<Span>,
-    /// Whether pods of a custom kind get deletion costs, too: its controller looks at them.
+    /// True if pods of a custom kind get deletion costs, too: its controller reads them.
     pub deletion_costs: bool,
 }
 
-/// Over which pods limits hold.
+/// The pods that limits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LimitScope {
-    /// As in Kruise: over the pods of each revision of a Deployment or ReplicaSet, over all pods of other workloads.
+    /// As in Kruise: the pods of each revision of a Deployment or ReplicaSet, all pods of other workloads.
     #[default]
     Kind,
-    /// Over the pods of each revision, also of a CloneSet: during a rollout a subset may have twice its limit.
+    /// The pods of each revision, also of a CloneSet: during a rollout a subset may have twice its limit.
     Revision,
-    /// Over all pods of the workload.
+    /// All pods of the workload.
     Workload,
 }
 
-/// What becomes of a pod for which no subset has room.
+/// What happens to a pod for which no subset has room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenNoRoom {
-    /// It passes as it is, as in Kruise.
+    /// It passes unchanged, as in Kruise.
     #[default]
     Unconstrained,
     /// It passes with a scheduling gate, and is replaced as soon as there is room.
@@ -99,7 +101,7 @@ pub enum WhenNoRoom {
     Reject,
 }
 
-/// The workload that is spread. Its API version does not matter, its group does.
+/// The workload that is spread. The version of its API does not matter, its group does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetRef {
     /// The group of its API version.
@@ -110,10 +112,10 @@ pub struct TargetRef {
     pub name: Symbol,
 }
 
-/// Which of the target's pods are managed, and how many there are to be.
+/// The pods of the target that are managed, and the number of replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetFilter {
-    /// Which pods.
+    /// The pods.
     pub selector: FilterSelector,
     /// Paths into the target; the sum of their numbers is the total for percentages.
     pub replicas_paths: Box<[Arc<str>]>,
@@ -122,16 +124,17 @@ pub struct TargetFilter {
 /// The selector of a target filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterSelector {
-    /// Absent: all pods, in admission and controller alike (spec/workloadspread F1; Kruise's webhook takes none).
+    /// No selector: all pods, in admission and controller alike (spec/workloadspread F1; Kruise's webhook matches
+    /// none).
     Every,
-    /// These pods.
+    /// A selector.
     Of(Selector),
-    /// It does not parse: the WorkloadSpread is passed over.
+    /// The selector cannot be parsed: the WorkloadSpread is ignored.
     Broken,
 }
 
 impl FilterSelector {
-    /// Whether a pod of these labels is managed; `None`: that cannot be told.
+    /// True if a pod of these labels is managed; `None` if that is unknown.
     pub fn selects(&self, labels: &Labels) -> Option<bool> {
         match self {
             Self::Every => Some(true),
@@ -142,23 +145,23 @@ impl FilterSelector {
 }
 
 impl Spec {
-    /// Whether the filter takes a pod of these labels; `None`: that cannot be told.
+    /// True if the filter matches a pod of these labels; `None` if that is unknown.
     pub fn selects(&self, labels: &Labels) -> Option<bool> {
         let filter = self.filter.as_ref();
         filter.map_or(Some(true), |f| f.selector.selects(labels))
     }
 
-    /// The place of a subset.
+    /// The index of a subset.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.subsets.iter().position(|s| &*s.name == name)
     }
 
-    /// Whether there is one subset without limit: no ledger is kept then (spec/workloadspread §4.3, step 0).
+    /// True if there is one subset without limit: then no ledger is kept (spec/workloadspread §4.3, step 0).
     pub fn keeps_no_ledger(&self) -> bool {
         matches!(&*self.subsets, [only] if only.max_replicas.is_none())
     }
 
-    /// Whether some subset's limit is a share of the total.
+    /// True if some subset's limit is a percentage.
     pub fn has_percentages(&self) -> bool {
         let limits = self.subsets.iter().filter_map(|s| s.max_replicas);
         limits
@@ -172,30 +175,30 @@ impl Spec {
 pub struct Subset {
     /// Its name, unique in the WorkloadSpread.
     pub name: Arc<str>,
-    /// How many pods it takes; `None`: any number.
+    /// Its limit; `None`: none.
     pub max_replicas: Option<MaxReplicas>,
-    /// Pods that it gets before any subset gets more than its own minimum. 0 unless asked for; Kruise has none.
+    /// The number of pods that it gets before any subset gets more than its own minimum. 0 by default; Kruise has none.
     pub min_replicas: u32,
     /// `requiredNodeSelector` (v1alpha1 `requiredNodeSelectorTerm`).
     pub required: Option<NodeSelectorTerm>,
     /// Weight and term of `preferredNodeSelector` (v1alpha1 `preferredNodeSelectorTerms`).
     pub preferred: Box<[(i32, NodeSelectorTerm)]>,
-    /// What its pods tolerate besides.
+    /// Tolerations that its pods get in addition.
     pub tolerations: Box<[Toleration]>,
     /// Its patch, which only a [`PodPatcher`](crate::PodPatcher) can read.
     pub patch: Option<PatchId>,
-    /// What the patch makes of a pod's labels; `None`: nothing.
+    /// How the patch changes a pod's labels; `None`: not at all.
     pub labels: Option<LabelPatch>,
-    /// The subset as it is written: what is put into a pod's own text.
+    /// The subset as written: its contents are put into the pod's JSON.
     pub form: FormId,
 }
 
-/// What a patch makes of a pod's labels.
+/// How a patch changes a pod's labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelPatch {
-    /// Whether the labels that it does not name go.
+    /// True if labels that it does not name are removed.
     pub replaces: bool,
-    /// Labels that it names, with their values; `None`: the label goes.
+    /// The labels that it names, with their values; `None`: the label is removed.
     pub labels: Box<[(Symbol, Option<Symbol>)]>,
 }
 
@@ -212,40 +215,40 @@ impl LabelPatch {
     }
 }
 
-/// Names a subset as it is written. The world gives the ids; equal ids are equal texts. Where no text is made, the
-/// default will do.
+/// Identifies a subset as written. The caller assigns the ids; equal ids mean equal texts. If no JSON is made, the
+/// default suffices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FormId(pub u64);
 
-/// Names a patch. The world gives the ids; equal ids are equal patches.
+/// Identifies a patch. The caller assigns the ids; equal ids mean equal patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PatchId(pub u64);
 
 /// `maxReplicas`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MaxReplicas {
-    /// So many pods; 0 closes the subset.
+    /// A number of pods; 0 closes the subset.
     Count(u32),
-    /// So many percent of the total, rounded up.
+    /// A percentage of the total, rounded up.
     Percent(u32),
-    /// It does not parse: stored by somebody who did not validate. Admission takes 0, the controller writes no rows.
+    /// It cannot be parsed: it was stored without validation. Admission takes it as 0, the controller writes no rows.
     Broken,
 }
 
 /// `scheduleStrategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// The order of subsets and their limits alone. Also `Adaptive` without its `adaptive`.
+    /// Only the order of subsets and their limits count. Also `Adaptive` without its `adaptive`.
     #[default]
     Fixed,
-    /// Where the nodes of a subset lack room, too.
+    /// Room on the nodes of a subset counts, too.
     Adaptive(Adaptive),
 }
 
 /// `scheduleStrategy.adaptive`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Adaptive {
-    /// `disableSimulationSchedule`: admission does not ask whether a node takes the pod.
+    /// `disableSimulationSchedule`: admission does not simulate scheduling.
     pub disable_simulation: bool,
     /// `rescheduleCriticalSeconds`; `None`, also for 0: pods are not rescheduled.
     pub critical: Option<Span>,
@@ -254,12 +257,13 @@ pub struct Adaptive {
 }
 
 impl Strategy {
-    /// Whether admission asks whether a node takes the pod (spec/workloadspread §4.8).
+    /// True if admission simulates scheduling (spec/workloadspread §4.8).
     pub fn simulates(&self) -> bool {
         matches!(self, Self::Adaptive(adaptive) if !adaptive.disable_simulation)
     }
 
-    /// How long a pod may stay unschedulable, and how long its subset is closed then; `None`: pods stay.
+    /// How long a pod may stay unschedulable, and how long its subset is closed then; `None` if pods are not
+    /// rescheduled.
     pub fn reschedules(&self) -> Option<(Span, Span)> {
         let Self::Adaptive(adaptive) = self else {
             return None;

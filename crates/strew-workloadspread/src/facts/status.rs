@@ -12,22 +12,22 @@ use crate::rollout::Misfit;
 /// `missingReplicas` of a subset without limit.
 pub const UNLIMITED: i32 = -1;
 
-/// What is written about a WorkloadSpread.
+/// The status of a WorkloadSpread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// The generation seen by the last successful sync.
+    /// The generation of the last successful sync.
     pub observed_generation: i64,
-    /// `subsetStatuses`: over all revisions, written by the controller alone.
+    /// `subsetStatuses`: over all revisions, written only by the controller.
     pub overall: Vec<Row>,
     /// `versionedSubsetStatuses`: the ledger, by revision.
     pub versioned: BTreeMap<Arc<str>, Vec<Row>>,
-    /// The condition `WebhookReady`, of all rows of `overall`; `None`: the webhook answers, as far as is known.
+    /// The condition `WebhookReady` of all rows of `overall`; `None` if the webhook is ready, as far as is known.
     pub webhook: Option<WebhookCondition>,
-    /// The condition `PatchApplied`, which is False, of rows of `overall`: subsets whose patch is not applied to pods, since
-    /// an owner would not find them then; and since when, a whole second.
+    /// The condition `PatchApplied`, which is False, of rows of `overall`: subsets whose patch is not applied to pods,
+    /// since an owner would not find them then; with the time since when, a whole second.
     pub unpatched: BTreeMap<Arc<str>, Instant>,
-    /// The condition `OwnsPods`, which is False, of all rows of `overall`; `None`: no older WorkloadSpread takes pods that
-    /// this one takes, too.
+    /// The condition `OwnsPods`, which is False, of all rows of `overall`; `None` if no older WorkloadSpread matches
+    /// the same pods.
     pub outranked: Option<Outranked>,
     /// The condition `RolloutFits`, which is False, of rows of `overall`.
     pub misfits: BTreeMap<Arc<str>, RolloutMisfit>,
@@ -36,7 +36,7 @@ pub struct Status {
 /// The condition `RolloutFits`, which is False.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RolloutMisfit {
-    /// What a rollout does to the subset.
+    /// What a rollout does with the subset.
     pub what: Misfit,
     /// `lastTransitionTime`, a whole second.
     pub since: Instant,
@@ -51,13 +51,13 @@ pub struct Outranked {
     pub since: Instant,
 }
 
-/// How the creation of pods meets the webhook.
+/// The state of the webhook, as the creation of pods sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Webhook {
-    /// It is not known yet.
+    /// Not known yet.
     #[default]
     Unknown,
-    /// The webhook answers, or is registered by another program.
+    /// The webhook is ready, or another program registers it.
     Answers,
     /// No replica is ready, so the webhook is not registered: pods are created in no subset.
     NotRegistered,
@@ -75,7 +75,7 @@ pub struct WebhookCondition {
 }
 
 impl Webhook {
-    /// The condition that says so, where it was `before`.
+    /// The condition for a state, if the condition was `before`.
     pub fn condition(
         self,
         before: Option<WebhookCondition>,
@@ -92,7 +92,7 @@ impl Webhook {
     }
 }
 
-/// `creatingPods` or `deletingPods`: id and whole second.
+/// `creatingPods` or `deletingPods`: ids with whole seconds.
 pub type Entries = BTreeMap<Arc<str>, Instant>;
 
 /// The status of one subset.
@@ -100,13 +100,13 @@ pub type Entries = BTreeMap<Arc<str>, Instant>;
 pub struct Row {
     /// The subset.
     pub name: Arc<str>,
-    /// Its active pods at the last sync.
+    /// The number of its active pods at the last sync.
     pub replicas: i32,
-    /// [`UNLIMITED`], or for how many pods there is room.
+    /// [`UNLIMITED`], or the number of further pods that it takes.
     pub missing: i32,
-    /// Admitted and not yet seen: by name, or by the uid of the marker where the name was not known.
+    /// Admitted pods that are not seen yet: by name, or by the uid of the marker if the name was unknown.
     pub creating: Entries,
-    /// A delete was seen, and the pod is still active: by name.
+    /// Pods whose deletion was seen and that are still active: by name.
     pub deleting: Entries,
     /// The condition `Schedulable`; `None` while rescheduling is off.
     pub schedulable: Option<Schedulable>,
@@ -132,7 +132,7 @@ impl Schedulable {
 }
 
 impl Row {
-    /// A row of a subset that has no pods yet.
+    /// A row of a subset without pods.
     pub fn new(name: Arc<str>, missing: i32) -> Self {
         Self {
             name,
@@ -144,22 +144,22 @@ impl Row {
         }
     }
 
-    /// Whether its condition is False.
+    /// True if its condition is False.
     pub fn is_closed(&self) -> bool {
         self.schedulable.is_some_and(|s| !s.holds)
     }
 
-    /// Whether it takes one more pod.
+    /// True if it takes one more pod.
     pub fn has_room(&self) -> bool {
         self.missing > 0 || self.missing == UNLIMITED
     }
 
-    /// Whether a pod of this name is being created or deleted.
+    /// True if a pod of this name is being created or deleted.
     pub fn knows(&self, pod: &str) -> bool {
         self.creating.contains_key(pod) || self.deleting.contains_key(pod)
     }
 
-    /// Pods that are there or on their way, without those on their way out.
+    /// Its pods and admitted ones, without those being deleted.
     pub fn expected(&self) -> i64 {
         let entries = self.creating.len() as i64 - self.deleting.len() as i64;
         i64::from(self.replicas) + entries
@@ -172,24 +172,24 @@ impl Status {
         self.overall.iter().find(|r| &*r.name == subset)
     }
 
-    /// The rows of a revision; none if there are none.
+    /// The rows of a revision; empty if there are none.
     pub fn rows(&self, revision: &str) -> &[Row] {
         self.versioned.get(revision).map_or(&[], |rows| rows)
     }
 
-    /// Whether a row takes one more pod: it has room, and is not closed.
+    /// True if a row takes one more pod: it has room, and is not closed.
     pub fn is_open(&self, row: &Row) -> bool {
         row.has_room() && !self.is_closed(row)
     }
 
-    /// Whether a subset takes no pods for now: the overall row **or** the revision's says so. A revision's row may be
+    /// True if a subset takes no pods for now: the overall row **or** the revision's says so. A revision's row may be
     /// rebuilt without its condition (spec/workloadspread F8).
     pub fn is_closed(&self, row: &Row) -> bool {
         row.is_closed() || self.overall_row(&row.name).is_some_and(Row::is_closed)
     }
 }
 
-/// The whole second of a moment: what an entry or a condition can hold.
+/// The time in whole seconds, as entries and conditions store it.
 pub fn whole_second(moment: Instant) -> Instant {
     Instant::from_secs(moment.secs())
 }

@@ -1,4 +1,4 @@
-//! Workloads as far as they decide: who owns whom, how many there are to be, and which revision is the latest.
+//! Workloads, with the fields that decisions need: owners, numbers of replicas, and the latest revision.
 //!
 //! Source: spec/workloadspread §3, §4.2, §5.3.
 
@@ -8,7 +8,7 @@ use strew_model::{Holds, Labels, Marks, Selector, Symbol};
 
 use super::spec::TargetRef;
 
-/// What names a workload.
+/// The key of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadKey {
     /// Its namespace.
@@ -26,32 +26,32 @@ pub struct Controller {
     pub uid: Arc<str>,
 }
 
-/// A template, its label `pod-template-hash` left out. The world gives the ids; equal ids are equal templates.
+/// A template without its label `pod-template-hash`. The caller assigns the ids; equal ids mean equal templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TemplateId(pub u128);
 
-/// A workload as it is now.
+/// A workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadFact {
-    /// What names it.
+    /// Its key.
     pub key: WorkloadKey,
-    /// What identifies it.
+    /// Its uid.
     pub uid: Arc<str>,
-    /// Whether it has a deletion timestamp.
+    /// True if it has a deletion timestamp.
     pub deleting: bool,
     /// Its own controller.
     pub controller: Option<Controller>,
-    /// What it asks for: `spec.replicas`, of a Job `spec.parallelism`, of others what their scale says.
-    /// `None`: nobody can tell.
+    /// The number of pods that it asks for: `spec.replicas`, for a Job `spec.parallelism`, for other kinds from their
+    /// scale. `None`: unknown.
     pub replicas: Option<i64>,
-    /// Numbers at paths that filters name, where there is an integer.
+    /// The integers at paths that filters name.
     pub numbers: Box<[(Arc<str>, i64)]>,
     /// The selector of a Job, or of the scale of another kind.
     pub selector: Option<Selector>,
-    /// The selector by which its controller finds its pods, of whatever kind it is; `None`: it is not known.
+    /// The selector by which its controller finds its pods, for any kind; `None` if it is unknown.
     pub finds: Option<Selector>,
-    /// The labels of its pods, where these may be spread together with those of other workloads; `None`: its kind has no
-    /// template, or another workload controls it, or its pods go by ordinals.
+    /// The labels of its pods, if these can be spread together with pods of other workloads; `None` if its kind has no
+    /// template, another workload controls it, or its pods have ordinals.
     pub pod_labels: Option<Labels>,
     /// Its pod template.
     pub template: Option<TemplateId>,
@@ -61,22 +61,23 @@ pub struct WorkloadFact {
     pub revision: Option<i64>,
     /// Of a CloneSet: `status.currentRevision` and `status.updateRevision`.
     pub revisions: Option<[Symbol; 2]>,
-    /// Of a StatefulSet: the ordinal of its first pod.
+    /// For a StatefulSet: the ordinal of its first pod.
     pub first_ordinal: i64,
-    /// Of Kruise's StatefulSet: ordinals that no pod has (`reserveOrdinals`), inclusive ranges.
+    /// For Kruise's StatefulSet: reserved ordinals (`reserveOrdinals`), as inclusive ranges.
     pub reserved_ordinals: Box<[(i64, i64)]>,
-    /// Of a Job: a pod that is evicted does not count as failed (`podFailurePolicy`).
+    /// For a Job: true if an evicted pod does not count as failed (`podFailurePolicy`).
     pub ignores_disruption: bool,
-    /// How it replaces its pods by those of a new revision; `None`: it takes the old ones first, or not at all.
+    /// How it replaces pods by those of a new revision; `None` if it deletes the old ones first, or never replaces
+    /// them.
     pub rolling: Option<Rolling>,
 }
 
-/// How a rollout goes on while the workload serves.
+/// How a rollout proceeds while the workload serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rolling {
-    /// How many more pods than asked for there may be.
+    /// The number of pods beyond those asked for.
     pub surge: i64,
-    /// How many pods less than asked for may be available.
+    /// The number of pods that may be unavailable.
     pub unavailable: i64,
 }
 
@@ -87,7 +88,7 @@ impl WorkloadFact {
         found.map(|&(_, number)| number)
     }
 
-    /// How many ordinals from `first` up to `below`, which does not count, are reserved. Ranges may overlap.
+    /// The number of reserved ordinals from `first` up to `below`, exclusive. Ranges may overlap.
     pub fn n_reserved(&self, first: i64, below: i64) -> i64 {
         let mut ranges: Vec<(i64, i64)> = self.reserved_ordinals.to_vec();
         ranges.sort_unstable();

@@ -18,20 +18,20 @@ use strew_workloadspread::{
     Strategy, Subset, TargetRef, WorkloadFact, WorkloadKey, WorkloadSpread, WsKey,
 };
 
-/// How many pods are there at a time.
+/// The number of pods at a time.
 pub(crate) const ALIVE: usize = 1_000;
 
 const PODS_PER_JOB: usize = 10;
 
 const NODES: usize = 100;
 
-/// Both machines, and the pods that are there, oldest first.
+/// Both machines, and the pods, oldest first.
 pub(crate) struct Churn {
     pub(crate) admission: Admission,
     pub(crate) controller: SpreadController,
     now: Instant,
     alive: VecDeque<usize>,
-    /// Version and status of the WorkloadSpread of each Job that is there.
+    /// Version and status of the WorkloadSpread of each Job.
     spreads: BTreeMap<usize, (u64, Arc<Status>)>,
     next: usize,
 }
@@ -66,12 +66,12 @@ impl Churn {
         }
     }
 
-    /// How many pods have come so far.
+    /// The number of pods so far.
     pub(crate) fn pods(&self) -> usize {
         self.next
     }
 
-    /// One pod more is admitted, created and counted; the oldest one is gone if there are too many.
+    /// Admits, creates and counts one more pod; deletes the oldest one if there are too many.
     pub(crate) fn step(&mut self) {
         self.now = self.now + Span::from_millis(100);
         let number = self.next;
@@ -135,7 +135,7 @@ impl Churn {
         self.controller.handle(now, gone);
     }
 
-    /// Tells both machines of the WorkloadSpread of a Job as it is stored.
+    /// Reports the stored WorkloadSpread of a Job to both machines.
     fn tell(&mut self, job: usize) {
         let Some(stored) = self.spreads.get(&job) else {
             return;
@@ -154,7 +154,7 @@ impl Churn {
         stored.0
     }
 
-    /// Admits a pod, and returns its subset.
+    /// Admits a pod. Returns its subset.
     fn admit(&mut self, number: usize) -> Arc<str> {
         use admission::{Effect, Input, Outcome, Verdict};
         let job = number / PODS_PER_JOB;
@@ -289,7 +289,7 @@ fn labels(names: &mut Interner, job: usize) -> Labels {
     ])
 }
 
-/// Six pods in the first zone, the others anywhere; whether a node takes a pod is found out.
+/// Six pods in the first zone, the others anywhere; scheduling is simulated.
 fn spread(
     names: &mut Interner,
     job: usize,

@@ -1,5 +1,5 @@
-//! What is gone is freed: a webhook and a controller that have seen many Jobs come and go are as large and as quick as
-//! ones that have seen few. The allocator counts for the whole process, so this is a program of its own with one test.
+//! Memory is freed: a webhook and a controller that have seen many Jobs come and go are as large and as fast as ones
+//! that have seen few. The allocator counts for the whole process, so this is a program with one test.
 
 mod life;
 
@@ -9,16 +9,16 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// What the last pods of a life took.
+/// The cost of the last pods of a run.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
-    /// The largest memory in use on the way, of both machines.
+    /// The largest memory use on the way, of both machines.
     bytes: usize,
-    /// How often a class was weighed for a census.
+    /// How often a class was compared for a census.
     weighed: u64,
 }
 
-/// Lives until so many pods have come, and measures the last 4,000.
+/// Runs until this number of pods has come, and measures the last 4,000.
 fn until(churn: &mut Churn, pods: usize) -> Taken {
     const WINDOW: usize = 4_000;
     (churn.pods()..pods - WINDOW).for_each(|_| churn.step());

@@ -1,4 +1,4 @@
-//! The webhook's ledger: spec/workloadspread §9.1, and what §4 says besides.
+//! The webhook's ledger: spec/workloadspread §9.1, and the other rules of §4.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) fn with_rows(mut ws: WorkloadSpread, rows: Vec<Row>) -> WorkloadSprea
     ws
 }
 
-/// A ledger, one request, and what becomes of both.
+/// A ledger, one request, and the results of both.
 struct Case {
     name: &'static str,
     subsets: &'static [(&'static str, Option<u32>)],
@@ -170,7 +170,7 @@ fn deletes_count_up_once() {
     let unlimited = vec![row("a", -1)];
     let mut deleting = row("a", 1);
     deleting.deleting.insert("p1".into(), secs(900));
-    // Six of five: adopted ones are among them.
+    // Six of five: some are adopted.
     let mut over = row("a", 0);
     over.replicas = 6;
     let mut full = row("a", 0);

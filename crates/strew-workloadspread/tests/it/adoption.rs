@@ -1,4 +1,4 @@
-//! Strangers are adopted by the node that they are on: spec/workloadspread §5.4, §9.2.
+//! Pods without a marker are adopted by the nodes that they are on: spec/workloadspread §5.4, §9.2.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use strew_workloadspread::{Marked, Marker, PatchId, PodPatcher, Subset};
 use crate::desk::*;
 use crate::world::*;
 
-/// Patches whose pods are named here are in effect.
+/// Patches that are applied already to the pods named here.
 struct InEffect(&'static [&'static str]);
 
 impl PodPatcher for InEffect {
@@ -52,8 +52,8 @@ fn tolerates(words: &Words) -> Toleration {
     }
 }
 
-/// A pod that nobody marked (it was Pending when the WorkloadSpread came, or the webhook was away) is adopted when it gets
-/// a node, and missed when it goes: nothing else may happen for hours.
+/// A pod without a marker (it was Pending when the WorkloadSpread came, or the webhook was away) is adopted when it
+/// gets a node, and counted off when it goes: there may be no other event for hours.
 #[test]
 fn a_pod_without_a_marker_is_adopted_as_soon_as_it_has_a_node() {
     let words = words();
@@ -86,7 +86,7 @@ fn a_pod_without_a_marker_is_adopted_as_soon_as_it_has_a_node() {
     let adopted = desk.pods.values().next().expect("the pod is there");
     assert_eq!(adopted.marker.marker().map(|m| &*m.subset), Some("a"));
 
-    // One that fits no subset, and goes: its cost was written, and nobody counts it.
+    // A pod that fits no subset, and goes: its cost was written, and it is not counted.
     let mut orphan = pod(&rs, "p1", None);
     orphan.node = Some(words.of("n9"));
     desk.add(orphan);
@@ -240,7 +240,7 @@ fn who_owns_the_pods_depends_on_the_kind() {
     desk.add(pod(&deployment, "p2", Some("a")));
     desk.run();
     assert_eq!(desk.overall(), ["a 1/8"], "only those of live ReplicaSets");
-    // No replicas asked for: the pod that is still there counts all the same.
+    // No replicas asked for: the pod that still exists counts nevertheless.
     let mut none = deployment.clone();
     none.replicas = Some(0);
     desk.tell(Input::WorkloadSet(Box::new(none)));

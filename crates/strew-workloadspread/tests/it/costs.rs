@@ -270,7 +270,7 @@ fn thirds() -> Vec<Subset> {
     ]
 }
 
-/// Use case 3 of the document that introduced WorkloadSpread: the ratio holds when scaling down, too.
+/// Use case 3 of the document that introduced WorkloadSpread: the ratio also holds when scaling down.
 #[test]
 fn shares_are_kept_whatever_number_goes() {
     let desk = desk(thirds(), &[("a", 2), ("b", 2), ("c", 6)]);
@@ -282,7 +282,7 @@ fn shares_are_kept_whatever_number_goes() {
     assert_eq!(left(4), [2, 1, 3]);
     assert_eq!(left(5), [1, 1, 3]);
     assert_eq!(left(8), [1, 1, 0]);
-    // Surplus goes before all: the limits of 5 are 1, 1 and 3.
+    // Surplus goes first: the limits of 5 are 1, 1 and 3.
     let web = workload(words().web(), 5);
     let mut late = Desk::new(
         &words(),
@@ -308,11 +308,12 @@ fn shares_are_kept_whatever_number_goes() {
     assert_eq!(late.costs(), counts(&expected));
 }
 
-/// A ReplicaSet may delete while costs of a lower total are being written: who is kept has the cost that it had.
+/// A ReplicaSet may delete pods while costs of a lower total are being written: the pods that stay have kept their
+/// costs.
 #[test]
 fn a_lower_limit_leaves_the_costs_of_those_who_stay() {
     let mut desk = desk(thirds(), &[("a", 2), ("b", 2), ("c", 6)]);
-    // The pods of the first turns have become the least valuable ones by all else.
+    // The pods of the first turns have become the least valuable ones by all other criteria.
     let mut pods: Vec<Pod> = desk.pods.values().cloned().collect();
     let turn = |pod: &Pod| {
         -pod.cost
@@ -358,7 +359,7 @@ fn a_pod_that_goes_changes_the_cost_of_one_other() {
     );
 }
 
-/// What admission writes is what the controller would: it has nothing left to write.
+/// Admission writes the costs that the controller would: the controller has nothing left to write.
 #[test]
 fn a_new_pod_is_born_with_its_cost() {
     let words = words();
@@ -433,7 +434,8 @@ fn a_pod_of_a_revision_that_nobody_knows_is_born_without_a_cost() {
     assert_eq!(injection.cost, None, "there is no ReplicaSet yet");
 }
 
-/// Three pods of a subset of two: the surplus is the pod that is worth least now, not when the limit was exceeded.
+/// Three pods of a subset of two: the surplus is the pod that is worth least now, not the one when the limit was
+/// exceeded.
 #[test]
 fn the_surplus_follows_readiness() {
     let subsets = vec![subset("a", count(2)), subset("b", None)];
@@ -456,7 +458,7 @@ fn the_surplus_follows_readiness() {
     assert_eq!(surplus(&desk), [name]);
 }
 
-/// The same for the minimum of a subset, and nothing is synced where no cost depends on it.
+/// The same holds for the minimum of a subset, and nothing is synced if no cost depends on it.
 #[test]
 fn the_minimum_follows_readiness() {
     let mut own = subset("a", count(3));

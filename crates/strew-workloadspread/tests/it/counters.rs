@@ -1,4 +1,4 @@
-//! What is counted for metrics, and what a CloneSet's update sets off.
+//! The counters for metrics, and the syncs that a CloneSet's update triggers.
 
 use strew_workloadspread::controller::{self, Input};
 use strew_workloadspread::{WorkloadFact, admission};

@@ -1,4 +1,4 @@
-//! A controller, and the objects that it writes to.
+//! A controller with the objects that it writes to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use strew_workloadspread::{
 
 use crate::world::*;
 
-/// The moment at which all tests begin.
+/// The time at which all tests begin.
 pub(crate) const NOW: u64 = 10_000;
 
 pub(crate) fn pod(owner: &WorkloadFact, name: &str, subset: Option<&str>) -> Pod {
@@ -39,7 +39,7 @@ pub(crate) fn pod(owner: &WorkloadFact, name: &str, subset: Option<&str>) -> Pod
     }
 }
 
-/// A pod for which a scheduler has found no node, made so many seconds ago.
+/// A pod for which a scheduler found no node, created this number of seconds ago.
 pub(crate) fn pending(owner: &WorkloadFact, name: &str, subset: &str, age: u64) -> Pod {
     Pod {
         phase: Phase::Pending,
@@ -121,7 +121,7 @@ impl Desk {
         self.tell(Input::SpreadSet(Box::new(self.ws.clone())));
     }
 
-    /// Carries out all effects of now.
+    /// Carries out all present effects.
     pub(crate) fn run(&mut self) {
         self.run_with(&mut NoPatches);
     }
@@ -175,7 +175,7 @@ impl Desk {
                 let pod = pod.clone();
                 self.tell(Input::PodSet(Box::new(pod)));
             }
-            // Of another WorkloadSpread.
+            // It belongs to another WorkloadSpread.
             Effect::WriteStatus { key, .. } if key != self.ws.key => {}
             Effect::WriteStatus {
                 version, status, ..
@@ -205,7 +205,7 @@ impl Desk {
         self.ws.status.rows(revision).iter().map(written).collect()
     }
 
-    /// How many pods have each cost; `-` for none.
+    /// The number of pods of each cost; `-` for none.
     pub(crate) fn costs(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for pod in self.pods.values() {

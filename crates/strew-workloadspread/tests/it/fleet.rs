@@ -1,5 +1,5 @@
-//! Several replicas of admission and a controller over one API server: watches lag, writes conflict or are lost,
-//! machines crash. Compared with a plain count of the pods that there are.
+//! Several replicas of admission and a controller on one API server: watches lag, writes conflict or are lost, machines
+//! crash. Compared with a plain count of the pods.
 
 mod lives;
 mod settings;
@@ -23,11 +23,11 @@ use crate::desk;
 use crate::world::*;
 use settings::Settings;
 
-/// One replica, and what it has not been told yet.
+/// A replica, with the facts that it has not received yet.
 struct Replica {
     machine: Admission,
     feed: VecDeque<Input>,
-    /// Effects on their way, in any order.
+    /// Effects under way, in any order.
     effects: Vec<Effect>,
     asked: BTreeMap<RequestId, Request>,
 }
@@ -38,7 +38,7 @@ struct Keeper {
     effects: Vec<controller::Effect>,
 }
 
-/// A pod as the plain model has it.
+/// A pod in the plain model.
 struct Known {
     pod: Pod,
     delete_asked: bool,
@@ -54,10 +54,10 @@ struct Fleet {
     pods: BTreeMap<Arc<str>, Known>,
     replicas: Vec<Replica>,
     keeper: Keeper,
-    /// Requests that are asked again when time passes.
+    /// Requests that are retried when time passes.
     refused: Vec<Request>,
     next: u64,
-    /// No more faults.
+    /// True if there are no more faults.
     calm: bool,
     answered: usize,
     conflicts: u32,
@@ -97,7 +97,7 @@ impl Fleet {
         fleet
     }
 
-    /// A replica made from the facts.
+    /// A replica created from the facts.
     fn fresh(&mut self, seed: u64) -> Replica {
         let names = self.words.names.clone();
         let profiles = vec![Profile::default()];
@@ -182,7 +182,7 @@ impl Fleet {
         self.send(at, request);
     }
 
-    /// The same once more: a request of its own, with a UUID of its own.
+    /// A retry: a request of its own, with a UUID of its own.
     fn ask_again(&mut self, request: Request) {
         let id = self.next;
         self.next += 1;
@@ -211,7 +211,7 @@ impl Fleet {
         self.answered += 1;
         self.conflicts += answer.conflicts;
         match (&request.operation, &answer.verdict) {
-            // A controller asks again a little later.
+            // A controller retries a little later.
             (_, Verdict::Deny(_)) => self.refused.push(request),
             (Operation::Create { .. }, verdict) => {
                 if let Some(choice) = &answer.choice {
@@ -226,7 +226,7 @@ impl Fleet {
                     sound.expect("I5");
                     pod.marker = Marked::As(injection.marker.clone());
                 }
-                // Now and then a later check refuses the pod after all; its entry expires.
+                // Sometimes a later check refuses the pod; its entry expires.
                 if self.calm || self.dice.chance(19, 20) {
                     let uid = pod.uid.clone();
                     let delete_asked = false;
@@ -245,7 +245,7 @@ impl Fleet {
         }
     }
 
-    /// I1 by a plain count of what is there.
+    /// I1 by a plain count.
     fn check_limits(&self) {
         let mut counts: BTreeMap<(Arc<str>, Arc<str>), i64> = BTreeMap::new();
         for known in self.pods.values() {
@@ -258,7 +258,7 @@ impl Fleet {
         invariants::within_limits(&self.ws.spec, 20, &counts).expect("I1");
     }
 
-    /// I2 by the numbers that the choice tells.
+    /// I2 by the numbers of the choice.
     fn check_choice(&self, choice: &strew_workloadspread::Choice) {
         for step in &choice.steps {
             if let Finding::Full { expected } = step.finding {
@@ -311,7 +311,7 @@ impl Fleet {
                 ..
             } => {
                 let fault = !self.calm && self.dice.chance(1, 15);
-                // It may have been carried out all the same, or not, which is known or not; or nobody ever hears of it.
+                // The write may have succeeded or not; that is known, unknown, or its outcome never comes.
                 let lost = fault && self.dice.chance(1, 3);
                 let done = !fault || self.dice.chance(1, 2);
                 let written = done.then(|| self.write(version, status));
@@ -338,7 +338,7 @@ impl Fleet {
             return;
         }
         use controller::{Effect, Outcome};
-        // Patches, then the status: in the order in which they were asked for.
+        // Patches, then the status: in the order of the effects.
         let effect = self.keeper.effects.remove(0);
         let (id, outcome) = match effect {
             Effect::Event(_) => return,
@@ -388,7 +388,7 @@ impl Fleet {
             at => {
                 let fresh = self.fresh(self.next);
                 let before = std::mem::replace(&mut self.replicas[at - 1], fresh);
-                // What it had sent arrives all the same; whoever asked it asks again.
+                // Writes that it sent still arrive; clients without an answer retry.
                 for effect in before.effects {
                     if let Effect::WriteStatus {
                         version, status, ..
@@ -430,8 +430,8 @@ impl Fleet {
                 }
             }
             5 if self.dice.chance(1, 4) => {
-                // A pod ends by itself, and no webhook hears of it.
-                // (One that ends while its delete is under way is counted out twice until the next sync; upstream, too.)
+                // A pod ends by itself, without a call of the webhook. (A pod that ends while its deletion is under way
+                // is counted off twice until the next sync; upstream, too.)
                 let free = self.pods.iter().filter(|(_, k)| !k.delete_asked);
                 let uids: Vec<_> = free.map(|(uid, _)| uid.clone()).collect();
                 if !uids.is_empty() {
@@ -460,7 +460,7 @@ impl Fleet {
         }
     }
 
-    /// No more faults: everything is delivered and carried out, all who were refused are answered, and time-outs pass.
+    /// No more faults: everything is delivered and carried out, all refused clients are answered, and timeouts pass.
     fn calm_down(&mut self) {
         self.calm = true;
         let mut round = 0;
@@ -490,7 +490,7 @@ impl Fleet {
         }
     }
 
-    /// I3: what is written is what a plain count gives.
+    /// I3: the written status equals a plain count.
     fn check_truth(&self) {
         for (place, subset) in self.ws.spec.subsets.iter().enumerate() {
             let of_subset = |k: &&Known| {

@@ -1,4 +1,4 @@
-//! One write for many, conflicts, and what is never answered too early.
+//! One write for many requests, conflicts, and answers that must not come too early.
 
 use strew_model::{Labels, Span};
 use strew_workloadspread::NoPatches;
@@ -39,7 +39,7 @@ fn a_burst_shares_one_write_and_waits_for_it() {
         server.machine.poll_effect(&mut NoPatches).is_none(),
         "nobody is answered before it"
     );
-    // Who comes meanwhile waits for the next batch, which goes by what this one wrote.
+    // Requests that come in the meantime wait for the next batch, which uses the result of this write.
     ask_for(&mut server, &web, 100..110);
     assert!(server.machine.poll_effect(&mut NoPatches).is_none());
     server.tell(Input::Outcome(id, Outcome::Written(version + 1)));
@@ -132,7 +132,7 @@ fn a_write_that_fails_or_is_lost_refuses_who_waits_for_it() {
                 "{verdict:?}"
             );
         }
-        // What came too late is not believed any more.
+        // An outcome that came too late is ignored.
         server.tell(Input::Outcome(id, Outcome::Written(99)));
         server.answers.clear();
         ask_for(&mut server, &web, 5..6);
@@ -156,7 +156,7 @@ fn a_deletion_that_may_be_in_the_ledger_passes() {
         let mut server = Server::new(&words, ws, std::slice::from_ref(&web));
         let pod = asked(&web, Some("p1"), Labels::default());
         server.ask(delete(1, pod, "a"));
-        // Behind the deletion, by the place that it gives back.
+        // Behind the deletion, into the place that it frees.
         ask_for(&mut server, &web, 2..3);
         let Some(Effect::WriteStatus { id, .. }) = server.machine.poll_effect(&mut NoPatches)
         else {
@@ -201,7 +201,7 @@ fn a_call_that_was_given_up_is_not_decided_on_any_more() {
     else {
         panic!("the write comes first");
     };
-    // While the write is under way a deletion comes, and who asked for it gives up and asks elsewhere.
+    // A deletion comes while the write is under way, and its client gives up and asks another replica.
     let pod = asked(&web, Some("old"), Labels::default());
     server.ask(delete(7, pod, "a"));
     ask_for(&mut server, &web, 1..2);
@@ -214,15 +214,15 @@ fn a_call_that_was_given_up_is_not_decided_on_any_more() {
     let rows = server.ws.status.rows("versionIgnored");
     assert!(rows[0].deleting.is_empty(), "{rows:?}");
     assert!(server.answers.contains_key(&RequestId(1)));
-    // Of what is decided already nothing is taken back.
+    // A decided request is not taken back.
     server.tell(Input::GivenUp(RequestId(1)));
     assert_eq!(server.machine.waiting(), 0);
 }
 
-/// Pods that come fast share writes, and none waits for long; pods that come slowly wait for nobody.
+/// Pods that come fast share writes, and none waits for long; pods that come slowly do not wait.
 #[test]
 fn who_comes_fast_is_gathered_and_who_comes_slowly_is_not() {
-    // Milliseconds between two of a hundred pods, how many writes that makes, and how long a pod waits at most.
+    // Milliseconds between two of a hundred pods, the number of writes, and the longest wait of a pod.
     for (gap_ms, written, waited_ms) in [(10, 100..=100, 4), (3, 8..=20, 52), (1, 5..=14, 24)] {
         let words = words();
         let web = workload(words.web(), 1_000);

@@ -48,8 +48,8 @@ fn an_empty_target_shows_its_limits() {
     }
 }
 
-/// A workload that was scaled to zero still has its pods until they are gone, and they have their places: who scales it up
-/// again meanwhile gets no more than is free. Kruise shows all places as free.
+/// A workload that was scaled to zero still has its pods until they are gone, and they hold their places: if it is
+/// scaled up in the meantime, only the free places are available. Kruise shows all places as free.
 #[test]
 fn a_target_of_no_replicas_still_has_the_pods_that_are_there() {
     let words = words();
@@ -283,7 +283,7 @@ fn totals_come_from_the_scale_or_from_paths_and_filters_drop_pods() {
         assert_eq!(desk.overall(), expected);
         assert_eq!(desk.costs(), counts(&[("-", 2)]));
     }
-    // A path without an integer fails the sync, which is tried again later and later.
+    // A path without an integer fails the sync, which is retried after growing pauses.
     let mut ws = spread(by_path.key.target, vec![subset("a", count(5))]);
     let mut spec = (*ws.spec).clone();
     spec.filter = filter(&["spec.not.there"]);

@@ -1,4 +1,4 @@
-//! Decisions of WorkloadSpread, from the outside.
+//! Tests of WorkloadSpread's decisions from the outside.
 
 mod admission;
 mod adoption;

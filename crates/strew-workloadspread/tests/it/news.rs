@@ -1,4 +1,4 @@
-//! A new pod that is one more than its target asks for, by what is known, waits for news of either.
+//! A new pod that is one more than its target asks for, by the known facts, waits for newer facts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn zones() -> Vec<Subset> {
     ]
 }
 
-/// A replica that knows a workload of so many pods, and their ledger: subset, pods and what is missing.
+/// A replica that knows a workload with this number of pods, and their ledger: subset, pods and what is missing.
 fn server(
     web: &WorkloadFact,
     subsets: Vec<Subset>,
@@ -52,7 +52,7 @@ fn new_pod(id: u64, web: &WorkloadFact, name: Option<&str>) -> Request {
     create(id, asked(web, name, Labels::default()), None)
 }
 
-/// Asks for so many new pods, and has nothing pass but effects.
+/// Asks for this number of new pods. Only effects are carried out.
 fn ask(server: &mut Server, web: &WorkloadFact, ids: std::ops::Range<u64>) {
     for id in ids {
         server.ask(new_pod(id, web, None));

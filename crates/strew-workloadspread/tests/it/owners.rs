@@ -1,4 +1,4 @@
-//! Two WorkloadSpreads that take the same pods: the older has them, and the other says so.
+//! Two WorkloadSpreads that match the same pods: the older one has them, and the other one reports it.
 
 use std::sync::Arc;
 
@@ -87,7 +87,8 @@ fn admission_puts_a_pod_into_a_subset_of_the_older() {
     assert_eq!(&*of.name, "ws");
 }
 
-/// The older takes some of the pods by its filter, and its webhook has marked them: nothing else tells the younger.
+/// The older one takes some of the pods by its filter, and its webhook has marked them: this is the younger one's only
+/// sign.
 #[test]
 fn the_younger_is_told_of_pods_that_are_marked_for_the_older() {
     let words = words();

@@ -1,4 +1,4 @@
-//! When the controller writes: the first of several changes at once, and then less and less often while they keep coming.
+//! When the controller writes: the first of several changes at once, then less and less often while they keep coming.
 
 use strew_model::{Instant, Span};
 use strew_workloadspread::controller::{Effect, Input, Limits, Outcome};
@@ -7,7 +7,7 @@ use strew_workloadspread::{NoPatches, WorkloadFact};
 use crate::desk::{self, Desk};
 use crate::world::*;
 
-/// A controller that has written nothing for a minute, and the writes that it makes from then on.
+/// A controller that has written nothing for a minute, with its writes from then on.
 struct Quiet {
     desk: Desk,
     web: WorkloadFact,
@@ -42,7 +42,7 @@ impl Quiet {
         }
     }
 
-    /// Lets time pass until then, with every wake on the way.
+    /// Lets time pass until then, with every wake-up on the way.
     fn until(&mut self, ms: u64) {
         let end = self.began + Span::from_millis(ms);
         while let Some(wake) = self.desk.machine.next_wake().filter(|wake| *wake < end) {
@@ -55,7 +55,7 @@ impl Quiet {
         self.run();
     }
 
-    /// A pod comes whose deletion cost is right.
+    /// A pod with the right deletion cost is added.
     fn add(&mut self, name: &str) {
         let mut pod = desk::pod(&self.web, name, Some("a"));
         pod.cost = Some("100".into());
@@ -64,7 +64,7 @@ impl Quiet {
     }
 }
 
-/// Pods that come at these moments, and the writes; milliseconds.
+/// The times at which pods come, and the times of writes, in milliseconds.
 #[track_caller]
 fn check(changes: &[u64], writes: &[u64]) {
     let mut quiet = Quiet::new();
@@ -111,7 +111,7 @@ fn while_many_pods_come_few_writes_report_them() {
     assert_eq!(burst(400, 50), 25);
 }
 
-/// Admission wrote, and its pods may wait for its next write: the controller leaves it a moment.
+/// Admission wrote, and its pods may wait for its next write: the controller pauses for it.
 #[test]
 fn after_a_conflict_the_first_pause_alone_passes() {
     let mut quiet = Quiet::new();

@@ -1,5 +1,5 @@
-//! What users asked for beyond Kruise: limits over all revisions, rollouts of CloneSets that keep them, Jobs that survive
-//! rescheduling, and what becomes of pods for which there is no room.
+//! Requests of users beyond Kruise: limits over all revisions, rollouts of CloneSets that keep them, Jobs that survive
+//! rescheduling, and policies for pods without room.
 
 use std::sync::Arc;
 
@@ -202,13 +202,13 @@ fn a_pod_that_waits_is_replaced_when_there_is_room() {
     desk.change(|ws| Arc::make_mut(&mut ws.spec).subsets[0].max_replicas = count(2));
     desk.run();
     assert_eq!(desk.deleted, ["p1"], "one place, one pod");
-    // While fewer are there than are asked for, its replacement is on its way.
+    // While there are fewer pods than asked for, its replacement is on its way.
     desk.change(|ws| Arc::make_mut(&mut ws.spec).subsets[0].max_replicas = count(3));
     let more = desk.machine.poll_effect(&mut NoPatches);
     assert!(!matches!(more, Some(Effect::DeletePod { .. })), "{more:?}");
 }
 
-/// They waited for ever when the annotation was taken out.
+/// Before, they waited without end when the annotation was removed.
 #[test]
 fn pods_that_wait_are_replaced_when_none_is_to_wait_any_more() {
     let words = words();
@@ -249,12 +249,12 @@ fn ordinals_count_from_the_first_one() {
     assert_eq!(server.now, secs(1000), "without a wait for news");
 }
 
-/// Kruise's StatefulSet passes over them.
+/// Kruise's StatefulSet skips them.
 #[test]
 fn reserved_ordinals_are_not_counted() {
     let words = words();
     let mut set = workload(words.target(words.stateful_set, "web"), 4);
-    // 1 and 3, and ranges that overlap and lie outside.
+    // 1 and 3, and ranges that overlap or lie outside.
     set.reserved_ordinals = [(3, 3), (1, 1), (3, 4), (90, 99)].into();
     let subsets = vec![subset("a", count(2)), subset("b", None)];
     let ws = spread(set.key.target, subsets);
@@ -271,7 +271,7 @@ fn reserved_ordinals_are_not_counted() {
     assert_eq!(set.n_reserved(2, 4), 1);
 }
 
-/// A controller of another kind may look at costs, which only its users know.
+/// A controller of another kind may read costs; only its users know that.
 #[test]
 fn pods_of_custom_kinds_have_costs_where_that_is_asked_for() {
     let words = words();
@@ -334,7 +334,7 @@ fn a_pod_moves_back_one_at_a_time_when_an_earlier_subset_has_room() {
     desk.add(last);
     desk.pass(49);
     assert_eq!(desk.deleted, [""; 0], "the last change is not long ago");
-    // Nothing but time: that the pod became ready is no news.
+    // Only time triggers it: that the pod became ready does not.
     desk.pass(11);
     assert_eq!(desk.deleted, ["p1"], "the youngest, for one place");
     desk.pass(600);

@@ -145,7 +145,7 @@ fn the_moment_of_closing_is_kept_while_pods_go_on_failing() {
     desk.tell(Input::Tick);
     desk.run();
     assert_eq!(desk.deleted, ["p0"]);
-    // Once it had no such pod it opened at once: the moment of closing, 400 s ago, had been kept.
+    // Before, without such a pod it opened at once: the time of closing, 400 s ago, had been kept.
     let kinds: Vec<_> = desk.events.iter().map(|e| e.0).collect();
     use EventKind::{PatchPodDeletionCostFailed, RecoverSchedulable};
     assert_eq!(kinds[0], PatchPodDeletionCostFailed);

@@ -1,4 +1,4 @@
-//! Rollouts that do not end, or leave a subset with fewer pods, are told: spec/workloadspread §5.10.
+//! Rollouts that do not end, or leave a subset with fewer pods, are reported: spec/workloadspread §5.10.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn desk(words: &Words, unavailable: i64, change: impl FnOnce(&mut Spec)) -> (Des
     (desk, waiting)
 }
 
-/// What the conditions say of `a` and `b`.
+/// The conditions of `a` and `b`.
 fn told(desk: &Desk) -> [Option<Misfit>; 2] {
     let misfits = &desk.ws.status.misfits;
     ["a", "b"].map(|name| Some(misfits.get(name)?.what))
@@ -104,7 +104,7 @@ fn a_pod_that_starts_may_make_room_and_is_looked_at_again() {
     let (mut desk, _) = desk(&words, 0, |_| {});
     let mut slow = desk.pods["uid-p3"].clone();
     slow.ready_since = None;
-    // A change that is news, and one that is none.
+    // A change that triggers a sync, and one that does not.
     slow.node = Some(words.of("n2"));
     desk.add(slow.clone());
     desk.run();
@@ -155,7 +155,7 @@ fn what_a_surge_leaves_of_a_subset_follows_from_limits_and_settings() {
     let by_revision: &dyn Fn(&mut Spec) = &|spec| spec.limit_scope = LimitScope::Revision;
     let short = |place, pods| (place, Misfit::Short(pods));
     let (deployment, clone_set) = (words.deployment, words.clone_set);
-    // As many may surge as the last subset has, without harm.
+    // As many pods may surge as the last subset has, without harm.
     for (surge, expected) in [
         (5, vec![]),
         (6, vec![short(1, 1)]),

@@ -29,7 +29,7 @@ fn adaptive(words: &Words, disable: bool) -> WorkloadSpread {
     ws
 }
 
-/// Room for ten pods of 1000m in pool a, plenty in b.
+/// Room for ten pods of 1000m in pool a, and for many in b.
 fn server(words: &Words, disable: bool) -> (Server, WorkloadFact) {
     let web = workload(words.web(), 500);
     let mut server = Server::new(words, adaptive(words, disable), std::slice::from_ref(&web));
@@ -97,7 +97,7 @@ fn a_pod_holds_its_place_once_from_admission_to_node() {
         }
         server.run();
         assert_eq!(server.machine.room().unseen(), 4);
-        // Two are seen unbound, then bound; the others are not seen as yet.
+        // Two are seen unbound, then bound; the others are not seen yet.
         for id in 0..2 {
             let name = format!("p{id}");
             see(&mut server, &format!("u{id}"), &name, "a", None);
@@ -144,7 +144,7 @@ fn what_is_never_seen_lets_go_after_half_a_minute() {
 fn a_pod_that_goes_gives_its_place_to_one_that_waits_first() {
     let words = words();
     let (mut server, web) = server(&words, false);
-    // Eleven marked pods wait in pool a: one of them fits nowhere.
+    // Eleven marked pods wait in pool a: one of them finds no node.
     for id in 0..11 {
         let mut fact = pod_fact(&format!("u{id}"), 1000);
         fact.spec.node_affinity.terms = Some([words.in_pool("a")].into());
@@ -257,8 +257,8 @@ fn a_conflict_gives_back_what_the_first_attempt_held() {
     assert_eq!(injection.subset().name, "a".into());
 }
 
-/// What is remembered of pods that fitted nowhere never changes an answer: a room that has seen everything come and go
-/// answers as one that is told what is there now.
+/// The cache of pods that found no node never changes an answer: a room that has seen everything come and go answers
+/// like one that gets the present facts.
 #[test]
 fn a_room_with_a_past_answers_as_a_new_one() {
     let words = words();
@@ -346,7 +346,7 @@ fn volumes_and_dynamic_resources_count_as_fitting() {
 fn a_pod_bound_elsewhere_makes_those_that_waited_there_move() {
     let words = words();
     let (mut server, web) = server(&words, false);
-    // Eight of ten places are held by pods that wait; then a stranger takes five of n0's six cores.
+    // Pods that wait hold eight of ten places; then another pod takes five of n0's six cores.
     for id in 0..8 {
         ask(&mut server, &web, id, true);
     }
@@ -360,7 +360,7 @@ fn a_pod_bound_elsewhere_makes_those_that_waited_there_move() {
     assert_eq!(server.subset(100).as_deref(), Some("b"));
 }
 
-/// A WorkloadSpread whose subsets nobody's nodes are in, and a cluster of 2,000 nodes.
+/// A WorkloadSpread whose subsets have no nodes, and a cluster of 2,000 nodes.
 fn hostile(words: &Words, subsets: Vec<Subset>) -> (Server, WorkloadFact) {
     let mut ws = spread(words.web(), subsets);
     let mut spec = (*ws.spec).clone();
@@ -408,7 +408,7 @@ fn a_request_has_a_bound_of_work_and_then_the_answer_is_unknown() {
     }
 }
 
-/// Before, all that waited for a write was decided at once, however long that took.
+/// Before, all requests that waited for a write were decided at once, however long that took.
 #[test]
 fn requests_that_are_much_work_share_no_write_without_end() {
     let words = words();

@@ -1,4 +1,4 @@
-//! A patch of a label by which an owner finds its pods is not applied: the owner would make others without end.
+//! A patch of a label by which an owner finds its pods is not applied: the owner would create others without end.
 
 use strew_cluster::PodFact;
 use strew_model::{Labels, Selector, Symbol};
@@ -79,7 +79,7 @@ fn admission_leaves_a_new_pod_the_labels_by_which_it_is_found() {
     }
 }
 
-/// Where nobody is known who finds pods by labels, nobody loses them.
+/// If no owner is known to find pods by labels, no owner loses them.
 #[test]
 fn an_owner_that_does_not_find_the_pod_as_it_is_does_not_count() {
     let words = words();
@@ -100,7 +100,7 @@ fn an_owner_that_does_not_find_the_pod_as_it_is_does_not_count() {
     }
 }
 
-/// With a patch that is not applied, simulated scheduling judges the pod without it, and asks no patcher.
+/// If a patch is not applied, simulated scheduling judges the pod without it, and calls no patcher.
 #[test]
 fn simulated_scheduling_judges_the_pod_that_will_be() {
     let words = words();

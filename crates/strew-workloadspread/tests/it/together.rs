@@ -29,7 +29,7 @@ fn deployment(words: &Words, name: &str, x: &str, replicas: i64) -> [WorkloadFac
     [deployment, set]
 }
 
-/// `web` by its name, and with it whatever has pods of label x = a.
+/// `web` by its name, together with all workloads whose pods have the label x = a.
 fn together(words: &Words, max: Option<MaxReplicas>) -> WorkloadSpread {
     let target = words.target(words.deployment, "web");
     let mut ws = spread(target, vec![subset("a", max), subset("b", None)]);
@@ -96,7 +96,7 @@ fn shares_are_of_the_sum_and_each_has_its_latest_revision() {
         "none is old"
     );
 
-    // It is taken out by another label, and comes in again.
+    // Another label excludes it; the old label includes it again.
     let mut renamed = api.clone();
     renamed.pod_labels = Some(labels(&words, "b"));
     desk.tell(Input::WorkloadSet(Box::new(renamed)));
@@ -105,7 +105,7 @@ fn shares_are_of_the_sum_and_each_has_its_latest_revision() {
     desk.tell(Input::WorkloadSet(Box::new(api)));
     desk.run();
     assert_eq!(desk.rows(IGNORED), ["a 3/1", "b 3/-1"]);
-    // A pod of it is news.
+    // A new pod of it triggers a sync.
     let mut more = pod(&api_set, "p9", Some("a"));
     more.labels = of(&words, "v2");
     desk.add(more);

@@ -32,7 +32,7 @@ fn by_subset(server: &Server) -> Vec<(String, usize)> {
     server.by_subset().into_iter().collect()
 }
 
-/// What a scale-in to `k` keeps, by the costs that a sync writes.
+/// The pods that a scale-in to `k` keeps, by the costs that a sync writes.
 fn scaled_in(server: &Server, words: &Words, web: &WorkloadFact, k: usize) -> Vec<(String, usize)> {
     let mut desk = Desk::new(words, server.ws.clone(), std::slice::from_ref(web));
     for id in server.answers.keys() {
@@ -117,7 +117,7 @@ fn elastic_nodes_once_the_normal_ones_are_full_and_pods_that_wait_are_moved_on()
         [("a".into(), 8), ("b".into(), 1)]
     );
 
-    // One of the normal pool stays pending all the same, for longer than 30 s.
+    // One pod of the normal pool stays Pending nevertheless, for longer than 30 s.
     let mut desk = Desk::new(&words, server.ws.clone(), std::slice::from_ref(&web));
     desk.add(pending(&web, "late", "a", 29));
     desk.run();

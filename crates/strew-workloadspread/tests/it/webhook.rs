@@ -1,4 +1,4 @@
-//! A webhook that is not there: every WorkloadSpread says so.
+//! A webhook that is away: every WorkloadSpread reports it.
 
 use strew_workloadspread::controller::{EventKind, Input};
 use strew_workloadspread::facts::status::Webhook;
@@ -6,7 +6,7 @@ use strew_workloadspread::facts::status::Webhook;
 use crate::desk::*;
 use crate::world::*;
 
-/// Why the webhook is not ready, and since when, as the status says.
+/// Why the webhook is not ready, and since when, from the status.
 fn said(desk: &Desk) -> Option<(Webhook, u64)> {
     let condition = desk.ws.status.webhook?;
     Some((condition.why, condition.since.secs()))

@@ -1,4 +1,4 @@
-//! Facts in few words, and an API server of one WorkloadSpread.
+//! Short constructors for facts, and an API server with one WorkloadSpread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use strew_workloadspread::{
     TargetRef, WorkloadFact, WorkloadKey, WorkloadSpread, WsKey,
 };
 
-/// Symbols that tests use, at the same place in every interner made here.
+/// Symbols that tests use, equal in every interner made here.
 pub(crate) struct Words {
     pub(crate) names: Interner,
     pub(crate) kruise: Symbol,
@@ -263,7 +263,7 @@ pub(crate) fn pod_fact(uid: &str, cpu_milli: i64) -> PodFact {
     }
 }
 
-/// Settings under which each request is written for by itself: nothing is gathered.
+/// Settings with which each request has its own write: nothing is gathered.
 pub(crate) fn alone() -> Limits {
     Limits {
         gather_within: Span::default(),
@@ -277,7 +277,7 @@ pub(crate) struct Server {
     pub(crate) ws: WorkloadSpread,
     pub(crate) answers: BTreeMap<RequestId, Answer>,
     pub(crate) writes: usize,
-    /// So many writes are refused from now on.
+    /// Refuses this number of writes from now on.
     pub(crate) conflicts: usize,
     pub(crate) now: Instant,
 }
@@ -388,7 +388,7 @@ impl Server {
         &self.answers[&RequestId(id)]
     }
 
-    /// The subset of an answer; `None`: the pod passes as it is.
+    /// The subset of an answer; `None` if the pod passes unchanged.
     pub(crate) fn subset(&self, id: u64) -> Option<String> {
         match &self.answer(id).verdict {
             Verdict::Inject(injection) => Some(injection.marker.subset.to_string()),
@@ -397,7 +397,7 @@ impl Server {
         }
     }
 
-    /// How many creates went to each subset.
+    /// The number of creates that went to each subset.
     pub(crate) fn by_subset(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for id in self.answers.keys() {

@@ -1,4 +1,4 @@
-//! Lives of fleets, from seeds.
+//! Runs of fleets, from seeds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn limits_hold_and_the_ledger_heals_whatever_happens() {
     }
 }
 
-/// How many requests were answered, and how often a write met another one.
+/// The number of answered requests, and of writes that met a conflict.
 fn under_faults(settings: impl Fn(&mut Prng) -> Settings) -> (usize, u32) {
     let (mut answered, mut conflicts) = (0, 0);
     for seed in 0..60 {

@@ -1,4 +1,4 @@
-//! What the machines of a fleet run with.
+//! The settings of the machines of a fleet.
 
 use strew_model::{Prng, Span};
 use strew_workloadspread::admission::Limits;
@@ -6,7 +6,7 @@ use strew_workloadspread::controller;
 
 use crate::world::alone;
 
-/// What the machines run with.
+/// The settings of the machines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) admission: Limits,
@@ -21,7 +21,7 @@ impl Settings {
         }
     }
 
-    /// Each request is written for by itself, and the controller makes no pauses: more writes meet each other.
+    /// Each request has its own write, and the controller makes no pauses: more writes conflict.
     pub(super) fn hasty() -> Self {
         Self {
             admission: alone(),
@@ -33,7 +33,7 @@ impl Settings {
     }
 }
 
-/// Settings around those of production.
+/// Settings near those of production.
 pub(super) fn drawn_settings(dice: &mut Prng) -> Settings {
     let mut ms = |of: &[u64]| Span::from_millis(*dice.pick(of));
     let gather_within = ms(&[0, 20, 80, 300]);
