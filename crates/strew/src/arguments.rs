@@ -1,4 +1,4 @@
-//! The command line: its words, and which command they mean.
+//! The command line: its arguments, and the command that they select.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -133,11 +133,11 @@ pub(crate) struct WorldArgs {
     pub(crate) storage: StorageArgs,
 }
 
-/// What a command needs beside its own arguments.
+/// The context of a command, apart from its own arguments.
 pub(crate) struct Context {
     pub(crate) global: Global,
     pub(crate) terminal: Terminal,
-    /// How the program was called: `strew` or `kubectl strew`.
+    /// The program's name as it was called: `strew` or `kubectl strew`.
     pub(crate) program: &'static str,
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
     let program = program_name(args.first());
     if args.get(1).is_some_and(|word| word == complete::WORD) {
         let answer = complete::answer(command(program), &args[2..]);
-        // Without a reader nobody waits for it.
+        // The write fails only if the reader is gone.
         let _ = terminal::print(&answer);
         return 0;
     }
@@ -155,7 +155,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
             true => reference::schemas(),
             false => reference::page(command("strew")),
         };
-        // Without a reader nobody waits for it.
+        // The write fails only if the reader is gone.
         let _ = terminal::print(&page);
         return 0;
     }
@@ -258,7 +258,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
 }
 
 fn usage_exit(error: &clap::Error) -> u8 {
-    // Without a terminal there is nobody to tell.
+    // The write fails only without a terminal.
     let _ = error.print();
     u8::try_from(error.exit_code()).unwrap_or(2)
 }
@@ -279,7 +279,7 @@ mod tests {
         command("strew").debug_assert();
     }
 
-    /// Lines of blocks of code in a document that are for a shell; lines that end with a backslash go on.
+    /// The lines of a document's code blocks for a shell; lines that end with a backslash are joined with the next one.
     fn shell_lines(document: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let mut is_shell = None;
@@ -310,7 +310,7 @@ mod tests {
     #[derive(Clone, Copy)]
     enum Shell {
         All,
-        /// Lines that begin with a dollar; the others are output.
+        /// Lines that begin with a dollar sign; the other ones are output.
         Prompts,
         None,
     }
@@ -356,7 +356,7 @@ mod tests {
         let mut n_commands = 0;
         for path in pages.chain([root.join("README.md")]) {
             let document = std::fs::read_to_string(&path).unwrap();
-            // Its blocks are those of --help, which have names in the place of values.
+            // Its code blocks are those of --help, with placeholders instead of values.
             if path.ends_with("commands.md") {
                 continue;
             }

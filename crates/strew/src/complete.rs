@@ -1,20 +1,20 @@
-//! `strew __complete WORDS`: what the last word can become, for `kubectl strew <TAB>`.
+//! `strew __complete WORDS`: completions of the last word, for `kubectl strew <TAB>`.
 //!
-//! kubectl runs the executable `kubectl_complete-strew`, which runs this, and reads the protocol of cobra: a candidate a
-//! line, after a tab what it is, and last a colon with a directive.
+//! kubectl runs the executable `kubectl_complete-strew`, which runs this, and reads cobra's protocol: one candidate per
+//! line, its description after a tab, and last a colon with a directive.
 
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
-/// The hidden word.
+/// The hidden command.
 pub(crate) const WORD: &str = "__complete";
 
-/// Cobra's directives: files are candidates as well, or are none.
+/// Cobra's directives: with or without completing files.
 const WITH_FILES: &str = ":0";
 const NO_FILES: &str = ":4";
 
-/// The answer for these words after the program's name; the last one is being written.
+/// The completions for these words after the program's name; the last one is incomplete.
 pub(crate) fn answer(mut command: Command, words: &[OsString]) -> String {
     command.build();
     let words: Vec<String> = words
@@ -55,10 +55,10 @@ pub(crate) fn answer(mut command: Command, words: &[OsString]) -> String {
     lines.collect::<String>() + directive + "\n"
 }
 
-/// A candidate, and what it is.
+/// A candidate with its description.
 type Candidate = (String, String);
 
-/// The flag that a word names without giving its value.
+/// The flag that a word names without its value.
 fn of_word<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let mut all = command.get_arguments();
     match word.strip_prefix("--") {

@@ -1,4 +1,4 @@
-//! How the scheduler is told to decide: `--config`, `--feature-gates`, `--compat`, `--tie`, `--seed`, and a configuration
+//! How the scheduler is configured: `--config`, `--feature-gates`, `--compat`, `--tie`, `--seed`, and a configuration
 //! among the manifests.
 
 use anyhow::anyhow;
@@ -67,23 +67,23 @@ impl CompatArg {
     }
 }
 
-/// A configuration that was read, and what is to be said of it.
+/// The configuration, with diagnostics.
 pub(crate) struct Configured {
-    /// `None` if it is wrong.
+    /// `None` if it is invalid.
     pub(crate) configuration: Option<Configuration>,
-    /// Whether there was any: the default one is strew's own.
+    /// True if there was a configuration; the default one is strew's own.
     pub(crate) is_given: bool,
-    /// What is wrong, in the file of `--config` or nowhere.
+    /// Errors in the file of `--config`, or without a place.
     pub(crate) elsewhere: Vec<Diagnostic>,
-    /// What is wrong among the manifests.
+    /// Errors in the manifests.
     pub(crate) in_manifests: Vec<Diagnostic>,
 }
 
 impl SchedulingArgs {
-    /// Refuses words that do not go together where there is no Scenario.
+    /// Refuses flags that need a Scenario if there is none.
     ///
     /// # Errors
-    /// The first such words.
+    /// The first such flag.
     pub(crate) fn check(&self, files: &[String]) -> Result<(), Failure> {
         let is_stdin = |name: &str| name == "-";
         if self.config.as_deref().is_some_and(is_stdin) && files.iter().any(|f| is_stdin(f)) {
@@ -94,10 +94,10 @@ impl SchedulingArgs {
         Ok(())
     }
 
-    /// Reads the file of `--config`, if there is one.
+    /// Reads the file of `--config`; `None` without the flag.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(crate) fn read(&self) -> Result<Option<Sources>, Failure> {
         let Some(name) = &self.config else {
             return Ok(None);
@@ -109,7 +109,7 @@ impl SchedulingArgs {
         Ok(Some(inputs::sources(inputs)))
     }
 
-    /// The gates; of wrong ones those that are right at their defaults, and what is wrong.
+    /// The gates, with the errors: invalid ones keep their defaults.
     pub(crate) fn gates(&self) -> (FeatureGates, Vec<Diagnostic>) {
         match FeatureGates::parse(&self.feature_gates.join(",")) {
             Ok(gates) => (gates, Vec::new()),
@@ -122,7 +122,7 @@ impl SchedulingArgs {
         }
     }
 
-    /// The configuration of a file, or of one of the manifests' documents, else the default one.
+    /// The configuration of a file, or of one of the manifests' documents, or the default one.
     pub(crate) fn configure(
         &self,
         file: Option<&Sources>,
@@ -160,7 +160,7 @@ impl SchedulingArgs {
         }
     }
 
-    /// Configurations beside the one that counts.
+    /// Further configurations, which are ignored.
     fn surplus(&self, manifests: &Sources, documents: &[Origin]) -> Vec<Diagnostic> {
         let mut locator = Locator::new(manifests);
         let mut places = documents.iter();
@@ -200,7 +200,7 @@ impl SchedulingArgs {
         (compat, ties)
     }
 
-    /// The words that give these arguments again.
+    /// The flags that repeat these arguments.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let mut args = Vec::new();
         let mut add = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
@@ -224,10 +224,10 @@ impl SchedulingArgs {
     }
 }
 
-/// Without a configuration the default profile answers to strew's own name, too.
+/// Without a configuration, the default profile also answers to strew's own name.
 const OWN_NAME: &str = "strew";
 
-/// How the scheduler of a configuration is built, which is a given one or the default.
+/// Builds the scheduler of a configuration, which is given or the default one.
 pub(crate) fn blueprint(
     configuration: &Configuration,
     is_given: bool,

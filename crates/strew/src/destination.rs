@@ -1,4 +1,4 @@
-//! Where a result goes: standard output, or a file that gets all of it or nothing.
+//! Where a result is written: standard output, or a file, which is written completely or not at all.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use anyhow::Context as _;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Writes a result. A file is written beside its place first, and named when it is whole: a process that is killed
-/// leaves no part of a result under its name.
+/// Writes a result. A file is written under a temporary name beside its place and renamed when it is complete: a
+/// process that is killed leaves no partial file under the name.
 ///
 /// # Errors
-/// It cannot be written.
+/// The result cannot be written.
 pub(crate) fn write(out: Option<&Path>, text: &str) -> Result<(), Failure> {
     let Some(path) = out else {
         return terminal::print(text);
     };
     let text = anstream::adapter::strip_str(text).to_string();
     let done = match path.metadata() {
-        // A pipe or a device has no place beside it.
+        // A pipe or a device cannot be renamed.
         Ok(found) if !found.is_file() => std::fs::write(path, text),
         _ => {
             let beside = beside(path);

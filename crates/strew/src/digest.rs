@@ -2,8 +2,8 @@
 
 use aws_lc_rs::digest::{Context, SHA256};
 
-/// Lower case hexadecimal digits of the digest of all parts; each counts with its length, so that no two lists of parts
-/// have one digest.
+/// The digest of all parts in lower case hexadecimal digits. The lengths are hashed, too, so that different lists of
+/// parts have different digests.
 pub(crate) fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut context = Context::new(&SHA256);
     for part in parts {
@@ -13,7 +13,7 @@ pub(crate) fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String 
     hexadecimal(context.finish().as_ref())
 }
 
-/// Lower case hexadecimal digits of a text's digest.
+/// The digest of a text in lower case hexadecimal digits.
 pub(crate) fn of_text(text: &str) -> String {
     hexadecimal(aws_lc_rs::digest::digest(&SHA256, text.as_bytes()).as_ref())
 }

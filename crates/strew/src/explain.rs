@@ -1,4 +1,4 @@
-//! `strew explain`: of files, or of a cluster that is there.
+//! `strew explain`, for files or a live cluster.
 
 mod node;
 mod target;
@@ -96,23 +96,23 @@ pub(crate) struct ExplainArgs {
     access: AccessArgs,
 }
 
-/// Which moment an explanation is about.
+/// The moment of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Before the pod was put on its node, in this run.
     Decision,
-    /// When the first step was over.
+    /// After the first step.
     End,
-    /// As the files have it.
+    /// The state of the files.
     Files,
-    /// After changes that were asked about, at the end of the first step.
+    /// After the changes of `--what-if`, at the end of the first step.
     Changed,
-    /// So long after the start.
+    /// This long after the start.
     At(Span),
 }
 
 impl Moment {
-    /// The word for programs.
+    /// Its name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Decision => "decision",
@@ -124,22 +124,22 @@ impl Moment {
     }
 }
 
-/// A pod, when, and why.
+/// A pod, the moment, and the explanation.
 pub(crate) struct Explained {
     pub(crate) entry: usize,
     pub(crate) moment: Moment,
     pub(crate) explanation: Explanation,
-    /// What would turn a refusal.
+    /// Changes that would place the pod.
     pub(crate) what_if: Option<WhatIf>,
-    /// What kube-scheduler would do to make room for the pod.
+    /// The node and victims of a preemption for the pod.
     pub(crate) eviction: Option<Eviction>,
-    /// What changes that were asked about turned.
+    /// The results of the changes of `--what-if`.
     pub(crate) turned: Option<Turned>,
     /// The world at that moment.
     pub(crate) world: World,
-    /// Which moment of the run that is; `None`: as the files have it.
+    /// The moment in the run; `None`: the state of the files.
     played: Option<When>,
-    /// What the cluster has recorded of a pod that is explained as the files have it.
+    /// What the cluster recorded for a pod that is explained in the state of the files.
     pub(crate) recorded: Option<Recorded>,
 }
 
@@ -200,14 +200,14 @@ impl ExplainArgs {
         })
     }
 
-    /// All files that are named.
+    /// All files of the command line.
     fn names(&self, files: &[String]) -> Result<Vec<String>, Failure> {
         let names: Vec<String> = files.iter().chain(&self.world.filename).cloned().collect();
         self.world.scheduling.check(&names)?;
         Ok(names)
     }
 
-    /// The files; without any, the cluster that the kubeconfig names.
+    /// The files; without any, the cluster of the kubeconfig.
     fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
         if !names.is_empty() {
             return self.world.read.read(names);
@@ -221,10 +221,10 @@ impl ExplainArgs {
     }
 }
 
-/// What a Placement may be called.
+/// The names of the kind Placement.
 const PLACEMENT: &[&str] = &["placement", "placements"];
 
-/// The name of a WorkloadSpread that is to be explained, and the files.
+/// The name of the WorkloadSpread to explain, and the files.
 fn spread_named(words: &[String]) -> Option<(&str, &[String])> {
     named(
         words,
@@ -233,7 +233,7 @@ fn spread_named(words: &[String]) -> Option<(&str, &[String])> {
     )
 }
 
-/// The name of an object of one of these kinds of a group, and the files.
+/// The name of the object of one of these kinds of a group, and the files.
 fn named<'w>(words: &'w [String], kinds: &[&str], group: &str) -> Option<(&'w str, &'w [String])> {
     let (kind, name, files) = match words[0].split_once('/') {
         Some((kind, name)) => (kind, name, &words[1..]),
@@ -247,8 +247,8 @@ fn named<'w>(words: &'w [String], kinds: &[&str], group: &str) -> Option<(&'w st
     (is_meant && !name.is_empty()).then_some((name, files))
 }
 
-/// The ledger of a WorkloadSpread against the pods: of the files, or of a simulation at a moment. Exit code 1 where they differ,
-/// or a subset has more pods than its limit.
+/// Compares the ledger of a WorkloadSpread with the pods, from the files or from a simulation at a moment. Exit code 1
+/// if they differ, or if a subset has more pods than its limit.
 fn explain_spread(
     args: &ExplainArgs,
     name: &str,
@@ -296,7 +296,7 @@ fn explain_spread(
     Ok(u8::from(!ledger.is_right()))
 }
 
-/// What the files make, ready to be played; `None` if they are wrong, which has been told.
+/// The run of the files; `None` if they have errors, which were reported.
 fn life(
     args: &ExplainArgs,
     names: &[String],
@@ -307,14 +307,14 @@ fn life(
     let mut world = args.world.clone();
     let is_shaped = world.nodes.is_shaped() || world.nodes.nodes.is_some();
     if !is_shaped && !scenario::is_in(&inputs) {
-        // An explanation is about nodes that there are; made-up ones have to be asked for.
+        // An explanation needs real nodes; made-up ones must be asked for.
         world.nodes.nodes = Some(0);
     }
     let world = &world;
     let variant = args.variant.clone();
     let play = PlayArgs {
         variant: vec![variant.unwrap_or_else(|| scenario::BASE.to_owned())],
-        // Manifests are explained as they are deployed.
+        // For manifests, the explanation is about their deployment.
         until: (!scenario::is_in(&inputs)).then(|| story::STEPS[0].to_owned()),
         ..PlayArgs::default()
     };
@@ -338,7 +338,7 @@ fn life(
         headers: true,
     };
     let life = scenario::life(&question, inputs, context)?;
-    // A live cluster may have no node.
+    // A live cluster may have no nodes.
     let needs_nodes = !is_shaped && !names.is_empty();
     if life
         .as_ref()
@@ -352,17 +352,17 @@ fn life(
     Ok(life)
 }
 
-/// What a dump needs for its pods to be explained.
+/// The objects that a dump needs so that its pods can be explained.
 const DUMP: &str = "nodes,pods,svc,deploy,rs,sts,rc";
 
-/// A time of `--at`: `90s`, `1h30m`.
+/// Parses `--at`: `90s`, `1h30m`.
 fn time_of(text: &str) -> Result<Span, String> {
     let duration = GoDuration::parse(text).filter(|duration| *duration >= GoDuration::ZERO);
     let span = duration.map(|duration| Span(duration.nanos()));
     span.ok_or_else(|| "no duration, as 90s or 1h30m are".to_owned())
 }
 
-/// As the cluster was that a dump is of: second 0, before anything is played. `None`: the dump has no such pod.
+/// The world of a dump at second 0, before anything is played. `None` if the dump does not have the pod.
 fn as_recorded(
     life: &Life,
     target: &Target,
@@ -392,7 +392,7 @@ fn as_recorded(
     })
 }
 
-/// As things are at a moment.
+/// The world at a moment.
 fn explain_at(
     life: &Life,
     target: &Target,
@@ -406,12 +406,12 @@ fn explain_at(
     Ok(now(world, entry, moment, Some(When::At(at))))
 }
 
-/// The world as it is now.
+/// The present world of a simulation.
 fn now_in(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
     moment::world(strew_scenario::moment(simulation), frame)
 }
 
-/// What somebody sees who looks then.
+/// The view of an observer at this moment.
 fn look<T>(
     life: &Life,
     when: When,
@@ -425,7 +425,7 @@ fn look<T>(
     seen.ok_or_else(|| Failure::outside(anyhow!("the run ended before that moment")))
 }
 
-/// As things are at a moment, and then changed.
+/// The world at a moment, with changes.
 fn explain_changed(
     args: &ExplainArgs,
     life: &Life,
@@ -462,8 +462,8 @@ fn explain_changed(
     })
 }
 
-/// At the pod's decision; as things are at the end, if it stays Pending; as they are in the files, if they have put it
-/// on its node.
+/// The world at the pod's decision; at the end if the pod stays Pending; the state of the files if the pod has its node
+/// there.
 fn explain(
     life: &Life,
     target: &Target,
@@ -489,7 +489,7 @@ fn explain(
     };
     let node = world.node_of(entry).map(|node| world.cluster.node(node));
     let node = node.map(|node| world.cluster.names.text(node.name()).to_owned());
-    // Those that were put on a node after it in the same instant were not there yet.
+    // Pods that were put on a node later in the same instant are not counted.
     let later: BTreeSet<Arc<str>> = placed[place..].iter().map(|p| Arc::clone(&p.uid)).collect();
     let when = When::At(placed[place].at);
     let world = look(life, when, progress, |simulation, frame| {
@@ -502,7 +502,7 @@ fn explain(
     Ok(decided(world, entry, moment, drawn))
 }
 
-/// A pod was put on a node.
+/// The event that a pod was put on a node.
 struct Placing {
     uid: Arc<str>,
     at: Span,
@@ -535,7 +535,7 @@ fn now(world: World, entry: usize, moment: Moment, played: Option<When>) -> Expl
     decided(world, entry, (moment, played), None)
 }
 
-/// As a decision of this moment is, which took this node if it was one of the best.
+/// As in a decision at this moment, which chose this node if it was one of the best.
 fn decided(
     mut world: World,
     entry: usize,
@@ -552,7 +552,7 @@ fn decided(
     let profile = schedulers.profile(cluster, cluster.pod(pod).class);
     let what_if = suggest(profile, cluster, &schedulers.nominations, &explanation);
     let mut eviction = None;
-    // What preemption says of it, too.
+    // With what preemption would do.
     let is_pending = explanation.standing == Stands::Pending;
     if let Some(blocked) = is_pending.then(|| Blocked::now(&mut world, pod)).flatten() {
         explanation.sentence = blocked.message;
@@ -572,7 +572,7 @@ fn decided(
 }
 
 impl Explained {
-    /// Says of which moment it is, and what is special about the pod.
+    /// Writes the moment, and what is special about the pod.
     pub(crate) fn heading(&self) -> String {
         match (self.moment, &self.world.pods[self.entry].standing) {
             (Moment::Decision, _) => {

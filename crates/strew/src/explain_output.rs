@@ -56,7 +56,7 @@ pub(crate) fn write(
     if let Some(format) = output {
         let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
         if let Value::Object(fields) = &mut value {
-            // Which moment it is about, beside what it says.
+            // The line about the moment, besides the sentences of the explanation.
             let moment = json!(explained.moment.name());
             fields.shift_insert(3.min(fields.len()), "moment".to_owned(), moment);
             if let Some(turned) = &explained.turned {
@@ -83,7 +83,7 @@ pub(crate) fn write(
     }
     let style = TextStyle {
         width: context.terminal.width,
-        // The stream takes it off where it is not wanted.
+        // The output stream removes the styles if they are not wanted.
         colour: true,
     };
     let dim = context.terminal.styles.dim;
@@ -91,7 +91,7 @@ pub(crate) fn write(
     let aside = aside.map(|e| format!("It {}.", eviction::plan(e)));
     let recorded = explained.recorded.as_ref();
     let text = explain_text(&wire, aside.as_deref(), recorded, style);
-    // The verdict stands first; of which moment it is comes last.
+    // The verdict comes first, the moment last.
     let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));
     let turned = explained.turned.as_ref().map(what_if::write);
     let turned = turned.map_or(String::new(), |turned| format!("\n{turned}"));
@@ -105,8 +105,8 @@ pub(crate) fn write(
     })
 }
 
-/// The controller of a pod that is not among the objects: its reference was taken away, or the garbage collector would
-/// take the pod.
+/// The controller of a pod that is not among the objects: its reference was removed, because otherwise the garbage
+/// collector would delete the pod.
 fn missing_owner(explained: &Explained) -> Option<Owner> {
     let world = &explained.world;
     let entry = &world.pods[explained.entry];

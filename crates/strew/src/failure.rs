@@ -1,20 +1,20 @@
-//! Why a command could not answer, and the exit code that tells it.
+//! The errors of commands, with their exit codes.
 
 use strew_sim::Stuck;
 
 use crate::arguments::Context;
 use crate::terminal;
 
-/// The question's answer is no.
+/// The answer is no.
 pub(crate) const EXIT_NO: u8 = 1;
 
-/// The input or the usage is wrong.
+/// The input or the arguments are wrong.
 pub(crate) const EXIT_INPUT: u8 = 2;
 
-/// Something outside failed.
+/// An external failure.
 pub(crate) const EXIT_OUTSIDE: u8 = 3;
 
-/// A command that could not answer.
+/// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: u8,
@@ -23,7 +23,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What the user gave is wrong.
+    /// The user's input is wrong.
     pub(crate) fn input(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: EXIT_INPUT,
@@ -32,7 +32,7 @@ impl Failure {
         }
     }
 
-    /// A file, a terminal, a disk failed.
+    /// A file, a terminal or a disk failed.
     pub(crate) fn outside(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: EXIT_OUTSIDE,
@@ -40,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// A simulation came to no end.
+    /// A simulation did not end.
     pub(crate) fn stuck(stuck: Stuck) -> Self {
         match stuck.is_of_input() {
             true => Self::input(stuck),
@@ -48,21 +48,21 @@ impl Failure {
         }
     }
 
-    /// The same with another description above it.
+    /// The same failure with another description above it.
     #[must_use]
     pub(crate) fn context(mut self, text: String) -> Self {
         self.error = self.error.context(text);
         self
     }
 
-    /// The same, with the next thing to do.
+    /// The same failure with a hint.
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The error and its causes in one line, for who goes on without the answer.
+    /// The error and its causes in one line, for callers that continue.
     pub(crate) fn in_a_line(&self) -> String {
         format!("{:#}", self.error)
     }

@@ -1,7 +1,7 @@
-//! `--html`: what happened as one page that needs no network: the log of a run for each variant, and the report.
+//! `--html`: a run as one page that needs no network: the log of a run for each variant, and the report.
 //!
-//! The lines are those of `--events`, the verdicts those of `-o json`, and every count stands in the series: the page's
-//! script only shows them.
+//! The lines equal those of `--events`, the verdicts those of `-o json`, and all counts are in the series: the page's
+//! script only displays them.
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -11,19 +11,19 @@ use crate::failure::Failure;
 /// The page; its script finds the data in it.
 const PAGE: &str = include_str!("html/page.html");
 
-/// Where the data goes.
+/// The place of the data.
 const MARK: &str = "{{DATA}}";
 
-/// A run with all that happened in it.
+/// A run with its whole log.
 #[derive(Debug, Clone)]
 pub(crate) struct Tape {
-    /// JSON lines, as `--events` writes them; the first says whose they are.
+    /// JSON lines as `--events` writes them; the first one names the run.
     pub(crate) log: String,
-    /// Pods by workload, state and domain: each line changes what earlier ones said.
+    /// Pods by workload, state and domain: each line changes the state of the lines before.
     pub(crate) series: Vec<Value>,
 }
 
-/// Writes the page: the report with one run of each variant, what came of each variant, and those runs in full.
+/// Writes the page: the report with one run per variant, the verdicts on all variants, and those runs in full.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -55,7 +55,7 @@ fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> String {
     [head, &escaped(&data), tail].concat()
 }
 
-/// JSON without a character that could end the element that holds it: they stand in strings only.
+/// JSON without characters that could end the HTML element: they only occur in strings.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

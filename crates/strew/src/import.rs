@@ -1,4 +1,4 @@
-//! `strew import`: a recording of a cluster into a Scenario.
+//! `strew import`: turns a recording of a cluster into a Scenario.
 
 use std::path::Path;
 
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &ImportArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The stream, a document after another.
+/// The stream, one document after another.
 fn written(imported: &Imported) -> Result<String, Failure> {
     let documents = imported.objects.iter().chain([&imported.scenario]);
     let texts: Result<Vec<String>, Failure> = documents
@@ -94,7 +94,7 @@ fn written(imported: &Imported) -> Result<String, Failure> {
     Ok(texts?.join("---\n"))
 }
 
-/// The file's name without its ending, as names of objects are.
+/// The file's name without its extension, as a valid object name.
 fn name_of(file: &str) -> String {
     let stem = Path::new(file).file_stem().unwrap_or_default();
     let is_kept = |c: char| c.is_ascii_alphanumeric();

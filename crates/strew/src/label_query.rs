@@ -1,4 +1,4 @@
-//! `-l`: kubectl's text form of a label selector.
+//! `-l`: a label selector in kubectl's text form.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use crate::failure::Failure;
 
-/// What labels must be like.
+/// A requirement for labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LabelQuery(Vec<Term>);
 
@@ -29,7 +29,7 @@ impl LabelQuery {
         })
     }
 
-    /// Whether labels are meant.
+    /// True if labels match.
     pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|term| match term {
             Term::In(key, values) => labels.get(key).is_some_and(|v| values.contains(v)),
@@ -40,7 +40,7 @@ impl LabelQuery {
     }
 }
 
-/// The parts between commas that stand in no parentheses.
+/// The parts between commas outside of parentheses.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |c| {

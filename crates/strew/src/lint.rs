@@ -1,4 +1,4 @@
-//! `strew lint`: what is wrong with the WorkloadSpreads and Placements of files, or probably not meant.
+//! `strew lint`: finds errors and probable mistakes in the WorkloadSpreads and Placements of files.
 
 use anyhow::anyhow;
 use clap::Args;
@@ -142,16 +142,16 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// All that was found.
+/// All findings.
 struct Found {
     diagnostics: Vec<Diagnostic>,
     n_spreads: usize,
     n_placements: usize,
-    /// Some object could not be read whole.
+    /// True if some object could not be read completely.
     is_undecodable: bool,
 }
 
-/// Objects that cannot be read whole are looked at as far as they could be read.
+/// Objects that cannot be read completely are checked as far as they could be read.
 fn look(sources: &Sources) -> Found {
     let reading = read::read(sources);
     let is_undecodable = reading.has_errors();
@@ -169,7 +169,7 @@ fn look(sources: &Sources) -> Found {
         };
         diagnostics.push(match finding.what {
             What::Refused(error) => {
-                // What follows from a field that could not be read was said with that.
+                // Errors that follow from a field that could not be read are left out.
                 if broken.is_some_and(|broken| broken.follows(&error)) {
                     continue;
                 }
@@ -198,8 +198,8 @@ fn look(sources: &Sources) -> Found {
     }
 }
 
-/// Paths are those of v1beta1, and below a patch those of the patched pod's spec; the file may call a field by its name
-/// in v1alpha1, and of a patched pod's list it has only a part.
+/// Paths are those of v1beta1, and below a patch those of the patched pod's spec. The file may use a field's name in
+/// v1alpha1, and its patch has only a part of the patched pod's lists.
 fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath {
     let mut steps: Vec<Step> = path.steps().to_vec();
     let is_name = |step: &Step, wanted: &str| matches!(step, Step::Name(name) if name == wanted);

@@ -1,14 +1,14 @@
-//! strew spreads workloads over failure domains, says why, and proves it before you ship.
+//! strew spreads workloads over failure domains, explains placements, and simulates them before they ship.
 //!
-//! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
-//! (what there is), [`configuration`] (who decides), [`scenario`] (what is played, of a file or the story),
-//! [`strew_view`] (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`]
-//! (for programs), [`text`] (for people), [`html`] (what happened, as a page), [`sarif`] (findings, for code scanning),
-//! [`simulate`], [`merge`], [`sweep`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`],
-//! [`uninstall`], [`schema`], [`mcp`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what
-//! those share that go on until a signal), [`cluster`] (one that is there), [`complete`] (what a shell asks),
-//! [`explain_output`], [`what_if`] (changes that are asked about), [`parts`] (nodes and domains that a person names),
-//! [`terminal`] and [`destination`] (where output goes), [`digest`], [`failure`], [`mod@reference`] (docs/commands.md).
+//! This crate connects arguments to the other crates: files in, reports out. Reading order: [`arguments`], [`inputs`]
+//! and [`nodes`] (the input), [`configuration`] (the scheduler), [`scenario`] (plays a Scenario, or the built-in
+//! story), [`strew_view`] (a moment as plain values), [`spread_explain`] (the WorkloadSpread of a pod), [`report`]
+//! (output for programs), [`text`] (for people), [`html`] (a page), [`sarif`] (for code scanning), [`simulate`],
+//! [`merge`], [`sweep`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`],
+//! [`uninstall`], [`schema`], [`mcp`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`]
+//! (shared by commands that run until a signal), [`cluster`] (a live one), [`complete`] (shell completion),
+//! [`explain_output`], [`what_if`] (changes of `--what-if`), [`parts`] (names of nodes and domains), [`terminal`] and
+//! [`destination`] (where output goes), [`digest`], [`failure`], [`mod@reference`] (docs/commands.md).
 
 mod arguments;
 mod cluster;

@@ -1,4 +1,4 @@
-//! Memory is told before it is taken: a simulation that would need more than there is does not begin.
+//! Estimates memory before a simulation begins: one that would need more than there is does not begin.
 
 use std::fmt;
 use std::fs;
@@ -11,14 +11,14 @@ use strew_sim::Size;
 use crate::failure::Failure;
 use crate::inputs::bytes;
 
-/// What a pod takes in a simulation: its object, its row, its events and what controllers know of it. From the peak
-/// memory of whole lives in docs/benchmarks.md: 100,000 pods on 5,000 nodes take 492 to 505 MiB.
+/// The memory of a pod in a simulation: its object, its row, its events and the state of controllers. From the peak
+/// memory of whole runs in docs/benchmarks.md: 100,000 pods on 5,000 nodes take 492 to 505 MiB.
 const OF_POD: u64 = 5 << 10;
 
-/// The same of a node: 3,900 more of them take 60 MiB more.
+/// The memory of a node: 3,900 more of them take 60 MiB more.
 const OF_NODE: u64 = 16 << 10;
 
-/// What is kept of a run that is over, without pages and decisions: 190 more runs of a rollout take 1 MiB more.
+/// The memory that is kept of a completed run, without pages and decisions: 190 more runs of a rollout take 1 MiB more.
 const OF_RUN: u64 = 8 << 10;
 
 /// Options about memory.
@@ -29,21 +29,21 @@ pub(crate) struct MemoryArgs {
     max_memory: Option<u64>,
 }
 
-/// What is to be played.
+/// The runs to be played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Need {
     /// The largest simulation.
     pub(crate) size: Size,
-    /// Runs at the same time.
+    /// The number of runs at the same time.
     pub(crate) n_at_once: u64,
-    /// Runs in all.
+    /// The number of all runs.
     pub(crate) n_runs: u64,
-    /// Runs that are kept when they are over.
+    /// The number of completed runs that are kept.
     pub(crate) n_kept: u64,
 }
 
 impl Need {
-    /// Bytes, roughly.
+    /// The estimate in bytes.
     fn bytes(self) -> u64 {
         let Size { n_pods, n_nodes } = self.size;
         let of_run = n_pods
@@ -58,9 +58,9 @@ impl Need {
 
 impl MemoryArgs {
     /// # Errors
-    /// It needs more memory than it may take.
+    /// It needs more memory than allowed.
     pub(crate) fn check(self, need: Need) -> Result<(), Failure> {
-        // More pods than any simulation holds are refused by it.
+        // A simulation refuses more pods than that.
         let is_refused = need.size.n_pods > N_PODS_MAX as u64;
         let max = self.max_memory.or_else(available);
         let Some(max) = max.filter(|_| !is_refused) else {
@@ -92,7 +92,7 @@ impl fmt::Display for Mebibytes {
     }
 }
 
-/// Bytes that this process may still take: of the machine, and of its control group. `None`: nothing tells.
+/// The bytes that this process may still take: of the machine, and of its control group. `None` if that is unknown.
 fn available() -> Option<u64> {
     let of_machine = fs::read_to_string("/proc/meminfo").ok();
     let of_machine = of_machine.and_then(|text| available_of(&text));

@@ -1,4 +1,4 @@
-//! `strew merge`: summaries of parts become the summary of all seeds.
+//! `strew merge`: adds summaries of parts up to the summary of all seeds.
 
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
     tell(&merged, format, args.out.as_deref(), context)
 }
 
-/// Writes what came of all parts, and says what is missing.
+/// Writes the sum of all parts, and which parts are missing.
 ///
 /// # Errors
 /// It cannot be written.
@@ -112,7 +112,7 @@ pub(crate) fn tell(
     })
 }
 
-/// Parts that are named; more are counted.
+/// The number of parts that are named; more are counted.
 const MISSING_MAX: usize = 10;
 
 fn say_missing(merged: &Merged, context: &Context) {

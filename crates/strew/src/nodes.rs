@@ -1,4 +1,4 @@
-//! Nodes that no file holds: `--nodes 12 --zones 3 --node-cpu 8`.
+//! Made-up nodes: `--nodes 12 --zones 3 --node-cpu 8`.
 
 use std::collections::BTreeMap;
 
@@ -42,13 +42,13 @@ const NODES_DEFAULT: usize = 12;
 const ZONES_DEFAULT: usize = 3;
 const REGIONS_DEFAULT: usize = 1;
 
-/// A node without disk would refuse every pod that asks for some; real ones are not short of it.
+/// A node without disk would refuse every pod that asks for some; real nodes have disk.
 const STORAGE: &str = "100Gi";
 
 /// Twenty times the largest cluster that Kubernetes supports.
 const NODES_MAX: usize = 100_000;
 
-/// The nodes that the arguments ask for, and what to tell about them.
+/// The nodes for the arguments, and notes about them.
 #[derive(Debug, Default)]
 pub(crate) struct MadeNodes {
     pub(crate) nodes: Vec<Node>,
@@ -56,7 +56,7 @@ pub(crate) struct MadeNodes {
 }
 
 impl NodeArgs {
-    /// Makes the nodes. Without `--nodes` there are some only where the files hold none.
+    /// Makes the nodes. Without `--nodes`, nodes are made only if the files have none.
     pub(crate) fn make(&self, files_hold_nodes: bool) -> Result<MadeNodes, Failure> {
         let shape = Shape::of(self)?;
         let (count, by_default) = match self.nodes {
@@ -97,7 +97,7 @@ impl NodeArgs {
         })
     }
 
-    /// The same nodes as `nodeGroups` of a Scenario: one for each zone, or one for each region without zones.
+    /// The same nodes as `nodeGroups` of a Scenario: one per zone, or one per region without zones.
     pub(crate) fn groups(
         &self,
         files_hold_nodes: bool,
@@ -149,7 +149,7 @@ impl NodeArgs {
             || node_pods.is_some()
     }
 
-    /// The arguments again, for commands that are suggested.
+    /// The arguments again, for suggested commands.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let text = |name: &str, t: &Option<String>| t.clone().map(|t| [name.to_owned(), t]);
         let number = |name: &str, n: Option<usize>| text(name, &n.map(|n| n.to_string()));
@@ -168,7 +168,7 @@ impl NodeArgs {
     }
 }
 
-/// What every made-up node is like.
+/// The properties of every made-up node.
 struct Shape {
     zones: usize,
     regions: usize,

@@ -1,4 +1,4 @@
-//! Nodes, or clusters of a fleet, that a person names: by name, or a whole domain as `KEY/VALUE`.
+//! Nodes, or clusters of a fleet, as the user names them: by name, or a whole domain as `KEY/VALUE`.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use strew_plan::{Member, Part};
 
 use crate::failure::Failure;
 
-/// How the members are called where one is not found.
+/// The words for the members in errors.
 pub(crate) struct Words {
     /// `node`.
     pub(crate) noun: &'static str,
-    /// Where it was looked for, with a blank before it.
+    /// Where they were searched, with a blank before it.
     pub(crate) place: &'static str,
-    /// What a domain of theirs is made of, with a comma before it.
+    /// What a domain consists of, with a comma before it.
     pub(crate) source: &'static str,
-    /// How a domain is named.
+    /// How a domain is written.
     pub(crate) domain: &'static str,
 }
 
-/// The members that a part means.
+/// The members that a part names.
 ///
 /// # Errors
-/// If it means none: asked like that, nothing would change, and that would mislead.
+/// If it names none: without a change the answer would mislead.
 pub(crate) fn find<'a, M: Member>(
     part: &Part,
     members: &'a [M],

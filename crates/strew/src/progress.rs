@@ -1,4 +1,4 @@
-//! How far a life has come: on a terminal, beside the result.
+//! The progress of a run, shown on a terminal besides the result.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use strew_model::time::Span;
 use crate::terminal;
 use crate::text::time_text;
 
-/// How often it is drawn.
+/// The interval between two drawings.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A line that tells the step and the virtual time.
+/// A line with the step and the virtual time.
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// Nothing is shown ever if nobody watches.
+    /// Nothing is ever shown if the output is not a terminal.
     pub(crate) fn new(quiet: bool) -> Self {
         let line = (!quiet && terminal::is_watched()).then(|| {
             let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -27,7 +27,7 @@ impl Progress {
         Self(line)
     }
 
-    /// The step, and how far its time has come.
+    /// The step, and the virtual time so far.
     pub(crate) fn show(&self, step: &str, time: Span) {
         if let Some(line) = &self.0 {
             line.set_message(format!("{step}: {} of virtual time", time_text(time)));
@@ -45,14 +45,14 @@ impl Progress {
         }
     }
 
-    /// One more is done.
+    /// Counts one more.
     pub(crate) fn step(&self) {
         if let Some(line) = &self.0 {
             line.inc(1);
         }
     }
 
-    /// Takes it away.
+    /// Removes the line.
     pub(crate) fn finish(&self) {
         if let Some(line) = &self.0 {
             line.finish_and_clear();

@@ -1,4 +1,4 @@
-//! What a cluster has recorded of a pod: its condition `PodScheduled` and its events, beside strew's own verdict.
+//! What a cluster recorded for a pod: its condition `PodScheduled` and its events, beside strew's own verdict.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use strew_scheduler::explain::{Explanation, Standing};
 
 use crate::explain_text::Page;
 
-/// How many events are told, the latest.
+/// The number of events, the latest ones.
 const EVENTS_MAX: usize = 5;
 
 /// What is recorded.
@@ -54,7 +54,7 @@ struct Event {
 }
 
 impl Recorded {
-    /// Of a pod as it is stored, and the events among the files; `None`: there is nothing to compare.
+    /// For a stored pod and the events among the files; `None` if there is nothing to compare.
     pub(crate) fn of(
         pod: &Pod,
         explanation: &Explanation,
@@ -103,7 +103,7 @@ impl Recorded {
                 };
                 let (status, since) = (condition.status, &condition.since);
                 let text = format!("PodScheduled {status}{reason} since {since}{message}");
-                // What others wrote is shown as text of one line, whatever it holds.
+                // Text of other writers is shown as one printable line.
                 out.wrapped(2, &printable_line(&text));
             }
         }
@@ -131,7 +131,7 @@ impl Recorded {
     }
 }
 
-/// Why what is recorded may differ from strew's verdict on a pod that is on no node; empty: it does not.
+/// Why the recorded text may differ from strew's verdict on a pod without a node; empty if it does not.
 fn differences(refuses: Option<&Condition>, explanation: &Explanation, pod: &Pod) -> Vec<String> {
     let other_moment = |since: &str| {
         format!(
@@ -170,8 +170,7 @@ fn differences(refuses: Option<&Condition>, explanation: &Explanation, pod: &Pod
     }
 }
 
-/// How many nodes there are and the reasons with their numbers, without what is said of preemption: versions differ in
-/// that.
+/// The number of nodes and the reasons with their numbers, without the part about preemption: versions differ in that.
 fn reasons(message: &str) -> Vec<&str> {
     let first = message.split_once(". ").map_or(message, |(first, _)| first);
     let (head, list) = first.split_once(": ").unwrap_or((first, ""));
@@ -198,7 +197,7 @@ fn events_of(sources: &Sources, pod: &Name) -> Vec<Event> {
     events
 }
 
-/// The document, or what it lists.
+/// The document, or the items of a list.
 fn items(document: &RawDocument) -> Box<dyn Iterator<Item = &Value> + '_> {
     match document.value["items"].as_array() {
         Some(items) => Box::new(items.iter()),

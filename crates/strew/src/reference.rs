@@ -1,4 +1,4 @@
-//! `strew __reference`: docs/commands.md, made of the command line's own words.
+//! `strew __reference`: docs/commands.md, made from the command line's own help.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, Command, ValueEnum};
 
 use crate::schema::SchemaKind;
 
-/// The hidden word.
+/// The hidden command.
 pub(crate) const WORD: &str = "__reference";
 
 /// The page: every command with its arguments and examples.
@@ -76,7 +76,7 @@ fn section(out: &mut String, command: &Command, above: &str) {
             headings.push(arg.get_help_heading());
         }
     }
-    // Those without a heading are the command's own.
+    // Arguments without a heading belong to the command itself.
     headings.sort_by_key(Option::is_some);
     for heading in headings {
         match heading {
@@ -95,7 +95,7 @@ fn section(out: &mut String, command: &Command, above: &str) {
     }
 }
 
-/// Every command has them.
+/// Every command has these.
 fn is_of_clap(arg: &Arg) -> bool {
     matches!(arg.get_id().as_str(), "help" | "version")
 }
@@ -158,7 +158,7 @@ fn help(arg: &Arg) -> String {
     }
 }
 
-/// Text that stays in its cell.
+/// Text that stays in its table cell.
 fn cell(text: &str) -> String {
     let text = text.replace('|', "\\|");
     let text = text.replace('<', "&lt;");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use strew_manifest::read::{Diagnostic, Severity, Sources};
 
-/// One run of strew with these findings. Those without a place are about the input as a whole.
+/// One run of strew with these findings. Findings without a place are about the whole input.
 pub(crate) fn log(found: &[Diagnostic], sources: &Sources) -> Value {
     let mut rules: Vec<&str> = found.iter().map(|diagnostic| diagnostic.code).collect();
     rules.sort_unstable();

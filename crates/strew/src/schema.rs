@@ -54,7 +54,7 @@ pub(crate) enum SchemaKind {
     Addonplacementscore,
 }
 
-/// What a schema without this word means depends on its reader.
+/// Readers disagree on the meaning of a schema without this keyword.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 impl SchemaKind {
@@ -77,7 +77,7 @@ impl SchemaKind {
         }
     }
 
-    /// The schema of a kind that the API server learns from a definition.
+    /// The schema of a custom kind.
     fn of_definition(self) -> Value {
         use crate::install::Component;
         let components = [Component::WorkloadSpread, Component::Placement];

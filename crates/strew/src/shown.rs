@@ -1,4 +1,4 @@
-//! Which workloads a command shows.
+//! Chooses the workloads that a command shows.
 
 use std::collections::BTreeSet;
 
@@ -10,34 +10,34 @@ use crate::failure::Failure;
 use crate::label_query::LabelQuery;
 use crate::text::count;
 
-/// Which workloads are meant, and how many of them are shown.
+/// The filters, and the number of workloads to show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choice<'a> {
-    /// Only those of this namespace.
+    /// Only workloads of this namespace.
     pub(crate) namespace: Option<&'a str>,
-    /// Only those with these labels, or whose pods have them.
+    /// Only workloads with these labels, or whose pods have them.
     pub(crate) query: Option<&'a LabelQuery>,
-    /// Of more workloads than this, the worst.
+    /// If there are more workloads than this, the worst ones.
     pub(crate) top: usize,
 }
 
-/// Which workloads to show.
+/// The chosen workloads.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
-    /// Places in the list of workloads.
+    /// Indexes in the list of workloads.
     pub(crate) workloads: Vec<usize>,
-    /// How many more there are of those meant.
+    /// The number of matching workloads that are left out.
     pub(crate) n_left_out: usize,
-    /// What is left out of a dump beside new workloads, since nothing has become of it.
+    /// Unchanged workloads of a dump, which are left out beside new workloads.
     pub(crate) as_before: AsBefore,
-    /// Workloads that there were at the choice.
+    /// The number of workloads at the time of the choice.
     n_known: usize,
 }
 
-/// Workloads of a dump that nothing has become of.
+/// Unchanged workloads of a dump.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AsBefore {
-    /// How many.
+    /// Their number.
     pub(crate) n_workloads: usize,
     /// Their pods on nodes.
     pub(crate) n_bound: usize,
@@ -46,8 +46,8 @@ pub(crate) struct AsBefore {
 }
 
 impl Choice<'_> {
-    /// Those meant: in the order of the files; the worst first if only the top is shown. New workloads beside those of a
-    /// dump, `was_there`, come first, and of the others only those that something has become of.
+    /// The matching workloads in the order of the files; the worst first if only the top is shown. New workloads beside
+    /// those of a dump, `was_there`, come first; of the other ones only the changed ones are shown.
     pub(crate) fn of(&self, view: &View, was_there: &BTreeSet<usize>) -> Shown {
         let mut workloads = self.meant(&view.world.workloads, 0);
         let is_old = |index: &usize| was_there.contains(index);
@@ -87,7 +87,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The same, and those meant of the workloads that came up since.
+    /// The same choice, with the matching workloads that appeared since.
     pub(crate) fn with_new(&self, mut shown: Shown, view: &View) -> Shown {
         let new = self.meant(&view.world.workloads, shown.n_known);
         shown.workloads.extend(new);
@@ -110,7 +110,7 @@ impl Choice<'_> {
     }
 
     /// # Errors
-    /// None of the workloads is meant.
+    /// No workload matches.
     pub(crate) fn check(&self, all: &[Workload]) -> Result<(), Failure> {
         if all.iter().any(|workload| self.means(workload)) {
             return Ok(());

@@ -142,7 +142,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         inputs::check_output(output, &inputs)?;
     }
     let output = output(args)?;
-    // Programs get everything.
+    // Programs get all workloads.
     let is_cut = output.is_none_or(|format| format == Format::Wide) && !args.all;
     let question = Question {
         args: &args.scenario,
@@ -166,12 +166,12 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
             Some(Format::Sarif) => format!("{:#}\n", sarif::of_failure(&error)),
             _ => return,
         };
-        // The failure is told in any case.
+        // The failure is printed in any case.
         let _ = terminal::print(&text);
     })
 }
 
-/// The format; of a shard it is that which can be merged.
+/// The format; for a shard the one that can be merged.
 fn output(args: &SimulateArgs) -> Result<Option<Format>, Failure> {
     match (args.scenario.shard, args.output) {
         (None, output) => Ok(output),
@@ -184,7 +184,7 @@ fn output(args: &SimulateArgs) -> Result<Option<Format>, Failure> {
     }
 }
 
-/// Tells programs what is wrong.
+/// Prints errors for programs.
 pub(crate) fn print_diagnostics(
     said: &[(Vec<Diagnostic>, &Sources)],
     output: Option<Format>,
@@ -223,12 +223,12 @@ pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<Strin
     })
 }
 
-/// Tells what is wrong; each list is about places in its own files. Whether there is an error.
+/// Prints diagnostics; each list has places in its own files. Returns true if there is an error.
 pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) -> bool {
     say_problems(said, "simulated", context)
 }
 
-/// The same of what is not simulated: `done` says what is not done then.
+/// The same for other commands than simulate: `done` says what is not done because of errors.
 pub(crate) fn say_problems(
     said: &[(Vec<Diagnostic>, &Sources)],
     done: &str,
@@ -259,7 +259,7 @@ pub(crate) fn say_problems(
     n_errors > 0
 }
 
-/// Tells a thing that a reader should know.
+/// Prints a note.
 pub(crate) fn say_note(note: &str, context: &Context) {
     if !context.global.quiet {
         let style = context.terminal.styles.warning;

@@ -1,4 +1,4 @@
-//! `strew snapshot`: a cluster as a file that simulate and explain read back.
+//! `strew snapshot`: writes a cluster into a file that simulate and explain read.
 
 use std::path::PathBuf;
 

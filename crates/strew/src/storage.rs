@@ -25,7 +25,7 @@ pub(crate) struct GivenClass {
 }
 
 impl StorageArgs {
-    /// The arguments again, for commands that are suggested.
+    /// The arguments again, for suggested commands.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let classes = self.storage_class.iter();
         let words = classes.flat_map(|GivenClass { name, waits }| {
@@ -50,13 +50,13 @@ fn given(text: &str) -> Result<GivenClass, String> {
         .ok_or_else(wrong)
 }
 
-/// The name of the class that is made for claims that name none.
+/// The name of the class that is made for claims without one.
 const DEFAULT: &str = "standard";
 
-/// The driver of classes that are made.
+/// The provisioner of classes that are made.
 const DRIVER: &str = "disk.strew.dev";
 
-/// The classes that are given or missing, and a note on those that nobody gave.
+/// The classes that are given or missing, with a note on those that were not given.
 pub(crate) fn classes<'a>(
     objects: impl Iterator<Item = &'a KubeObject> + Clone,
     args: &StorageArgs,
@@ -81,7 +81,7 @@ pub(crate) fn classes<'a>(
     for wanted in objects.flat_map(claims) {
         let name = match wanted.storage_class_name.as_deref() {
             _ if wanted.volume_name.as_ref().is_some_and(|v| !v.is_empty()) => continue,
-            // Bound to volumes that are made by hand only.
+            // Bound only to volumes that are created by hand.
             Some("") => continue,
             Some(name) if known.contains(name) => continue,
             Some(name) => name,
@@ -126,7 +126,7 @@ fn class(name: &str, waits: bool, is_default: bool) -> StorageClass {
     serde_json::from_value(class).unwrap_or_default()
 }
 
-/// What an object's claims ask for: a claim's own, a StatefulSet's templates, ephemeral volumes.
+/// The classes of an object's claims: its own, those of a StatefulSet's templates, and of ephemeral volumes.
 fn claims(object: &KubeObject) -> Vec<&PersistentVolumeClaimSpec> {
     match object {
         KubeObject::PersistentVolumeClaim(claim) => claim.spec.iter().collect(),

@@ -1,6 +1,6 @@
-//! What the output can show: colour, characters, width; and the two streams.
+//! The abilities of the output: colour, characters, width; and the two streams.
 //!
-//! Renderers always write styles; the streams take them off where they are not wanted.
+//! Renderers always write styles; the streams remove them if they are not wanted.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,19 +9,19 @@ use anstyle::{AnsiColor, Style};
 use crate::arguments::{Global, When};
 use crate::failure::Failure;
 
-/// What the output can show.
+/// The abilities of the output.
 #[derive(Debug, Clone)]
 pub(crate) struct Terminal {
-    /// Columns, for what is drawn.
+    /// The number of columns for drawings.
     pub(crate) width: usize,
-    /// Columns that lines are broken to; `None`: nobody has said how many there are, and lines stay whole.
+    /// The number of columns to break lines at; `None`: it is unknown, and lines stay whole.
     pub(crate) fit: Option<usize>,
-    /// Whether characters beyond ASCII are drawn.
+    /// True if characters beyond ASCII are drawn.
     pub(crate) unicode: bool,
     pub(crate) styles: Styles,
 }
 
-/// The few styles of strew; never the only carrier of a meaning.
+/// The styles of strew; none is the only carrier of a meaning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Styles {
     pub(crate) title: Style,
@@ -39,7 +39,7 @@ const WIDTH_MIN: usize = 40;
 const WIDTH_MAX: usize = 120;
 
 impl Terminal {
-    /// What the arguments and the environment say.
+    /// From the arguments and the environment.
     pub(crate) fn of(global: &Global) -> Self {
         let columns = std::env::var("COLUMNS").ok();
         let columns = columns.and_then(|columns| columns.parse().ok());
@@ -85,7 +85,7 @@ fn speaks_utf8() -> bool {
         || cfg!(target_os = "macos")
 }
 
-/// Settles for both streams when to colour.
+/// Decides for both streams whether to colour.
 pub(crate) fn choose_color(when: When) {
     let choice = match when {
         When::Auto => anstream::ColorChoice::Auto,
@@ -95,12 +95,12 @@ pub(crate) fn choose_color(when: When) {
     choice.write_global();
 }
 
-/// Whether progress has somebody to look at it.
+/// True if progress is visible.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Results. A reader that has gone, as `head` does, is no failure.
+/// Writes results. A closed pipe, as with `head`, is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -109,7 +109,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Text without what only Unicode can draw.
+/// Replaces characters beyond ASCII.
 pub(crate) fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         '…' => "...".to_owned(),
@@ -127,8 +127,8 @@ pub(crate) fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Lines broken at spaces to so many columns; what follows stands deeper. Commands stay whole, so that they can be
-/// pasted, and so do words that are longer than a line.
+/// Lines broken at spaces to fit this number of columns; continued lines are indented. Commands stay whole, so that
+/// they can be pasted, and so do words longer than a line.
 pub(crate) fn fitted(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -158,8 +158,8 @@ fn break_line(out: &mut String, line: &str, columns: usize) {
     out.push_str(rest);
 }
 
-/// The space to break at: the last one that leaves no more than `room` before it, else the first; `None`: it fits, or
-/// has no space.
+/// The space to break at: the last one with at most `room` before it, else the first; `None` if the line fits, or has
+/// no space.
 fn break_at(line: &str, room: usize) -> Option<usize> {
     let end = line.trim_end().len();
     let start = line.len() - line.trim_start_matches(' ').len();
@@ -167,7 +167,7 @@ fn break_at(line: &str, room: usize) -> Option<usize> {
     for (at, c) in line[..end].char_indices() {
         match c {
             '\u{1b}' => is_escape = true,
-            // Styles end with this letter, and have no other.
+            // Styles end with this letter, which they contain only there.
             'm' if is_escape => is_escape = false,
             _ if is_escape => {}
             ' ' if at >= start && (shown <= room || last.is_none()) => {
@@ -180,9 +180,9 @@ fn break_at(line: &str, room: usize) -> Option<usize> {
     last.filter(|_| shown > room)
 }
 
-/// Words beside results.
+/// Writes text besides results.
 pub(crate) fn say(text: &str) {
-    // Nobody is there to hear of this failure.
+    // There is no other stream to report the failure on.
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 

@@ -1,4 +1,4 @@
-//! Which API server, as kubectl and kube-scheduler are told.
+//! Which API server to use, as for kubectl and kube-scheduler.
 
 use std::path::PathBuf;
 
@@ -25,12 +25,12 @@ pub(crate) struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// Whether somebody said which API server, or at which place that stands.
+    /// True if the user named an API server, or if its default place exists.
     pub(crate) fn is_named(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || self.master.is_some()
     }
 
-    /// A flag wins over the configuration.
+    /// A flag takes precedence over the configuration.
     pub(crate) fn of(&self, connection: &ClientConnection) -> Access {
         let configured = Some(&connection.kubeconfig).filter(|path| !path.is_empty());
         Access {
@@ -41,7 +41,7 @@ impl AccessArgs {
     }
 }
 
-/// No API server: whose fault it is, and what to do.
+/// No API server could be found: the error, with what to do.
 pub(crate) fn failure(error: ConnectError) -> Failure {
     let hint = match &error {
         ConnectError::Kubeconfig { .. } | ConnectError::Master(_) => None,

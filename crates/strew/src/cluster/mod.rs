@@ -1,4 +1,4 @@
-//! A cluster that is there: which API server ([`access`]), and all of it at one time ([`fetch`]).
+//! A live cluster: which API server ([`access`]), and all of its objects at one time ([`fetch`]).
 
 pub(crate) mod access;
 
@@ -13,7 +13,7 @@ use access::AccessArgs;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// A runtime of one thread: what waits are others.
+/// A runtime of one thread: it only waits.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -21,21 +21,21 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(Failure::outside)
 }
 
-/// Which objects are wanted.
+/// Which objects to fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// All that decisions look at.
+    /// All objects that decisions read.
     Everything,
-    /// What a hub has for Placements.
+    /// The objects that Placements read.
     Hub,
 }
 
-/// All objects of the cluster that decisions look at, without what is secret, as one `List`. Only reads.
+/// All objects of the cluster that decisions read, without secrets, as one `List`. Only reads.
 pub(crate) fn fetch(access: &AccessArgs, quiet: bool) -> Result<Value, Failure> {
     fetch_wanted(access, Wanted::Everything, quiet)
 }
 
-/// The objects of the cluster that are wanted, without what is secret, as one `List`. Only reads.
+/// The requested objects of the cluster, without secrets, as one `List`. Only reads.
 pub(crate) fn fetch_wanted(
     access: &AccessArgs,
     wanted: Wanted,

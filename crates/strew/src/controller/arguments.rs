@@ -1,4 +1,4 @@
-//! The flags of `strew controller`: those of the scheduler's process, and which controllers run.
+//! The flags of `strew controller`: the common ones of processes, and which controllers run.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub(crate) struct ControllerArgs {
     pub(super) log: LogArgs,
 }
 
-/// A replica says every two seconds that it is ready, and its API server may be slow.
+/// A replica reports every two seconds that it is ready, and its API server may be slow.
 fn patience(text: &str) -> Result<Duration, String> {
     let parsed = GoDuration::parse(text).map(GoDuration::to_std);
     parsed

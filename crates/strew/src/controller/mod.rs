@@ -1,7 +1,7 @@
 //! `strew controller`: keeps WorkloadSpreads and Placements of a cluster.
 //!
-//! Here are its words and the start of its process; what it does is `strew_kube::controller`. Reading order:
-//! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
+//! This file has the arguments and the start of the process; `strew_kube::controller` has the rest. Reading order:
+//! [`arguments`], this file; [`process`](crate::process) is shared with other commands.
 
 mod arguments;
 
@@ -24,10 +24,10 @@ use crate::process::{connected, log, permissions, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{ControllerArgs, EXAMPLES};
 
-/// Beside the scheduler's and the webhook's.
+/// Different from the scheduler's and the webhook's.
 const PORT: u16 = 10261;
 
-/// The lease, and where it is.
+/// The name and namespace of the lease.
 const LEASE: &str = "strew-controller";
 const NAMESPACE: &str = "strew-system";
 
@@ -93,7 +93,7 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
         about,
     };
     let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
-    // Health is told until the process is gone.
+    // Health is served until the process ends.
     let served = CancellationToken::new();
     if let Some(serving) = serving {
         let judged_there = Paths::parse(DEBUG_PATHS).unwrap_or_else(|_| Paths::none());
@@ -106,7 +106,7 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
     Ok(0)
 }
 
-/// What is configured, for `/configz`.
+/// The configuration, for `/configz`.
 fn shown(args: &ControllerArgs, election: &LeaderElection) -> String {
     let wanted: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();
     json!({"controller.strew.dev": {

@@ -1,4 +1,4 @@
-//! What is counted otherwise in two reports, and whether that is better.
+//! What two reports count differently, and whether that is better.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::facts::{Facts, Place, Values};
 /// What two reports differ in.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
-    /// A summary of each step that both have.
+    /// A summary of each step of both reports.
     pub(super) steps: Vec<StepSummary>,
-    /// What moved, step by step in the order of the reports, in each the worst first.
+    /// The changes, step by step in the order of the reports, the worst first.
     pub(super) moved: Vec<Moved>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Change {
 /// A claim that does not hold any more is worse than any count.
 const BROKEN: i64 = 1_000_000;
 
-/// Compares what both reports count. Of a workload that one report alone has everything moved.
+/// Compares what both reports count. For a workload in only one of the reports, everything has changed.
 pub(super) fn compare(before: &Facts, after: &Facts) -> Difference {
     let mut places: Vec<&Place> = before.keys().chain(after.keys()).collect();
     places.sort();
@@ -105,7 +105,7 @@ pub(super) fn compare(before: &Facts, after: &Facts) -> Difference {
             moved.extend(self::moved(place, sides));
         }
         summary.by = keys.into_values().map(KeySummary::meant).collect();
-        // A stable sort: what is equally bad stays in the order of the report.
+        // The sort is stable: equally bad changes stay in the order of the report.
         moved.sort_by_key(|moved| std::cmp::Reverse(moved.worse));
         difference.steps.push(summary);
         difference.moved.extend(moved);
@@ -113,7 +113,7 @@ pub(super) fn compare(before: &Facts, after: &Facts) -> Difference {
     difference
 }
 
-/// Whether a key is counted for a workload by one of the reports alone, though both have the workload.
+/// True if only one of the reports counts a key for a workload that both have.
 fn is_one_sided(place: &Place, sides: [Option<&Values>; 2], facts: [&Facts; 2]) -> bool {
     let missing = match sides {
         [Some(_), None] => facts[1],
@@ -158,7 +158,7 @@ impl StepSummary {
 }
 
 impl KeySummary {
-    /// With means of what were sums.
+    /// Turns sums into means.
     fn meant(mut self) -> Self {
         let n = (self.better + self.worse + self.same).max(1) as f64;
         self.mean_skew_before /= n;
@@ -174,7 +174,7 @@ fn moved(place: &Place, [before, after]: [Option<&Values>; 2]) -> Option<Moved> 
     names.sort_by(|a, b| natural_order(a, b));
     names.dedup();
     let changes = names.into_iter().filter_map(|name| {
-        // A domain that is not there holds no pod, unless nothing is known of the whole place.
+        // A missing domain has no pods, unless the whole place is unknown.
         let is_domain = name.starts_with("in ");
         let of = |values: &Values| match values.get(name) {
             Some(value) => value.clone(),
@@ -197,7 +197,7 @@ fn moved(place: &Place, [before, after]: [Option<&Values>; 2]) -> Option<Moved> 
     })
 }
 
-/// How much worse a change makes things: more skew, more Pending pods, a claim that does not hold any more.
+/// How much worse a change is: more skew, more Pending pods, a claim that does not hold any more.
 fn worse(change: &Change) -> i64 {
     let number = |value: &Value| match value {
         Value::Bool(held) => i64::from(!held) * BROKEN,

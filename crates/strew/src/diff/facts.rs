@@ -1,33 +1,33 @@
-//! What a report counts.
+//! The values that a report counts.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Where something is counted: the moment, and what.
+/// The place of a value: the moment and the subject.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    /// `rollout/base seed 3 at 30m`, `story/base seed 0 deploy`; its parts in the order of the report.
+    /// `rollout/base seed 3 at 30m`, `story/base seed 0 deploy`; the parts sort in the order of the report.
     pub(super) moment: Vec<Part>,
     /// `deployment/web by zone`
     pub(super) what: String,
     /// Of a workload.
     pub(super) namespace: Option<String>,
-    /// Of counts by a topology key.
+    /// The counts by a topology key.
     pub(super) key: Option<String>,
 }
 
-/// A part of a place: numbers in the order of the report, then its name.
+/// A part of a place: sorts by numbers in the order of the report, then by name.
 pub(super) type Part = (usize, String);
 
 /// Each domain, or field, with its value.
 pub(super) type Values = BTreeMap<String, Value>;
 
-/// Everything that is counted.
+/// All values of a report.
 pub(super) type Facts = BTreeMap<Place, Values>;
 
 impl Place {
-    /// Of a moment that is filled in later.
+    /// The moment is filled in later.
     fn new(what: String, namespace: Option<String>, key: Option<String>) -> Self {
         Self {
             moment: Vec::new(),
@@ -37,13 +37,13 @@ impl Place {
         }
     }
 
-    /// The workload that it is of, if it is of one.
+    /// The workload; `None` for other subjects.
     pub(super) fn workload(&self) -> Option<&str> {
         self.namespace.as_ref()?;
         self.what.split(" by ").next()
     }
 
-    /// The moment for people.
+    /// The moment as text.
     pub(super) fn moment(&self) -> String {
         let words = self.moment.iter().map(|(_, name)| name.as_str());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -54,7 +54,7 @@ impl Place {
 /// The labels of a workload, and those of its pods.
 pub(super) type Labels = [BTreeMap<String, String>; 2];
 
-/// The labels of the workloads of a report, as they are first, by what places call them.
+/// The first labels of each workload of a report, by the name that places use.
 pub(super) fn labels(report: &Value) -> BTreeMap<String, Labels> {
     let mut known = BTreeMap::new();
     let scenarios = list(&report["scenarios"]);
@@ -83,7 +83,7 @@ fn name(workload: &Value) -> String {
     }
 }
 
-/// Everything that is counted in a report.
+/// All values of a report.
 pub(super) fn facts(report: &Value) -> Facts {
     let mut facts = Facts::new();
     for (number, scenario) in list(&report["scenarios"]).enumerate() {

@@ -1,7 +1,7 @@
 //! `strew diff`: what moved between two reports.
 //!
-//! Reading order: `facts` (what a report counts), `compare` (what of it is otherwise, and whether that is better),
-//! `text` (for people).
+//! Reading order: `facts` (the values of a report), `compare` (which of them differ, and whether that is better),
+//! `text` (the output for people).
 
 mod compare;
 mod facts;
@@ -65,10 +65,10 @@ pub(crate) struct DiffArgs {
     all: bool,
 }
 
-/// Which workloads are meant by their labels.
+/// The workloads chosen by their labels.
 struct ByLabels {
     query: LabelQuery,
-    /// In either report.
+    /// In one of the two reports.
     known: [BTreeMap<String, facts::Labels>; 2],
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn schema() -> Value {
     schemars::schema_for!(Written).to_value()
 }
 
-/// Refuses reports that have nothing in common, and words that choose nothing of them.
+/// Refuses reports that have nothing in common, and filters that match nothing.
 fn check_related(
     args: &DiffArgs,
     by_labels: Option<&ByLabels>,

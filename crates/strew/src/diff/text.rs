@@ -1,4 +1,4 @@
-//! A difference for people: per step what it comes to, then what moved, the worst first.
+//! The difference as text: per step its summary, then the changes, the worst first.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use crate::arguments::Context;
 use crate::terminal;
 use crate::text::{count, short_key};
 
-/// Changes of one place that are written out.
+/// The number of changes of a place that are written out.
 const CHANGES_MAX: usize = 8;
 
-/// The summary of each step; unless nothing more is wanted, of each `top` places.
+/// The summary of each step, and the `top` worst places of each unless only the summary is wanted.
 pub(super) fn write(difference: &Difference, top: usize, context: &Context) -> String {
     let mut out = String::new();
     for summary in &difference.steps {

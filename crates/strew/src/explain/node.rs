@@ -1,4 +1,5 @@
-//! `strew explain node/NAME`: its pods, what is free, which constraints count it, and what it has against Pending pods.
+//! `strew explain node/NAME`: its pods, its free resources, the constraints that count it, and why it refuses Pending
+//! pods.
 
 use anyhow::anyhow;
 use serde::Serialize;
@@ -24,10 +25,10 @@ use crate::simulate::serialized;
 use crate::terminal;
 use crate::text::{count, short_key, time_text};
 
-/// What a node may be called.
+/// The names of the kind Node.
 pub(super) const NODE: &[&str] = &["no", "node", "nodes"];
 
-/// As the files have it, if these have pods; as manifests are deployed otherwise; or at a moment.
+/// In the state of the files if they have pods; otherwise when the manifests are deployed; or at a moment.
 pub(super) fn explain(
     args: &ExplainArgs,
     name: &str,
@@ -72,7 +73,7 @@ pub(super) fn explain(
         None => {
             let mut page = Page {
                 text: String::new(),
-                // The stream takes it off where it is not wanted.
+                // The output stream removes the styles if they are not wanted.
                 paint: Paint::new(true),
                 width: context.terminal.width,
             };

@@ -34,7 +34,7 @@ impl Target {
                 (first, name.as_str(), &words[2..])
             }
         };
-        // Pods, and what makes pods.
+        // The kinds of pods and workloads.
         let known = kinds::find(kind).filter(|row| row.pods != Pods::No && !name.is_empty());
         let kind = known.ok_or_else(|| unknown(first))?.kind;
         let name = name.to_owned();
@@ -45,7 +45,7 @@ impl Target {
         format!("{}/{}", self.kind.to_lowercase(), self.name)
     }
 
-    /// The first of the pods that are meant and Pending, else the first.
+    /// The first Pending one of the named pods, else the first.
     pub(super) fn choose(
         &self,
         world: &World,
@@ -61,7 +61,7 @@ impl Target {
         })
     }
 
-    /// The pods that are meant, by name.
+    /// The named pods, by name.
     pub(super) fn find(
         &self,
         world: &World,
@@ -154,20 +154,20 @@ impl Target {
     }
 }
 
-/// A pod or workload that could be meant.
+/// A pod or workload that may be meant.
 struct Candidate<'a> {
     namespace: &'a str,
     name: &'a str,
     entries: Vec<usize>,
 }
 
-/// Names shown to somebody who mistyped one.
+/// The number of names in a hint.
 const NAMES_SHOWN: usize = 3;
 
-/// A beginning that names share is worth a hint from this length on.
+/// The least length of a common prefix that is worth a hint.
 const BEGINNING_MIN: usize = 3;
 
-/// The nearest names: one that differs by little, then those that begin alike, the most alike first.
+/// The nearest names: first those with few differences, then those with a common prefix, the longest first.
 pub(super) fn closest<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     let shared = |known: &str| {
         let pairs = name.bytes().zip(known.bytes());

@@ -1,7 +1,8 @@
-//! An explanation as text, for a person who wants to know why at three in the morning.
+//! An explanation as text.
 //!
-//! First kube-scheduler's sentence, on a line of its own, then the reason in one sentence with numbers, and what would change it; then
-//! the tables: one per constraint, the nodes by refusing plugin, the scores. Long lists are folded; nothing is said by colour alone.
+//! First kube-scheduler's message on a line of its own, then the reason in one sentence with numbers, and changes that
+//! would place the pod; then the tables: one per constraint, the nodes by refusing plugin, the scores. Long lists are
+//! shortened; no meaning is carried by colour alone.
 
 mod nodes;
 pub(crate) mod paint;
@@ -18,16 +19,16 @@ use strew_wire::explanation::{PodExplanation, State, Suggestion, WhatIf};
 use crate::recorded::Recorded;
 use paint::Paint;
 
-/// How the text is to look.
+/// How the text is formatted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextStyle {
-    /// Columns that a line should keep to. Names are never cut, so that they can be copied.
+    /// The number of columns of a line. Names are never cut, so that they can be copied.
     pub(crate) width: usize,
-    /// Whether to use ANSI colours.
+    /// True for ANSI colours.
     pub(crate) colour: bool,
 }
 
-/// The explanation as text, each line ended; `aside` stands below the verdict, what is `recorded` at the end.
+/// The explanation as text, each line with its end. `aside` comes below the verdict, `recorded` at the end.
 pub(crate) fn explain_text(
     explanation: &PodExplanation,
     aside: Option<&str>,
@@ -78,14 +79,14 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A heading, with an empty line before it.
+    /// A heading after an empty line.
     pub(crate) fn heading(&mut self, text: &str) {
         self.line(0, "");
         let text = self.paint.bold(text);
         self.line(0, &text);
     }
 
-    /// A text broken at spaces to the width; later lines are indented by two more.
+    /// A text broken at spaces to fit the width; further lines are indented by two more.
     pub(crate) fn wrapped(&mut self, indent: usize, text: &str) {
         let mut line = String::new();
         let mut at = indent;
@@ -140,9 +141,9 @@ fn head(explanation: &PodExplanation, out: &mut Page) {
             format!("Pod {name} is held by its scheduling gates ({gates}); without them {then}.")
         }
     };
-    // First, and whole: people and tools look for it with grep.
+    // First and unbroken: people and tools search for it with grep.
     match explanation.standing {
-        // Nothing was assigned yet: the sentence would mislead.
+        // The pod has no node yet: the sentence would mislead.
         State::WouldGo => {}
         _ => out.line(0, &explanation.message),
     }
@@ -156,7 +157,7 @@ fn head(explanation: &PodExplanation, out: &mut Page) {
     }
 }
 
-/// A text with a capital at the beginning and a full stop.
+/// A text with a capital letter at its beginning and a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {

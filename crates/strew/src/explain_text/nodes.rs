@@ -6,7 +6,7 @@ use super::Page;
 use super::spread::{names, nodes};
 use strew_view::natural_order::natural_order;
 
-/// How many lines a group has at most.
+/// The largest number of lines of a group.
 const LINES_MAX: usize = 12;
 
 pub(super) fn refused(explanation: &PodExplanation, out: &mut Page) {
@@ -42,7 +42,7 @@ pub(super) fn refused(explanation: &PodExplanation, out: &mut Page) {
 /// The plugin whose refusals have amounts.
 const FIT: &str = "NodeResourcesFit";
 
-/// A line for each resource that more than one node lacks.
+/// A line per resource that more than one node lacks.
 fn sums(explanation: &PodExplanation, out: &mut Page) {
     for short in explanation.short.iter().filter(|short| short.nodes > 1) {
         let line = format!(
@@ -73,7 +73,7 @@ fn group(members: &[&RefusedNode], out: &mut Page) {
     for line in &mut lines {
         line.nodes.sort_by(|a, b| natural_order(a, b));
     }
-    // What lacks least is nearest to helping; else what concerns most nodes.
+    // The smallest lack first, then the lack of most nodes.
     lines.sort_by(|a, b| {
         let by_size = b.nodes.len().cmp(&a.nodes.len());
         let by_lack = a.lack.cmp(&b.lack);
@@ -91,7 +91,7 @@ fn group(members: &[&RefusedNode], out: &mut Page) {
 
 struct Line<'a> {
     text: String,
-    /// What is missing of a resource, in thousandths of what is asked for.
+    /// The lack of a resource, in thousandths of the request.
     lack: i64,
     nodes: Vec<&'a str>,
 }

@@ -1,8 +1,8 @@
-//! Colour, where it is wanted. Every painted word says the same without.
+//! Colours, if they are wanted. Every painted word has the same meaning without.
 
 use anstyle::{AnsiColor, Style};
 
-/// Paints words, or leaves them as they are.
+/// Paints words, or returns them unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     colour: bool,

@@ -1,4 +1,4 @@
-//! How the node was chosen: scores, runners-up, the tie.
+//! How the node was chosen: scores, other good nodes, the tie.
 
 use strew_wire::explanation::{Choice, Constraint, PodExplanation, ScoreRow};
 
@@ -30,7 +30,7 @@ pub(super) fn scores(explanation: &PodExplanation, choice: &Choice, out: &mut Pa
     spread_terms(explanation, choice, out);
 }
 
-/// A row a node; plugins that make no difference among the nodes shown are named below.
+/// A row per node. Plugins that make no difference among these nodes are named below.
 fn score_table(explanation: &PodExplanation, choice: &Choice, out: &mut Page) {
     let differs = |place: usize| {
         let mut scores = choice.rows.iter().map(|row| row.scores[place]);

@@ -1,4 +1,4 @@
-//! A block per topology spread constraint: what it counts where, and the verdict.
+//! A block per topology spread constraint: its counts, and the verdict.
 
 use strew_wire::explanation::{
     Constraint, Constraints, Deduced, Domain, OtherReason, PodExplanation, SpreadOff, WithoutEffect,
@@ -9,10 +9,10 @@ use super::table::{Cell, Table, Tone};
 use crate::text::count;
 use strew_view::natural_order::natural_order;
 
-/// How many rows a table of domains has before domains that are alike share one.
+/// The number of rows of a table of domains beyond which equal domains share one.
 const DOMAIN_ROWS_MAX: usize = 12;
 
-/// How many names are listed before the rest is counted.
+/// The number of names that are listed; the rest is counted.
 pub(super) const NAMES_MAX: usize = 4;
 
 pub(super) fn constraints(explanation: &PodExplanation, out: &mut Page) {
@@ -22,7 +22,8 @@ pub(super) fn constraints(explanation: &PodExplanation, out: &mut Page) {
     }
 }
 
-/// Says which constraints have no effect since the plugin is off; or that none holds, and why no default does.
+/// The constraints without effect because the plugin is off; or that there is no constraint, with the reason why no
+/// default applies.
 pub(super) fn no_constraint(explanation: &PodExplanation, out: &mut Page) {
     let constraints = &explanation.constraints;
     if let Some(off) = &constraints.off
@@ -42,7 +43,7 @@ pub(super) fn no_constraint(explanation: &PodExplanation, out: &mut Page) {
     out.wrapped(2, &why);
 }
 
-/// Which part of the plugin the profile leaves out, and which constraints have no effect for that.
+/// The part of the plugin that the profile disables, with the constraints that have no effect because of it.
 fn plugin_off(off: &SpreadOff, constraints: &Constraints, out: &mut Page) {
     let (heading, left_out) = match off.points.as_slice() {
         [point] if point == "filter" => {
@@ -80,7 +81,7 @@ fn plugin_off(off: &SpreadOff, constraints: &Constraints, out: &mut Page) {
     }
 }
 
-/// Why no default constraint holds.
+/// Why no default constraint applies.
 fn none_holds(deduced: &Deduced) -> String {
     let no_owner = match &deduced.owner {
         None => "it has no controller".to_owned(),
@@ -155,7 +156,7 @@ fn block(constraint: &Constraint, constraints: &Constraints, out: &mut Page) {
     left_out(constraint, hard, out);
 }
 
-/// Which pods count.
+/// The pods that count.
 fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
     let mut text = match constraint.selector.as_str() {
         "<none>" | "{}" => "counts no pod".to_owned(),
@@ -195,7 +196,7 @@ fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
     text
 }
 
-/// What is subtracted, and why.
+/// The number that is subtracted, with the reason.
 fn minimum(constraint: &Constraint, out: &mut Page) {
     let existing = constraint.domains_existing.unwrap_or(0);
     let min_domains = constraint.min_domains.unwrap_or(1);
@@ -254,7 +255,7 @@ fn domain_table(constraint: &Constraint, hard: bool, out: &mut Page) {
         }
         table
     };
-    // As much as fits: the sum in words or in figures, notes beside the verdict or below it.
+    // What fits into the width: the sum in words or in digits, notes beside the verdict or below it.
     let forms = [(true, true), (false, true), (true, false)];
     let fits = |&(long, beside): &(bool, bool)| table(long, beside).width() + 2 <= out.width;
     let (is_long, beside) = forms.into_iter().find(fits).unwrap_or((false, false));
@@ -277,14 +278,14 @@ fn domain_table(constraint: &Constraint, hard: bool, out: &mut Page) {
     }
 }
 
-/// As people count: `rack-2` before `rack-10`.
+/// Numbers sort by value: `rack-2` before `rack-10`.
 fn by_name(domains: &[Domain]) -> Vec<&Domain> {
     let mut domains: Vec<&Domain> = domains.iter().collect();
     domains.sort_by(|a, b| natural_order(&a.value, &b.value));
     domains
 }
 
-/// The domains to show, each in a row of its own if they are few; alike ones together if they are many, refused last.
+/// The domains, each in a row of its own if they are few; equal ones together if they are many; refused ones last.
 fn folded(domains: &[Domain]) -> Vec<Vec<&Domain>> {
     let domains = by_name(domains);
     if domains.len() <= DOMAIN_ROWS_MAX {
@@ -347,7 +348,7 @@ fn domain_row(group: &[&Domain], hard: bool, long: bool, beside: bool) -> Vec<Ce
     cells
 }
 
-/// What else is to be known of a domain.
+/// Notes about a domain.
 fn notes(domain: &Domain) -> Vec<String> {
     let mut notes = Vec::new();
     if domain.eligible_nodes == 0 {
@@ -355,7 +356,7 @@ fn notes(domain: &Domain) -> Vec<String> {
     } else if domain.usable_nodes == 0 {
         notes.push("exists only through nodes that the pod cannot use".to_owned());
     }
-    // Where a soft constraint counts, what keeps the pod off matters only if no node is left.
+    // If a soft constraint counts, a hard refusal matters only if no node is left.
     if domain.skew.is_none() && domain.open_nodes > 0 {
         return notes;
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Page;
 use super::paint::Paint;
 
-/// How a cell is painted.
+/// The style of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -47,7 +47,7 @@ impl Cell {
     }
 }
 
-/// Rows under a header; all rows have as many cells as the header. A row may have a note below it.
+/// Rows below a header; all rows have as many cells as the header. A row may have a note below it.
 pub(crate) struct Table {
     header: Vec<(Cow<'static, str>, bool)>,
     rows: Vec<Vec<Cell>>,
@@ -85,7 +85,7 @@ impl Table {
         self.header.iter().enumerate().map(column).collect()
     }
 
-    /// How wide the widest line is.
+    /// The width of the widest line.
     pub(crate) fn width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)

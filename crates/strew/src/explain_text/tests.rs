@@ -33,7 +33,7 @@ fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
     assert_eq!(placement(cluster), before, "explaining moves no pod");
     cluster.audit().unwrap();
 
-    // What is explained is what is decided.
+    // The explained decision is the real one.
     cluster.unbind(pod);
     match Engine::new(profile.clone()).decide(cluster, pod) {
         Decision::Place { node, feasible, .. } => {
@@ -283,7 +283,7 @@ fn a_label_changed_after_creation_makes_the_selector_contradict_itself() {
         pod web-1 app=web rev=1 spread:zone:1
         ",
     );
-    // The API server merged rev=1 when the pod was created; then somebody changed the label.
+    // The API server merged rev=1 when the pod was created; then the label was changed.
     let rev = world.cluster.names.intern("rev");
     let (one, two) = (
         world.cluster.names.intern("1"),

@@ -1,4 +1,4 @@
-//! Pictures of clusters for tests, a line an object:
+//! Worlds for tests as text, one object per line:
 //!
 //! ```text
 //! node a1 zone=a cpu=4 mem=8Gi pods=110 disk=ssd taint:k=v:NoSchedule cordoned
@@ -7,7 +7,7 @@
 //! service web app=web
 //! replicaset web app=web
 //! ```
-//! `zone` and `host` are short for the well-known labels; a node has its name as `host`. The last pod is explained.
+//! `zone` and `host` stand for the well-known labels; a node has its name as `host`. The last pod is explained.
 
 use strew_cluster::{
     AffinityTerm, Cluster, HostPort, NodeFact, OwnerKind, OwnerRef, PodClaim, PodFact, PodIdx,
@@ -232,7 +232,7 @@ fn named(cluster: &mut Cluster, text: &str) -> Box<[NodeSelectorTerm]> {
     text.split(',').map(term).collect()
 }
 
-/// `KEY=VALUE` or `KEY>NUMBER`; `&` joins those of one term, `,` is between terms.
+/// `KEY=VALUE` or `KEY>NUMBER`; `&` joins those of one term, `,` separates terms.
 fn terms(cluster: &mut Cluster, text: &str) -> Box<[NodeSelectorTerm]> {
     let mut expression = |test: &str| {
         let (key_text, operator) = match test.split_once('>') {

@@ -1,4 +1,4 @@
-//! Files named on the command line, read.
+//! Reads the files of the command line.
 
 mod reader;
 
@@ -13,31 +13,31 @@ use strew_manifest::read::Sources;
 use crate::failure::Failure;
 use reader::Reader;
 
-/// What a directory gives, as with kubectl.
+/// The files of a directory, as in kubectl.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// Folders inside folders; more is a loop of links.
+/// The largest depth of folders; beyond it, links form a loop.
 const DEPTH_MAX: usize = 64;
 
-/// Bytes of all files that are read, unless `--max-input` says otherwise.
+/// The largest number of bytes of all files, unless `--max-input` is given.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// A file that was read.
+/// A file with its content.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
-    /// It was found in a folder; nobody named it.
+    /// True if it was found in a folder, not named.
     pub(crate) is_found: bool,
 }
 
 impl Input {
-    /// Whether these bytes are somewhere in it.
+    /// True if these bytes occur in it.
     pub(crate) fn holds(&self, needle: &[u8]) -> bool {
         self.bytes.windows(needle.len()).any(|part| part == needle)
     }
 
-    /// Puts it among the sources.
+    /// Adds it to the sources.
     pub(crate) fn add_to(self, sources: &mut Sources) {
         match self.is_found {
             true => sources.add_found(self.name, self.bytes),
@@ -58,10 +58,10 @@ pub(crate) struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Reads every file, in the order given; those of a directory by name. A file that is met twice is read once.
+    /// Reads every file in the given order; the files of a directory by name. A file that occurs twice is read once.
     ///
     /// # Errors
-    /// All files that cannot or must not be read, at once.
+    /// All files that cannot or must not be read.
     pub(crate) fn read(&self, names: &[String]) -> Result<Vec<Input>, Failure> {
         let mut reader = Reader::new(self.max_input.unwrap_or(BYTES_MAX));
         for name in names {
@@ -82,7 +82,7 @@ impl ReadArgs {
         reader.finish()
     }
 
-    /// The files that names mean, in the order given; those of a directory by name.
+    /// The files that the names mean, in the given order; the files of a directory by name.
     ///
     /// # Errors
     /// A folder cannot be read, or has no file.
@@ -111,7 +111,7 @@ impl ReadArgs {
     }
 }
 
-/// A number of bytes as Kubernetes writes quantities: `256Mi`.
+/// A number of bytes as a quantity of Kubernetes: `256Mi`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
     u64::try_from(quantity.value()).map_err(|_| "less than zero".to_owned())
@@ -120,7 +120,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// Reads one file.
 ///
 /// # Errors
-/// It cannot or must not be read.
+/// The file cannot or must not be read.
 pub(crate) fn read_one(name: &str) -> Result<Vec<Input>, Failure> {
     ReadArgs::default().read(&[name.to_owned()])
 }
@@ -134,10 +134,10 @@ pub(crate) fn sources(inputs: Vec<Input>) -> Sources {
     sources
 }
 
-/// Checks that a result does not replace one of the files that it is made of.
+/// Checks that a result does not overwrite one of its input files.
 ///
 /// # Errors
-/// It would.
+/// It would overwrite one.
 pub(crate) fn check_output(path: &Path, inputs: &[Input]) -> Result<(), Failure> {
     let Ok(real) = path.canonicalize() else {
         return Ok(());
@@ -200,7 +200,7 @@ fn is_manifest(path: &Path) -> bool {
     extension.is_some_and(|e| EXTENSIONS.contains(&e))
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,@%+=".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Reading files within bounds: what a folder holds may have been put there by a stranger.
+//! Reads files within bounds: a folder may hold files of a stranger.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,26 +11,26 @@ use strew_manifest::printable::printable_line;
 use super::Input;
 use crate::failure::Failure;
 
-/// Bytes that are read before they are looked at.
+/// The number of bytes that are read at a time.
 const BLOCK: u64 = 1 << 16;
 
 /// Why a file was not read.
 enum Refusal {
-    /// The operating system refused.
+    /// The operating system refused it.
     Outside(io::Error),
-    /// strew does.
+    /// strew refuses it.
     Input(String),
 }
 
-/// Reads files until all of them together are too large.
+/// Reads files until their total size reaches the bound.
 pub(super) struct Reader {
     bytes_max: u64,
     bytes_left: u64,
     inputs: Vec<Input>,
     refused: Vec<(String, Refusal)>,
-    /// Where the files that were read really are.
+    /// The real paths of the files that were read.
     read: BTreeSet<PathBuf>,
-    /// Whether standard input was read.
+    /// True if standard input was read.
     stdin_is_read: bool,
 }
 
@@ -46,7 +46,7 @@ impl Reader {
         }
     }
 
-    /// Reads standard input, the first time.
+    /// Reads standard input, only the first time.
     pub(super) fn standard_input(&mut self) {
         if !std::mem::replace(&mut self.stdin_is_read, true) {
             let stdin = io::stdin().lock();
@@ -54,12 +54,12 @@ impl Reader {
         }
     }
 
-    /// Reads a file that the command line names.
+    /// Reads a file of the command line.
     pub(super) fn named(&mut self, path: &Path) {
         self.file(path, None);
     }
 
-    /// Reads a file that a folder holds.
+    /// Reads a file found in a folder.
     pub(super) fn found(&mut self, path: &Path, folder: &Path) {
         self.file(path, Some(folder));
     }
@@ -75,7 +75,7 @@ impl Reader {
 
     /// Opens a file; `None` if it was read before.
     fn open(&mut self, path: &Path, folder: Option<&Path>) -> Result<Option<File>, Refusal> {
-        // Looked at before it is opened: opening a named pipe waits for its writer.
+        // The type is checked before opening: opening a named pipe waits for its writer.
         let metadata = path.metadata().map_err(Refusal::Outside)?;
         if metadata.is_file() {
             let real = path.canonicalize().map_err(Refusal::Outside)?;
@@ -96,7 +96,7 @@ impl Reader {
         File::open(path).map(Some).map_err(Refusal::Outside)
     }
 
-    /// Reads all of it, as far as the bounds go; a NUL ends it early, since no text has one.
+    /// Reads the whole file within the bounds. A NUL ends reading early, since text has none.
     fn take(&mut self, name: String, from: impl Read, is_found: bool) {
         let mut from = from.take(self.bytes_left.saturating_add(1));
         let mut bytes = Vec::new();
@@ -138,7 +138,7 @@ impl Reader {
         format!("{what} more than {max} bytes (--max-input allows more)")
     }
 
-    /// What was read, or all that was not.
+    /// The contents, or all errors.
     pub(super) fn finish(self) -> Result<Vec<Input>, Failure> {
         let mut refused = self.refused;
         let Some((name, refusal)) = refused.pop() else {
@@ -171,7 +171,7 @@ impl Reader {
     }
 }
 
-/// Whether it is what a shell puts in the place of `<(command)`.
+/// True if it is a file that a shell makes for `<(command)`.
 fn is_of_shell(path: &Path) -> bool {
     ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
         .iter()

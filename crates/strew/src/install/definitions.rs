@@ -1,7 +1,8 @@
-//! Whose CustomResourceDefinitions there are: those of Kruise and OCM are used, and never replaced.
+//! The owners of CustomResourceDefinitions: those of Kruise and OCM are used, and never replaced.
 //!
-//! What is printed is applied later, perhaps by somebody else, and applying replaces what has the same name. So a
-//! definition is printed only where nobody else's can be in its place: the cluster is asked, unless `--crds` says it.
+//! The output is applied later, maybe by another person, and applying replaces an object of the same name. So a
+//! definition is printed only if it replaces no definition of another project: the cluster is asked, unless `--crds`
+//! says it.
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -36,10 +37,10 @@ enum Crds {
 }
 
 impl DefinitionArgs {
-    /// Those of the definitions that are to be printed; of the others it is said why not.
+    /// The definitions to print; for the other ones a note says why not.
     ///
     /// # Errors
-    /// The cluster that somebody named cannot be asked.
+    /// The cluster that the user named cannot be asked.
     pub(super) fn chosen(
         &self,
         definitions: Vec<Value>,

@@ -1,15 +1,14 @@
-//! Flags that become names in a cluster, checked where they are given: `kubectl apply` of half a component is worse than
-//! an error here.
+//! Flags that become names in a cluster are checked here: `kubectl apply` of half a component is worse than an error.
 
 use strew_manifest::validation::text;
 
-/// The longest name of an image's repository, as registries take it.
+/// The longest name of an image's repository in registries.
 const REPOSITORY_MAX: usize = 255;
 
 /// The longest tag.
 const TAG_MAX: usize = 128;
 
-/// The name of a namespace, as the API server takes it.
+/// A namespace's name, by the API server's rules.
 pub(crate) fn namespace(name: &str) -> Result<String, String> {
     let wrong = text::dns_label(name);
     match wrong.is_empty() {
@@ -52,12 +51,12 @@ pub(crate) fn image(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Whether a first component is the host of a registry and not a part of the path.
+/// True if the first component is the host of a registry and not a part of the path.
 fn is_host(text: &str) -> bool {
     text == "localhost" || text.contains(['.', ':']) || text.chars().any(|c| c.is_ascii_uppercase())
 }
 
-/// `HOST[:PORT]`; an IPv6 address stands in brackets.
+/// `HOST[:PORT]`; an IPv6 address is in brackets.
 fn is_address(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
@@ -80,7 +79,7 @@ fn is_address(text: &str) -> bool {
     port.is_none_or(is_port) && (is_ipv6(host) || host.split('.').all(is_label))
 }
 
-/// Lower case letters and digits, between them `.`, `_`, `__` or dashes.
+/// Lower case letters and digits, with `.`, `_`, `__` or dashes between them.
 fn is_path_component(text: &str) -> bool {
     let is_alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let separators = text

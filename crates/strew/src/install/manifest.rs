@@ -1,11 +1,11 @@
-//! What is printed: objects, some with a comment for whoever reads them.
+//! The output: objects, some with a comment for readers.
 
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::simulate::{Format, serialized};
 
-/// An object, and what is said above it; JSON has no comments.
+/// An object with its comment; JSON has no comments.
 pub(crate) struct Manifest {
     comment: &'static str,
     pub(crate) object: Value,

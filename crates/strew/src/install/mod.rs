@@ -1,8 +1,8 @@
-//! `strew install`: manifests that put strew's parts into a cluster. It prints; `kubectl apply -f -` does.
+//! `strew install`: prints manifests that install strew's parts. It only prints; `kubectl apply -f -` applies.
 //!
-//! Reading order: [`manifest`] (what is printed), [`flags`] (what is given), [`objects`] (what every part has), [`rights`]
-//! (what it may do), [`network`] (who reaches it),
-//! [`scheduler`], [`definitions`] (whose CustomResourceDefinitions there are), [`workloadspread`], [`placement`].
+//! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`rights`] (its
+//! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
+//! [`workloadspread`], [`placement`].
 
 mod definitions;
 pub(crate) mod flags;
@@ -65,7 +65,7 @@ impl Part {
         }
     }
 
-    /// All objects; `None`: something is wrong, which was told.
+    /// All objects; `None`: there is an error, which was reported.
     fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
         match self {
             Self::Scheduler(part) => part.manifests(context),
@@ -84,7 +84,7 @@ impl Part {
     }
 }
 
-/// What can be installed.
+/// The components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Component {
     /// The scheduler.
@@ -115,10 +115,10 @@ impl Component {
     }
 }
 
-/// All objects that are printed for a component in this namespace by default, without definitions.
+/// All objects of a component in this namespace with default arguments, without definitions.
 ///
 /// # Errors
-/// None, as the arguments are right.
+/// Never: the arguments are valid.
 pub(crate) fn objects_of(
     component: Component,
     namespace: &str,
@@ -169,11 +169,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// The image; there is no default, since applying manifests with an image that no node can pull installs
-    /// everything except the processes.
+    /// The image. There is no default, since manifests with an image that no node can pull would install everything
+    /// except the processes.
     ///
     /// # Errors
-    /// None is given.
+    /// No image is given.
     fn image(&self) -> Result<&str, Failure> {
         let image = self.image.as_deref().ok_or_else(|| {
             Failure::input(anyhow!("--image is required: no image of strew is published yet")).with_hint(concat!(
@@ -191,7 +191,7 @@ pub(crate) fn run(args: &InstallArgs, context: &Context) -> Result<u8, Failure> 
         terminal::print(&args.part.rights())?;
         return Ok(0);
     }
-    // What is wrong was told.
+    // The error was reported.
     let Some(manifests) = args.part.manifests(context)? else {
         return Ok(EXIT_INPUT);
     };

@@ -1,8 +1,9 @@
-//! Who may reach which port of a part: a NetworkPolicy for each.
+//! Which peers may connect to which port of a part: a NetworkPolicy for each.
 //!
-//! Kubelets always reach the pods of their node, so that probes need no rule. API servers have no peer that holds in
-//! every cluster: they are processes of a host, of another network, or come through a tunnel, and plugins disagree on
-//! whether `ipBlock` means nodes. So the port that they call is open to all, unless the networks are named.
+//! Kubelets can always connect to pods of their node, so probes need no rule. There is no peer for API servers that
+//! holds in every cluster: they are processes of a host, of another network, or connect through a tunnel, and network
+//! plugins disagree on whether `ipBlock` includes nodes. So the port that they call is open to all peers, unless
+//! networks are named.
 
 use std::net::IpAddr;
 
@@ -10,15 +11,15 @@ use serde_json::{Value, json};
 
 use super::objects::Part;
 
-/// A port of a part, and who may connect to it.
+/// A port of a part, with its peers.
 pub(super) struct Door {
     pub(super) port: u16,
-    /// Peers of a NetworkPolicy; empty: everybody.
+    /// Peers of a NetworkPolicy; empty: all.
     pub(super) from: Vec<Value>,
 }
 
 impl Door {
-    /// Health and metrics: for pods of these namespaces, of all of them where none is named.
+    /// Health and metrics: for pods of these namespaces, or of all if none is named.
     pub(super) fn of_pages(port: u16, namespaces: &[String]) -> Self {
         let selector = match namespaces {
             [] => json!({}),
@@ -32,7 +33,7 @@ impl Door {
         }
     }
 
-    /// What API servers call, from these networks.
+    /// The port that API servers call, from these networks.
     pub(super) fn of_api_servers(port: u16, networks: &[String]) -> Self {
         let from = networks.iter();
         let from = from.map(|cidr| json!({"ipBlock": {"cidr": cidr}}));
@@ -44,7 +45,8 @@ impl Door {
 }
 
 impl Part<'_> {
-    /// Nobody connects to other ports of its pods. Where they connect to is not said: an API server has no name there.
+    /// No peer may connect to other ports of its pods. Egress is not restricted: an API server has no name in
+    /// NetworkPolicies.
     pub(super) fn network_policy(&self, doors: &[Door]) -> Value {
         let rule = |door: &Door| {
             let mut rule = json!({"ports": [{"protocol": "TCP", "port": door.port}]});
@@ -67,7 +69,7 @@ impl Part<'_> {
     }
 }
 
-/// A network as the API server takes it: canonical, and no bits beyond the prefix.
+/// A network in the API server's form: canonical, without bits beyond the prefix.
 pub(super) fn cidr(text: &str) -> Result<String, String> {
     const EXPECTED: &str = "not a network such as 10.0.0.0/24 or 192.0.2.7/32";
     let (address, length) = text.split_once('/').ok_or(EXPECTED)?;

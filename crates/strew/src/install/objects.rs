@@ -1,18 +1,18 @@
-//! Objects that every part has, as values: what is applied is what is printed.
+//! Objects that every part has, as values: the applied objects are the printed ones.
 
 use serde_json::{Value, json};
 
 use crate::digest;
 
-/// The user that a container runs as: nobody in particular.
+/// The user of the container: `nobody`.
 const USER: u32 = 65532;
 
-/// On pods, the SHA-256 of the configuration that they mount: the name that Helm's guide gives it.
+/// The annotation of pods with the SHA-256 of the configuration that they mount; its name comes from Helm's guide.
 const CONFIGURATION_HASH: &str = "checksum/config";
 
-/// Names and places of one part.
+/// The names of one part.
 pub(super) struct Part<'a> {
-    /// For example `strew-scheduler`: of all its objects.
+    /// For example `strew-scheduler`: the name of all its objects.
     pub(super) name: &'a str,
     pub(super) namespace: &'a str,
 }
@@ -30,7 +30,7 @@ impl Part<'_> {
         })
     }
 
-    /// Pods here are not asked about by webhooks of ours, and are kept to a strict standard.
+    /// strew's webhooks do not handle pods of this namespace, and PodSecurity restricts them.
     pub(super) fn namespace(&self) -> Value {
         json!({
             "apiVersion": "v1",
@@ -49,7 +49,7 @@ impl Part<'_> {
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata("")})
     }
 
-    /// A role in the whole cluster, and its binding to the service account.
+    /// A ClusterRole and its binding to the service account.
     pub(super) fn cluster_role(&self, rules: Vec<Value>) -> [Value; 2] {
         let name = format!("strew:{}", self.name);
         let metadata = json!({"name": name, "labels": self.labels()});
@@ -62,7 +62,7 @@ impl Part<'_> {
         [role, cluster_role_binding(&metadata, &name, &[self])]
     }
 
-    /// A role in its own namespace, and its binding to the service account.
+    /// A Role in its own namespace and its binding to the service account.
     pub(super) fn role(&self, rules: Vec<Value>) -> [Value; 2] {
         let metadata = self.metadata("");
         [
@@ -86,7 +86,7 @@ impl Part<'_> {
         ]
     }
 
-    /// May read by which authority the API server knows its clients: certificates count on its pages, too.
+    /// The right to read the authority of the API server's clients: their certificates are accepted on its pages, too.
     pub(super) fn reads_authority(&self) -> Value {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -105,7 +105,7 @@ impl Part<'_> {
         })
     }
 
-    /// What the API server calls the pods by.
+    /// The Service that the API server calls.
     pub(super) fn service(&self, port: u16, target_port: u16) -> Value {
         json!({
             "apiVersion": "v1",
@@ -118,7 +118,7 @@ impl Part<'_> {
         })
     }
 
-    /// The user that its service account is to the API server.
+    /// The user name of its service account.
     pub(super) fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
@@ -149,8 +149,8 @@ impl Part<'_> {
         })
     }
 
-    /// Replicas over zones, then nodes: a lost zone must leave one. A new text of the mounted `configuration` makes
-    /// new pods, because processes read it at the start only.
+    /// Replicas are spread over zones, then nodes, so that one survives the loss of a zone. A changed `configuration`
+    /// makes new pods, because processes read it only at their start.
     pub(super) fn deployment(
         &self,
         replicas: u16,
@@ -200,7 +200,7 @@ impl Part<'_> {
     }
 }
 
-/// A role of the whole cluster for the service accounts of these parts.
+/// A ClusterRole for the service accounts of these parts.
 pub(super) fn cluster_role_binding(metadata: &Value, role: &str, parts: &[&Part<'_>]) -> Value {
     let subjects: Vec<Value> = parts.iter().map(|part| part.subject()).collect();
     json!({
@@ -216,19 +216,19 @@ pub(super) fn cluster_role_binding(metadata: &Value, role: &str, parts: &[&Part<
     })
 }
 
-/// The container of a process of ours.
+/// The container of a process.
 pub(super) struct Container<'a> {
-    /// Its name, and the command of strew.
+    /// Its name, which is the command of strew.
     pub(super) name: &'static str,
     pub(super) image: &'a str,
     /// The flags of the command.
     pub(super) flags: Vec<String>,
-    /// Where it tells health and metrics.
+    /// The port for health and metrics.
     pub(super) port: u16,
 }
 
 impl Container<'_> {
-    /// As a value; it may do nothing but run.
+    /// As a value; it has no rights beyond running.
     pub(super) fn value(self) -> Value {
         let port = self.port;
         let probe =
@@ -243,7 +243,7 @@ impl Container<'_> {
             "ports": [{"name": "https", "containerPort": port}],
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
-            // An attack, or a leak, ends this process and no other.
+            // An attack, or a leak, ends only this process.
             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "2Gi"}},
             "securityContext": {
                 "allowPrivilegeEscalation": false,

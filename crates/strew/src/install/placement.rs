@@ -14,7 +14,8 @@ use super::workloadspread::{CONTROLLER_PAGES, controller, controller_account};
 use crate::arguments::Context;
 use crate::failure::Failure;
 
-/// Its objects, and its lease: whoever installs both parts has two processes, each with its own rights alone.
+/// The name of its objects and its lease: with both parts installed there are two processes, each with only its own
+/// rights.
 const NAME: &str = "strew-placement";
 
 const ABOUT: &str = "\
@@ -31,7 +32,7 @@ pub(super) struct PlacementPart {
 }
 
 impl PlacementPart {
-    /// All objects, in the order in which they are needed.
+    /// All objects, in the order of their dependencies.
     pub(super) fn manifests(&self, context: &Context) -> Result<Vec<Manifest>, Failure> {
         let part = self.part();
         let mut manifests = vec![Manifest::from(part.namespace())];

@@ -1,11 +1,11 @@
-//! What a service account may do: from these lists come its roles and the table of `--rights`.
+//! The rights of service accounts: their roles and the table of `--rights` are made from these lists.
 
 use serde_json::{Value, json};
 use strew_kube::permission::{NamedPermission, Permission};
 
 use super::objects::Part;
 
-/// A right with all objects of a resource, or with those of some names.
+/// A right for all objects of a resource, or for named ones.
 pub(super) struct Right {
     permission: Permission,
     /// Empty: all objects.
@@ -15,9 +15,9 @@ pub(super) struct Right {
 /// The service account of a part.
 pub(super) struct Account<'a> {
     pub(super) part: &'a Part<'a>,
-    /// In the whole cluster.
+    /// Rights in the whole cluster.
     pub(super) in_cluster: Vec<Right>,
-    /// In its own namespace.
+    /// Rights in its own namespace.
     pub(super) in_namespace: Vec<Right>,
 }
 
@@ -44,7 +44,7 @@ impl Account<'_> {
         objects
     }
 
-    /// The objects of a resource in its own namespace that the account may use by their names.
+    /// A right for named objects of a resource in its own namespace.
     pub(super) fn own(&self, resource: &str) -> Vec<&str> {
         let rights = self.in_namespace.iter();
         let of_resource = rights.filter(|right| right.permission.resource == resource);

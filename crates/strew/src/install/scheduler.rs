@@ -18,13 +18,13 @@ use crate::failure::Failure;
 use crate::simulate::say_problems;
 use crate::terminal;
 
-/// Of all its objects.
+/// The name of all its objects.
 const NAME: &str = "strew-scheduler";
 
-/// The profile that kube-scheduler has unless it is configured otherwise.
+/// kube-scheduler's default profile.
 const OF_KUBE_SCHEDULER: &str = "default-scheduler";
 
-/// Where the configuration is mounted.
+/// The mount path of the configuration.
 const MOUNTED: &str = "/etc/strew";
 
 /// Its file.
@@ -47,7 +47,7 @@ pub(super) struct SchedulerPart {
 }
 
 impl SchedulerPart {
-    /// All objects, in the order in which they are needed; `None`: the configuration is wrong, which was told.
+    /// All objects, in the order of their dependencies; `None`: the configuration is invalid, which was reported.
     pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
         let gates = FeatureGates::parse(&self.feature_gates).map_err(wrong_gates)?;
         let Some((configuration, lease)) = self.configuration(&gates, context)? else {
@@ -140,7 +140,7 @@ impl SchedulerPart {
     }
 }
 
-/// Who the scheduler is to the API server, with the lease of this name.
+/// The scheduler's permissions, with a lease of this name.
 fn account<'a>(part: &'a Part<'a>, lease: &str) -> Account<'a> {
     Account {
         part,

@@ -1,4 +1,4 @@
-//! The manifests of WorkloadSpread: webhook, controller, and how the API server is told of the webhook.
+//! The manifests of WorkloadSpread: webhook, controller, and the registration of the webhook.
 
 use std::path::PathBuf;
 
@@ -28,23 +28,23 @@ use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::webhook::FailurePolicy;
 
-/// Where the webhook is called.
+/// The webhook's port for reviews.
 const WEBHOOK_PORT: u16 = 9443;
 
-/// Where the webhook tells health and metrics.
+/// The webhook's port for health and metrics.
 const WEBHOOK_PAGES: u16 = 10262;
 
-/// Where the controller does.
+/// The controller's port.
 pub(super) const CONTROLLER_PAGES: u16 = 10261;
 
-/// Where the authority of who may ask is mounted, and its file.
+/// The mount path of the client authority, and its file.
 const MOUNTED: &str = "/etc/strew";
 const CLIENT_AUTHORITY: &str = "client-ca.crt";
 
 /// The flag of webhook and controller.
 const STRICT: &str = "--strict";
 
-/// The role with the rights on custom kinds, and the label of the roles that they come from.
+/// The role with the rights on custom kinds, and the label of the roles that it aggregates.
 const CUSTOM: (&str, &str) = ("strew:custom-workloads", "strew.dev/custom-workloads");
 
 const ABOUT_CUSTOM: &str = "\
@@ -72,7 +72,7 @@ const ABOUT_STATIC: &str = "\
 From here on pods with a controller wait for the webhook, but for those of DaemonSets, and in kube-system, in strew's own
 namespace, and in namespaces with the label strew.dev/workloadspread=disabled.";
 
-/// Of WorkloadSpread, with a conversion webhook somewhere.
+/// The definition of WorkloadSpread, with a conversion webhook.
 pub(super) fn definition() -> Value {
     crd::workload_spread(&Reach::Service(String::new()))
 }
@@ -120,7 +120,7 @@ pub(super) struct WorkloadSpreadPart {
 }
 
 impl WorkloadSpreadPart {
-    /// All objects, in the order in which they are needed.
+    /// All objects, in the order of their dependencies.
     pub(super) fn manifests(&self, context: &Context) -> Result<Vec<Manifest>, Failure> {
         let namespace = self.common.namespace.as_str();
         let registration = Registration {
@@ -211,7 +211,7 @@ impl WorkloadSpreadPart {
         (part(NAME), part("strew-controller"))
     }
 
-    /// The authority of who may ask, looked at.
+    /// The client authority, checked.
     fn client_authority(&self) -> Result<Option<String>, Failure> {
         let Some(file) = &self.client_ca_file else {
             return Ok(None);
@@ -256,7 +256,7 @@ impl WorkloadSpreadPart {
             {"name": "https", "containerPort": WEBHOOK_PAGES},
         ]);
         container["ports"] = ports;
-        // Calls still come for a moment when it has left the Service, and each that fails is a pod refused.
+        // Calls still arrive for a moment after the pod left the Service, and each call that fails is a refused pod.
         container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 5}}});
         if self.client_ca_file.is_none() {
             return Ok(json!({"containers": [container]}));
@@ -281,7 +281,7 @@ impl WorkloadSpreadPart {
     }
 }
 
-/// The container of `strew controller` with one controller, under a lease of its own.
+/// The container of `strew controller` with one controller and a lease of its own.
 ///
 /// # Errors
 /// No image is given.
@@ -326,7 +326,7 @@ fn webhook_account<'a>(part: &'a Part<'a>) -> ServiceAccount<'a> {
     }
 }
 
-/// A role whose rules the control plane gathers; it is printed without any, so that applying it again takes none away.
+/// An aggregated ClusterRole. It is printed without rules, so that applying it again removes none.
 fn custom_kinds(parts: &[&Part<'_>]) -> [Manifest; 2] {
     let (name, label) = CUSTOM;
     let metadata = json!({"name": name, "labels": {"app.kubernetes.io/part-of": "strew"}});
@@ -343,7 +343,7 @@ fn custom_kinds(parts: &[&Part<'_>]) -> [Manifest; 2] {
     ]
 }
 
-/// A URL that the API server takes, without the paths of the webhooks, which come after it.
+/// A URL in the API server's form, without the paths of the webhooks, which are appended.
 fn url(text: &str) -> Result<String, anyhow::Error> {
     let rest = text.strip_prefix("https://");
     let rest = rest.ok_or_else(|| anyhow!("an API server calls webhooks by https:// only"))?;

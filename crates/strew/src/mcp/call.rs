@@ -1,4 +1,4 @@
-//! A call: a command of strew in a process of its own, which can be ended at any time, within bounds of time, memory,
+//! A call: a command of strew in a process of its own, which can be killed at any time, within bounds of time, memory,
 //! input and output. Its first run gives the text for people, its second the result for programs; equal input gives
 //! equal answers.
 
@@ -14,27 +14,27 @@ use serde_json::{Value, json};
 use super::tools::{Asked, File, Tool, error};
 use crate::text::count;
 
-/// What a call may take.
+/// The bounds of a call.
 pub(super) struct Limits {
-    /// The folder that paths are below, without links in it; `None`: no path is read.
+    /// The folder below which paths must be, without links in it; `None`: no path is read.
     pub(super) root: Option<PathBuf>,
     pub(super) time: Duration,
-    /// Bytes of files.
+    /// The largest number of bytes of files.
     pub(super) input: u64,
-    /// Bytes of a result.
+    /// The largest number of bytes of a result.
     pub(super) output: u64,
-    /// Bytes that a simulation may need by estimate.
+    /// The largest estimated memory of a simulation, in bytes.
     pub(super) memory: u64,
-    /// strew itself.
+    /// The program.
     pub(super) program: PathBuf,
 }
 
-/// What a call waits for.
+/// The events that a call waits for.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The result is not wanted any more.
+    /// The call was cancelled.
     Cancelled,
-    /// The process has written all of a stream, of which this was kept.
+    /// The process has closed a stream; this is the kept part.
     Written(Stream, Kept),
 }
 
@@ -44,18 +44,18 @@ pub(super) enum Stream {
     Err,
 }
 
-/// What was kept of a stream.
+/// The kept part of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     bytes: Vec<u8>,
-    /// Bytes in all.
+    /// The number of bytes in all.
     n_all: u64,
 }
 
 /// Why a call has no result.
 enum NoResult {
     Cancelled,
-    /// What to tell whoever asked.
+    /// The message for the client.
     Failed(String),
 }
 
@@ -65,7 +65,7 @@ impl From<std::io::Error> for NoResult {
     }
 }
 
-/// Makes a call and gives the result of `tools/call`; `None`: it was cancelled. `sender` sends into `events`.
+/// Makes a call and returns the result of `tools/call`; `None` if it was cancelled. `sender` sends into `events`.
 pub(super) fn run(
     asked: &Asked,
     limits: &Limits,
@@ -124,7 +124,7 @@ fn made(
         NoResult::Failed(format!("the command wrote no JSON: {why}"))
     })?;
     let mut text = people.out.text(max);
-    // Notes on what was assumed are part of an answer.
+    // Notes about assumptions are part of an answer.
     let notes = people.err.text(max);
     if !notes.is_empty() {
         text = format!("{notes}{text}");
@@ -136,7 +136,7 @@ fn made(
     }))
 }
 
-/// What makes a result smaller.
+/// Hints for a smaller result.
 fn narrower(tool: Tool) -> &'static str {
     match tool {
         Tool::Simulate => "until, namespace, selector or fewer seeds make it smaller",
@@ -157,7 +157,7 @@ fn check_size(files: &[File], limits: &Limits) -> Result<(), NoResult> {
     }
 }
 
-/// A path that a call names, which must be below the root once links are followed.
+/// A path of a call, which must be below the root after links are followed.
 fn below(limits: &Limits, path: &str) -> Result<PathBuf, NoResult> {
     let Some(root) = &limits.root else {
         return Err(NoResult::Failed(format!(
@@ -173,16 +173,16 @@ fn below(limits: &Limits, path: &str) -> Result<PathBuf, NoResult> {
     }
 }
 
-/// A temporary folder with the texts of a call; it goes with this value.
+/// A temporary folder with the texts of a call; it is removed on drop.
 struct Folder {
     path: PathBuf,
 }
 
-/// Folders that were made, so that each has a name of its own.
+/// The number of folders so far, so that each has a name of its own.
 static FOLDERS: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {
-    /// `None`: there is no text.
+    /// `None` if there is no text.
     fn with(files: &[File]) -> Result<Option<Self>, NoResult> {
         if files.is_empty() {
             return Ok(None);
@@ -190,7 +190,7 @@ impl Folder {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("strew-mcp-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // It fails where somebody else has made it.
+        // It fails if the folder exists already.
         std::fs::create_dir(&path)?;
         let folder = Self { path };
         for file in files {
@@ -210,7 +210,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody is left to tell.
+        // There is no way to report an error here.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -230,7 +230,7 @@ fn checked(name: &str) -> Result<&str, NoResult> {
     }
 }
 
-/// A command that is run.
+/// A running command.
 struct Process<'a> {
     asked: &'a Asked,
     limits: &'a Limits,
@@ -260,7 +260,7 @@ impl Process<'_> {
         if for_programs {
             command.arg("--output=json");
         }
-        // Whatever follows is no option.
+        // All further words are arguments.
         command.arg("--");
         command.args(&self.asked.target);
         command.args(self.asked.files.iter().map(|file| &file.name));
@@ -278,7 +278,7 @@ impl Process<'_> {
         command
     }
 
-    /// Runs it to its end, to that of its time, or until nobody wants its result.
+    /// Runs it to its end, to its timeout, or until the call is cancelled.
     fn run(
         &self,
         for_programs: bool,
@@ -296,7 +296,7 @@ impl Process<'_> {
         let waited = self.wait(events);
         if waited.is_err() {
             end(&mut child);
-            // Both streams end with the process; what they say belongs to no other run.
+            // Both streams end with the process; later events belong to another run.
         }
         let status = child.wait()?;
         let [out, err] = waited?;
@@ -306,7 +306,7 @@ impl Process<'_> {
         }
     }
 
-    /// What both streams had.
+    /// The kept parts of both streams.
     fn wait(&self, events: &Receiver<Event>) -> Result<[Kept; 2], NoResult> {
         let (mut out, mut err) = (None, None);
         loop {
@@ -334,31 +334,31 @@ impl Process<'_> {
     }
 }
 
-/// Ends a process that may have ended.
+/// Kills a process, which may have ended.
 fn end(child: &mut Child) {
     // It fails only if the process is gone.
     let _ = child.kill();
 }
 
-/// Reads a stream to its end, and keeps no more of it than `max` bytes.
+/// Reads a stream to its end, and keeps at most `max` bytes.
 fn keep(stream: Stream, mut from: impl Read + Send + 'static, max: u64, sender: Sender<Event>) {
     std::thread::spawn(move || {
         let mut kept = Kept::default();
         let mut block = [0; 1 << 14];
-        // A stream that cannot be read is over.
+        // A stream with a read error counts as closed.
         while let Ok(n @ 1..) = from.read(&mut block) {
             kept.n_all += n as u64;
             let room = max.saturating_sub(kept.bytes.len() as u64);
             let n = n.min(usize::try_from(room).unwrap_or(usize::MAX));
             kept.bytes.extend_from_slice(&block[..n]);
         }
-        // A call that has ended waits for nothing.
+        // The receiver is gone if the call has ended.
         let _ = sender.send(Event::Written(stream, kept));
     });
 }
 
 impl Kept {
-    /// As text; where it was cut, it says so.
+    /// As text, with a note if it was cut.
     fn text(&self, max: u64) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         let n_cut = self.n_all.saturating_sub(self.bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! Lines of a stream, each within a bound.
+//! Lines of a stream, each of bounded length.
 
 use std::io::{self, BufRead};
 
@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 pub(super) enum Line {
     /// Without its end.
     Text(Vec<u8>),
-    /// It had more bytes than this, and was passed over.
+    /// It had more bytes than this, and was skipped.
     TooLong(usize),
 }
 
@@ -22,7 +22,7 @@ impl<R: BufRead> Lines<R> {
         Self { from, max }
     }
 
-    /// The next line; `None` at the end. Of a line that is too long no more than `max` bytes are kept.
+    /// The next line; `None` at the end. At most `max` bytes of a long line are kept.
     fn read(&mut self) -> io::Result<Option<Line>> {
         let mut text = Vec::new();
         let mut is_too_long = false;

@@ -1,11 +1,11 @@
-//! `strew mcp`: a server of the Model Context Protocol on standard input and output, so that an assistant asks strew
-//! instead of guessing. Four tools, which only read.
+//! `strew mcp`: a server of the Model Context Protocol on standard input and output, for assistants. Four tools, which
+//! only read.
 //!
-//! Reading order: [`lines`] (what comes in), [`protocol`] (requests and answers), [`tools`] (what can be asked),
-//! [`call`] (a command of strew in a process of its own, within bounds).
+//! Reading order: [`lines`] (input), [`protocol`] (requests and answers), [`tools`] (the tools), [`call`] (a command of
+//! strew in a process of its own, within bounds).
 //!
-//! The protocol is written here, and not taken from the crate rmcp: of that only four methods on one stream would be
-//! used, and it brings chrono (which only CEL may use) and a second implementation of SHA-256.
+//! The protocol is implemented here and not taken from the crate rmcp: only four methods on one stream would be used,
+//! and rmcp brings chrono (which only CEL may use) and a second implementation of SHA-256.
 //!
 //! Source: Model Context Protocol, revision 2025-06-18: Lifecycle, Transports (stdio), Tools, Cancellation.
 
@@ -64,7 +64,7 @@ pub(crate) struct McpArgs {
     max_memory: u64,
 }
 
-/// Calls at the same time; more are refused.
+/// The largest number of calls at the same time; more are refused.
 const CALLS_MAX: usize = 4;
 
 fn time_limit(text: &str) -> Result<Duration, String> {
@@ -103,10 +103,10 @@ pub(crate) fn run(args: &McpArgs, _: &Context) -> Result<u8, Failure> {
             break;
         }
     }
-    // The other side has gone: what still runs is for nobody.
+    // The client is gone: running calls are cancelled.
     server.cancel_all();
     for call in calls {
-        // A call that panicked has told it.
+        // A call that panicked has printed a message.
         let _ = call.join();
     }
     match lock(&server.output).take() {
@@ -115,25 +115,25 @@ pub(crate) fn run(args: &McpArgs, _: &Context) -> Result<u8, Failure> {
     }
 }
 
-/// Bytes of a message beside its texts.
+/// The bytes of a message besides its texts.
 const MESSAGE_FRAME: usize = 1 << 16;
 
-/// What all calls share.
+/// The state that all calls share.
 struct Server {
     limits: Limits,
-    /// What ends each call under way, by the request's id as text.
+    /// The cancellation of each running call, by the request's id as text.
     calls: Mutex<HashMap<String, Sender<Event>>>,
-    /// Why nothing can be written any more. Held while a message is written.
+    /// The error after which nothing can be written. Locked while a message is written.
     output: Mutex<Option<std::io::Error>>,
 }
 
-/// A lock whose holder panicked guards the same values.
+/// A lock whose holder panicked guards valid values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Server {
-    /// Takes a message. A call goes on in a thread of its own, which is given back.
+    /// Handles a message. A call runs in a thread of its own, which is returned.
     fn take(self: &Arc<Self>, line: Line) -> Option<std::thread::JoinHandle<()>> {
         let text = match line {
             Line::Text(text) => text,
@@ -147,7 +147,7 @@ impl Server {
             Incoming::Request(request) => request,
             Incoming::Cancelled(id) => {
                 if let Some(call) = lock(&self.calls).get(&id.to_string()) {
-                    // It may have ended by itself.
+                    // It may have ended already.
                     let _ = call.send(Event::Cancelled);
                 }
                 return None;
@@ -200,7 +200,7 @@ impl Server {
         let work = move || {
             let result = call::run(&asked, &server.limits, &sender, &events);
             lock(&server.calls).remove(&key);
-            // A request that was cancelled has no answer.
+            // A cancelled request has no answer.
             if let Some(result) = result {
                 server.send(&protocol::done(&id, &result));
             }
@@ -221,7 +221,7 @@ impl Server {
         }
     }
 
-    /// Whether nobody hears any more.
+    /// True if the client is gone.
     fn is_deaf(&self) -> bool {
         lock(&self.output).is_some()
     }
@@ -229,13 +229,13 @@ impl Server {
     fn cancel_all(&self) {
         #[allow(clippy::iter_over_hash_type, reason = "calls end in any order")]
         for call in lock(&self.calls).values() {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = call.send(Event::Cancelled);
         }
     }
 }
 
-/// What the server is, and how it is used.
+/// The description of the server.
 fn about() -> Value {
     json!({
         "serverInfo": {

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 as the Model Context Protocol uses it: a message a line.
+//! JSON-RPC 2.0 as the Model Context Protocol uses it: one message per line.
 //!
 //! Source: JSON-RPC 2.0, sections 4 and 5; Model Context Protocol, revision 2025-06-18.
 
@@ -12,7 +12,7 @@ pub(super) const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 pub(super) const INVALID_PARAMS: i32 = -32602;
 
-/// Revisions of the protocol that this server speaks, the newest first. They differ in nothing that it uses.
+/// The supported revisions of the protocol, the newest first. They do not differ in what this server uses.
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// A request.
@@ -28,11 +28,11 @@ pub(super) struct Request {
 #[derive(Debug, PartialEq)]
 pub(super) enum Incoming {
     Request(Request),
-    /// The request of this id is not wanted any more.
+    /// The request of this id is cancelled.
     Cancelled(Value),
-    /// A notification without consequence, or an empty line.
+    /// A notification without effect, or an empty line.
     Nothing,
-    /// It is no message; this is the answer.
+    /// An invalid message; this is the answer.
     Wrong(Value),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn parse(text: &[u8]) -> Incoming {
     }
 }
 
-/// The answer to a request that is no call of a tool.
+/// The answer to a request other than a call of a tool.
 pub(super) fn answer(request: &Request, tools: impl FnOnce() -> Value) -> Value {
     let id = &request.id;
     match request.method.as_str() {
@@ -102,7 +102,7 @@ pub(super) fn done(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-/// An error of the protocol; what a tool cannot do is a result.
+/// An error of the protocol. The failure of a tool is a result.
 pub(super) fn failed(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

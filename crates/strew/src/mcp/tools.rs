@@ -1,4 +1,4 @@
-//! What can be asked: four tools, each a command of strew with typed arguments and a typed result.
+//! The tools: four commands of strew with typed arguments and typed results.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::SchemaKind;
 
-/// Seeds that one call plays at most.
+/// The largest number of seeds of a call.
 const SEEDS_MAX: u32 = 100;
 
 /// A text as a file.
@@ -143,7 +143,7 @@ pub(super) enum Tool {
 const TOOLS: [Tool; 4] = [Tool::Simulate, Tool::Explain, Tool::Lint, Tool::Place];
 
 impl Tool {
-    /// The same as the command's.
+    /// The name of the command.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Simulate => "simulate",
@@ -153,7 +153,7 @@ impl Tool {
         }
     }
 
-    /// Whether its command knows how much memory it may take.
+    /// True if its command estimates its memory.
     pub(super) fn bounds_memory(self) -> bool {
         matches!(self, Self::Simulate | Self::Explain)
     }
@@ -188,7 +188,7 @@ impl Tool {
 
     fn describe(self) -> Value {
         let mut input = self.input();
-        // What the tool is for stands beside its arguments.
+        // The description of the tool is beside its arguments.
         let description = input.as_object_mut().and_then(|schema| {
             schema.remove("title");
             schema.remove("description")
@@ -208,7 +208,7 @@ impl Tool {
     }
 }
 
-/// All tools, as `tools/list` answers.
+/// All tools, as the answer to `tools/list`.
 pub(super) fn list() -> Value {
     TOOLS.map(Tool::describe).to_vec().into()
 }
@@ -219,18 +219,18 @@ pub(super) struct Asked {
     pub(super) tool: Tool,
     pub(super) files: Vec<File>,
     pub(super) paths: Vec<String>,
-    /// Options of the command, each one word: `--seeds=3`.
+    /// Options of the command, one word each: `--seeds=3`.
     pub(super) options: Vec<String>,
-    /// What stands before the files.
+    /// The words before the files.
     pub(super) target: Option<String>,
 }
 
-/// Why a call is none.
+/// Why a call is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// There is no such tool: an error of the protocol.
     NoTool(String),
-    /// The arguments are wrong, which whoever asked can mend: a result.
+    /// The arguments are wrong, which the client can correct: a result.
     Arguments(String),
 }
 
@@ -265,7 +265,7 @@ pub(super) fn parse(params: &Map<String, Value>) -> Result<Asked, Refusal> {
             asked(tool, place.files, place.paths, options)
         }
     };
-    // A command without files would read the cluster of the kubeconfig.
+    // Without files, the command would read the cluster of the kubeconfig.
     match asked.files.is_empty() && asked.paths.is_empty() {
         true => Err(Refusal::Arguments(
             "no file: give files, a list of {name, content}, or with --root paths".to_owned(),
@@ -308,7 +308,7 @@ fn simulate(call: Simulate) -> Result<Asked, Refusal> {
     Ok(asked(Tool::Simulate, call.files, call.paths, options))
 }
 
-/// Kinds whose explanation has another shape.
+/// Kinds whose explanation has another type.
 const OTHER_KINDS: [&str; 6] = [
     "node",
     "nodes",
@@ -346,7 +346,7 @@ fn explain(call: Explain) -> Result<Asked, Refusal> {
     })
 }
 
-/// Words of a command: a value stands in the word of its option, so that it is never taken for one.
+/// The words of a command. A value is in the word of its option, so that it is never taken for another option.
 #[derive(Default)]
 struct Options(Vec<String>);
 
@@ -369,7 +369,7 @@ impl Options {
     }
 }
 
-/// The result of a call that could not be answered.
+/// The result of a call that failed.
 pub(super) fn error(what: &str) -> Value {
     json!({"content": [{"type": "text", "text": what}], "isError": true})
 }

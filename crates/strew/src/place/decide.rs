@@ -1,4 +1,4 @@
-//! The machine of placement, run over a fleet until it rests: the same that a hub would run.
+//! Runs the placement machine over a fleet until it rests, as on a hub.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,48 +15,48 @@ use strew_wire::placement::debug::DebugResult;
 
 use super::fleet::Fleet;
 
-/// What a Placement got.
+/// The result of a Placement.
 pub(super) struct Decided {
-    /// It, with the status that was written.
+    /// The Placement, with the status that was written.
     pub(super) fact: PlacementFact,
-    /// Why, as things were when it was decided; of Placements that are shown.
+    /// The explanation at the time of the decision; only for Placements that are shown.
     pub(super) why: Option<Explanation>,
-    /// A set that cannot be read, and why: it was not decided.
+    /// A set that cannot be read, with the reason: the Placement was not decided.
     broken: Option<(Symbol, Arc<str>)>,
     /// Its PlacementDecisions, by group and number.
     pub(super) decisions: Vec<DecisionFact>,
 }
 
-/// What all Placements got.
+/// The results of all Placements.
 pub(super) struct Outcome {
-    /// The strings of all of it.
+    /// The strings of all facts.
     pub(super) names: Interner,
     /// By namespace and name.
     pub(super) decided: Vec<Decided>,
 }
 
-/// What Placements hold, by namespace and name.
+/// The clusters of Placements, by namespace and name.
 pub(super) type Held = BTreeMap<(Symbol, Symbol), Vec<DecisionFact>>;
 
-/// What is decided upon.
+/// The input of the decisions.
 pub(super) struct Ground<'a> {
     /// The strings of all facts.
     pub(super) names: &'a Interner,
     pub(super) cel: &'a CelSelectors,
-    /// Everything but Placements.
+    /// All facts except Placements.
     pub(super) facts: &'a [Input],
     /// By namespace and name.
     pub(super) placements: &'a [PlacementFact],
     pub(super) now: Instant,
 }
 
-/// How much is wanted of a Placement's reasons; `None`: nothing.
+/// The detail of a Placement's explanation; `None`: no explanation.
 pub(super) type Wanted<'a> = &'a dyn Fn(&PlacementFact) -> Option<Detail>;
 
-/// Rounds until decisions that no file holds must stand.
+/// The number of rounds after which decisions that are in no file must be stable.
 const ROUNDS_MAX: usize = 4;
 
-/// Decides all Placements, in their order. What they `held` counts instead of the PlacementDecisions among the facts.
+/// Decides all Placements in order. `held` replaces the PlacementDecisions among the facts.
 pub(super) fn decide(ground: &Ground<'_>, held: &Held, wanted: Wanted<'_>) -> Outcome {
     let limits = Limits {
         resync: None,
@@ -88,8 +88,8 @@ pub(super) fn decide(ground: &Ground<'_>, held: &Held, wanted: Wanted<'_>) -> Ou
     }
 }
 
-/// What Placements hold before a change: what is `stored`, and of those that hold nothing yet what they get once
-/// decisions do not move any more. Then what all of them would get without a change.
+/// The clusters of Placements before a change: the `stored` ones, and for Placements without any the result after their
+/// decisions are stable. Then the result of all Placements without a change.
 pub(super) fn before(ground: &Ground<'_>, stored: &Held) -> (Held, Outcome) {
     let mut held = stored.clone();
     let mut outcome = decide(ground, &held, &|_| None);
@@ -165,7 +165,7 @@ impl World<'_> {
 }
 
 impl Decided {
-    /// The clusters that it holds, with the place of their group.
+    /// Its clusters, with the index of their group.
     pub(super) fn clusters(&self) -> impl Iterator<Item = (Symbol, u32)> + '_ {
         let each = |d: &DecisionFact| {
             let group = d.group.index.unwrap_or(0);
@@ -175,7 +175,7 @@ impl Decided {
         self.decisions.iter().flat_map(each)
     }
 
-    /// The replicas of the clusters that it holds; `None` where none are divided.
+    /// The replicas of its clusters; `None` if none are divided.
     pub(super) fn replicas(&self) -> Option<BTreeMap<Symbol, u32>> {
         replicas(&self.decisions)
     }
@@ -185,7 +185,7 @@ impl Decided {
         self.fact.status.condition(kind)
     }
 
-    /// Whether it got fewer clusters than it asked for, or none, or clusters in fewer topologies than `minGroups`.
+    /// True if it got fewer clusters than asked for, or none, or clusters in fewer topologies than `minGroups`.
     pub(super) fn is_short(&self) -> bool {
         if self.fact.ignored || self.fact.spec.number_of_clusters == Some(0) {
             return false;
@@ -198,20 +198,20 @@ impl Decided {
         satisfied.is_none_or(|condition| !condition.status)
     }
 
-    /// Whether its specification makes no sense.
+    /// True if its specification is invalid.
     pub(super) fn is_misconfigured(&self) -> bool {
         let misconfigured = self.condition(ConditionType::Misconfigured);
         !self.fact.ignored && misconfigured.is_some_and(|condition| condition.status)
     }
 
-    /// Whether it is spread otherwise than it asks for.
+    /// True if it is not spread as asked for.
     pub(super) fn is_uneven(&self) -> bool {
         let spread = self.condition(ConditionType::SpreadSatisfied);
         !self.fact.ignored && spread.is_some_and(|condition| !condition.status)
     }
 }
 
-/// The replicas in decisions; `None` where there are none.
+/// The replicas of the decisions; `None` if there are none.
 pub(super) fn replicas(decisions: &[DecisionFact]) -> Option<BTreeMap<Symbol, u32>> {
     let mut parts: Option<BTreeMap<Symbol, u32>> = None;
     for decision in decisions {
@@ -223,7 +223,7 @@ pub(super) fn replicas(decisions: &[DecisionFact]) -> Option<BTreeMap<Symbol, u3
 }
 
 impl Outcome {
-    /// Why a Placement got what it got, for programs and for people.
+    /// The explanation of a Placement, for programs and for people.
     pub(super) fn why(&self, decided: &Decided, fleet: &Fleet) -> Option<DebugResult> {
         let key = (decided.fact.namespace, decided.fact.name);
         let written = fleet.written.get(&key).cloned().unwrap_or_default();
@@ -241,7 +241,7 @@ impl Outcome {
         )
     }
 
-    /// A Placement that was not decided because a set cannot be read: it, the set, and why.
+    /// A Placement that was not decided because a set cannot be read, with the set and the reason.
     pub(super) fn broken(&self) -> Option<(String, String, String)> {
         self.decided.iter().find_map(|decided| {
             let (set, why) = decided.broken.as_ref()?;

@@ -1,4 +1,4 @@
-//! PlacementDecisions as they would be on the hub.
+//! PlacementDecisions in the form of the hub.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::difference::Difference;
 
 const API_VERSION: &str = "cluster.open-cluster-management.io/v1beta1";
 
-/// The decisions of the Placements that are shown, and how they differ from what was held.
+/// The decisions of the Placements that are shown, and how they differ from the previous ones.
 pub(super) fn list(
     outcome: &Outcome,
     is_shown: &dyn Fn(&PlacementFact) -> bool,

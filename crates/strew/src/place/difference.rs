@@ -62,7 +62,7 @@ pub(super) struct TopologyChange {
 /// Clusters, by name.
 pub(super) type Clusters<'a> = BTreeMap<Symbol, &'a ClusterFact>;
 
-/// The clusters among facts.
+/// The clusters among the facts.
 pub(super) fn clusters(facts: &[Input]) -> Clusters<'_> {
     let clusters = facts.iter().filter_map(|input| match input {
         Input::ClusterSet(fact) => Some((fact.name, fact)),
@@ -74,16 +74,16 @@ pub(super) fn clusters(facts: &[Input]) -> Clusters<'_> {
 /// One side of a comparison.
 pub(super) struct Side<'a> {
     pub(super) held: BTreeSet<Symbol>,
-    /// `None` where none are divided.
+    /// `None` if none are divided.
     pub(super) replicas: Option<BTreeMap<Symbol, u32>>,
     pub(super) clusters: &'a Clusters<'a>,
 }
 
 /// Why clusters move.
 pub(super) struct Reasons<'a> {
-    /// Clusters that a change names, and what it does to them.
+    /// The clusters that a change names, with what it does to them.
     pub(super) touched: &'a BTreeMap<Symbol, &'static str>,
-    /// What is held without the change; `None`: nobody asked about one.
+    /// The clusters without the change; `None` if there is no change.
     pub(super) unchanged: Option<BTreeSet<Symbol>>,
 }
 
@@ -123,12 +123,12 @@ impl Difference {
         difference
     }
 
-    /// Whether something is another than before.
+    /// True if there is any difference.
     pub(super) fn changes(&self) -> bool {
         self.moves() || !self.replicas.is_empty()
     }
 
-    /// Whether a cluster goes or comes.
+    /// True if a cluster goes or comes.
     pub(super) fn moves(&self) -> bool {
         !self.gone.is_empty() || !self.new.is_empty()
     }
@@ -155,7 +155,7 @@ impl Reasons<'_> {
     }
 }
 
-/// The values of a cluster under the terms of a Placement, down to the first that it lacks.
+/// The values of a cluster under the terms of a Placement, up to the first missing one.
 fn tuple(
     placement: &PlacementFact,
     cluster: Option<&ClusterFact>,
@@ -173,7 +173,7 @@ fn tuple(
     values.collect()
 }
 
-/// What changes, where replicas were and are divided.
+/// The changes of replicas, if they were divided before and are divided now.
 fn replicas(before: &Side<'_>, after: &Side<'_>, names: &Interner) -> Vec<ReplicaChange> {
     let (Some(before), Some(after)) = (&before.replicas, &after.replicas) else {
         return Vec::new();

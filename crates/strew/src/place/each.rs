@@ -28,7 +28,7 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// The loss of `value`, with what Placements get then: their names, and the changes.
+    /// The loss of `value`, with the results of Placements: their names, and the changes.
     pub(super) fn of(
         (key, value): (&str, &str),
         clusters: usize,
@@ -50,7 +50,7 @@ impl Loss {
     }
 }
 
-/// For programs.
+/// The form for programs.
 pub(super) fn list(losses: &[Loss]) -> Value {
     json!({
         "apiVersion": strew_wire::explanation::API_VERSION,
@@ -59,7 +59,7 @@ pub(super) fn list(losses: &[Loss]) -> Value {
     })
 }
 
-/// For people.
+/// The form for people.
 pub(super) fn write(losses: &[Loss], n_placements: usize, look: &Look<'_>) -> String {
     let mut page = super::text::page(look);
     let keys: Vec<&str> = losses.iter().map(|loss| loss.key.as_str()).collect();
@@ -100,7 +100,7 @@ pub(super) fn write(losses: &[Loss], n_placements: usize, look: &Look<'_>) -> St
     super::text::finished(page, look)
 }
 
-/// Placements shown of one loss.
+/// The number of Placements that are shown per loss.
 const NAMES_MAX: usize = 12;
 
 fn told(loss: &Loss, page: &mut Page) {

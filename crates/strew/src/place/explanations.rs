@@ -1,4 +1,4 @@
-//! Why Placements got what they got, for programs.
+//! The explanations of Placements, for programs.
 
 use serde::Serialize;
 use strew_placement::facts::placement::PlacementFact;
@@ -20,7 +20,7 @@ pub(super) struct ExplanationList<'a> {
     changes: &'a [&'a Difference],
 }
 
-/// The explanations of the Placements that are shown and not left alone.
+/// The explanations of the Placements that are shown and not ignored.
 pub(super) fn list<'a>(
     fleet: &Fleet,
     outcome: &Outcome,

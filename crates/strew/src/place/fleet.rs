@@ -1,4 +1,4 @@
-//! Files into a fleet: clusters, sets, scores, decisions and Placements, as the API server would hold them.
+//! Turns files into a fleet: clusters, sets, scores, decisions and Placements, as the API server would store them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,41 +25,41 @@ use crate::failure::Failure;
 use crate::text::count;
 use crate::{inputs, terminal};
 
-/// What there is.
+/// The fleet.
 #[derive(Debug)]
 pub(super) struct Fleet {
     /// The strings of all facts.
     pub(super) names: Interner,
-    /// CEL selectors and the clusters that they look at.
+    /// CEL selectors, and the clusters that they are evaluated on.
     pub(super) cel: CelSelectors,
-    /// Everything but Placements.
+    /// All facts except Placements.
     pub(super) facts: Vec<Input>,
     /// By namespace and name.
     pub(super) placements: Vec<PlacementFact>,
-    /// The clusters as they were written.
+    /// The clusters as written.
     pub(super) clusters: BTreeMap<Symbol, ManagedCluster>,
-    /// Whether the files have neither a set nor a binding.
+    /// True if the files have neither a set nor a binding.
     is_unbound: bool,
-    /// Placements that the API server takes and no decision can be made from.
+    /// Placements that the API server accepts and that cannot be decided.
     pub(super) misconfigured: BTreeSet<(Symbol, Symbol)>,
-    /// The Placements as they were written.
+    /// The Placements as written.
     pub(super) written: BTreeMap<(Symbol, Symbol), Placement>,
-    /// Whether the answer may be another at another moment.
+    /// True if the result depends on the time.
     pub(super) time_matters: bool,
 }
 
-/// What a load gives.
+/// The result of loading.
 pub(super) struct Load {
-    /// Unless something is wrong.
+    /// `None` if there is an error.
     pub(super) fleet: Option<Fleet>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// What a reader should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
-    /// Errors that leave nothing to decide.
+    /// Errors that prevent any decision.
     pub(super) n_errors: usize,
 }
 
-/// The set that holds every cluster, and the one for clusters in no other. OCM keeps both alive.
+/// The set of all clusters, and the set of clusters in no other set. OCM creates both.
 const GLOBAL_SET: &str = "global";
 const DEFAULT_SET: &str = "default";
 
@@ -87,13 +87,13 @@ pub(super) fn load(sources: &Sources) -> Load {
     }
 }
 
-/// The object as the API server would hold it, and its warnings.
+/// The object as the API server would store it, with warnings.
 fn admitted(
     located: &Located,
 ) -> Result<(KubeObject, Vec<String>), Vec<strew_manifest::field::FieldError>> {
     let object = located.object.clone();
     if located.from_dump {
-        // It has been through admission.
+        // It has passed admission.
         return Ok((object, Vec::new()));
     }
     let context = AdmissionContext {
@@ -103,13 +103,13 @@ fn admitted(
     admit_object(object, &context, &mut NameSource::new(0))
 }
 
-/// What has been read so far.
+/// The objects so far.
 pub(super) struct Loader<'a> {
     pub(super) locator: Locator<'a>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Those that placement looks at, as the API server would hold them.
+    /// The objects that placement reads, as the API server would store them.
     pub(super) objects: Vec<Located>,
-    /// Kinds that placement does not look at, counted.
+    /// The kinds that placement does not read, with their numbers.
     skipped: BTreeMap<String, usize>,
     /// By namespace and name.
     misconfigured: BTreeSet<(String, String)>,
@@ -147,7 +147,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Of what is broken the rest is told, too.
+    /// The other errors of a broken object are reported, too.
     pub(super) fn broken(&mut self, all: &[Broken]) {
         for broken in all {
             let located = &broken.located;
@@ -166,7 +166,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Tells what no decision can be made from, with its place.
+    /// Reports objects that prevent a decision, with their places.
     pub(super) fn misconfigured(&mut self) {
         for located in std::mem::take(&mut self.objects) {
             if let KubeObject::Placement(placement) = &located.object {
@@ -251,7 +251,7 @@ fn is_looked_at(object: &KubeObject) -> bool {
     )
 }
 
-/// What OCM's registration sees to: two sets that are always there, and a label on clusters that are in no other.
+/// What OCM's registration does: it creates two sets, and labels clusters that are in no other.
 fn built_in_sets(objects: &mut Vec<KubeObject>) {
     for object in &mut *objects {
         if let KubeObject::ManagedCluster(cluster) = object {
@@ -283,24 +283,24 @@ fn built_in_sets(objects: &mut Vec<KubeObject>) {
     }
 }
 
-/// A cluster that is in no other set is in the default one.
+/// A cluster in no other set is in the default one.
 pub(super) fn join_default(cluster: &mut ManagedCluster) {
     let labels = cluster.metadata.labels.get_or_insert_default();
     let set = labels.entry(CLUSTER_SET_LABEL.to_owned());
     set.or_insert_with(|| DEFAULT_SET.to_owned());
 }
 
-/// Puts Placements in order, by namespace and name.
+/// Sorts Placements by namespace and name.
 pub(super) fn sort(placements: &mut [PlacementFact], names: &Interner) {
     let text = |symbol: Symbol| names.text(symbol);
     placements
         .sort_by(|a, b| (text(a.namespace), text(a.name)).cmp(&(text(b.namespace), text(b.name))));
 }
 
-/// The objects of a file that placement looks at, as the API server would hold them.
+/// The objects of a file that placement reads, as the API server would store them.
 ///
 /// # Errors
-/// The file cannot be read, or something in it is wrong.
+/// The file cannot be read, or has errors.
 pub(super) fn objects_of(name: &str) -> Result<Vec<KubeObject>, Failure> {
     let sources = inputs::sources(inputs::read_one(name)?);
     let reading = read::read(&sources);
@@ -348,7 +348,7 @@ impl Fleet {
         }
     }
 
-    /// What binds the set of all clusters to a Placement's namespace, where the files bind nothing.
+    /// The binding of the set of all clusters to a Placement's namespace, if the files have no binding.
     pub(super) fn binding_of(&self, placement: &PlacementFact) -> Option<Input> {
         let name = self.names.get(GLOBAL_SET)?;
         self.is_unbound.then_some(Input::BindingSet {
@@ -357,7 +357,7 @@ impl Fleet {
         })
     }
 
-    /// All of it, to decide upon.
+    /// All of it, as the input of decisions.
     pub(super) fn ground(&self, now: Instant) -> Ground<'_> {
         Ground {
             names: &self.names,
@@ -368,7 +368,7 @@ impl Fleet {
         }
     }
 
-    /// What its Placements hold already, in its own PlacementDecisions.
+    /// The clusters that its Placements hold, in its own PlacementDecisions.
     pub(super) fn stored(&self) -> Held {
         let mut stored = Held::new();
         let known = |key: &(Symbol, Symbol)| self.written.contains_key(key);

@@ -1,4 +1,4 @@
-//! `strew lint` for Placements: what is refused, what no decision can be made from, and what is probably not meant.
+//! `strew lint` for Placements: errors, specifications that cannot be decided, and probable mistakes.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use strew_wire::placement::facts::weights_by_key;
 
 use super::fleet::Loader;
 
-/// What is wrong with the Placements of files, and with what they choose from; and how many Placements there are.
+/// The findings about the Placements of files and the objects that they read, and the number of Placements.
 pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnostic>) {
     let mut loader = Loader::new(sources, Vec::new());
     let objects = reading.objects.iter().cloned();
@@ -35,7 +35,7 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnost
     for located in &loader.objects {
         if let KubeObject::Placement(placement) = &located.object {
             n_placements += 1;
-            // A Placement on its own: its clusters are elsewhere.
+            // A Placement without clusters: its clusters are elsewhere.
             if !clusters.is_empty() {
                 let mut unmet = unmet(placement, &clusters);
                 unmet.extend(too_few(placement, &clusters));
@@ -51,12 +51,12 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnost
     (n_placements, loader.diagnostics)
 }
 
-/// What a Placement names, and no cluster has.
+/// Keys and values of a Placement that no cluster has.
 struct Unmet {
     code: &'static str,
     path: FieldPath,
     message: String,
-    /// What is there instead.
+    /// The existing ones.
     help: String,
 }
 
@@ -123,7 +123,7 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
     unmet
 }
 
-/// Terms that ask for more topologies than clusters are in.
+/// Terms that ask for more topologies than there are.
 fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
     let terms = placement.spec.as_ref().map(terms).unwrap_or_default();
     let annotations = placement.metadata.annotations.as_ref();
@@ -137,7 +137,7 @@ fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
             .iter()
             .filter_map(|cluster| tuple(&terms[..=i], cluster));
         let there: BTreeSet<Vec<&str>> = tuples.collect();
-        // That no cluster has the key is told already.
+        // A key that no cluster has is reported already.
         if there.is_empty() || min <= i64::try_from(there.len()).unwrap_or(i64::MAX) {
             continue;
         }
@@ -172,7 +172,7 @@ fn tuple<'c>(terms: &[SpreadConstraintsTerm], cluster: &'c ManagedCluster) -> Op
     terms.iter().map(value).collect()
 }
 
-/// Weights of replicas that no cluster has.
+/// Weights of replicas that match no cluster.
 fn unweighed(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
     let annotations = placement.metadata.annotations.as_ref();
     let annotation = annotations.and_then(|all| all.get(REPLICA_DIVISION_ANNOTATION));
@@ -204,7 +204,7 @@ fn help(name: &str, known: &BTreeSet<&str>, words: &str) -> String {
     }
 }
 
-/// The values that clusters have under a term's key.
+/// The values of clusters under a term's key.
 fn values<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> BTreeSet<&'c str> {
     let of = |cluster: &&'c ManagedCluster| pairs(term, cluster);
     let pairs = clusters.iter().flat_map(of);
@@ -214,7 +214,7 @@ fn values<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> 
         .collect()
 }
 
-/// The keys that clusters have where a term looks for its own.
+/// The keys of clusters in the source of a term's key.
 fn keys<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> BTreeSet<&'c str> {
     let of = |cluster: &&'c ManagedCluster| pairs(term, cluster);
     clusters.iter().flat_map(of).map(|(key, _)| key).collect()

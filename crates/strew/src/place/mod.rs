@@ -1,8 +1,8 @@
 //! `strew place`: clusters for Placements, from files.
 //!
-//! Reading order: [`fleet`] (what there is), `decide` (the machine, run until it rests), [`what_if`] (changes that are
-//! asked about), [`difference`] (what moves), [`text`], [`summary`] and [`why`] (for people), [`decisions`] and
-//! [`explanations`] (for programs), [`each`] (every topology lost in turn).
+//! Reading order: [`fleet`] (the input), `decide` (runs the machine until it rests), [`what_if`] (changes),
+//! [`difference`] (what moves), [`text`], [`summary`] and [`why`] (for people), [`decisions`] and [`explanations`] (for
+//! programs), [`each`] (the loss of every topology in turn).
 
 mod decide;
 mod decisions;
@@ -127,7 +127,7 @@ impl PlaceFormat {
     }
 }
 
-/// A time of `--at`.
+/// Parses `--at`.
 fn moment(text: &str) -> Result<Instant, String> {
     let time: Option<Timestamp> = text.parse().ok();
     let nanos = time.and_then(|time| u64::try_from(time.as_nanosecond()).ok());
@@ -136,7 +136,7 @@ fn moment(text: &str) -> Result<Instant, String> {
         .ok_or_else(|| "no time, as 2026-03-01T12:00:00Z is".to_owned())
 }
 
-/// The wall's clock, read here once: what decides is told.
+/// The wall clock is read here, once: the deciding code gets the time as a value.
 fn now() -> Instant {
     #[allow(clippy::disallowed_methods, reason = "the shell reads the clock")]
     let now = SystemTime::now();
@@ -239,7 +239,7 @@ pub(crate) fn explain(
 }
 
 impl PlaceArgs {
-    /// The files; without any, the hub that the kubeconfig names.
+    /// The files; without any, the hub of the kubeconfig.
     fn inputs(&self, context: &Context) -> Result<Vec<Input>, Failure> {
         let names: Vec<String> = self.files.iter().chain(&self.filename).cloned().collect();
         if !names.is_empty() {
@@ -253,7 +253,7 @@ impl PlaceArgs {
         }])
     }
 
-    /// Whether a Placement is shown.
+    /// True if a Placement is shown.
     fn shows(&self, placement: &PlacementFact, names: &Interner) -> bool {
         self.shows_named(names.text(placement.namespace), names.text(placement.name))
     }
@@ -263,7 +263,7 @@ impl PlaceArgs {
             && self.only.as_deref().is_none_or(|n| n == name)
     }
 
-    /// How much is wanted of a Placement's reasons.
+    /// The detail of a Placement's explanation.
     fn detail(&self, placement: &PlacementFact, names: &Interner) -> Option<Detail> {
         let is_shown = self.shows(placement, names);
         let detail = match self.explain {
@@ -274,13 +274,13 @@ impl PlaceArgs {
     }
 }
 
-/// What was asked for, and what it is compared with.
+/// The result, and the state that it is compared with.
 struct Answer {
     outcome: Outcome,
     changed: Option<Changed>,
     /// By Placement.
     differences: Vec<Option<Difference>>,
-    /// What the loss of each topology of a key does, if that was asked for.
+    /// The loss of each topology of a key, if it was asked for.
     losses: Option<Vec<Loss>>,
 }
 
@@ -355,7 +355,7 @@ impl Answer {
     }
 }
 
-/// Every topology of a key, lost in turn.
+/// The loss of every topology of a key, one at a time.
 struct Losses<'a> {
     args: &'a PlaceArgs,
     fleet: &'a Fleet,
@@ -404,7 +404,7 @@ impl Losses<'_> {
     }
 }
 
-/// What is held, compared with what Placements get.
+/// The previous clusters, compared with the result.
 struct Comparison<'a> {
     before: &'a difference::Clusters<'a>,
     after: &'a difference::Clusters<'a>,
@@ -414,7 +414,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// By Placement; `None` where nothing was held.
+    /// By Placement; `None` if it held no cluster.
     fn of(&self, outcome: &Outcome) -> Vec<Option<Difference>> {
         let unchanged = self.unchanged.iter().flat_map(|outcome| &outcome.decided);
         let unchanged: BTreeMap<(Symbol, Symbol), &Decided> = unchanged
@@ -492,7 +492,7 @@ fn check_shown(fleet: &Fleet, args: &PlaceArgs) -> Result<(), Failure> {
     Err(Failure::input(error).with_hint(hint))
 }
 
-/// A moment for people.
+/// A time as text.
 fn time_text(at: Instant) -> String {
     let time = Timestamp::from_nanosecond(i128::from(at.0)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -506,7 +506,7 @@ fn say(diagnostics: &[Diagnostic], sources: &strew_manifest::read::Sources, cont
     }
 }
 
-/// The exit code: of the Placements that are shown.
+/// The exit code, for the Placements that are shown.
 fn exit(
     outcome: &Outcome,
     fleet: &Fleet,

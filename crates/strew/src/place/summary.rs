@@ -1,4 +1,4 @@
-//! Many Placements at a glance: who gets fewer clusters than asked for, who is uneven, what moves.
+//! Many Placements at a glance: which are short, which are uneven, what moves.
 
 use strew_placement::facts::status::ConditionType;
 
@@ -9,15 +9,15 @@ use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table};
 use crate::text::count;
 
-/// So many Placements need no summary.
+/// Up to this number of Placements need no summary.
 const FEW: usize = 3;
 
-/// Whether something about a Placement is not as asked for.
+/// True if a Placement is not as asked for.
 pub(super) fn is_trouble(decided: &Decided) -> bool {
     decided.is_misconfigured() || decided.is_short() || decided.is_uneven()
 }
 
-/// What stands above many Placements.
+/// The text above many Placements.
 pub(super) fn write(outcome: &Outcome, shown: &[(&Decided, Option<&Difference>)], page: &mut Page) {
     if shown.len() <= FEW {
         return;
@@ -73,7 +73,7 @@ pub(super) fn write(outcome: &Outcome, shown: &[(&Decided, Option<&Difference>)]
     moves(shown, page);
 }
 
-/// The condition that says most.
+/// The most important condition.
 fn why(decided: &Decided) -> String {
     let first = [
         ConditionType::Misconfigured,

@@ -1,4 +1,4 @@
-//! What Placements got, for people.
+//! The results of Placements as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,28 +18,28 @@ use crate::explain_text::table::{Cell, Table, Tone};
 use crate::terminal::{self, Terminal};
 use crate::text::count;
 
-/// How much is shown, and how.
+/// The amount of text.
 pub(super) struct Look<'a> {
     pub(super) terminal: &'a Terminal,
-    /// Everything, with each prioritizer's scores.
+    /// All rows, with each prioritizer's scores.
     pub(super) wide: bool,
-    /// Why, too.
+    /// With explanations.
     pub(super) explain: bool,
 }
 
-/// Rows of a table; more is folded unless the look is wide.
+/// The number of rows of a table; more are shortened unless the look is wide.
 pub(super) const ROWS_MAX: usize = 40;
 
-/// Placements told one by one; of more only those that are not as asked for, or move.
+/// The number of Placements that are shown one by one; of more, only those that are not as asked for, or move.
 const PLACEMENTS_MAX: usize = 20;
 
-/// What is told.
+/// The content.
 pub(super) struct Told<'a> {
     pub(super) fleet: &'a Fleet,
     pub(super) outcome: &'a Outcome,
-    /// What was asked about.
+    /// The change that was asked about.
     pub(super) changed: Option<&'a Changed>,
-    /// By Placement: what moves against what was held; `None` where nothing was.
+    /// By Placement: the difference from the previous clusters; `None` if there were none.
     pub(super) differences: &'a [Option<Difference>],
 }
 
@@ -93,7 +93,7 @@ pub(super) fn write(
 pub(super) fn page(look: &Look<'_>) -> Page {
     Page {
         text: String::new(),
-        // The stream takes it off where it is not wanted.
+        // The output stream removes the styles if they are not wanted.
         paint: Paint::new(true),
         width: look.terminal.width,
     }
@@ -124,7 +124,7 @@ fn asked(changed: &Changed, names: &Interner, page: &mut Page) {
     page.wrapped(2, &folded(&touched, 20));
 }
 
-/// Names, the first few of many.
+/// The first names of a list.
 pub(super) fn folded(names: &[&str], max: usize) -> String {
     let shown = names
         .iter()
@@ -191,7 +191,7 @@ fn head(outcome: &Outcome, decided: &Decided, difference: Option<&Difference>, p
     page.line(0, &format!("{title}: {text}"));
 }
 
-/// Those that say something that is not plain.
+/// The ones with a message that is not plain.
 fn conditions(decided: &Decided, page: &mut Page) {
     let kinds = [
         ConditionType::Misconfigured,
@@ -227,11 +227,11 @@ fn page_condition(condition: &Condition, is_good: bool, page: &mut Page) {
     let mut lines = condition.message.lines();
     let first = lines.next().unwrap_or_default();
     page.line(2, &format!("{mark} {kind} {reason}: {first}"));
-    // A CEL expression comes with its picture.
+    // A CEL expression comes with its marked text.
     lines.for_each(|line| page.line(4, line));
 }
 
-/// What moves, and why it has to. `asked`: after a change; else against the decisions that are stored.
+/// What moves, and why. `asked`: after a change; otherwise compared with the stored decisions.
 fn moved(difference: &Difference, asked: bool, look: &Look<'_>, page: &mut Page) {
     if !difference.changes() {
         let text = match asked {
@@ -380,7 +380,7 @@ fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Pa
     }
 }
 
-/// The counts of topologies; before and after where something moves.
+/// The counts of topologies, before and after if something moves.
 fn topologies(
     outcome: &Outcome,
     decided: &Decided,
@@ -392,7 +392,7 @@ fn topologies(
         return;
     }
     let text = |&value: &Symbol| outcome.names.text(value).to_owned();
-    // A parent's tuple is the beginning of its children's.
+    // A parent's tuple is a prefix of its children's.
     let mut rows: BTreeMap<Vec<String>, (usize, i32, u32, Option<u32>)> = BTreeMap::new();
     for report in reports {
         let tuple = report.tuple.iter().map(text).collect();
@@ -456,7 +456,7 @@ fn topologies(
     table.write(2, page);
 }
 
-/// An empty value is a value.
+/// An empty value counts as a value.
 pub(super) fn shown_value(value: &str) -> &str {
     match value {
         "" => "\"\"",
@@ -464,7 +464,7 @@ pub(super) fn shown_value(value: &str) -> &str {
     }
 }
 
-/// Decision groups, where there is more than the one without a name.
+/// Decision groups, unless there is only the one without a name.
 fn groups(outcome: &Outcome, decided: &Decided, page: &mut Page) {
     let groups = &decided.fact.status.groups;
     let is_plain = groups.len() == 1 && outcome.names.text(groups[0].name).is_empty();

@@ -20,15 +20,15 @@ use super::fleet::{self, Fleet};
 use crate::failure::Failure;
 use crate::parts;
 
-/// What `--what-if` takes.
+/// The help of `--what-if`.
 const HELP: &str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, \
                     taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], \
                     label=CLUSTERS:KEY=VALUE, unlabel=CLUSTERS:KEY, edit=FILE";
 
-/// A change that is asked about.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// As it was written.
+    /// As written.
     text: String,
     verb: Verb,
 }
@@ -37,9 +37,9 @@ pub(crate) struct Asked {
 enum Verb {
     Clusters(ClusterVerb, Vec<Part>),
     LoseEach(String),
-    /// Names, and the labels of each.
+    /// Names, with the labels of each.
     Add(Vec<String>, Vec<(String, String)>),
-    /// Objects that are new, or stand in the place of those of the same name.
+    /// Objects that are added, or replace those of the same name.
     File(String),
 }
 
@@ -109,7 +109,7 @@ pub(super) fn asked(text: &str) -> Result<Asked, String> {
     })
 }
 
-/// A cluster's name is a subdomain: it has no slash, and seldom such an end.
+/// A cluster's name is a subdomain: it has no slash, and rarely such an ending.
 fn is_file(text: &str) -> bool {
     text.contains('/')
         || [".yaml", ".yml", ".json"]
@@ -132,17 +132,17 @@ fn effect_of(text: &str) -> Result<String, String> {
 /// The fleet after all changes.
 #[derive(Debug, Clone)]
 pub(super) struct Changed {
-    /// What was asked for, one after another.
+    /// The changes in order.
     pub(super) words: Vec<String>,
-    /// Everything but Placements.
+    /// All facts except Placements.
     pub(super) facts: Vec<Input>,
     /// By namespace and name.
     pub(super) placements: Vec<PlacementFact>,
-    /// Clusters that a change names, and what it does to them.
+    /// The clusters that a change names, with what it does to them.
     pub(super) touched: BTreeMap<Symbol, &'static str>,
-    /// Whether clusters are lost, and nothing else is changed.
+    /// True if clusters are lost and nothing else is changed.
     pub(super) is_loss: bool,
-    /// Keys whose values are lost in turn.
+    /// The keys whose values are lost one at a time.
     pub(super) each: Vec<String>,
 }
 
@@ -154,11 +154,11 @@ const WORDS: parts::Words = parts::Words {
 };
 
 impl Changed {
-    /// What a fleet is after changes, one after another. Strings and clusters are told to the fleet, which is used for
-    /// nothing else afterwards.
+    /// The fleet after changes, in order. Strings and clusters are added to the given fleet, which is not used
+    /// afterwards.
     ///
     /// # Errors
-    /// A word that means no cluster, or a file that cannot be read.
+    /// A word that names no cluster, or a file that cannot be read.
     pub(super) fn of(all: &[Asked], fleet: &mut Fleet, now: Instant) -> Result<Self, Failure> {
         let mut changed = Self {
             words: Vec::new(),
@@ -219,7 +219,7 @@ impl Changed {
         Ok(())
     }
 
-    /// Takes clusters away.
+    /// Removes clusters.
     pub(super) fn lose(&mut self, lost: &BTreeSet<Symbol>) {
         let is_lost =
             |input: &Input| matches!(input, Input::ClusterSet(c) if lost.contains(&c.name));
@@ -266,7 +266,7 @@ impl Changed {
         self.put(KubeObject::ManagedCluster(Box::new(cluster)), word, fleet);
     }
 
-    /// An object is there, and like this.
+    /// Sets an object.
     fn put(&mut self, mut object: KubeObject, word: &'static str, fleet: &mut Fleet) {
         if let KubeObject::ManagedCluster(cluster) = &mut object {
             fleet::join_default(cluster);
@@ -301,7 +301,7 @@ impl Changed {
     }
 }
 
-/// The clusters that parts mean.
+/// The clusters that parts name.
 fn find(parts: &[Part], facts: &[Input], names: &Interner) -> Result<BTreeSet<Symbol>, Failure> {
     let all = clusters(facts);
     let all: Vec<Cluster<'_>> = all.values().map(|&fact| Cluster { fact, names }).collect();

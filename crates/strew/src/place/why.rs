@@ -1,5 +1,5 @@
-//! Why a Placement got these clusters: the filters, the scores, the counts before each pick, and what became of the
-//! others. Source: the OCM spread proposal, "Implementation Example"; spec/placement §2.11, §3.7.
+//! Why a Placement got its clusters: the filters, the scores, the counts before each pick, and the verdicts on the
+//! other clusters. Source: the OCM spread proposal, "Implementation Example"; spec/placement §2.11, §3.7.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table, Tone};
 use crate::text::count;
 
-/// Picks told in full; more are told with `-o wide`.
+/// The number of picks that are shown in full; `-o wide` shows more.
 const PICKS_MAX: usize = 10;
 
-/// Names in a list.
+/// The number of names in a list.
 const NAMES_MAX: usize = 12;
 
 /// `keys`: the keys of the spread constraints.
@@ -26,7 +26,7 @@ pub(super) fn write(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: 
     others(result, look, page);
 }
 
-/// How many topologies are used, where that is bounded.
+/// The number of topologies in use, if it is bounded.
 fn groups(result: &DebugResult, page: &mut Page) {
     if result.groups.is_empty() {
         return;
@@ -58,7 +58,7 @@ fn groups(result: &DebugResult, page: &mut Page) {
     table.write(2, page);
 }
 
-/// What each cluster's part of the replicas is computed from.
+/// The number that each cluster's part of the replicas is computed from.
 fn replicas(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
     if result.replicas.is_empty() {
         return;
@@ -80,7 +80,7 @@ fn replicas(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
     more(result.replicas.len(), max, page);
 }
 
-/// How many rows of a table are shown.
+/// The number of rows of a table.
 fn rows_max(look: &Look<'_>, max: usize) -> usize {
     if look.wide { usize::MAX } else { max }
 }
@@ -110,7 +110,7 @@ fn filters(result: &DebugResult, page: &mut Page) {
     }
 }
 
-/// What the prioritizers gave, the best first.
+/// The prioritizers' scores, the best first.
 fn scores(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
     if result.aggregated_scores.is_empty() {
         return;
@@ -144,7 +144,7 @@ fn more(n: usize, max: usize, page: &mut Page) {
     }
 }
 
-/// The selected count table before each pick, and each cluster's scores.
+/// The selected count table before each pick, with each cluster's scores.
 fn picks(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) {
     let picks = &result.selector_results;
     let max = rows_max(look, PICKS_MAX);
@@ -223,7 +223,7 @@ fn finals(
     header.extend(titles.map(|title| (title.to_owned(), true)));
     let mut table = Table::new(header);
     let mut best: Vec<(&String, i64)> = pick.total.iter().map(|(name, &n)| (name, n)).collect();
-    // Stable: equal ones stay by name.
+    // The sort is stable: equal ones stay by name.
     best.sort_by_key(|&(_, total)| std::cmp::Reverse(total));
     let max = rows_max(look, ROWS_MAX / 2);
     for &(name, total) in best.iter().take(max) {
@@ -246,7 +246,7 @@ fn finals(
     more(best.len(), max, page);
 }
 
-/// What became of those that were not selected, by reason.
+/// The verdicts on the clusters that were not selected, by reason.
 fn others(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
     if result.not_selected.is_empty() {
         return;

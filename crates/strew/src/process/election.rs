@@ -1,4 +1,4 @@
-//! Flags of leader election: kube-scheduler's names. Source: spec/scheduler §5.4.
+//! The flags of leader election, with kube-scheduler's names. Source: spec/scheduler §5.4.
 
 use std::time::Duration;
 
@@ -37,10 +37,10 @@ pub(crate) struct ElectionArgs {
 }
 
 impl ElectionArgs {
-    /// Puts the flags over what is configured.
+    /// Applies the flags to the configuration.
     ///
     /// # Errors
-    /// The spans do not go together.
+    /// The durations contradict each other.
     pub(crate) fn put_into(&self, election: &mut LeaderElection) -> Result<(), Failure> {
         fn put<T: Clone>(flag: &Option<T>, field: &mut T) {
             if let Some(value) = flag {
@@ -83,7 +83,7 @@ impl ElectionArgs {
     }
 }
 
-/// A span as Go writes it.
+/// A duration in Go's form.
 fn span(text: &str) -> Result<Duration, String> {
     let parsed = GoDuration::parse(text).map(GoDuration::to_std);
     parsed

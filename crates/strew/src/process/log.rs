@@ -1,4 +1,4 @@
-//! What a process tells while it runs.
+//! The log of a process.
 
 use std::io::{self, Write};
 
@@ -32,17 +32,17 @@ enum LogFormat {
     Json,
 }
 
-/// What is told at a level of `--v`.
+/// The filter for a level of `--v`.
 fn directives(v: u8) -> &'static str {
     match v {
-        // What kube says of each request that fails, strew says once, with what it means.
+        // kube logs each failed request; strew logs it once, with its meaning.
         0..=3 => "warn,kube_client=off,strew=info,strew_kube=info,strew_runtime=info",
         4..=5 => "info,strew=debug,strew_kube=debug,strew_runtime=debug",
         _ => "debug,strew=trace,strew_kube=trace,strew_runtime=trace",
     }
 }
 
-/// Sets up the log, on standard error. `RUST_LOG` wins over the flags.
+/// Sets up the log on standard error. `RUST_LOG` takes precedence over the flags.
 pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
     let directives = match context.global.quiet {
         true => "warn,kube_client=off",
@@ -56,7 +56,7 @@ pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
     done.map_err(|error| Failure::outside(anyhow!("the log cannot be started: {error}")))
 }
 
-/// Lines of what passes a filter.
+/// The layer that writes lines.
 fn subscriber<W: Write + 'static>(
     filter: EnvFilter,
     format: LogFormat,
@@ -79,7 +79,7 @@ fn subscriber<W: Write + 'static>(
 struct Lines<W>(W);
 
 impl<W: Write> Write for Lines<W> {
-    /// An event, whole: that is how events are written.
+    /// A complete event: events are written at once.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// What is logged at a level of `--v`.
+    /// The filter for a level of `--v`.
     fn logged(v: u8, format: LogFormat, f: impl FnOnce()) -> String {
         let written = Written::default();
         let to = written.clone();

@@ -1,4 +1,4 @@
-//! What every command that works until a signal ends it has: flags, log, pages, and a look at its rights.
+//! What all commands that run until a signal share: flags, log, pages, and a check of permissions.
 //!
 //! Reading order: [`log`], [`election`], [`serving`], [`permissions`], [`signals`].
 
@@ -14,7 +14,7 @@ use strew_kube::connect::{self, Connection};
 use crate::cluster::access;
 use crate::failure::Failure;
 
-/// Connects to the API server as a part of strew, and tells the log which one it is.
+/// Connects to the API server as a part of strew, and logs which one it is.
 pub(crate) async fn connected(
     access: &connect::Access,
     part: &'static str,

@@ -1,4 +1,4 @@
-//! What a process may do, asked at the start.
+//! Checks the permissions of a process at its start.
 
 use anyhow::anyhow;
 use strew_kube::Client;
@@ -6,17 +6,17 @@ use strew_kube::permission::{NamedPermission, Permission, missing, missing_of};
 
 use crate::failure::Failure;
 
-/// Permissions that are needed in a namespace; `None`: in the whole cluster.
+/// Permissions needed in a namespace; `None`: in the whole cluster.
 pub(crate) type Needed<'a> = (&'a [Permission], Option<&'a str>);
 
-/// The same of objects by their names.
+/// The same for named objects.
 pub(crate) type NeededOf<'a> = (&'a [NamedPermission<'a>], Option<&'a str>);
 
-/// All that is missing, at once: a watch that is forbidden would be tried for ever, and nothing would be decided.
-/// `part`: what `strew install` calls the process.
+/// Checks all permissions at once: a forbidden watch would be retried without end, and nothing would be decided. `part`
+/// is the component of `strew install`.
 ///
 /// # Errors
-/// Something is missing, or the API server cannot be asked.
+/// A permission is missing, or the API server cannot be asked.
 pub(crate) async fn check(
     client: &Client,
     needed: &[Needed<'_>],
@@ -35,10 +35,10 @@ pub(crate) async fn check(
     none_denied(&denied, part)
 }
 
-/// The failure that names all that is denied, if anything is.
+/// The failure that names all missing permissions, if there are any.
 ///
 /// # Errors
-/// Something is.
+/// A permission is missing.
 pub(crate) fn none_denied(denied: &[String], part: &str) -> Result<(), Failure> {
     if denied.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The flags of what is served over HTTPS. Source: spec/scheduler §5.4, §5.5.
+//! The flags of the HTTPS server. Source: spec/scheduler §5.4, §5.5.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) struct ServingArgs {
 }
 
 impl ServingArgs {
-    /// Listens, on the program's own port unless another is named; `None` for port 0.
+    /// Listens, on the program's own port unless another is given; `None` for port 0.
     ///
     /// # Errors
     /// The address, or the certificate's files.
@@ -97,7 +97,7 @@ impl ServingArgs {
     }
 }
 
-/// A server that listens, and who may see its pages.
+/// A listening server, with the access rules of its pages.
 pub(crate) struct Serving {
     server: Server,
     access: Access,
@@ -106,7 +106,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// The same, but the pages of these paths ask themselves what somebody may see.
+    /// The same, but the handlers of these paths check access themselves.
     pub(crate) fn judged_there(self, paths: Paths) -> Self {
         Self {
             access: self.access.judged_there(paths),
@@ -114,7 +114,7 @@ impl Serving {
         }
     }
 
-    /// Serves the pages until the end, each for those who may see it.
+    /// Serves the pages until the end, to clients with access.
     pub(crate) fn start(self, pages: Router, end: CancellationToken) {
         let Self {
             server,

@@ -1,11 +1,11 @@
-//! The end, by a signal.
+//! Ends a process by a signal.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 
-/// Cancelled by the first SIGINT or SIGTERM; the second ends the process as it is.
+/// Cancelled by the first SIGINT or SIGTERM; the second one kills the process.
 pub(crate) fn until_signal() -> Result<CancellationToken, Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::outside)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::outside)?;

@@ -222,7 +222,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Moment {
-    /// These workloads of a view, and all of its pods in sum.
+    /// These workloads of a view, and the sum over all pods.
     pub(crate) fn of(view: &View, workloads: &[usize]) -> Self {
         Self {
             pods: totals(view),
@@ -232,7 +232,7 @@ impl Moment {
         }
     }
 
-    /// The same with its nodes, and where each pod of these workloads was put.
+    /// The same with its nodes and the placements of these workloads' pods.
     pub(crate) fn in_full(view: &View, workloads: &[usize]) -> Self {
         let nodes = view.nodes.iter().map(|usage| node(&view.world, usage));
         Self {
@@ -301,7 +301,7 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
     }
 }
 
-/// Domains that are all written out; of more, only those that hold pods.
+/// The number of domains up to which all are written; of more, only those with pods.
 const DOMAINS_WRITTEN: usize = 64;
 
 fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
@@ -344,8 +344,8 @@ fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
     }
 }
 
-/// A constraint that does not count the pods that it is for does not spread them. In a rollout with matchLabelKeys the
-/// pods of other revisions are not meant.
+/// A constraint that does not count its own pods does not spread them. In a rollout with matchLabelKeys, pods of other
+/// revisions are not meant.
 pub(crate) fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
     let constraint = spread.constraint.as_ref()?;
     let n = spread.n_uncounted();
@@ -363,7 +363,7 @@ pub(crate) fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
     ))
 }
 
-/// The field's two values.
+/// The two values of the field.
 pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
     match hard {
         true => "DoNotSchedule",
@@ -371,7 +371,7 @@ pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
     }
 }
 
-/// The largest skews of these workloads, by their places in the list of all.
+/// The largest skews of these workloads, by their indexes in the list of all.
 pub(crate) fn max_skews(all: &[Workload], of: &[usize], skews: &Skews) -> Vec<MaxSkew> {
     let each = of.iter().flat_map(|&workload| {
         let name = &all[workload].name;

@@ -1,4 +1,4 @@
-//! What to play, of a Scenario or of the built-in story.
+//! The arguments about what is played.
 
 use std::num::NonZeroUsize;
 
@@ -63,7 +63,7 @@ pub(crate) struct ScenarioArgs {
 /// When runs end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// So long after the start.
+    /// This long after the start.
     At(Span),
     /// After the step of this name.
     Step(String),
@@ -79,10 +79,10 @@ pub(crate) enum PlayedKind {
 }
 
 impl PlayArgs {
-    /// When to end: a duration, or else the name of a step.
+    /// Parses `--until`: a duration, or else the name of a step.
     ///
     /// # Errors
-    /// It is a duration before the start.
+    /// It is a negative duration.
     pub(crate) fn until(&self) -> Result<Option<Until>, Failure> {
         let Some(text) = &self.until else {
             return Ok(None);
@@ -97,7 +97,7 @@ impl PlayArgs {
         }
     }
 
-    /// The words that play the same again, but for the shard.
+    /// The options that play the same again, without the shard.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let seeds = self.seeds.map(|seeds| seeds.to_string());
         let options = [("--seeds", seeds), ("--until", self.until.clone())];
@@ -113,7 +113,7 @@ impl PlayArgs {
 }
 
 impl ScenarioArgs {
-    /// How many runs at the same time.
+    /// The number of runs at the same time.
     pub(crate) fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().ok();
         self.jobs.or_else(cores).map_or(1, NonZeroUsize::get)

@@ -1,10 +1,10 @@
-//! Spans of virtual time, as people write them.
+//! Spans of virtual time as text.
 
 use strew_model::Span;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// `10m`, `1h30m`, `42.5s`: exact, so that it can be given to `--until`.
+/// `10m`, `1h30m`, `42.5s`: exact, so that `--until` accepts it.
 pub(crate) fn clock(span: Span) -> String {
     let (hours, rest) = (span.0 / (3600 * SECOND), span.0 % (3600 * SECOND));
     let (minutes, rest) = (rest / (60 * SECOND), rest % (60 * SECOND));

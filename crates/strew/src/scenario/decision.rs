@@ -8,16 +8,16 @@ use strew_sim::Simulation;
 use super::clock::clock;
 use crate::terminal::Terminal;
 
-/// Events by which a scheduler tells what it decided.
+/// The events with which a scheduler reports its decisions.
 const REASONS: [&str; 3] = ["Scheduled", "FailedScheduling", "Preempted"];
 
-/// What a scheduler decided of a pod.
+/// A scheduler's decision on a pod.
 pub(super) struct Decision {
     at: Span,
     text: String,
 }
 
-/// All decisions of a life.
+/// All decisions of a run.
 pub(super) fn all(simulation: &Simulation) -> Vec<Decision> {
     let events = simulation.server().events().iter();
     let decisions = events.filter(|event| REASONS.contains(&&*event.reason));
@@ -29,7 +29,7 @@ pub(super) fn all(simulation: &Simulation) -> Vec<Decision> {
         .collect()
 }
 
-/// Writes those up to a time; the others are left.
+/// Writes the decisions up to a time; returns the other ones.
 pub(super) fn write<'a>(
     out: &mut String,
     decisions: &'a [Decision],

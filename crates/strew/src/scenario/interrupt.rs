@@ -9,7 +9,7 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 use super::EXIT_INTERRUPTED;
 use crate::failure::Failure;
 
-/// Is set by the first Ctrl-C; the second ends the program at once.
+/// Set by the first Ctrl-C; the second one ends the program at once.
 pub(super) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     // In this order: the first signal finds the flag unset.

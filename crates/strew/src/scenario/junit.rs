@@ -1,4 +1,4 @@
-//! `-o junit`: a suite for each variant, a case for each expectation; of wrong input a case for each error.
+//! `-o junit`: a suite for each variant, a case for each expectation; for wrong input a case for each error.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use super::clock::clock;
 use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary, VariantSum};
 use super::text::when;
 
-/// One file for all scenarios. `time` is virtual, the sum over all seeds: times of the machine would differ from run to
-/// run. `program` is the name in commands that play a seed again, until its breach.
+/// One file for all scenarios. `time` is virtual, the sum over all seeds: real times would differ from run to run.
+/// `program` is the name in commands that play a seed again up to its breach.
 pub(super) fn write(summary: &Summary, program: &str) -> String {
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let mut body = String::new();
@@ -33,7 +33,7 @@ pub(super) fn write(summary: &Summary, program: &str) -> String {
     out
 }
 
-/// Errors of the input, a case each: a reader of test results would see no tests otherwise.
+/// The errors of the input, one case each: otherwise a reader of test results would see no tests.
 pub(crate) fn wrong_input(errors: &[String]) -> String {
     let n = errors.len();
     let mut out = format!(
@@ -54,10 +54,10 @@ pub(crate) fn wrong_input(errors: &[String]) -> String {
 
 struct Case {
     name: String,
-    /// What is wrong in a line, and the whole story.
+    /// The error in a line, and the complete text.
     failure: Option<(String, String)>,
     is_skipped: bool,
-    /// What is worth telling though it is not wrong.
+    /// Further information on a case that is not a failure.
     note: Option<String>,
 }
 
@@ -107,7 +107,7 @@ fn case(row: &RowSum, variant: &VariantSum, program: &str) -> Case {
     }
 }
 
-/// The first breach, the seeds that broke, and the command.
+/// The first breach, the broken seeds, and the command.
 fn story(row: &RowSum, breach: &Breach, again: &str) -> String {
     let cause = breach.cause.as_ref();
     let cause = cause.map_or(String::new(), |cause| format!(" (just before: {cause})"));
@@ -161,7 +161,7 @@ fn element(out: &mut String, name: &str, file: &str, cases: &[Case], (failed, ti
     out.push_str("  </testsuite>\n");
 }
 
-/// Text as XML takes it; of what XML 1.0 has no words for, a question mark.
+/// Text for XML; characters that XML 1.0 cannot represent become question marks.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What the page shows of WorkloadSpreads at each instant: the ledger as it stands, and the pods that there are.
+//! The WorkloadSpreads of the page at each instant: the stored ledger, and the existing pods.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ struct Member {
     cost: Option<String>,
 }
 
-/// Pods of a subset by deletion cost; those without one under an empty text.
+/// The pods of a subset by deletion cost; those without one under an empty text.
 type Costs = BTreeMap<String, i64>;
 
-/// All WorkloadSpreads, and the pods that their markers name.
+/// All WorkloadSpreads, and the pods whose markers name them.
 #[derive(Default)]
 pub(super) struct Ledgers {
     spreads: BTreeMap<Name, Arc<WorkloadSpread>>,
     pods: HashMap<Name, Member>,
     subsets: HashMap<Name, BTreeMap<Arc<str>, Costs>>,
-    /// What has changed since the last lines.
+    /// The WorkloadSpreads that changed since the last lines.
     touched: BTreeSet<Name>,
     told: HashMap<Name, Value>,
 }
 
 impl Ledgers {
-    /// A WorkloadSpread is like this; `None`: it is gone.
+    /// Sets a WorkloadSpread; `None`: it was deleted.
     pub(super) fn set_spread(&mut self, name: &Name, spread: Option<&Arc<WorkloadSpread>>) {
         match spread {
             Some(spread) => self.spreads.insert(name.clone(), Arc::clone(spread)),
@@ -42,7 +42,7 @@ impl Ledgers {
         self.touched.insert(name.clone());
     }
 
-    /// A pod is like this; `None`: it is gone.
+    /// Sets a pod; `None`: it was deleted.
     pub(super) fn set_pod(&mut self, name: &Name, pod: Option<&Pod>) {
         let member = pod.and_then(member);
         if self.pods.get(name) == member.as_ref() {
@@ -73,7 +73,7 @@ impl Ledgers {
         costs.retain(|_, pods| *pods != 0);
     }
 
-    /// A line for each that is otherwise than it was told last.
+    /// A line for each WorkloadSpread that differs from its last line.
     pub(super) fn lines(&mut self, at: &str) -> Vec<Value> {
         let mut lines = Vec::new();
         for name in std::mem::take(&mut self.touched) {
@@ -136,12 +136,12 @@ impl Ledgers {
     }
 }
 
-/// As the log writes a key.
+/// A key as in the log.
 fn of(name: &Name) -> String {
     format!("WorkloadSpread {}/{}", name.namespace, name.name)
 }
 
-/// The subset of a pod that counts.
+/// The subset of a pod, if it counts.
 fn member(pod: &Pod) -> Option<Member> {
     if pod.is_finished() || pod.meta.is_terminating() {
         return None;

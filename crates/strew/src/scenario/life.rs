@@ -1,4 +1,4 @@
-//! One run, played for the sake of one look at it.
+//! Plays one run to look at it at one moment.
 
 use std::ops::ControlFlow;
 
@@ -22,18 +22,18 @@ use strew_view::moment::Frame;
 /// When to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Before anybody has acted.
+    /// Before any component has acted.
     Start,
-    /// So long after the start.
+    /// This long after the start.
     At(Span),
-    /// When it is over.
+    /// At the end.
     End,
 }
 
-/// What looks.
+/// The function that looks.
 pub(crate) type Look<'a> = &'a mut dyn FnMut(&Simulation, &mut Frame);
 
-/// A variant of a Scenario with a seed, which can be played any number of times, alike.
+/// A variant of a Scenario with a seed, which can be played repeatedly with equal results.
 pub(crate) struct Life {
     name: String,
     cast: Cast,
@@ -41,7 +41,7 @@ pub(crate) struct Life {
     is_story: bool,
 }
 
-/// The one run that a question names; `None` if the files are wrong, which has been told.
+/// The run that a question names; `None` if the files have errors, which were reported.
 ///
 /// # Errors
 /// There are several Scenarios.
@@ -82,23 +82,23 @@ pub(crate) fn life(
 }
 
 impl Life {
-    /// Whether the files are a dump of a cluster that has this pod: pods that are to be created have no uid yet.
+    /// True if the files are a dump of a cluster with this pod: pods that are to be created have no uid yet.
     pub(crate) fn is_recorded(&self, uid: &str) -> bool {
         let objects = self.cast.plan.objects().iter();
         let mut pods = objects.filter(|object| object.kind() == Kind::Pod);
         self.is_story && pods.any(|pod| *pod.meta().uid == *uid)
     }
 
-    /// Whether it has nodes at second 0, or is a Scenario, which may get them later.
+    /// True if it has nodes at second 0, or is a Scenario, which may get them later.
     pub(crate) fn has_nodes(&self) -> bool {
         let mut objects = self.cast.plan.objects().iter();
         !self.is_story || objects.any(|object| object.kind() == Kind::Node)
     }
 
-    /// Plays it until then, and looks once.
+    /// Plays until then, and calls `look` once.
     ///
     /// # Errors
-    /// Some instant never ends; or it ends before that moment.
+    /// An instant that does not end, or a run that ends before that moment.
     pub(crate) fn look(
         &self,
         when: When,

@@ -1,7 +1,8 @@
-//! `--events`: everything that happened in a run, a JSON object a line.
+//! `--events`: everything that happens in a run, one JSON object per line.
 //!
-//! A line of type `run` says what plays the run again; then come changes of stored objects (`created`, `updated`,
-//! `deleted`), recorded events (`event`), steps that have a name (`step`), verbs and faults (`verb`), and the `end`.
+//! A line of type `run` has the command that plays the run again; then come changes of stored objects (`created`,
+//! `updated`, `deleted`), recorded events (`event`), steps with a name (`step`), verbs and faults (`verb`), and the
+//! `end`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +22,9 @@ use super::clock::clock;
 #[derive(Default)]
 pub(crate) struct Log {
     text: String,
-    /// `None`: it listens to nothing.
+    /// `None`: it does not follow a simulation.
     seen: Option<Cursor>,
-    /// What was last told of each object.
+    /// The last written fields of each object.
     known: BTreeMap<Key, Known>,
     n_events: usize,
 }
@@ -33,7 +34,7 @@ struct Known {
     fields: Map<String, Value>,
 }
 
-/// What is told of an object that is no pod: each field, and where it stands.
+/// The fields of an object that is not a pod, each with its path.
 const FIELDS: [(&str, &str); 9] = [
     ("replicas", "/spec/replicas"),
     ("unschedulable", "/spec/unschedulable"),
@@ -47,19 +48,19 @@ const FIELDS: [(&str, &str); 9] = [
 ];
 
 impl Log {
-    /// Begins with what plays the run again.
+    /// Begins with the command that plays the run again.
     pub(crate) fn new(header: &Value) -> Self {
         let mut log = Self::default();
         log.line(header);
         log
     }
 
-    /// Listens to a simulation from its start.
+    /// Follows a simulation from its start.
     pub(crate) fn follow(&mut self, simulation: &mut Simulation) {
         self.seen = simulation.listen_from_start();
     }
 
-    /// What was written and recorded since the last time.
+    /// Writes the changes and events since the last call.
     pub(crate) fn listen(&mut self, simulation: &Simulation) {
         let at = clock(simulation.elapsed());
         if let Some(mut seen) = self.seen.take() {
@@ -84,7 +85,7 @@ impl Log {
         self.n_events = events.len();
     }
 
-    /// A step that has a name begins.
+    /// A step with a name begins.
     pub(crate) fn step(&mut self, at: Span, name: &str) {
         self.line(&json!({"at": clock(at), "type": "step", "step": name}));
     }
@@ -98,7 +99,7 @@ impl Log {
         self.line(&line);
     }
 
-    /// All lines, and the last one.
+    /// Returns all lines, with the last one.
     pub(crate) fn finish(mut self, ended: Span, is_partial: bool) -> String {
         self.line(&json!({"at": clock(ended), "type": "end", "interrupted": is_partial}));
         self.text
@@ -134,7 +135,7 @@ impl Log {
     }
 }
 
-/// Each field that differs: what it was, what it is.
+/// The fields that differ: old and new value.
 fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let mut changed = Map::new();
     for (name, value) in after {
@@ -151,7 +152,7 @@ fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<St
     changed
 }
 
-/// What is worth telling of an object.
+/// The fields of an object that are written.
 fn fields(object: &Object) -> Map<String, Value> {
     let mut fields = match object {
         Object::Pod(pod) => of_pod(pod),

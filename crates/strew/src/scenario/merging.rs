@@ -1,4 +1,4 @@
-//! Summaries of parts become the summary of all, in any order; one that comes twice counts once.
+//! Adds summaries of parts up to the summary of all, in any order; a part that comes twice counts once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -12,46 +12,46 @@ use crate::digest;
 use crate::failure::Failure;
 use crate::report::API_VERSION;
 
-/// How the line of a summary begins, wherever it stands: a pod's log may have other lines.
+/// The beginning of a summary's line: a pod's log may have other lines.
 const HEAD: &str = "{\"apiVersion\":\"report.strew.dev/";
 
-/// What to do about a part that is not whole.
+/// The hint for an incomplete part.
 const AGAIN: &str = "play its shard again (strew simulate … --shard I/N --out FILE), and merge the others meanwhile";
 
-/// Adds summaries up, one at a time.
+/// Adds summaries one at a time.
 #[derive(Default)]
 pub(crate) struct Merger {
     sum: Option<Summary>,
-    /// Where each came from and its digest, by the seeds that it has.
+    /// The origin and digest of each summary, by its seeds.
     parts: BTreeMap<Vec<Vec<Seeds>>, (String, String)>,
     shards: BTreeSet<Shard>,
-    /// Some part was no shard.
+    /// True if some part was not a shard.
     has_others: bool,
 }
 
 /// Whether a summary was new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Added {
-    /// It was.
+    /// It was new.
     New,
-    /// The same seeds came before, from there, and with the same result.
+    /// The same seeds came before, from this file, with the same result.
     Twice(String),
 }
 
-/// The sum of all that was added.
+/// The sum of all summaries.
 pub(crate) struct Merged {
     pub(crate) summary: Summary,
-    /// What is missing, in words; empty: nothing.
+    /// The missing parts as text; empty if there is none.
     pub(crate) missing: Vec<String>,
-    /// The shards that are missing, if all parts were shards of one division.
+    /// The missing shards, if all parts were shards of one division.
     pub(crate) missing_shards: Vec<Shard>,
 }
 
 impl Merger {
-    /// Adds the summary in a text; `name` says where it came from.
+    /// Adds the summary in a text; `name` is its origin.
     ///
     /// # Errors
-    /// It holds none or no whole one, or one that does not go with those before: nothing was added.
+    /// It has no complete summary, or one that does not fit the previous ones: nothing was added.
     pub(crate) fn add(&mut self, name: &str, text: &[u8]) -> Result<Added, Failure> {
         let mut summary = read(name, text)?;
         check(&summary).map_err(|what| {
@@ -101,7 +101,7 @@ impl Merger {
         }
     }
 
-    /// The sum; `None`: nothing was added.
+    /// The sum; `None` if nothing was added.
     pub(crate) fn finish(self) -> Option<Merged> {
         let mut summary = self.sum?;
         let is_whole = summary.variants().all(VariantSum::is_whole);
@@ -150,7 +150,7 @@ fn missing_seeds(summary: &Summary) -> Vec<String> {
     summary.variants().filter_map(of_variant).collect()
 }
 
-/// What each document of strew begins with.
+/// The first fields of each document of strew.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -205,13 +205,13 @@ fn read(name: &str, text: &[u8]) -> Result<Summary, Failure> {
     }
 }
 
-/// Refuses a summary that no strew wrote.
+/// Refuses a summary that strew did not write.
 fn check(summary: &Summary) -> Result<(), String> {
     for variant in summary.variants() {
         let of = |what: &str| format!("{what} of variant {}", variant.name);
         let mut after = u128::from(variant.seeds.first);
         for (number, part) in variant.played.iter().enumerate() {
-            // Neighbours are one.
+            // Adjacent ranges are joined.
             let gap = u128::from(number > 0);
             if part.count == 0 || u128::from(part.first) < after + gap {
                 return Err(of("the seeds that were played"));
@@ -244,7 +244,7 @@ fn is_in_order(row: &RowSum) -> bool {
         && row.shapes.is_sorted_by(|a, b| a.key() < b.key())
 }
 
-/// Refuses a summary of something else.
+/// Refuses a summary of other input.
 fn check_related(sum: &Summary, other: &Summary, names: [&str; 2]) -> Result<(), Failure> {
     let [first, name] = names;
     let refuse = |what: String, hint: &str| {
@@ -270,7 +270,7 @@ fn check_related(sum: &Summary, other: &Summary, names: [&str; 2]) -> Result<(),
     }
 }
 
-/// What of a summary does not depend on the seeds that were played.
+/// The fields of a summary that do not depend on the played seeds.
 fn skeleton(summary: &Summary) -> Vec<(&str, Option<&str>, bool, Vec<Bones<'_>>)> {
     let scenarios = summary.scenarios.iter();
     let each = scenarios.map(|s| {

@@ -1,10 +1,10 @@
-//! `strew simulate`: scenarios, or the built-in story, which is one.
+//! `strew simulate`: plays scenarios, or the built-in story, which is one.
 //!
-//! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`suite`] (files into plans),
-//! [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a
-//! run step by step), [`series`] (its counts at each instant), [`standing`] (runs are added up), [`summary`] (what is
-//! right and what is not), [`merging`] (summaries of parts become one), [`text`] (for people), [`report`], [`junit`] and
-//! [`sarif`] (for programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), `clock`.
+//! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`suite`] (turns files into
+//! plans), [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line),
+//! [`screen`] (a run step by step), [`series`] (its counts at each instant), [`standing`] (adds runs up), [`summary`]
+//! (the results), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
+//! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, to look at), `clock`.
 
 mod arguments;
 mod clock;
@@ -63,34 +63,34 @@ use suite::{Cast, Staged, Suite};
 use summary::Summary;
 use work::Work;
 
-/// Somebody ended it.
+/// Ended by a signal.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// What was asked.
+/// The request of the user.
 pub(crate) struct Question<'a> {
     pub(crate) args: &'a ScenarioArgs,
     pub(crate) world: &'a WorldArgs,
-    /// The files, as they were named.
+    /// The files, as named by the user.
     pub(crate) files: &'a [String],
     pub(crate) output: Option<Format>,
-    /// Where the result goes.
+    /// The file for the result; `None`: standard output.
     pub(crate) out: Option<&'a Path>,
-    /// Where the page goes.
+    /// The file for the page; `None`: no page.
     pub(crate) html: Option<&'a str>,
-    /// Which workloads are shown.
+    /// The workloads that are shown.
     pub(crate) choice: Choice<'a>,
-    /// Topology keys to count every workload by, beside those of constraints, zone and node.
+    /// Further topology keys by which every workload is counted, besides those of constraints, zone and node.
     pub(crate) by: &'a [String],
-    /// Tables have headers.
+    /// True if tables have headers.
     pub(crate) headers: bool,
 }
 
-/// Whether some file seems to hold a Scenario.
+/// True if a file seems to hold a Scenario.
 pub(crate) fn is_in(inputs: &[Input]) -> bool {
     inputs.iter().any(suite::holds_scenario)
 }
 
-/// Prints what needs no files: the schema, or a starter.
+/// The output that needs no files: the schema, or a starter.
 pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
     if let Some(kind) = args.schema {
         let kind = match kind {
@@ -106,15 +106,15 @@ pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
 /// Scenarios that can be played.
 pub(crate) struct Ready {
     suites: Vec<Suite>,
-    /// The built-in story as a file, if that is played.
+    /// The built-in story as a file; `None` if Scenarios are played.
     story: Option<String>,
     inputs: String,
 }
 
-/// Makes files ready, and tells what is to be said of them; `None` if they are wrong.
+/// Prepares the files, and prints diagnostics; `None` if there are errors.
 ///
 /// # Errors
-/// Words that do not go together.
+/// Arguments that contradict each other.
 pub(crate) fn ready(
     question: &Question<'_>,
     inputs: Vec<Input>,
@@ -123,7 +123,7 @@ pub(crate) fn ready(
     check_seeds(question)?;
     let names = inputs.iter().map(|input| input.name.as_bytes());
     let bytes = inputs.iter().map(|input| input.bytes.as_slice());
-    // Only a summary says of what it is one.
+    // Only a summary contains the digest of its input.
     let is_summed = question.output == Some(Format::Summary);
     let files = match is_summed {
         true => digest::of_parts(names.chain(bytes)),
@@ -158,24 +158,24 @@ pub(crate) fn ready(
 }
 
 impl Ready {
-    /// The digest of all that decides.
+    /// The digest of all input that affects results.
     pub(crate) fn inputs(&self) -> &str {
         &self.inputs
     }
 
-    /// How many seeds the variant with most of them has.
+    /// The largest number of seeds of a variant.
     pub(crate) fn n_seeds(&self) -> u64 {
         let casts = self.suites.iter().flat_map(|suite| &suite.variants);
         casts.map(|cast| cast.seeds.count).max().unwrap_or(0)
     }
 }
 
-/// What plays all of it, as words after the name of the program.
+/// The arguments that play all of it, after the name of the program.
 pub(crate) fn words(question: &Question<'_>) -> Vec<String> {
     replay::whole(question)
 }
 
-/// Plays every variant with every seed, and tells what came of it.
+/// Plays every variant with every seed, and writes the results.
 pub(crate) fn run(
     question: &Question<'_>,
     inputs: Vec<Input>,
@@ -224,7 +224,7 @@ pub(crate) fn run(
             question.output.unwrap_or(Format::Json),
         )?,
         Some(Format::Summary) if answer.is_interrupted => {
-            // A part of a part fits nowhere.
+            // An incomplete part cannot be merged.
             terminal::say("interrupted: no summary was written\n");
             return Ok(EXIT_INTERRUPTED);
         }
@@ -241,7 +241,7 @@ pub(crate) fn run(
 }
 
 fn exit(question: &Question<'_>, answer: &Answer) -> u8 {
-    // What came of a part says nothing yet: a variant may have to break in some seed of another.
+    // The result of a part alone does not decide: a variant that must break may do so in a seed of another part.
     let is_part = question.args.shard.is_some();
     match (answer.is_interrupted, answer.summary.is_red() && !is_part) {
         (true, _) => EXIT_INTERRUPTED,
@@ -250,23 +250,23 @@ fn exit(question: &Question<'_>, answer: &Answer) -> u8 {
     }
 }
 
-/// How a summary is written.
+/// The formats of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SummaryFormat {
-    /// For people.
+    /// Text.
     Text,
     /// Kind SimulationSummary.
     Summary,
-    /// As CI systems read test results.
+    /// For CI systems that read test results.
     Junit,
-    /// As code scanning reads findings.
+    /// For code scanning.
     Sarif,
 }
 
 /// A summary in a format.
 ///
 /// # Errors
-/// None is known.
+/// Never.
 pub(crate) fn write_summary(
     summary: &Summary,
     format: SummaryFormat,
@@ -280,7 +280,7 @@ pub(crate) fn write_summary(
     })
 }
 
-/// Refuses more seeds than are allowed.
+/// Refuses more seeds than allowed.
 fn check_number(max: Option<u64>, suites: &[Suite]) -> Result<(), Failure> {
     let each = suites
         .iter()
@@ -297,7 +297,7 @@ fn check_number(max: Option<u64>, suites: &[Suite]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses two words for the first seed.
+/// Refuses two arguments that set the first seed.
 fn check_seeds(question: &Question<'_>) -> Result<(), Failure> {
     let is_range = matches!(question.args.play.seeds, Some(SeedsArg::Range(_)));
     match is_range && question.world.scheduling.seed.is_some() {
@@ -309,7 +309,7 @@ fn check_seeds(question: &Question<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Refuses words that choose none of the story's workloads. A Scenario may make workloads later.
+/// Refuses filters that match no workload of the story. A Scenario may create workloads later.
 fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure> {
     let stories = suites.iter().filter(|suite| suite.is_story);
     let casts = stories.flat_map(|suite| &suite.variants);
@@ -321,7 +321,7 @@ fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure
     Ok(())
 }
 
-/// Tells what is to be said of the files; `None` if they are wrong.
+/// Prints the diagnostics of the files; `None` if there are errors.
 fn say(
     staged: Staged,
     question: &Question<'_>,
@@ -363,10 +363,10 @@ fn check_keys(keys: &[String], suites: &[Suite]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each kubelet gives it to its node.
+/// Every kubelet sets it on its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The size of the largest variant, by what it begins with.
+/// The size of the largest variant, at second 0.
 fn largest(suites: &[Suite]) -> Size {
     let casts = suites.iter().flat_map(|suite| &suite.variants);
     let sizes = casts.map(|cast| Size::of(cast.plan.objects()));
@@ -375,7 +375,7 @@ fn largest(suites: &[Suite]) -> Size {
         .unwrap_or_default()
 }
 
-/// What views of a variant share; workloads are counted by these keys, too.
+/// The state that views of a variant share; workloads are also counted by these keys.
 fn frame(cast: &Cast, keys: &[String]) -> Frame {
     let blueprint = cast.plan.blueprint();
     Frame {
@@ -395,7 +395,7 @@ fn open_log(path: &str) -> Result<LogFile, Failure> {
     Ok(BufWriter::new(file))
 }
 
-/// A run that came to no end.
+/// The failure of a run that did not end.
 fn stuck(name: &str, error: strew_scenario::run::RunError) -> Failure {
     let strew_scenario::run::RunError::Stuck(stuck) = error;
     Failure::stuck(stuck).context(format!("{name} could not be played"))

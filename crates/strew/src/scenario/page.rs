@@ -1,4 +1,4 @@
-//! The page of `--html`: the verdicts on all variants and seeds, and of each variant one run that is shown in full.
+//! The page of `--html`: the verdicts on all variants and seeds, and one run of each variant in full.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::html::{self, Tape};
 use crate::progress::Progress;
 
-/// Seeds of a variant whose breach is told.
+/// The number of broken seeds per variant whose breach is shown.
 const BREACHES_MAX: usize = 100;
 
-/// Writes the page. Of a variant that is red it shows the first seed that broke, of any other the first.
+/// Writes the page. It shows the first broken seed of a red variant, and the first seed of any other.
 ///
 /// # Errors
-/// The file cannot be written, or a run could not be played a second time.
+/// The file cannot be written, or a run could not be repeated.
 pub(super) fn write(
     path: &str,
     work: &Work<'_>,
@@ -46,7 +46,7 @@ pub(super) fn write(
             let Some(judged) = kept.get(place) else {
                 continue;
             };
-            // Which seed breaks is known only when all were played: that one is played again, alike, with its log.
+            // The broken seed is known only after all runs: it is played again with its log.
             let again = match judged.run.tape {
                 Some(_) => None,
                 None => Some(work.again(s, c, judged.run.seed, interrupt, &Progress::new(true))?),
@@ -58,14 +58,14 @@ pub(super) fn write(
     html::write(path, &report, &verdicts, &tapes)
 }
 
-/// The place of the run that is shown.
+/// The index of the run that is shown.
 fn shown(variant: &VariantSum, kept: &[Judged]) -> usize {
     let mut runs = kept.iter();
     let broken = runs.position(|judged| judged.is_broken);
     broken.filter(|_| variant.result().is_red()).unwrap_or(0)
 }
 
-/// What came of a variant: in words, and by seed.
+/// The verdict on a variant: as text, and by seed.
 fn verdict(scenario: &str, variant: &VariantSum, kept: &[Judged], shown: usize) -> Value {
     let broken = kept.iter().filter(|judged| judged.is_broken);
     let broken: Vec<Value> = broken.take(BREACHES_MAX).map(breach).collect();

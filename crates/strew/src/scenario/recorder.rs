@@ -1,4 +1,4 @@
-//! What is kept of one run.
+//! Records one run.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -22,11 +22,11 @@ use strew_view::moment::Frame;
 use strew_view::skews::Skews;
 use strew_view::view::View;
 
-/// What the cluster was when each step was over.
+/// The state of the cluster after each step.
 pub(super) struct Ledger<'a> {
     frame: Frame,
     choice: Choice<'a>,
-    /// For programs: a moment a step.
+    /// For programs: one moment per step.
     pub(super) moments: Option<Vec<Moment>>,
     /// For people.
     pub(super) screen: Option<Screen<'a>>,
@@ -34,20 +34,20 @@ pub(super) struct Ledger<'a> {
     pub(super) series: Option<Series>,
     /// `None` before the run begins.
     skews: Option<Skews>,
-    /// At the end of the last step, or at the start.
+    /// The view at the end of the last step, or at the start.
     last: Option<View>,
-    /// Which workloads are shown, chosen when the first step was over.
+    /// The workloads that are shown, chosen after the first step.
     shown: Option<Shown>,
-    /// Whether the first step is told in full.
+    /// True if the first step is written in full.
     is_example: bool,
     /// Uids of the pods of a dump.
     recorded: BTreeSet<Arc<str>>,
-    /// Workloads that had some of those at the start.
+    /// Workloads that had some of these pods at the start.
     was_there: BTreeSet<usize>,
 }
 
 impl<'a> Ledger<'a> {
-    /// `given` are the objects of the files: pods among them that have a uid are those of a dump.
+    /// `given` are the objects of the files: pods among them with a uid belong to a dump.
     pub(super) fn new(
         frame: Frame,
         choice: Choice<'a>,
@@ -138,18 +138,18 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Listens to a run, and ends it when somebody wants that.
+/// Watches a run, and ends it on an interrupt.
 pub(super) struct Recorder<'a> {
     pub(super) interrupt: &'a AtomicBool,
-    /// Of the only run.
+    /// `Some` for a single run.
     pub(super) progress: Option<&'a Progress>,
-    /// All that happens, if somebody wants to read it.
+    /// The log of everything; `None` if it is not wanted.
     pub(super) log: Option<Log>,
-    /// What workloads come to, if somebody wants to read it.
+    /// The results of workloads; `None` if they are not wanted.
     pub(super) ledger: Option<Ledger<'a>>,
-    /// What the schedulers decide, if somebody wants to read it.
+    /// The decisions of the schedulers; `None` if they are not wanted.
     pub(super) decisions: Option<Vec<Decision>>,
-    /// The step under way, for the progress.
+    /// The present step, for the progress.
     pub(super) step: String,
 }
 

@@ -1,4 +1,4 @@
-//! Commands to paste: what plays a run again, what plays all, and what explains a pod of a run.
+//! Commands to paste: to play a run or all runs again, and to explain a pod of a run.
 
 use super::Question;
 use super::arguments::Until;
@@ -24,7 +24,7 @@ pub(super) fn replay(
     format!("{program} {of_variant} --seed {seed}{until}")
 }
 
-/// `simulate f.yaml --variant gate-off`: what plays a variant, without a seed.
+/// `simulate f.yaml --variant gate-off`: plays a variant, without a seed.
 pub(super) fn of_variant(question: &Question<'_>, suite: &Suite, cast: &Cast) -> String {
     let mut words = vec!["simulate".to_owned()];
     words.extend(suite.replay.iter().cloned());
@@ -40,7 +40,7 @@ pub(super) fn of_variant(question: &Question<'_>, suite: &Suite, cast: &Cast) ->
     line(&words)
 }
 
-/// What plays all of it, after the name of the program: `simulate f.yaml --seeds 0..1000`.
+/// Plays all of it, after the name of the program: `simulate f.yaml --seeds 0..1000`.
 pub(super) fn whole(question: &Question<'_>) -> Vec<String> {
     let mut words = vec!["simulate".to_owned()];
     words.extend(question.files.iter().cloned());
@@ -52,13 +52,13 @@ pub(super) fn whole(question: &Question<'_>) -> Vec<String> {
     words
 }
 
-/// Words as a shell takes them.
+/// Words quoted for a shell.
 pub(super) fn line(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }
 
-/// The command that explains a pod, and the files and options that it shares with all others of the run.
+/// The command that explains a pod, and the files and options that are equal for all pods of the run.
 pub(super) fn explain(
     program: &str,
     question: &Question<'_>,
@@ -75,7 +75,7 @@ pub(super) fn explain(
     let mut rest: Vec<String> = suite.replay.clone();
     rest.extend(question.world.read.to_args());
     rest.extend(question.world.nodes.to_args());
-    // An explanation makes no nodes up unless it is asked to.
+    // An explanation makes nodes up only if it is asked to.
     if suite.n_assumed_nodes > 0 && !question.world.nodes.is_shaped() {
         rest.extend(["--nodes".to_owned(), suite.n_assumed_nodes.to_string()]);
     }

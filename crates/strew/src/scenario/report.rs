@@ -1,4 +1,4 @@
-//! The report of what was played.
+//! The report.
 
 use strew_scenario::expect::spread::{ByDomain, skew};
 use strew_scenario::format::Step;

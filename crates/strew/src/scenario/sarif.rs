@@ -1,4 +1,4 @@
-//! `-o sarif`: a result for each expectation that broke, at its line; of wrong input one for each diagnostic.
+//! `-o sarif`: a result for each expectation that broke, at its line; for wrong input one for each diagnostic.
 //!
 //! Source: SARIF 2.1.0 (OASIS), section 3.27.
 
@@ -43,7 +43,7 @@ pub(super) fn write(summary: &Summary, program: &str) -> Value {
     log(results)
 }
 
-/// What is wrong with the input.
+/// The errors of the input.
 pub(crate) fn of_diagnostics(said: &[(Vec<Diagnostic>, &Sources)]) -> Value {
     let each = said
         .iter()
@@ -71,7 +71,7 @@ pub(crate) fn of_diagnostics(said: &[(Vec<Diagnostic>, &Sources)]) -> Value {
     log(results.collect())
 }
 
-/// Why nothing was played.
+/// The reason why nothing was played.
 pub(crate) fn of_failure(text: &str) -> Value {
     log(vec![json!({
         "ruleId": "input",
@@ -96,7 +96,7 @@ fn log(results: Vec<Value>) -> Value {
     })
 }
 
-/// `spread`, `pods`, …; of a verb that was refused its name.
+/// `spread`, `pods`, …; for a refused verb its name.
 fn rule(row: &RowSum) -> &str {
     row.text.split(':').next().unwrap_or_default()
 }
@@ -119,13 +119,13 @@ fn message(name: &str, row: &RowSum, breach: &Breach, again: &str) -> String {
 }
 
 fn locations(scenario: &ScenarioSum, row: &RowSum) -> Vec<Value> {
-    // The story is in no file: its first file has what it is about.
+    // The story is in no file: its first input file is used.
     let place = row.place.filter(|_| !scenario.built_in);
     let place = place.map(|place| (place.line, place.column));
     location(&scenario.file, place).into_iter().collect()
 }
 
-/// A place in a file; `None`: the text came from standard input.
+/// A place in a file; `None` if the text came from standard input.
 fn location(file: &str, place: Option<(u32, u32)>) -> Option<Value> {
     if file.is_empty() || file == "-" || file.starts_with('<') {
         return None;
@@ -137,7 +137,7 @@ fn location(file: &str, place: Option<(u32, u32)>) -> Option<Value> {
     Some(location)
 }
 
-/// A path as a relative reference: what a URI cannot hold is escaped.
+/// A path as a relative reference, escaped for a URI.
 fn uri(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! A run for people, step by step: what the first step came to in full, then what each has changed.
+//! A run as text, step by step: the result of the first step in full, then the changes of each step.
 
 use strew_apiserver::object::WorkloadSpread;
 use strew_scenario::format::Step;
@@ -14,26 +14,26 @@ use strew_view::skews::Skews;
 use strew_view::view::View;
 use strew_view::world::{Standing, World};
 
-/// What is written of a run.
+/// The text of a run.
 pub(super) struct Screen<'a> {
     look: Look<'a>,
-    /// What a reader should know of the start.
+    /// Notes about the start.
     notes: Vec<String>,
-    /// Patches that were not applied, as the last step left them.
+    /// Patches that were not applied, after the last step.
     unpatched: Vec<String>,
-    /// WorkloadSpreads, as they were told last.
+    /// The last written line of each WorkloadSpread.
     spreads: Vec<Line>,
     steps: String,
-    /// How the first step ended, and the last.
+    /// The summary of the first step, and of the last.
     summary: String,
     last: String,
-    /// `deploy ok`, of each step that expects something.
+    /// `deploy ok`, for each step with expectations.
     verdicts: Vec<String>,
-    /// What was shown, by the names that kubectl has.
+    /// The names of the shown workloads, as in `kubectl get -o name`.
     names: Vec<String>,
 }
 
-/// What was written.
+/// The complete text.
 pub(super) struct Written {
     pub(super) notes: Vec<String>,
     pub(super) steps: String,
@@ -56,12 +56,12 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Nobody has acted.
+    /// The run begins.
     pub(super) fn begin(&mut self, start: &View) {
         self.notes = left_alone(&start.world);
     }
 
-    /// A step is over; the views are of its begin and its end.
+    /// A step is over; the views are of its beginning and its end.
     pub(super) fn step(
         &mut self,
         step: &Step,
@@ -117,7 +117,7 @@ impl<'a> Screen<'a> {
         );
     }
 
-    /// A line for each WorkloadSpread of a shown workload that is otherwise than it was told last.
+    /// A line for each WorkloadSpread of a shown workload that differs from its last line.
     fn spreads(&mut self, simulation: &Simulation, view: &View, shown: &Shown) -> String {
         if simulation
             .server()
@@ -169,7 +169,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Patches of WorkloadSpreads that were not applied, as conditions have it.
+/// Patches of WorkloadSpreads that were not applied, from the conditions.
 fn unpatched(simulation: &Simulation) -> Vec<String> {
     let spreads = simulation.server().tables().of::<WorkloadSpread>();
     let notes = spreads.iter().flat_map(|spread| {
@@ -181,7 +181,7 @@ fn unpatched(simulation: &Simulation) -> Vec<String> {
     notes.collect()
 }
 
-/// Pods that no scheduler here decides for, and pods on nodes that are not there.
+/// Pods that no scheduler of the simulation decides for, and pods on missing nodes.
 fn left_alone(world: &World) -> Vec<String> {
     let mut others = std::collections::BTreeMap::<&str, usize>::new();
     for pod in &world.pods {

@@ -1,4 +1,4 @@
-//! Which seeds: all of a sweep, and the part of them that a shard plays.
+//! Seeds: all of a sweep, and the part of a shard.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strew_scenario::format::SEEDS_MAX;
 
-/// The most shards of a sweep: an Indexed Job has no more completions.
+/// The largest number of shards: an Indexed Job has no more completions.
 pub(crate) const SHARDS_MAX: u32 = 100_000;
 
 /// Seeds one after the other.
@@ -24,7 +24,7 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// As many of `count` seeds as there are from `first` on.
+    /// Up to `count` seeds from `first` on.
     pub(crate) fn new(first: u64, count: u64) -> Self {
         let after_first = u64::MAX - first;
         Self {
@@ -38,12 +38,12 @@ impl Seeds {
         u128::from(self.first) + u128::from(self.count)
     }
 
-    /// Each of them.
+    /// All of them.
     pub(crate) fn iter(self) -> impl Iterator<Item = u64> + Clone {
         (0..self.count).map(move |i| self.first.saturating_add(i))
     }
 
-    /// What a shard plays of them: shards have equally many, but for one.
+    /// The part of a shard: the sizes of shards differ by at most one.
     pub(crate) fn of_shard(self, shard: Shard) -> Self {
         let at = |index: u32| {
             let share = u128::from(self.count) * u128::from(index) / u128::from(shard.of.get());
@@ -63,12 +63,12 @@ impl fmt::Display for Seeds {
     }
 }
 
-/// What `--seeds` says.
+/// The value of `--seeds`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SeedsArg {
-    /// So many, from the first seed of the scenario on.
+    /// This number of seeds, from the scenario's first seed on.
     Count(NonZeroU32),
-    /// These.
+    /// These seeds.
     Range(Seeds),
 }
 

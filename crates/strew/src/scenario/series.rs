@@ -1,5 +1,5 @@
-//! What the page shows at each instant: pods of every workload by state and by domain, as lines that change what earlier
-//! ones said. The page adds nothing up.
+//! The counts of the page at each instant: pods of every workload by state and by domain, as lines that change the
+//! state of the lines before. The page computes no sums.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,16 +19,16 @@ use super::ledgers::Ledgers;
 pub(super) struct Series {
     lines: Vec<Value>,
     seen: Option<Cursor>,
-    /// Of each pod its workload and its state.
+    /// The workload and the state of each pod.
     pods: HashMap<Name, (usize, State)>,
     workloads: BTreeMap<usize, Totals>,
-    /// What was last told of each workload and key.
+    /// The last written counts of each workload and key.
     told: HashMap<(usize, String), BTreeMap<String, i32>>,
     ledgers: Ledgers,
     n_nodes: usize,
 }
 
-/// What the page tells pods apart by.
+/// The states of pods on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Pending,
@@ -76,7 +76,7 @@ impl Series {
         self.write(simulation, frame, skews, touched);
     }
 
-    /// An instant is over, which has changed the counts of these workloads.
+    /// An instant is over, in which the counts of these workloads changed.
     pub(super) fn observe(
         &mut self,
         simulation: &Simulation,

@@ -1,4 +1,4 @@
-//! What is right, and what is not: runs are added up, expectation by expectation, as they end.
+//! Adds runs up, expectation by expectation, as they end.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +19,32 @@ use crate::report::API_VERSION;
 use crate::text::short_key;
 use crate::version;
 
-/// What came of everything.
+/// The results of everything.
 pub(super) struct Answer {
     pub(super) summary: Summary,
-    /// Runs that somebody wants to see, by scenario and variant, in the order of their seeds.
+    /// Runs that are kept for output, by scenario and variant, in the order of their seeds.
     pub(super) kept: Vec<Vec<Vec<Judged>>>,
-    /// Some run was not played to its end.
+    /// True if some run was not played to its end.
     pub(super) is_interrupted: bool,
-    /// Runs that were to be played.
+    /// The number of runs to play.
     pub(super) n_wanted: u64,
 }
 
 impl Answer {
-    /// Each variant, with the runs of it that are kept.
+    /// Each variant, with its kept runs.
     pub(super) fn variants(&self) -> impl Iterator<Item = (&VariantSum, &[Judged])> {
         let kept = self.kept.iter().flatten().map(Vec::as_slice);
         self.summary.variants().zip(kept)
     }
 }
 
-/// A run that was played to its end.
+/// A completed run.
 pub(super) struct Judged {
     pub(super) run: Run,
     pub(super) is_broken: bool,
 }
 
-/// Whether an expectation held.
+/// The state of an expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Held,
@@ -54,7 +54,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Of an expectation that was played.
+    /// The state of an outcome.
     pub(super) fn of(outcome: &Outcome) -> Self {
         match (outcome.held, outcome.is_open) {
             (true, _) => Self::Held,
@@ -64,14 +64,14 @@ impl State {
     }
 }
 
-/// Runs that are added up as they end, in any order.
+/// Adds runs up as they end, in any order.
 pub(super) struct Standings {
     summary: Summary,
     kept: Vec<Vec<BTreeMap<u64, Judged>>>,
 }
 
 impl Standings {
-    /// Nothing was played yet; `inputs` is the digest of all that decides.
+    /// Without runs; `inputs` is the digest of all input that affects results.
     pub(super) fn new(question: &Question<'_>, suites: &[Suite], inputs: String) -> Self {
         let scenario = |suite: &Suite| ScenarioSum {
             file: suite.file.clone(),
@@ -96,7 +96,7 @@ impl Standings {
             compat: question.world.scheduling.compat.name().to_owned(),
             inputs,
             command: replay::line(&replay::whole(question)),
-            // A single shard is no part.
+            // A single shard is complete.
             shard: question.args.shard.filter(|shard| shard.of.get() > 1),
             scenarios: suites.iter().map(scenario).collect(),
         };
@@ -106,7 +106,7 @@ impl Standings {
         }
     }
 
-    /// Adds a run that was played to its end; one that is not kept goes.
+    /// Adds a completed run; drops it unless it is kept.
     pub(super) fn add(&mut self, [suite, cast]: [usize; 2], of: &Cast, run: Run, is_kept: bool) {
         let scenario = self.summary.scenarios.get_mut(suite);
         let Some(variant) = scenario.and_then(|scenario| scenario.variants.get_mut(cast)) else {
@@ -123,7 +123,7 @@ impl Standings {
         }
     }
 
-    /// All that was added.
+    /// The results of all runs.
     pub(super) fn finish(self, n_wanted: u64) -> Answer {
         let n_played = self.summary.variants().map(VariantSum::n_played);
         let in_order = |runs: BTreeMap<u64, Judged>| runs.into_values().collect();
@@ -202,7 +202,7 @@ fn rows(cast: &Cast, fail_on: &[String]) -> Vec<RowSum> {
     rows
 }
 
-/// As a row of a step begins.
+/// The beginning of a row of a step.
 fn when(number: usize, step: &Step) -> String {
     match (&step.name, step.at) {
         (Some(name), _) => name.clone(),
@@ -241,7 +241,7 @@ fn counted(claim: &SpreadClaim) -> String {
     format!("{of} by {}", short_key(&claim.by))
 }
 
-/// Adds what came of a run; whether it is broken.
+/// Adds the results of a run. Returns true if it is broken.
 fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
     let scenario = &cast.variant.scenario;
     let mut is_broken = false;

@@ -1,4 +1,4 @@
-//! Manifests without a Scenario: the built-in story is made one of them, as a file beside them.
+//! Makes the built-in story of manifests without a Scenario, as a further file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -18,25 +18,25 @@ use crate::inputs::{self, Input};
 use crate::simulate::{Format, serialized};
 use crate::storage;
 
-/// The name of the file that is made.
+/// The name of that file.
 pub(super) const FILE: &str = "<story>";
 
-/// The story among the files that it is about.
+/// The story, with the files that it is about.
 pub(super) struct Story {
     pub(super) sources: Sources,
     pub(super) loaded: Loaded,
     /// The Scenario, and the nodes and storage classes that the files lack.
     pub(super) text: String,
-    /// Nodes that nobody asked for.
+    /// The number of nodes that were made without being asked for.
     pub(super) n_assumed_nodes: usize,
-    /// What a reader should know of those.
+    /// Notes about them.
     pub(super) notes: Vec<String>,
 }
 
 /// Makes the story of the files.
 ///
 /// # Errors
-/// There is nothing to simulate, or the words for nodes do not go together.
+/// There is nothing to simulate, or the arguments about nodes contradict each other.
 pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story, Failure> {
     let mut sources = inputs::sources(inputs);
     let mut reading = read(&sources);
@@ -87,11 +87,11 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
     })
 }
 
-/// Refuses files in which there is nothing to simulate: an answer about nothing looks green. What is wrong with the files
-/// is told first.
+/// Refuses files with nothing to simulate: an answer about nothing would look green. Errors of the files are reported
+/// first.
 ///
 /// # Errors
-/// There is neither a pod nor anything that makes pods.
+/// There is neither a pod nor a workload.
 fn check_content(reading: &Reading) -> Result<(), Failure> {
     let objects = || reading.objects.iter().map(|located| &located.object);
     let is_workload =
@@ -118,7 +118,7 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
     ))
 }
 
-/// The gates of `--feature-gates`; none if something is wrong with them, which is told elsewhere.
+/// The gates of `--feature-gates`; empty if there is an error, which is reported elsewhere.
 fn gates(given: &[String]) -> BTreeMap<String, bool> {
     let text = given.join(",");
     if FeatureGates::parse(&text).is_err() {

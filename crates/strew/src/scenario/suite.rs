@@ -1,4 +1,4 @@
-//! Files into scenarios, and scenarios into plans.
+//! Turns files into scenarios, and scenarios into plans.
 
 use std::sync::Arc;
 
@@ -20,68 +20,68 @@ use crate::configuration::{SchedulingArgs, blueprint};
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 
-/// A scenario, ready.
+/// A scenario, ready to play.
 pub(super) struct Suite {
-    /// It is the built-in story.
+    /// True for the built-in story.
     pub(super) is_story: bool,
     /// The file that holds it.
     pub(super) file: String,
-    /// What to name to read it again: all files of the question, if they make one scenario.
+    /// The files to name to read it again: all files of the question, if they make one scenario.
     pub(super) replay: Vec<String>,
     pub(super) name: String,
     pub(super) story: Option<String>,
-    /// Nodes that were made because the files have none and nobody asked for any.
+    /// The number of nodes that were made because the files have none and none were asked for.
     pub(super) n_assumed_nodes: usize,
     pub(super) variants: Vec<Cast>,
 }
 
 impl Suite {
-    /// Whether its runs are shown step by step: the built-in story, and a Scenario that expects nothing.
+    /// True if its runs are shown step by step: the built-in story, and a Scenario without expectations.
     pub(super) fn is_stepwise(&self) -> bool {
         let expects_nothing = |cast: &Cast| cast.variant.scenario.expects_nothing();
         self.is_story || self.variants.iter().all(expects_nothing)
     }
 }
 
-/// A variant, and how it is played.
+/// A variant with its plan.
 pub(super) struct Cast {
     pub(super) variant: Variant,
     pub(super) plan: Plan,
-    /// Whether what comes after the step of `--until` was left out.
+    /// True if the steps after the step of `--until` were left out.
     pub(super) is_cut: bool,
     /// All seeds, of which a shard plays a part.
     pub(super) sweep: Seeds,
-    /// Those that are played.
+    /// The seeds to play.
     pub(super) seeds: Seeds,
 }
 
 impl Cast {
-    /// Whether a run with this seed is the example of all: of many seeds the first is.
+    /// True if a run with this seed is the example: the first seed.
     pub(super) fn is_example(&self, seed: u64) -> bool {
         seed == self.seeds.first
     }
 }
 
-/// What was made of one scenario's files.
+/// The result of reading one scenario's files.
 pub(super) struct StagedSuite {
     pub(super) sources: Arc<Sources>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// None: something is wrong with them.
+    /// `None` if they have errors.
     pub(super) suite: Option<Suite>,
 }
 
-/// What was made of all files.
+/// The result of reading all files.
 pub(super) struct Staged {
     pub(super) suites: Vec<StagedSuite>,
-    /// What is wrong with `--config` or `--feature-gates`; places are in the file of the former.
+    /// Errors in `--config` or `--feature-gates`; places are in the file of `--config`.
     pub(super) elsewhere: (Vec<Diagnostic>, Arc<Sources>),
-    /// The built-in story as a file, if that is played.
+    /// The built-in story as a file; `None` if Scenarios are played.
     pub(super) story: Option<String>,
-    /// What a reader should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Whether a document of strew's simulation seems to be in the file; reading it tells for sure.
+/// True if the file seems to contain a document of strew's simulation; reading it decides.
 pub(super) fn holds_scenario(input: &Input) -> bool {
     let text = &input.bytes;
     let version = format!("{GROUP}/");
@@ -89,7 +89,7 @@ pub(super) fn holds_scenario(input: &Input) -> bool {
     all.any(|(at, part)| part == version.as_bytes() && is_api_version(&text[..at]))
 }
 
-/// Whether a text ends with the key `apiVersion`, in YAML or JSON: labels may begin with the group, too.
+/// True if a text ends with the key `apiVersion`, in YAML or JSON: labels may begin with the group, too.
 fn is_api_version(before: &[u8]) -> bool {
     let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b':' | b'"' | b'\'');
     let end = before.iter().rposition(|byte| !is_between(byte));
@@ -98,10 +98,10 @@ fn is_api_version(before: &[u8]) -> bool {
     word.len() >= key.len() && word[word.len() - key.len()..].eq_ignore_ascii_case(key)
 }
 
-/// Makes plans of all scenarios; of files without one, of the built-in story.
+/// Makes plans of all scenarios; of files without one, the built-in story's.
 ///
 /// # Errors
-/// Words that do not go together, and files that cannot be read.
+/// Arguments that contradict each other, and files that cannot be read.
 pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Staged, Failure> {
     let scheduling = &question.world.scheduling;
     let config = scheduling.read()?.map(Arc::new);
@@ -155,7 +155,7 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
     })
 }
 
-/// Refuses words that a Scenario has fields for.
+/// Refuses arguments that a Scenario has fields for.
 fn check_words(question: &Question<'_>) -> Result<(), Failure> {
     if !question.world.scheduling.feature_gates.is_empty() {
         let error = anyhow!("--feature-gates is not for a Scenario");
@@ -177,8 +177,8 @@ fn check_words(question: &Question<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Files that make one scenario each. Several files with a Scenario are several scenarios: each has the named files
-/// without one beside it; what a folder holds beside is not theirs.
+/// Groups the files by scenario. Several files with a Scenario are several scenarios: each uses the named files without
+/// one; other files found in folders are not used.
 fn split(
     question: &Question<'_>,
     inputs: Vec<Input>,
@@ -216,7 +216,7 @@ fn check_names(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Fa
         .map(|staged| staged.suite.as_ref())
         .collect::<Option<Vec<_>>>()
     else {
-        // What is wrong with the files comes first.
+        // Errors of the files come first.
         return Ok(());
     };
     let is_known = |name: &String| {
@@ -242,7 +242,7 @@ fn check_names(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Fa
 fn check_fail_on(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Failure> {
     let suites = suites.iter().map(|staged| staged.suite.as_ref());
     let Some(suites) = suites.collect::<Option<Vec<_>>>() else {
-        // What is wrong with the files comes first.
+        // Errors of the files come first.
         return Ok(());
     };
     let names = step_names(&suites);
@@ -259,7 +259,7 @@ fn check_fail_on(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), 
     }
 }
 
-/// The names of all steps, once each.
+/// The names of all steps, without duplicates.
 fn step_names<'a>(suites: &[&'a Suite]) -> Vec<&'a str> {
     let casts = suites.iter().flat_map(|suite| &suite.variants);
     let steps = casts.flat_map(|cast| &cast.variant.scenario.timeline);
@@ -280,7 +280,7 @@ struct Staging<'a> {
     elsewhere: Vec<Diagnostic>,
 }
 
-/// Errors that are told of one scenario's files; each costs its place, and nobody reads so many.
+/// The largest number of errors of one scenario's files: each costs time to locate.
 const ERRORS_MAX: usize = 1000;
 
 impl Staging<'_> {
@@ -311,7 +311,7 @@ impl Staging<'_> {
         let mut diagnostics = stage.finish();
         let mut all = diagnostics.iter().chain(&self.elsewhere);
         let is_good = all.all(|d| d.severity != Severity::Error);
-        // With one more word of what a scenario is, if there is none after all.
+        // With an additional hint if there is no scenario after all.
         if is_good && casts.is_empty() && self.question.args.play.variant.is_empty() {
             diagnostics.push(Diagnostic::error(
                 "no-scenario",
@@ -347,7 +347,7 @@ impl Staging<'_> {
         };
         let suites = suites.iter().map(|staged| staged.suite.as_ref());
         let Some(suites) = suites.collect::<Option<Vec<_>>>() else {
-            // What is wrong with the files comes first.
+            // Errors of the files come first.
             return Ok(());
         };
         let casts = || suites.iter().flat_map(|suite| &suite.variants);
@@ -367,7 +367,7 @@ impl Staging<'_> {
 
     fn scheduling(&self) -> SchedulingArgs {
         SchedulingArgs {
-            // A seed plays one run; it must be the same run as among many.
+            // A seed plays one run, which equals its run among many.
             seed: None,
             ..self.question.world.scheduling.clone()
         }
@@ -389,19 +389,18 @@ impl Staging<'_> {
     }
 }
 
-/// A scenario in the making.
+/// A scenario while it is read.
 struct Stage<'a, 'q> {
     staging: &'a mut Staging<'q>,
     sources: &'a Arc<Sources>,
     locator: Locator<'a>,
     diagnostics: Vec<Diagnostic>,
-    /// Not every problem is in the list.
+    /// The list is not complete.
     leaves_out: bool,
 }
 
 impl Stage<'_, '_> {
-    /// What else is wrong with files that cannot be played anyway: a person should have to run strew once, not once an
-    /// error.
+    /// Finds further errors of files that cannot be played: one run of strew should report all errors.
     fn judge(&mut self, objects: &[Located], broken: &[Broken]) {
         let gates = self.staging.question.world.scheduling.gates().0;
         let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
@@ -417,7 +416,7 @@ impl Stage<'_, '_> {
         self.configured(&gates, &documents);
     }
 
-    /// Makes a plan of a variant, if it is to be played.
+    /// Makes the plan of a variant, if it is played.
     fn cast(&mut self, mut variant: Variant) -> Option<Cast> {
         let is_cut = match &self.staging.until {
             Some(Until::Step(name)) => variant.scenario.end_after(name),
@@ -443,7 +442,7 @@ impl Stage<'_, '_> {
                 let sweep = match (args.play.seeds, seed) {
                     (Some(SeedsArg::Range(seeds)), _) => seeds,
                     (Some(SeedsArg::Count(n)), _) => Seeds::new(first, n.get().into()),
-                    // One run, and the same as among many.
+                    // One run, equal to its run among many.
                     (None, Some(_)) => Seeds::new(first, 1),
                     (None, None) => Seeds::new(first, variant.scenario.seeds.get().into()),
                 };
@@ -466,7 +465,7 @@ impl Stage<'_, '_> {
                             let found = self.wrong_expression(&expectation.path, &error);
                             self.say(found);
                         }
-                        // Told by `configured`.
+                        // Reported by `configured`.
                         Unplayable::Configuration => {}
                     }
                 }
@@ -475,7 +474,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// What is worth saying of objects that are good.
+    /// Warnings about valid objects.
     fn say_admitted(&mut self, plan: &Plan, objects: &[Located]) {
         let admitted = plan.admitted();
         for (number, warning) in &admitted.warnings {
@@ -489,7 +488,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// What is to be said of the scheduler's configuration with these gates.
+    /// The diagnostics of the scheduler's configuration with these gates.
     fn configured(&mut self, gates: &FeatureGates, documents: &[Origin]) {
         let mut names = Interner::new();
         let config = self.staging.config.clone();
@@ -521,7 +520,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// What a later check says of a field is mostly what an earlier one said in other words.
+    /// An error of a later check about a field mostly repeats the earlier one in other words.
     fn refuse(&mut self, located: &Located, errors: &[FieldError]) {
         let n_known = self.diagnostics.len();
         for error in errors {
@@ -540,7 +539,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// What is said of the base needs no second word for each variant.
+    /// An error of the base is not repeated for each variant.
     fn say(&mut self, diagnostic: Diagnostic) {
         if !self.diagnostics.contains(&diagnostic) {
             self.diagnostics.push(diagnostic);
@@ -557,7 +556,7 @@ impl Stage<'_, '_> {
         self.diagnostics
     }
 
-    /// An expression that is none, at the character where it goes wrong if its text stands there as it is.
+    /// An error in a CEL expression, at its character if the text is in the file unchanged.
     fn wrong_expression(
         &mut self,
         path: &FieldPath,
@@ -576,7 +575,7 @@ impl Stage<'_, '_> {
         let text = self.sources.file(place.file).text();
         let quote = usize::from(text[place.span.start..].starts_with(['"', '\'']));
         let at = place.span.start + quote + error.offset;
-        // A plain or quoted scalar on one line; of another form the beginning is shown.
+        // A plain or quoted scalar on one line; for other forms the beginning is shown.
         if error.line == 1 && at < place.span.end && text.is_char_boundary(at) {
             let span = read::Span::new(at, place.span.end.max(at + 1) - quote.min(1));
             place = self.sources.place(place.file, span);

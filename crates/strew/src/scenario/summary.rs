@@ -1,7 +1,7 @@
 //! What came of all seeds, in sum: kind `SimulationSummary`, which `strew merge` adds up.
 //!
 //! A sum depends neither on the order in which runs and parts are added nor on how the seeds were divided: numbers are
-//! added, and what is kept of single seeds is kept of the smallest ones, up to a bound that the sum tells.
+//! added, and details are kept for the smallest seeds, up to a bound that the sum contains.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use super::seeds::{Seeds, Shard};
 /// The kind of the document.
 pub(crate) const KIND: &str = "SimulationSummary";
 
-/// Seeds of a row that are kept by number, the smallest ones.
+/// The largest number of seeds that a row lists, the smallest ones.
 pub(super) const BREACHES_MAX: usize = 1000;
 
-/// Different counts of a row that are kept, the most even ones.
+/// The largest number of different counts that a row lists, the most even ones.
 const SHAPES_MAX: usize = 1000;
 
 /// `SimulationSummary`: what came of every scenario, variant and expectation, in sum of the seeds that were played.
@@ -97,7 +97,7 @@ pub(crate) enum Must {
 }
 
 impl Must {
-    /// For programs.
+    /// Its name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Hold => "hold",
@@ -197,14 +197,14 @@ pub(crate) struct ShapeSum {
     pub(crate) seeds: u64,
 }
 
-/// Up to this many domains are named.
+/// The largest number of domains that are named.
 const DOMAINS_NAMED_MAX: usize = 12;
 
 /// Counts, pods by domain, and skew.
 type ShapeKey<'a> = (&'a [(u32, u32)], &'a [(String, u32)], u32);
 
 impl ShapeSum {
-    /// What distinguishes it from others of its row.
+    /// What distinguishes it from the other shapes of its row.
     pub(super) fn key(&self) -> ShapeKey<'_> {
         (&self.counts, &self.domains, self.skew)
     }
@@ -253,7 +253,7 @@ impl Result {
         matches!(self, Self::Broken | Self::BrokeNowhere)
     }
 
-    /// For programs.
+    /// Its name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -271,7 +271,7 @@ impl Summary {
         self.scenarios.iter().flat_map(|s| &s.variants)
     }
 
-    /// Whether something is wrong: the exit code is 1.
+    /// True if the exit code is 1.
     pub(crate) fn is_red(&self) -> bool {
         self.variants().any(|variant| variant.result().is_red())
     }
@@ -279,20 +279,20 @@ impl Summary {
     /// One line, as `-o summary` writes it.
     ///
     /// # Errors
-    /// None is known: each field has a form in JSON.
+    /// Never: each field can be represented in JSON.
     pub(crate) fn line(&self) -> serde_json::Result<String> {
         serde_json::to_string(self).map(|text| text + "\n")
     }
 }
 
 impl VariantSum {
-    /// How many seeds were played to their end.
+    /// The number of completed seeds.
     pub(crate) fn n_played(&self) -> u64 {
         let counts = self.played.iter().map(|seeds| seeds.count);
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Whether every seed of the sweep was.
+    /// True if every seed of the sweep was played.
     pub(crate) fn is_whole(&self) -> bool {
         self.missing().is_empty()
     }
@@ -315,7 +315,7 @@ impl VariantSum {
         missing
     }
 
-    /// What came of it.
+    /// Its result.
     pub(crate) fn result(&self) -> Result {
         match (self.must, self.broken) {
             (Must::Hold | Must::MayFail, 0) => Result::Held,
@@ -327,14 +327,14 @@ impl VariantSum {
         }
     }
 
-    /// The command that plays a seed again, until a moment.
+    /// The command that plays a seed again, up to a moment.
     pub(crate) fn again(&self, program: &str, at: SeedAt) -> String {
         let Self { replay, .. } = self;
         let until = clock(at.at);
         format!("{program} {replay} --seed {} --until {until}", at.seed)
     }
 
-    /// Adds seeds that were played. They are none of those that were.
+    /// Adds played seeds, which must be new.
     pub(crate) fn add_played(&mut self, seeds: Seeds) {
         if seeds.count == 0 {
             return;
@@ -370,7 +370,7 @@ impl VariantSum {
         })
     }
 
-    /// Adds what came of other seeds of the same variant.
+    /// Adds the results of other seeds of the same variant.
     pub(crate) fn add(&mut self, other: Self) {
         for part in other.played {
             self.add_played(part);
@@ -385,13 +385,13 @@ impl VariantSum {
 }
 
 impl RowSum {
-    /// Seeds that came so far.
+    /// The number of seeds so far.
     pub(crate) fn n_reached(&self) -> u64 {
         let both = self.held.saturating_add(self.broken);
         both.saturating_add(self.open)
     }
 
-    /// Seeds that broke and are not in the list.
+    /// The number of broken seeds that are not in the list.
     pub(crate) fn n_more_broken(&self) -> u64 {
         self.broken.saturating_sub(self.seeds_broken.len() as u64)
     }
@@ -415,7 +415,7 @@ impl RowSum {
         }
     }
 
-    /// Adds counts that a run had.
+    /// Adds the counts of a run.
     pub(crate) fn add_counts(&mut self, counts: &ByDomain, skew: u32) {
         if self.by_domain && counts.len() <= DOMAINS_NAMED_MAX {
             let named = counts.iter().map(|(domain, n)| (domain.clone(), *n));
@@ -441,7 +441,7 @@ impl RowSum {
         });
     }
 
-    /// Of too many, those that come last in their order are given up: what is kept was never given up before, neither
+    /// If there are too many, the last ones in their order are dropped. A kept one was never dropped before, neither
     /// here nor in a part.
     fn add_shape(&mut self, shape: ShapeSum) {
         let found = self
@@ -485,7 +485,7 @@ impl RowSum {
     }
 }
 
-/// Times as people write them, to the nanosecond.
+/// Times as text, to the nanosecond.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use strew_manifest::duration::GoDuration;

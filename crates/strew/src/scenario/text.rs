@@ -1,4 +1,4 @@
-//! The result for people.
+//! The result as text.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use crate::terminal;
 use crate::text::{Bar, count, draw, drawn, time_text};
 use strew_view::natural_order::natural_order;
 
-/// Domains that are drawn.
+/// The number of domains that are drawn.
 const BARS_MAX: usize = 12;
 
-/// Different counts that are told of an expectation.
+/// The number of different counts that are shown per expectation.
 const SHAPES_MAX: usize = 3;
 
-/// Breaches of an expectation that are told with their commands; a summary has more.
+/// The number of breaches of an expectation that are shown with commands; a summary has more.
 const COMMANDS_MAX: usize = 10;
 
-/// `-o name`: what `--variant` takes; of the built-in story its workloads.
+/// `-o name`: the values of `--variant`; for the built-in story its workloads.
 pub(super) fn names(suites: &[Suite], answer: &Answer) -> String {
     let mut names = String::new();
     for (suite, kept) in suites.iter().zip(&answer.kept) {
@@ -48,12 +48,12 @@ pub(super) fn names(suites: &[Suite], answer: &Answer) -> String {
     names
 }
 
-/// What was written of a variant's first run.
+/// The text of a variant's first run.
 fn written(kept: &[Judged]) -> Option<&Written> {
     kept.first()?.run.written.as_ref()
 }
 
-/// Tells what a reader should know of the start of each run that is shown step by step.
+/// Prints the notes about the start of each run that is shown step by step.
 pub(super) fn say_notes(answer: &Answer, context: &Context) {
     let shown = answer.variants().filter_map(|(_, kept)| written(kept));
     for note in shown.flat_map(|written| &written.notes) {
@@ -61,7 +61,7 @@ pub(super) fn say_notes(answer: &Answer, context: &Context) {
     }
 }
 
-/// Everything; the last line only if nobody wants more.
+/// The whole text; with `-q` only the last line.
 pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> String {
     let mut out = String::new();
     let only = match answer.summary.scenarios.as_slice() {
@@ -70,7 +70,7 @@ pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> Strin
     };
     let only = only.filter(|(sum, _)| sum.n_played() == 1 && !answer.is_interrupted);
     match only.and_then(|(_, kept)| written(kept)) {
-        // One life needs no sum of lives.
+        // A single run needs no sums.
         Some(written) => {
             if !context.global.quiet {
                 out.push_str(&written.steps);
@@ -95,7 +95,7 @@ pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> Strin
     drawn(out, &context.terminal)
 }
 
-/// The same of a summary, with the commands that play more of the breaches again.
+/// The same for a summary, with the commands for more of the breaches.
 pub(super) fn of_summary(summary: &Summary, context: &Context) -> String {
     let mut out = String::new();
     let paper = Paper {
@@ -112,14 +112,14 @@ fn n_played(summary: &Summary) -> u64 {
     played.fold(0, u64::saturating_add)
 }
 
-/// A number as lists have it.
+/// A number as a length.
 fn size(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 struct Paper<'a> {
     context: &'a Context,
-    /// Breaches of a row that are told with their commands.
+    /// The number of breaches of a row that are shown with commands.
     n_commands: usize,
 }
 
@@ -201,7 +201,7 @@ impl Paper<'_> {
             self.row(out, row, width, n_runs);
             if let Some(breach) = &row.first {
                 self.breach(out, row, breach);
-                // Where it is right that something breaks, the earliest example in full will do.
+                // If a breach is expected, only the earliest example is shown in full.
                 if result.is_red() || is_verbose || earliest.is_none_or(|at| at >= breach.at) {
                     self.cause(out, variant, row, breach);
                 }
@@ -240,7 +240,7 @@ impl Paper<'_> {
             out.push_str(" (not in --fail-on)");
         }
         out.push('\n');
-        // It says nothing of the step then.
+        // Then it does not test the step.
         if row.held_at_once > 0 && row.held_at_once == row.held && row.broken == 0 {
             let dim = styles.dim;
             let _ = writeln!(
@@ -250,7 +250,7 @@ impl Paper<'_> {
         }
     }
 
-    /// When it broke first, what was found, and what was expected.
+    /// The time of the first breach, what was found, and what was expected.
     fn breach(&self, out: &mut String, row: &RowSum, breach: &Breach) {
         let _ = writeln!(
             out,
@@ -268,7 +268,7 @@ impl Paper<'_> {
         }
     }
 
-    /// What happened at that moment, and what plays it again.
+    /// The event before it, and the command that plays it again.
     fn cause(&self, out: &mut String, variant: &VariantSum, row: &RowSum, breach: &Breach) {
         if let Some(cause) = &breach.cause {
             let _ = writeln!(out, "{:INDENT$}just before: {cause}", "");
@@ -293,10 +293,10 @@ impl Paper<'_> {
     }
 }
 
-/// Of what stands below a row.
+/// The indentation of lines below a row.
 const INDENT: usize = 6;
 
-/// Rows in the order of time: what must always hold first, and what of it broke before the steps after its breach.
+/// Rows in the order of time: claims of `always` first, and broken ones before the steps after their breach.
 fn in_time(rows: &[RowSum]) -> Vec<&RowSum> {
     let is_late = |row: &&RowSum| row.when.is_none() && row.broken > 0;
     let (mut late, mut ordered): (Vec<&RowSum>, Vec<&RowSum>) = rows.iter().partition(is_late);
@@ -312,7 +312,7 @@ fn in_time(rows: &[RowSum]) -> Vec<&RowSum> {
     ordered
 }
 
-/// What was found; of counts, which are drawn below, only the sum.
+/// What was found; for counts, which are drawn below, only the sum.
 fn arithmetic(breach: &Breach) -> &str {
     match (&breach.counts, breach.why.rfind("skew ")) {
         (Some(_), Some(at)) => &breach.why[at..],
@@ -335,12 +335,12 @@ fn bars(out: &mut String, counts: &ByDomain, indent: usize, terminal: &terminal:
     }
 }
 
-/// As a row begins.
+/// The beginning of a row.
 pub(super) fn when(row: &RowSum) -> &str {
     row.when.as_deref().unwrap_or("always")
 }
 
-/// What is claimed; of counts, those that were found.
+/// The claim; for counts, the counts that were found.
 fn row_text(row: &RowSum, n_reached: u64) -> String {
     match &row.counted {
         Some(counted) if !row.shapes.is_empty() => {
@@ -350,11 +350,11 @@ fn row_text(row: &RowSum, n_reached: u64) -> String {
     }
 }
 
-/// `4/4/4 skew 0`, or `own 4, elastic 6`; of several seeds how many had which.
+/// `4/4/4 skew 0`, or `own 4, elastic 6`; for several seeds with the number of seeds of each.
 fn shapes(row: &RowSum, n_reached: u64) -> String {
     let shapes = row.shapes.iter();
     let mut shapes: Vec<(String, u64)> = shapes.map(|s| (shape(s), s.seeds)).collect();
-    // A stable sort: equally frequent ones stay in order.
+    // The sort is stable: equally frequent ones stay in order.
     shapes.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     if let [(only, n)] = shapes.as_slice()
         && *n == n_reached
@@ -456,7 +456,7 @@ fn last_line(out: &mut String, summary: &Summary, took: Option<Duration>, contex
 
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// ` (3 variants × 20 seeds)`, where it is one.
+/// ` (3 variants × 20 seeds)`, if there is one such product.
 fn product(summary: &Summary) -> String {
     let mut seeds: Vec<u64> = summary.variants().map(|v| v.seeds.count).collect();
     let variants = count(seeds.len(), "variant");

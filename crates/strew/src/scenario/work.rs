@@ -1,4 +1,4 @@
-//! Every variant with every seed, on as many threads as wanted; the results in order.
+//! Plays every variant with every seed on a number of threads; results are in order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,22 +27,22 @@ use crate::shown::Choice;
 use crate::simulate::Format;
 use crate::text::Look;
 
-/// One life, played.
+/// A completed run.
 pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) played: Played,
-    /// By step; empty if no report tells it.
+    /// By step; empty if no report needs it.
     pub(super) moments: Vec<Moment>,
     pub(super) max_skew: Vec<MaxSkew>,
-    /// Step by step for people, if they see it so.
+    /// The text step by step, if it is shown so.
     pub(super) written: Option<Written>,
-    /// All that happened in it, for the page of the variant.
+    /// The whole log, for the page of the variant.
     pub(super) tape: Option<Tape>,
-    /// Empty if nobody wants to read them.
+    /// Empty if decisions are not wanted.
     pub(super) decisions: Vec<Decision>,
 }
 
-/// One life to be played.
+/// A run to play.
 #[derive(Clone, Copy)]
 struct Task {
     suite: usize,
@@ -50,7 +50,7 @@ struct Task {
     seed: u64,
 }
 
-/// What is to be played.
+/// The work.
 pub(super) struct Work<'a> {
     suites: &'a [Suite],
     question: &'a Question<'a>,
@@ -60,7 +60,7 @@ pub(super) struct Work<'a> {
     n_tasks: u64,
 }
 
-/// What a thread hands over.
+/// The result that a thread sends.
 type Done = Result<(Run, String), Failure>;
 
 impl<'a> Work<'a> {
@@ -83,12 +83,12 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// How many runs.
+    /// The number of runs.
     pub(super) fn len(&self) -> u64 {
         self.n_tasks
     }
 
-    /// How many runs are kept when they are over.
+    /// The number of runs that are kept.
     pub(super) fn n_kept(&self) -> u64 {
         let casts = self.suites.iter().flat_map(|suite| &suite.variants);
         match self.keeps_all() {
@@ -97,13 +97,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Whether each run is told; else only what all come to in sum, and of each variant an example.
+    /// True if each run is kept; otherwise only sums, and one example of each variant.
     fn keeps_all(&self) -> bool {
         let format = self.question.output;
         self.question.html.is_some() || format.is_some_and(Format::is_for_programs)
     }
 
-    /// The run of a number, in the order of scenarios, variants and seeds.
+    /// The run of this number, in the order of scenarios, variants and seeds.
     fn task(&self, number: u64) -> Option<Task> {
         let mut number = number;
         for (suite, s) in self.suites.iter().enumerate() {
@@ -120,10 +120,10 @@ impl<'a> Work<'a> {
         None
     }
 
-    /// Plays them, and adds them up in `standings`.
+    /// Plays the runs, and adds them up in `standings`.
     ///
     /// # Errors
-    /// The first run, in their order, that could not be played; the log that could not be written.
+    /// The first run, in order, that could not be played; or the log that could not be written.
     pub(super) fn run(
         &self,
         mut standings: Standings,
@@ -144,7 +144,7 @@ impl<'a> Work<'a> {
                 scope.spawn(|| self.thread(&next, [interrupt, &failed], logs, progress, sender));
             }
             drop(sender);
-            // Texts of runs whose turn has not come.
+            // The texts of runs whose turn has not come.
             let mut waiting = BTreeMap::new();
             let mut written = 0;
             for (number, task, done) in receiver {
@@ -213,7 +213,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Plays a run once more, to be shown on the page.
+    /// Plays a run again, to be shown on the page.
     ///
     /// # Errors
     /// It could not be played.
@@ -292,7 +292,7 @@ impl<'a> Work<'a> {
         Ok((run, if logs { text } else { String::new() }))
     }
 
-    /// Begins with what plays the run again.
+    /// Begins with the command that plays the run again.
     fn log(&self, suite: &Suite, cast: &Cast, seed: u64) -> Log {
         let program = self.context.program;
         let until = self.until.as_ref();
@@ -307,7 +307,7 @@ impl<'a> Work<'a> {
         }))
     }
 
-    /// What is kept of a run's steps, if anybody reads it.
+    /// What is kept of a run's steps, if an output needs it.
     fn ledger(
         &self,
         suite: &'a Suite,
@@ -327,7 +327,7 @@ impl<'a> Work<'a> {
         let keeps = is_shown || is_report;
         (keeps || is_screen).then(|| {
             let top = match keeps {
-                // Programs get everything.
+                // Programs get all workloads.
                 true => usize::MAX,
                 false => question.choice.top,
             };

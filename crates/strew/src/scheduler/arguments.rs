@@ -1,4 +1,4 @@
-//! The flags of `strew scheduler`: kube-scheduler's names where it has one. Source: spec/scheduler §5.4.
+//! The flags of `strew scheduler`, with kube-scheduler's names if it has such a flag. Source: spec/scheduler §5.4.
 
 use clap::Args;
 

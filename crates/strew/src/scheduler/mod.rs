@@ -1,7 +1,7 @@
 //! `strew scheduler`: decides for the pods of a cluster.
 //!
-//! Here are its words and the start of its process; what it does is `strew_kube::scheduler`. Reading order:
-//! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
+//! This file has the arguments and the start of the process; `strew_kube::scheduler` has the rest. Reading order:
+//! [`arguments`], this file; [`process`](crate::process) is shared with other commands.
 
 mod arguments;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &SchedulerArgs, context: &Context) -> Result<u8, Failure
     cluster::runtime()?.block_on(work(args, configuration, names))
 }
 
-/// What is configured, flags included; `None`: it is wrong, and that was told.
+/// The configuration with the flags; `None` if it is invalid, which was reported.
 fn configure(
     args: &SchedulerArgs,
     names: &mut Interner,
@@ -149,7 +149,7 @@ async fn work(
         about,
     };
     let (process, pages) = Process::start(blueprint, &connection, end.clone());
-    // Health is told until the process is gone.
+    // Health is served until the process ends.
     let served = CancellationToken::new();
     if let Some(serving) = serving {
         serving.start(pages, served.clone());
@@ -159,7 +159,7 @@ async fn work(
     Ok(0)
 }
 
-/// What is configured, for `/configz`; of profiles their names.
+/// The configuration, for `/configz`; of profiles only their names.
 fn shown(configuration: &Configuration) -> String {
     let election = &configuration.leader_election;
     let profiles = configuration.profiles.iter();

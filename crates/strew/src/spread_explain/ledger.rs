@@ -1,4 +1,4 @@
-//! The ledger of a WorkloadSpread against the truth.
+//! The ledger of a WorkloadSpread, compared with the pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ fn is_zero(number: &i32) -> bool {
 
 fn row(check: &RowCheck, ws: Option<&Arc<WorkloadSpread>>) -> LedgerRow {
     let open = check.open.iter();
-    // Each revision has the whole limit: over all of them there may be more while a rollout goes on.
+    // Each revision has the whole limit: over all of them there may be more during a rollout.
     let truth = check
         .truth
         .as_ref()
@@ -198,7 +198,7 @@ fn row(check: &RowCheck, ws: Option<&Arc<WorkloadSpread>>) -> LedgerRow {
 }
 
 impl LedgerRow {
-    /// Adds a pod of it.
+    /// Adds one of its pods.
     fn add(&mut self, pod: &Pod, standing: &PodStanding, is_unmarked: bool) {
         let name = || pod.name.to_string();
         if let Some((cost, _)) = standing.cost {
@@ -213,7 +213,7 @@ impl LedgerRow {
         }
     }
 
-    /// What there is to say of its pods, a line each.
+    /// The lines about its pods.
     fn pods_text(&self) -> String {
         let mut text = String::new();
         let mut line = |what: &str| text.push_str(&format!("      {what}\n"));
@@ -234,7 +234,7 @@ impl LedgerRow {
     }
 }
 
-/// Deletion costs that are told one by one.
+/// The number of deletion costs that are listed.
 const COSTS_MAX: usize = 3;
 
 /// `deletion cost 200`, or `deletion costs 200 (4 pods), -100 (2 pods)`; of many costs the least and the greatest.
@@ -254,7 +254,7 @@ pub(super) fn costs_text(costs: &BTreeMap<i32, usize>) -> String {
     }
 }
 
-/// Pods that are named.
+/// The number of pods that are named.
 const PODS_MAX: usize = 5;
 
 /// The first few names.
@@ -283,12 +283,12 @@ fn counts(row: &Row, closed_for: Option<Span>) -> Counts {
 }
 
 impl Ledger {
-    /// Whether the ledger says what the pods say, and no limit is exceeded.
+    /// True if the ledger matches the pods, and no limit is exceeded.
     pub(crate) fn is_right(&self) -> bool {
         self.agrees && self.rows.iter().all(|row| row.over_limit == 0)
     }
 
-    /// For people.
+    /// The form for people.
     pub(crate) fn text(&self) -> String {
         let verdict = match (&self.fault, self.agrees) {
             (Some(fault), _) => format!("pods cannot be counted: {fault}"),

@@ -1,4 +1,4 @@
-//! Each WorkloadSpread in a line: its subsets by name, with their pods, limits and deletion costs.
+//! One line per WorkloadSpread: its subsets by name, with their pods, limits and deletion costs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use strew_workloadspread::{UNLIMITED, WorkloadSpread};
 use super::Spreads;
 use super::ledger::costs_text;
 
-/// A WorkloadSpread as it is now.
+/// A WorkloadSpread at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Its namespace.
@@ -17,11 +17,11 @@ pub(crate) struct Line {
     pub(crate) name: String,
     /// Kind and name of its target.
     pub(crate) target: Option<(String, String)>,
-    /// What its subsets have.
+    /// The pods of its subsets.
     pub(crate) text: String,
 }
 
-/// All WorkloadSpreads whose pods can be counted, in the order of their names.
+/// All WorkloadSpreads whose pods can be counted, by name.
 pub(crate) fn lines(spreads: &Spreads) -> Vec<Line> {
     let machine = &spreads.machine;
     let mut lines: Vec<Line> = machine
@@ -70,7 +70,7 @@ fn line(spreads: &Spreads, ws: &WorkloadSpread) -> Option<Line> {
     })
 }
 
-/// How many pods more than its limit a subset has, in all revisions.
+/// The number of pods of a subset beyond its limit, over all revisions.
 fn over_limit(checks: &[RowCheck], subset: &str) -> i32 {
     let rows = checks.iter().filter(|check| *check.subset == *subset);
     let counted = rows.filter(|check| check.revision.is_some() && check.max != UNLIMITED);

@@ -1,5 +1,5 @@
-//! What the WorkloadSpreads of files say: of a pod its subset and deletion cost, of a WorkloadSpread its ledger against
-//! the pods. The machine of the real controller answers; nothing is decided here.
+//! Explains WorkloadSpreads: the subset and deletion cost of a pod, and the ledger of a WorkloadSpread compared with
+//! the pods. The real controller's machine answers; nothing is decided here.
 
 mod ledger;
 mod lines;
@@ -24,28 +24,28 @@ pub(crate) use ledger::ledger;
 pub(crate) use lines::{Line, lines};
 pub(crate) use pod::{PodSpread, of_pod};
 
-/// The WorkloadSpreads of files, and the controller that was told all of them.
+/// The WorkloadSpreads of files, and a controller with all facts.
 pub(crate) struct Spreads {
     machine: SpreadController,
     translator: Translator,
     pods: Stored,
-    /// The newest moment that the files tell of: the clock of whoever looks at them is of no use.
+    /// The newest time in the files: the reader's clock has no meaning for them.
     now: Instant,
     source: Source,
 }
 
-/// Where objects are from.
+/// The origin of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// From files.
     Files,
-    /// From a cluster, as it is now.
+    /// From a live cluster.
     Cluster,
-    /// From a simulation, so long after its start.
+    /// From a simulation, this long after its start.
     Simulation(Span),
 }
 
-/// Pods as the files have them, by uid.
+/// The pods of the files, by uid.
 #[derive(Default)]
 struct Stored(BTreeMap<String, Value>);
 
@@ -56,13 +56,13 @@ impl PodSource for Stored {
 }
 
 impl Spreads {
-    /// Those of the objects that could be read; `None`: there is no WorkloadSpread.
+    /// From the objects that could be read; `None` if there is no WorkloadSpread.
     pub(crate) fn of(reading: &Reading, source: Source) -> Option<Self> {
         let objects = reading.objects.iter().map(|located| &located.object);
         Self::of_objects(&objects.collect::<Vec<_>>(), source)
     }
 
-    /// Those of a simulated cluster as it is now; `None`: there is no WorkloadSpread.
+    /// From a simulated cluster; `None` if there is no WorkloadSpread.
     pub(crate) fn of_simulation(simulation: &Simulation) -> Option<Self> {
         let objects = simulation.server().tables().all();
         let objects: Vec<KubeObject> = objects.iter().filter_map(Object::to_kube).collect();
@@ -83,7 +83,7 @@ impl Spreads {
         let mut machine = SpreadController::new(Interner::new(), Limits::production());
         let mut pods = Stored::default();
         let mut now = Instant(0);
-        // WorkloadSpreads first: their filters name the numbers that are read of workloads.
+        // WorkloadSpreads first: their filters name the numbers that are read from workloads.
         let (spreads, others): (Vec<_>, Vec<_>) = objects().partition(|object| is_spread(object));
         for object in spreads.into_iter().chain(others) {
             now = now.max(newest(object));
@@ -145,7 +145,7 @@ impl Spreads {
     }
 }
 
-/// The newest moment in an object: of its making, its conditions, its ledger.
+/// The newest time in an object: of its creation, its conditions, its ledger.
 fn newest(object: &KubeObject) -> Instant {
     let mut newest = object
         .metadata()

@@ -1,4 +1,4 @@
-//! A pod's subset, why that one, and its deletion cost.
+//! The subset of a pod, with the reason, and its deletion cost.
 
 use serde::Serialize;
 use strew_workloadspread::controller::cost::CostGround;
@@ -57,7 +57,7 @@ struct Cost {
     annotation: Option<String>,
 }
 
-/// A pod of the files; `None`: no WorkloadSpread manages it, or its pods cannot be counted.
+/// A pod of the files; `None` if no WorkloadSpread manages it, or its pods cannot be counted.
 pub(crate) fn of_pod(spreads: &Spreads, uid: &str) -> Option<PodSpread> {
     let machine = &spreads.machine;
     let keys = machine.spreads().iter().map(|ws| ws.key.clone());
@@ -125,7 +125,7 @@ fn made(spreads: &Spreads, key: &WsKey, spec: &Spec, standing: PodStanding) -> P
     }
 }
 
-/// What keeps pods out of a subset now.
+/// What keeps pods out of a subset at present.
 fn verdict(row: &RowCheck) -> String {
     let Some(truth) = &row.truth else {
         return "its limit cannot be used".to_owned();
@@ -165,7 +165,7 @@ fn cost_ground(ground: CostGround) -> String {
 }
 
 impl PodSpread {
-    /// For people: what stands below the explanation of where the pod is.
+    /// The text below the explanation of the pod's node.
     pub(crate) fn text(&self) -> String {
         let latest = match self.is_latest_revision {
             true => "the latest",

@@ -1,4 +1,4 @@
-//! `strew sweep --collect`: the results of a Job's pods, added up.
+//! `strew sweep --collect`: adds up the results of a Job's pods.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::simulate::say_note;
 /// The phase of a pod that wrote its result.
 const SUCCEEDED: &str = "Succeeded";
 
-/// Reasons that are told; more are counted.
+/// The number of reasons that are shown; more are counted.
 const REASONS_MAX: usize = 10;
 
-/// Reads the logs of all pods that are done, and tells what came of all shards, and which are missing.
+/// Reads the logs of all completed pods, and writes the sum of all shards, and which are missing.
 pub(super) fn run(
     name: &str,
     namespace: Option<&str>,
@@ -50,7 +50,7 @@ pub(super) fn run(
             for pod in done {
                 let log = jobs::log(client, namespace, &pod.name, CONTAINER).await;
                 match log.map_err(failure) {
-                    // One at a time: logs of all may be more than fits into memory.
+                    // One at a time: the logs of all may not fit into memory.
                     Ok(log) => match merger.add(&format!("pod/{}", pod.name), log.as_bytes()) {
                         Ok(_) => is_there = true,
                         Err(error) => why = error.in_a_line(),
@@ -81,7 +81,7 @@ pub(super) fn run(
     merge::tell(&merged, format, out, context)
 }
 
-/// Why an index has no result, by its pods.
+/// Why an index has no result, from its pods.
 fn standing<'a>(pods: impl Iterator<Item = &'a JobPod>) -> String {
     let pods = pods.map(|pod| format!("pod/{} is {}", pod.name, pod.phase));
     match pods.collect::<Vec<_>>().as_slice() {

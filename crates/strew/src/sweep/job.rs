@@ -14,28 +14,28 @@ use crate::install::manifest::Manifest;
 /// The container of each pod.
 pub(super) const CONTAINER: &str = "simulate";
 
-/// Where the files are mounted; commands run there, so that they name files as at the desk.
+/// The mount path of the files; commands run there, so that they use the names of the files on the user's machine.
 const FILES: &str = "/sweep";
 
-/// Where results go, if a volume takes them.
+/// The path of results, if a volume takes them.
 const RESULTS: &str = "/results";
 
-/// A ConfigMap holds no more. Source: Kubernetes' validation of ConfigMaps (`MaxSecretSize`).
+/// The largest size of a ConfigMap. Source: Kubernetes' validation of ConfigMaps (`MaxSecretSize`).
 const FILES_MAX: usize = 1 << 20;
 
-/// How often an index may fail: by a lost node, an eviction, too little memory.
+/// How often an index may fail: because of a lost node, an eviction, too little memory.
 const FAILURES_MAX: u32 = 6;
 
-/// How long a pod stays on a node that does not answer; Kubernetes waits 300 s by itself.
+/// How long a pod stays on a node that does not respond; the default of Kubernetes is 300 s.
 const UNREACHABLE_SECONDS: u32 = 30;
 
-/// The user that a container runs as: nobody in particular.
+/// The user of the container: `nobody`.
 const USER: u32 = 65532;
 
-/// Hexadecimal digits of the digest in a name.
+/// The number of hexadecimal digits of the digest in a name.
 const DIGITS: usize = 10;
 
-/// On the Job: whether results are in the logs of pods.
+/// The annotation of the Job that says whether results are in the logs of pods.
 pub(super) const RESULTS_IN: &str = "sweep.strew.dev/results";
 
 /// The value of that annotation for logs.
@@ -49,8 +49,8 @@ pub(super) struct SweepFile {
     text: String,
 }
 
-/// Refuses what is not below the current folder. That folder itself is refused, too: where a ConfigMap is mounted, it
-/// holds more than the files.
+/// Refuses names that are not below the current folder. The folder itself is refused, too: the mounted ConfigMap has
+/// further files in it.
 ///
 /// # Errors
 /// Such a name.
@@ -71,10 +71,10 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The files as a ConfigMap can hold them.
+/// The files in the form of a ConfigMap.
 ///
 /// # Errors
-/// One is no text.
+/// One is not text.
 pub(super) fn files(inputs: &[Input]) -> Result<Vec<SweepFile>, Failure> {
     let each = inputs.iter().map(|input| {
         let name = &input.name;
@@ -98,7 +98,7 @@ pub(super) fn name(inputs: &str, shards: u32) -> String {
     format!("sweep-{digits}")
 }
 
-/// An amount of memory, as Kubernetes takes it.
+/// An amount of memory as a quantity of Kubernetes.
 pub(super) fn memory(text: &str) -> Result<String, String> {
     let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
     match quantity.signum() {
@@ -107,7 +107,7 @@ pub(super) fn memory(text: &str) -> Result<String, String> {
     }
 }
 
-/// ConfigMap and Job. `words` play all seeds.
+/// The ConfigMap and the Job. `words` are the arguments that play all seeds.
 ///
 /// # Errors
 /// The files are too large.
@@ -220,7 +220,7 @@ fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
         "volumes": volumes,
     });
     if args.spread != "none" {
-        // A lost zone must not hold the others back: its nodes are tainted, and do not count.
+        // A lost zone must not block the other pods: its nodes are tainted, and do not count.
         pod["topologySpreadConstraints"] = json!([{
             "maxSkew": 1,
             "topologyKey": args.spread,
@@ -233,7 +233,7 @@ fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
 }
 
 fn container(args: &JobArgs, name: &str, words: &[String]) -> Value {
-    // Kubernetes reads $(NAME) in arguments, and $$ as $.
+    // Kubernetes expands $(NAME) in arguments, and reads $$ as $.
     let mut words: Vec<String> = words.iter().map(|word| word.replace('$', "$$")).collect();
     let own = [
         "--shard",

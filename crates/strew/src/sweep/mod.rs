@@ -1,7 +1,7 @@
-//! `strew sweep`: many seeds on many machines, by Kubernetes' own batch engine. It prints an Indexed Job; with
-//! `--collect` it reads the results of one.
+//! `strew sweep`: many seeds on many machines, with Kubernetes' own Jobs. It prints an Indexed Job; with `--collect` it
+//! reads the results of one.
 //!
-//! Reading order: [`job`] (what is printed), [`collect`].
+//! Reading order: [`job`] (the output), [`collect`].
 
 mod collect;
 mod job;
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
     print(args, context)
 }
 
-/// Prints the Job, after its input was read and found to be good: what is wrong is better told here than by pods.
+/// Prints the Job, after its input was checked: errors are better reported here than by pods.
 fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
     let format = args.of_job()?;
     let names = args.files.iter().chain(&args.world.filename);

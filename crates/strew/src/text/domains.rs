@@ -9,7 +9,7 @@ use strew_view::spread::{Constraint, Domain, Spread};
 use strew_view::view::Summary;
 use strew_view::world::World;
 
-/// Domains that get a bar each; of more, a line says how many hold how much.
+/// The number of domains that get a bar each; of more, a line shows how many hold how much.
 const BARS_MAX: usize = 8;
 
 /// One key of a workload.
@@ -55,7 +55,7 @@ pub(super) fn spread_block(
     }
 }
 
-/// The workload's own pods, where the constraint counts others, too, or not all of them.
+/// The workload's own pods, if the constraint counts other ones too, or not all of them.
 fn own(out: &mut String, world: &World, spread: &Spread) {
     let skew = spread.own_skew;
     let _ = write!(out, "    the workload's own pods: skew {skew}");
@@ -110,7 +110,7 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
     text
 }
 
-/// The names that people say.
+/// Short names of well-known keys.
 pub(crate) fn short_key(key: &str) -> &str {
     match key {
         "kubernetes.io/hostname" => "hostname",
@@ -130,15 +130,15 @@ fn bars(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
     draw(out, &bars, 4, look.terminal);
 }
 
-/// A domain, and what it holds.
+/// A domain with its count.
 pub(crate) struct Bar<'a> {
     pub(crate) name: &'a str,
     pub(crate) count: i32,
-    /// Than before.
+    /// Compared with before.
     pub(crate) more: i32,
 }
 
-/// A domain as it is told.
+/// A domain as text.
 pub(super) fn domain_name<'a>(world: &'a World, domain: &Domain) -> &'a str {
     match world.cluster.names.text(domain.value) {
         "" => NO_LABEL,
@@ -146,7 +146,7 @@ pub(super) fn domain_name<'a>(world: &'a World, domain: &Domain) -> &'a str {
     }
 }
 
-/// The domain of nodes that lack the label, where they count.
+/// The domain of nodes without the label, if they count.
 const NO_LABEL: &str = "<no label>";
 
 impl<'a> Bar<'a> {
@@ -158,7 +158,7 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// Draws a line a domain, so many spaces from the edge.
+/// Draws one line per domain, with this indentation.
 pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: &Terminal) {
     let names = bars.iter().map(|bar| bar.label().chars().count());
     let name_width = names.max().unwrap_or(0);
@@ -194,7 +194,7 @@ pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: 
     }
 }
 
-/// How many domains hold how much, the fullest first.
+/// How many domains hold how many pods, the fullest first.
 fn histogram(out: &mut String, world: &World, spread: &Spread) {
     let noun = match short_key(world.cluster.names.text(spread.key)) {
         "hostname" => "node",

@@ -1,10 +1,10 @@
-//! Pods that have to go for another, in words.
+//! The victims of a preemption as text.
 
 use strew_view::blocked::Eviction;
 
 use super::count;
 
-/// Pods named of those that would have to go.
+/// The number of victims that are named.
 const VICTIMS_SHOWN: usize = 5;
 
 /// `would preempt 2 pods on node n1: default/web-1, shop/db-0`

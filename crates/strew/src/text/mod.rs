@@ -1,4 +1,4 @@
-//! The result for people.
+//! The output for people.
 
 mod domains;
 pub(crate) mod eviction;
@@ -19,7 +19,7 @@ pub(crate) use steps::{failed, step_changes, step_head, verdict};
 use strew_view::blocked::Outcome;
 use strew_view::view::{Summary, View};
 
-/// A command's beginning, and the files and options that are the same for all pods.
+/// The command for a pod of a name and namespace, and the files and options that are equal for all pods.
 type Explaining<'a> = dyn Fn(&str, &str) -> (String, String) + 'a;
 
 /// How to write it.
@@ -32,7 +32,7 @@ pub(crate) struct Look<'a> {
     pub(crate) headers: bool,
     /// The command that explains a pod of a name and a namespace.
     pub(crate) explain: Box<Explaining<'a>>,
-    /// Whether a namespace was asked for: then it is not repeated.
+    /// True if a namespace was asked for: then it is not repeated.
     pub(crate) in_namespace: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn write(view: &View, shown: &Shown, look: &Look<'_>) -> String {
     out
 }
 
-/// What the terminal can draw, in lines as wide as it is.
+/// Text in characters and lines that the terminal can show.
 pub(crate) fn drawn(text: String, terminal: &Terminal) -> String {
     let text = match terminal.fit {
         Some(columns) => terminal::fitted(&text, columns),
@@ -106,7 +106,7 @@ pub(crate) fn time_text(time: Span) -> String {
     text
 }
 
-/// How the first step ended, in a line without end.
+/// The summary of the first step, without the end of its line.
 pub(crate) fn summary_line(view: &View, shown: &Shown, terminal: &Terminal) -> String {
     let sum = |of: fn(&Summary) -> usize| view.summaries.iter().map(of).sum::<usize>();
     let (before, placed, alone) = (sum(|s| s.before), sum(|s| s.placed), sum(|s| s.left_alone));
@@ -150,7 +150,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(n))
 }
 
-/// Digits in threes, from five on.
+/// Groups digits in threes, for numbers of five digits or more.
 fn grouped(n: usize) -> String {
     let digits = n.to_string();
     if digits.len() < 5 {
@@ -180,7 +180,7 @@ fn workload(view: &View, index: usize, look: &Look<'_>) -> String {
     let state = place.unwrap_or_else(|| replicas(summary, look));
     let _ = writeln!(out, "  {}: {state}", count(summary.replicas, "replica"));
     for spread in &view.spreads[index] {
-        // Of a single pod only what was asked for is worth a line.
+        // For a single pod, only constraints of the user are shown.
         let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
         if !is_one && summary.replicas > 0 || is_asked || look.wide {
             spread_block(&mut out, world, summary, spread, look);
@@ -218,7 +218,7 @@ fn replicas(summary: &Summary, look: &Look<'_>) -> String {
     parts.join(", ")
 }
 
-/// Where a workload's only pod is.
+/// The place of a workload's only pod.
 fn own_place(view: &View, index: usize) -> Option<String> {
     let world = &view.world;
     let entry = *world.members[index].first()?;
@@ -233,7 +233,7 @@ fn own_place(view: &View, index: usize) -> Option<String> {
     Some(format!("{was}on {name}{zone}"))
 }
 
-/// Different reasons shown of a workload.
+/// The number of different reasons shown per workload.
 const REASONS_MAX: usize = 3;
 
 fn pending(out: &mut String, view: &View, index: usize, look: &Look<'_>) {

@@ -1,4 +1,4 @@
-//! How full the nodes are, as a table.
+//! The usage of nodes, as a table.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use strew_view::usage::{self, Usage, bytes_short, cpu_short, percent};
 use strew_view::view::View;
 use strew_view::world::World;
 
-/// A line a zone, or a node.
+/// A line per zone, or per node.
 pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
     if view.nodes.is_empty() {
         return;
@@ -82,7 +82,7 @@ fn row(world: &World, usage: &Usage, wide: bool) -> Vec<String> {
     ]
 }
 
-/// Columns three spaces apart, as kubectl prints them.
+/// Columns three spaces apart, as in kubectl.
 fn table(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! A later step: what it has changed.
+//! A later step: its changes.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use strew_view::spread::Spread;
 use strew_view::view::{Summary, View};
 use strew_view::world::World;
 
-/// The step, and how it ended, in a line or more.
+/// The step and how it ended, in one or more lines.
 pub(crate) fn step_head(name: &str, step: &Step, result: &StepResult, look: &Look<'_>) -> String {
     let title = look.terminal.styles.title;
     let mut out = format!("{title}{name}{title:#}");
@@ -48,7 +48,7 @@ pub(crate) fn step_head(name: &str, step: &Step, result: &StepResult, look: &Loo
     out
 }
 
-/// Whether what a step expects is so: `ok`, `failed`, or `open` in a run that ended before.
+/// The verdict on a step's expectations: `ok`, `failed`, or `open` in a run that ended before.
 pub(crate) fn verdict(result: &StepResult, look: &Look<'_>) -> String {
     let all = || result.expectations.iter();
     let styles = &look.terminal.styles;
@@ -61,7 +61,7 @@ pub(crate) fn verdict(result: &StepResult, look: &Look<'_>) -> String {
     format!("{style}{word}{style:#}")
 }
 
-/// A line for each expectation that does not hold, with what there is instead.
+/// A line for each failed expectation, with what was found.
 pub(crate) fn failed(result: &StepResult, look: &Look<'_>) -> String {
     let bad = look.terminal.styles.bad;
     let broken = result.expectations.iter();
@@ -73,7 +73,7 @@ pub(crate) fn failed(result: &StepResult, look: &Look<'_>) -> String {
     lines.collect()
 }
 
-/// What a verb does, in words where it names many objects.
+/// A verb as text; in words if it names many objects.
 fn verb_text(verb: &Verb, text: &str, chosen: &[String]) -> String {
     let nodes = |targets: &[NodeTarget], done: &str| {
         let targets = targets.iter().map(|target| match target {
@@ -107,7 +107,7 @@ fn verb_text(verb: &Verb, text: &str, chosen: &[String]) -> String {
     }
 }
 
-/// A line for each workload that is otherwise than before.
+/// A line for each workload that changed.
 pub(crate) fn step_changes(
     view: &View,
     before: &View,
@@ -139,7 +139,7 @@ pub(crate) fn step_changes(
     out
 }
 
-/// The spreads that have changed, a line each; `None`: the workload was there before and nothing about it has changed.
+/// The changed spreads, one line each; `None` if the workload is known and nothing about it has changed.
 fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option<String> {
     let nothing = Summary::default();
     let now = &view.summaries[workload];
@@ -152,7 +152,7 @@ fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option
         && now.terminating == was.terminating
         && now.n_pending() == was.n_pending();
     let mut lines = String::new();
-    // The skew of one pod says nothing; what was asked for is told.
+    // The skew of one pod has no meaning; a constraint of the user is shown.
     let is_one = now.replicas <= 1 && was.replicas <= 1;
     let is_told = |spread: &&Spread| {
         let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
@@ -179,10 +179,10 @@ fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option
     (!same_pods || !lines.is_empty()).then_some(lines)
 }
 
-/// Domains whose counts are written out.
+/// The largest number of domains whose counts are written out.
 const DOMAINS_MAX: usize = 8;
 
-/// `2/3/3` before and now, with names once: the domains are in the same order.
+/// `2/3/3` before and now, with names once: the domains have the same order.
 fn counts(world: &World, spread: &Spread) -> Option<(String, String)> {
     if spread.domains.len() > DOMAINS_MAX {
         return None;

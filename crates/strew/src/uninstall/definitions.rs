@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of a component that are strew's, and how many objects go with each.
+//! The CustomResourceDefinitions of a component that belong to strew, with the number of objects of each.
 
 use serde_json::{Value, json};
 use strew_kube::connect::connect;
@@ -9,15 +9,15 @@ use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
 use crate::failure::Failure;
 
-/// A definition that was asked about.
+/// A definition in the cluster.
 pub(super) struct Found {
-    /// What to print; `None`: it stays.
+    /// The object to print; `None`: it stays.
     pub(super) object: Option<Value>,
-    /// What becomes of it.
+    /// The note about it.
     pub(super) note: String,
 }
 
-/// Those of these definitions that the cluster has.
+/// The definitions among these that the cluster has.
 ///
 /// # Errors
 /// The cluster cannot be asked.

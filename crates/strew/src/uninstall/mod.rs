@@ -1,8 +1,8 @@
-//! `strew uninstall`: what to delete of a component, in an order in which nothing waits for what is gone. It prints;
-//! `kubectl delete -f -` does.
+//! `strew uninstall`: prints what to delete of a component, in an order in which nothing waits for a deleted object. It
+//! only prints; `kubectl delete -f -` deletes.
 //!
-//! The objects are those that [`install`] prints, and those that processes make for themselves, which
-//! the roles name. Reading order: this file, [`definitions`] (what goes with the definitions of custom kinds).
+//! The objects are those that [`install`] prints, and those that processes create, which the roles name. Reading order:
+//! this file, [`definitions`] (the definitions of custom kinds).
 
 mod definitions;
 
@@ -63,10 +63,11 @@ struct ComponentArgs {
     access: AccessArgs,
 }
 
-/// Kinds in the order in which they are deleted.
+/// Kinds in the order of deletion.
 ///
-/// Webhook configurations go before what they call. Bindings go before what processes make for themselves, so that a
-/// process that is still ending cannot make it again; the policies that bound the accounts go after the bindings.
+/// Webhook configurations are deleted before the webhook. Bindings are deleted before objects that processes create, so
+/// that a process that is still ending cannot create them again; the policies that bound the accounts are deleted after
+/// the bindings.
 const ORDER: &[&str] = &[
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
@@ -86,7 +87,7 @@ const ORDER: &[&str] = &[
     "ServiceAccount",
 ];
 
-/// Resources of which a process makes objects that its role names, with their versions and kinds.
+/// Resources of which a process creates objects that its role names, with their versions and kinds.
 const MADE: &[(&str, &str, &str)] = &[
     ("leases", "coordination.k8s.io/v1", "Lease"),
     ("secrets", "v1", "Secret"),
@@ -149,7 +150,7 @@ fn installed(
         objects.extend(made_under(object));
     }
     if component == Component::WorkloadSpread {
-        // Of `--client-ca-file`, which was perhaps given.
+        // For `--client-ca-file`, which may have been given.
         let name = strew_wire::workloadspread::registration::NAME;
         let metadata = json!({"name": name, "namespace": namespace});
         objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
@@ -168,7 +169,7 @@ fn installed(
     Ok(objects)
 }
 
-/// What names an object to `kubectl delete`.
+/// The identity of an object for `kubectl delete`.
 fn identity(object: &Value) -> Value {
     let mut metadata = json!({"name": object["metadata"]["name"]});
     if object["metadata"]["namespace"].is_string() {
@@ -177,7 +178,7 @@ fn identity(object: &Value) -> Value {
     json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata})
 }
 
-/// What a process makes for itself under this Role.
+/// The objects that a process creates, by its Role.
 fn made_under(role: &Value) -> Vec<Value> {
     if role["kind"] != "Role" {
         return Vec::new();

@@ -109,9 +109,9 @@ pub(super) struct HooksArgs {
 /// A URL that an API server can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
-    /// As it was given, without a slash at its end.
+    /// As given, without a slash at its end.
     pub(super) text: String,
-    /// The host, an address of IPv6 without brackets.
+    /// The host; an IPv6 address without brackets.
     pub(super) host: String,
 }
 
@@ -143,7 +143,7 @@ fn url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// A span as Go writes it.
+/// A duration in Go's form.
 fn span(text: &str) -> Result<Duration, String> {
     let parsed = GoDuration::parse(text).map(GoDuration::to_std);
     parsed

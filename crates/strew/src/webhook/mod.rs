@@ -1,7 +1,7 @@
 //! `strew webhook`: puts pods into subsets, checks WorkloadSpreads, and converts their versions.
 //!
-//! Here are its words and the start of its process; what it does is `strew_kube::webhook`. Reading order:
-//! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
+//! This file has the arguments and the start of the process; `strew_kube::webhook` has the rest. Reading order:
+//! [`arguments`], this file; [`process`](crate::process) is shared with other commands.
 
 mod arguments;
 mod policy;
@@ -56,8 +56,7 @@ pub(crate) fn run(args: &WebhookArgs, context: &Context) -> Result<u8, Failure> 
     cluster::runtime()?.block_on(work(args, profiles, names))
 }
 
-/// How pods are put onto nodes where subsets are asked whether their nodes take a pod; `None`: what is configured is
-/// wrong, and that was told.
+/// The profiles for simulated scheduling; `None` if the configuration is invalid, which was reported.
 fn profiles(
     args: &WebhookArgs,
     names: &mut Interner,
@@ -125,7 +124,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     };
     let (process, Served { hooks, pages }) =
         Process::start(blueprint, &connection, clock, end.clone());
-    // Health is told, and calls are answered, until the process is gone.
+    // Health is served, and calls are answered, until the process ends.
     let served = CancellationToken::new();
     if let Some(serving) = serving {
         serving.start(pages, served.clone());
@@ -138,7 +137,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     Ok(0)
 }
 
-/// Whose reviews are answered; `None`: everybody's.
+/// The clients whose reviews are answered; `None`: all.
 async fn callers(args: &WebhookArgs) -> Result<Option<Callers>, Failure> {
     let hooks = &args.hooks;
     let Some(file) = &hooks.client_ca_file else {

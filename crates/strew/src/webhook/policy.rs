@@ -1,4 +1,4 @@
-//! What becomes of pods while the webhook is registered and no replica answers.
+//! What happens to pods while the webhook is registered and no replica answers.
 
 use clap::ValueEnum;
 
@@ -13,7 +13,7 @@ pub(crate) enum FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// As the API has it.
+    /// Its value in the API.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Fail => "Fail",

@@ -1,4 +1,4 @@
-//! `--what-if`: changes of the cluster that a person asks about, and what they turn.
+//! `--what-if`: changes of the cluster, and their results.
 
 mod text;
 mod turned;
@@ -15,13 +15,13 @@ use crate::parts;
 pub(crate) use text::write;
 pub(crate) use turned::{Becomes, Turned, TurnedPod, carry_out};
 
-/// What `--what-if` takes.
+/// The help of `--what-if`.
 pub(crate) const HELP: &str = "lose=, drain=, cordon=, uncordon=NODES, taint=NODES:KEY[=VALUE]:EFFECT, untaint=NODES:KEY[:EFFECT], label=NODES:KEY=VALUE, unlabel=NODES:KEY, delete=PODS, move=POD:NODE, maxSkew=KEY:N, minDomains=KEY:N, soften=KEY, drop=KEY";
 
-/// A change that is asked about.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// As it was written.
+    /// As written.
     pub(crate) text: String,
     verb: Verb,
 }
@@ -34,7 +34,7 @@ enum Verb {
     Constraint(String, Edit),
 }
 
-/// What becomes of a hard constraint.
+/// The change of a hard constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edit {
     MaxSkew(i32),
@@ -151,10 +151,10 @@ fn pod_name(text: &str) -> Result<PodName, String> {
 }
 
 impl Asked {
-    /// The changes that it means in a world, and of how many nodes it is; pods are looked for in the namespace first.
+    /// The changes for a world, with the number of nodes; pods are searched in the namespace first.
     ///
     /// # Errors
-    /// A node, a domain or a pod that is not there.
+    /// A node, a domain or a pod that does not exist.
     fn changes(
         &self,
         world: &mut World,
@@ -307,7 +307,7 @@ impl Member for Node<'_> {
     }
 }
 
-/// The nodes that the parts mean, each once, in their order.
+/// The nodes that the parts name, without duplicates, in order.
 fn nodes(parts: &[Part], cluster: &Cluster) -> Result<Vec<NodeIdx>, Failure> {
     const WORDS: parts::Words = parts::Words {
         noun: "node",

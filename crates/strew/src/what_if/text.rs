@@ -1,14 +1,14 @@
-//! What changes turned, for people.
+//! The results of changes as text.
 
 use std::fmt::Write as _;
 
 use super::turned::{Becomes, Turned, TurnedPod, TurnedSkew};
 use crate::text::count;
 
-/// Pods of one kind that are listed at most.
+/// The largest number of pods of one kind that are listed.
 const PODS_SHOWN: usize = 10;
 
-/// The changes, the pods and the skews that they turned.
+/// The changes, with the pods and skews that changed.
 pub(crate) fn write(turned: &Turned) -> String {
     let mut text = String::new();
     let changes = turned.changes.iter().map(|changed| match changed.nodes {

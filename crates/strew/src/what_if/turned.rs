@@ -1,4 +1,4 @@
-//! Changes carried out on a copy of the world, and what they turned, with names.
+//! Carries out changes on a copy of the world, and compares by names.
 
 use serde::Serialize;
 use strew_cluster::PodIdx;
@@ -82,8 +82,8 @@ pub(crate) struct TurnedSkew {
     pub(crate) after: Option<i32>,
 }
 
-/// Carries changes out in the order given, decides again for every pod that waits, and leaves the world so. `entries`:
-/// the pods that are explained, whose constraints a change may be about.
+/// Carries out changes in the given order, decides again for every waiting pod, and leaves the world so. `entries` are
+/// the explained pods, whose constraints a change may be about.
 pub(crate) fn carry_out(
     asked: &[Asked],
     world: &mut World,
@@ -149,7 +149,7 @@ fn pods(trial: &Trial<'_>, world: &World) -> Vec<TurnedPod> {
 fn skews(before: &[Skew], after: &[Skew], world: &World) -> Vec<TurnedSkew> {
     let names = &world.cluster.names;
     let turned = |now: &Skew| {
-        // A change may have made another of the constraint itself.
+        // A change may have replaced the constraint itself.
         let is_same = |old: &&Skew| {
             let of = |s: &Skew| (s.namespace, s.owner, s.index, s.constraint.key);
             of(old) == of(now) && old.constraint.selector == now.constraint.selector
@@ -169,7 +169,7 @@ fn skews(before: &[Skew], after: &[Skew], world: &World) -> Vec<TurnedSkew> {
     after.iter().filter_map(turned).collect()
 }
 
-/// The workload of the pods that a constraint is of.
+/// The workload of the pods of a constraint.
 fn workload(skew: &Skew, world: &World) -> String {
     let of = |pod: &&strew_view::world::PodEntry| {
         let key = &world.cluster.class_of(pod.pod).key;

@@ -1,4 +1,4 @@
-//! What strew refuses to read, to write and to grow to.
+//! Bounds on reading, writing and growing.
 
 use std::fs;
 use std::io::Write as _;
@@ -117,7 +117,7 @@ fn a_file_of_nuls_is_given_up_at_once() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Far more than the bound: a reader that looks at none of it would take it all.
+    // Far more than the bound: a reader without a bound would read all of it.
     let mut stdin = child.stdin.take().unwrap();
     let block = vec![0_u8; 1 << 20];
     let n_taken = (0..64)
@@ -200,8 +200,8 @@ spec: {seeds: 3, nodeGroups: [{name: n, size: 2, template: {status: {allocatable
     );
 }
 
-/// A patch of a label by which the ReplicaSet finds its pods, in a WorkloadSpread before and after the Deployment: pods get
-/// their subset without the patch, and their number is what was asked for.
+/// A patch of a label by which the ReplicaSet finds its pods, in a WorkloadSpread before and after the Deployment: pods
+/// get their subset without the patch, and their number is the requested one.
 #[test]
 fn a_patch_that_would_make_pods_without_end_is_not_applied() {
     let spread = "

@@ -1,7 +1,7 @@
-//! deploy/charts/strew: its templates are made from what `strew install` prints, and give that again with the default
-//! values. `SNAPSHOTS=overwrite` writes them anew.
+//! deploy/charts/strew: its templates are made from the output of `strew install`, and give it back with the default
+//! values. `SNAPSHOTS=overwrite` writes them again.
 //!
-//! Where helm is on `PATH` it renders and lints, too; a small renderer knows the few expressions of the templates.
+//! If helm is on `PATH`, it renders and lints, too; a small renderer knows the few expressions of the templates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -193,7 +193,7 @@ fn rendered(component: &str, image: &str, namespace: &str) -> Vec<Value> {
     objects
 }
 
-/// Without the annotation that is Helm's.
+/// Without Helm's annotation.
 fn object(document: &str) -> Value {
     let mut object: Value = serde_saphyr::from_str(document).unwrap();
     if object["metadata"]["annotations"]["helm.sh/resource-policy"].is_string() {
@@ -268,7 +268,8 @@ fn the_schema_of_values_has_every_value() {
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
-/// helm itself, where it is installed: the same objects, a schema that bites, and no complaint of its linter.
+/// helm itself, if it is installed: the same objects, a schema that refuses wrong values, and no complaint of its
+/// linter.
 #[test]
 fn helm_renders_the_same_where_it_is_installed() {
     let helm = |args: &[&str]| Command::new("helm").args(args).current_dir(root()).output();

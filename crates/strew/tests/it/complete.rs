@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::root;
 
-/// What the script answers for these words, with `kubectl-strew` on `PATH`.
+/// The answer of the script for these words, with `kubectl-strew` on `PATH`.
 fn completed(words: &[&str]) -> Vec<String> {
     let folder = std::env::temp_dir().join(format!(
         "strew-complete-{}-{}",
@@ -74,7 +74,7 @@ fn commands_flags_and_values_are_completed() {
             ":4"
         ]
     );
-    // Files are the shell's to find.
+    // The shell completes files.
     assert_eq!(completed(&["simulate", ""]), [":0"]);
     assert_eq!(completed(&["install", "scheduler", "--config", ""]), [":0"]);
 }

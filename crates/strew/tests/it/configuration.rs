@@ -1,4 +1,4 @@
-//! How the scheduler is told to decide: files, gates, ties; and what preemption would do.
+//! How the scheduler is configured: files, gates, ties; and the results of preemption.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use snapbox::file;
 
 use crate::{first_step, json, only_run, stderr, stdout, strew};
 
-/// KEP-1258's own configuration, whose keys are no label names.
+/// KEP-1258's own configuration, whose keys are not label names.
 fn of_the_kep(rack: &str, host: &str) -> String {
     format!(
         "apiVersion: kubescheduler.config.k8s.io/v1beta1
@@ -85,7 +85,7 @@ fn with_keys_that_are_label_names_the_keps_configuration_runs() {
     let by_option = stdout(&run);
     run.stdout_eq(file!["snapshots/config-racks.txt"])
         .stderr_eq(file!["snapshots/config-racks.stderr.txt"]);
-    // Among the manifests it does the same.
+    // It does the same among the manifests.
     let both = racks() + "---\n" + &text;
     let run = strew("simulate - --until deploy")
         .stdin(both)
@@ -202,7 +202,7 @@ fn what_was_drawn_is_what_is_explained() {
         let explanation = json(&run);
         let rows = explanation["choice"]["rows"].as_array().unwrap();
         let row = rows.iter().find(|row| row["node"] == placement["node"]);
-        // Another throw of the same dice may take another of the best.
+        // Another draw may choose another of the best nodes.
         assert_eq!(row.unwrap()["total"], rows[0]["total"], "{pod}");
     }
 }
@@ -238,12 +238,12 @@ fn each_pod_is_decided_by_the_profile_that_it_names() {
     };
     assert_eq!(node("of-packing").as_deref(), Some("node-1"));
     assert_ne!(node("of-default-scheduler").as_deref(), Some("node-1"));
-    // With a configuration only its profiles are there.
+    // With a configuration, only its profiles exist.
     assert_eq!(node("of-strew"), None);
     assert!(stderr(&run).contains("left 1 pod alone: schedulerName strew"));
 }
 
-/// One node, full of a pod of low priority that is there.
+/// One node, full with a pod of low priority.
 fn full() -> String {
     "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: '4', memory: 16Gi, pods: '110'}}\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n---\n".to_owned()
         + &pod("low", "nodeName: n1", "3")
@@ -264,7 +264,7 @@ fn preemption_makes_room() {
         let run = strew(&format!("explain pod/high - {args}"));
         stdout(&run.stdin(manifests.clone()).assert().code(0))
     };
-    // While low has not gone.
+    // While low is terminating.
     let text = explain("--at 0s");
     assert!(text.contains("Pod default/high is Pending"), "{text}");
     assert!(text.contains("explained as things are after 0s"), "{text}");
@@ -272,7 +272,8 @@ fn preemption_makes_room() {
     assert!(text.contains("goes to n1"), "{text}");
 }
 
-/// A budget is no wall: its pods go where no others will do; of two nodes the one without is taken.
+/// A budget is no absolute bound: its pods are preempted if no other ones suffice; of two nodes the one without a
+/// budget is chosen.
 #[test]
 fn budgets_of_the_files_are_looked_at() {
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n0}\nstatus: {allocatable: {cpu: '4', memory: 16Gi, pods: '110'}}\n---\n";
@@ -290,7 +291,7 @@ fn budgets_of_the_files_are_looked_at() {
     assert_eq!(taken(manifests + budget), "n1");
 }
 
-/// Room that was made for a pod is not given to another of no higher priority.
+/// Room that was freed for a pod is not given to another pod unless its priority is higher.
 #[test]
 fn nominations_of_a_dump_are_kept() {
     let waiting = "apiVersion: v1\nkind: Pod\nmetadata: {name: first, uid: u1}\nspec: {schedulingGates: [{name: g}], containers: [{name: c, image: i, resources: {requests: {cpu: 3}}}]}\nstatus: {nominatedNodeName: n1, phase: Pending}\n---\n";

@@ -1,4 +1,4 @@
-//! Real manifests and dumps, where the folder with them is: STREW_DATA, or `shared/data` beside the workspace.
+//! Real manifests and dumps, if the folder with them exists: STREW_DATA, or `shared/data` beside the workspace.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{first_step, json, only_run, root, stderr, stdout, strew};
 
-/// The folder, or a plain word that nothing was checked.
+/// The folder; if it is missing, says plainly that nothing was checked.
 pub(crate) fn data() -> Option<PathBuf> {
     let folder = match std::env::var_os("STREW_DATA") {
         Some(folder) => PathBuf::from(folder),
@@ -66,7 +66,7 @@ fn kube_prometheus() {
     assert_eq!(exporters["placed"], 12, "one a node");
 }
 
-/// What needs a control plane node or a label of Karpenter stays Pending; CoreDNS gives no `replicas`.
+/// Pods that need a control plane node or a label of Karpenter stay Pending; CoreDNS has no `replicas`.
 #[test]
 fn kops_addons() {
     let Some((report, words)) = manifest("kops-addons.yaml", 1) else {
@@ -85,8 +85,8 @@ fn kops_addons() {
     assert_eq!(metrics["placed"], 2);
 }
 
-/// Two replicas that may not share a zone stay apart in every moment of a rollout: the worker that deletes the old pod acts
-/// on the same view as the one that lets the next new pod come, so that pod is scheduled without the old one.
+/// Two replicas that must not share a zone are apart at every moment of a rollout: the worker that deletes the old pod
+/// acts on the same view as the one that creates the next new pod, so that pod is scheduled without the old one.
 #[test]
 fn kops_addons_stay_even_while_they_are_rolled_out() {
     let Some(folder) = data() else { return };
@@ -105,7 +105,8 @@ fn kops_addons_stay_even_while_they_are_rolled_out() {
     }
 }
 
-/// The class of its claims is not in the file: a volume is made where the first pod of each goes, and a note says so.
+/// The class of its claims is not in the file: volumes are provisioned where the first pod of each goes, and a note
+/// says so.
 #[test]
 fn cockroachdb_gets_its_claims() {
     let Some((report, words)) = manifest("cockroachdb-statefulset.yaml", 0) else {
@@ -125,7 +126,7 @@ fn workload<'a>(report: &'a Value, namespace: &str, of: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("{namespace} {of} is in the report"))
 }
 
-/// The production cluster: what was made of it by rule is found again, and its Pending pods are scheduled.
+/// The production cluster: objects that were derived by rule are found again, and its Pending pods are scheduled.
 #[test]
 fn openb() {
     let Some(folder) = data() else { return };
@@ -180,7 +181,7 @@ fn a_pending_pod_of_openb_is_explained() {
     assert!(!changes.is_empty(), "{:#}", explanation["whatIf"]);
 }
 
-/// Running pods per application and zone, before anything is scheduled.
+/// Running pods by application and zone, before anything is scheduled.
 fn zone_counts(report: &Value, csv: &str) {
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -195,7 +196,7 @@ fn zone_counts(report: &Value, csv: &str) {
         assert_eq!(spread["by"], "topology.kubernetes.io/zone");
         let counts = &spread["before"]["counts"];
         for (zone, count) in zones.iter().zip(&cells[3..6]) {
-            // A zone without a node that the pods may be on is no domain of theirs.
+            // A zone without a node that the pods can use is not one of their domains.
             let found = counts.get(zone).map_or("0".to_owned(), Value::to_string);
             assert_eq!(found, *count, "{of} in {zone}");
         }
@@ -207,7 +208,7 @@ fn zone_counts(report: &Value, csv: &str) {
     assert!(n_rows > 300, "{n_rows} rows");
 }
 
-/// The clusters that the messages of two dumped pods imply give kube-scheduler's first sentence again.
+/// The clusters that the messages of two dumped pods imply reproduce kube-scheduler's first sentence.
 #[test]
 fn support_bundle() {
     let Some(folder) = data() else { return };
@@ -232,7 +233,7 @@ status: {allocatable: {cpu: '64', memory: 256Gi, pods: '110', ephemeral-storage:
             .code(1);
         let report = json(&run);
         let ours = &only_run(&report)["steps"][0]["workloads"][0]["pending"][0]["message"];
-        // Since then DynamicResources has its say before preemption.
+        // Since then, DynamicResources runs before preemption.
         let ours = ours
             .as_str()
             .unwrap()

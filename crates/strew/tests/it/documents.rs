@@ -1,4 +1,4 @@
-//! Pages that are made from the code, and commands of the documents that need nothing but this folder.
+//! Pages that are made from the code, and commands of the documents that need only this folder.
 
 use crate::{root, stdout, strew};
 
@@ -27,7 +27,7 @@ fn is_file(word: &str) -> bool {
     word.contains(['/', '.']) && !word.starts_with('-') && root().join(word).exists()
 }
 
-/// Words of a command that are files of somebody.
+/// Words of a command that are files of the user.
 fn is_other_file(word: &str) -> bool {
     let is_named = [".yaml", ".json", "/"]
         .iter()
@@ -35,8 +35,8 @@ fn is_other_file(word: &str) -> bool {
     is_named && !word.starts_with('-') && !is_file(word)
 }
 
-/// Commands on files of the project, as they stand in a block of code, end with an answer; whether the others are
-/// commands at all is a test of the command line.
+/// Commands on files of the project, in code blocks, end with an answer; whether the other ones are valid commands is a
+/// test of the command line.
 #[test]
 fn commands_of_the_documents_answer() {
     let docs = std::fs::read_dir(root().join("docs")).unwrap();

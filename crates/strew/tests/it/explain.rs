@@ -20,7 +20,7 @@ fn a_pending_pod_is_explained_as_things_are_at_the_end() {
             .assert()
             .code(0),
     );
-    // On a terminal of any width: tools look for the sentence.
+    // On a terminal of any width: tools search for the sentence.
     assert_eq!(text.lines().next(), Some(sentence), "{text}");
     let second = text.lines().nth(1).unwrap_or_default();
     assert!(second.starts_with("Pod default/web-"), "{text}");
@@ -39,7 +39,7 @@ fn an_explanation_as_text() {
     run.stdout_eq(file!["snapshots/explain-pending.txt"]);
 }
 
-/// The first replica of two: when it was decided on, nothing was there yet.
+/// The first replica of two: there was no other pod when it was decided.
 #[test]
 fn a_placed_pod_is_explained_at_its_decision() {
     let run = strew("explain pod/db-0 examples/shop.yaml --nodes 12 -o json")
@@ -54,7 +54,7 @@ fn a_placed_pod_is_explained_at_its_decision() {
     assert_eq!(json(&run)["feasible"], 4, "two of three zones are taken");
 }
 
-/// The node that `simulate` names is the one that `explain` explains, also where it was drawn among equal ones.
+/// `explain` explains the node that `simulate` names, even if it was drawn among equal ones.
 #[test]
 fn both_commands_tell_of_the_same_decision() {
     let mut n_drawn = 0;
@@ -118,7 +118,7 @@ fn a_run_of_a_scenario_is_explained_at_any_moment() {
             "explain deployment/nginx {scenario} {words} -o json"
         ))
     };
-    // Two a node on three of the five nodes that it asks for; the autoscaler has not answered.
+    // Two per node on three of its five nodes; the autoscaler has not reacted.
     let explanation = json(&explain("--at 5s").assert().code(0));
     assert_eq!(explanation["moment"], "at");
     assert_eq!(explanation["standing"], "Pending");
@@ -178,7 +178,7 @@ fn a_label_of_our_simulation_makes_no_scenario_of_a_dump() {
     assert!(text.starts_with(sentence), "{text}");
 }
 
-/// Room was made for an important pod that has not got there yet: another one that would fit is kept off.
+/// Room was freed for an important pod that is not there yet: another pod that would fit is kept away.
 #[test]
 fn room_kept_for_a_nominated_pod_is_a_cause() {
     let files = "\
@@ -224,7 +224,7 @@ status: {phase: Pending}
     );
 }
 
-/// Every kind that makes pods is taken, as scenarios take it, by each of its names.
+/// Every kind that makes pods is accepted, as in scenarios, by each of its names.
 #[test]
 fn a_clone_set_is_explained() {
     let files = r#"

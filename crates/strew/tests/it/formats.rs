@@ -1,4 +1,4 @@
-//! Outputs for programs beside JSON, and what makes reports comparable.
+//! Outputs for programs besides JSON, and the conditions under which reports can be compared.
 
 use std::path::PathBuf;
 

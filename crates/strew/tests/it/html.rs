@@ -1,4 +1,4 @@
-//! `strew simulate --html`: the data in the page, and that it is the report's.
+//! `strew simulate --html`: the data in the page equals the report's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{json, only_run, stdout, strew};
 
-/// Runs a command with `--html`; its report, and the page.
+/// Runs a command with `--html`. Returns its report, and the page.
 #[track_caller]
 fn page(name: &str, command: &str, stdin: &str, exit: i32) -> (Value, String) {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -16,7 +16,7 @@ fn page(name: &str, command: &str, stdin: &str, exit: i32) -> (Value, String) {
     (json(&run), std::fs::read_to_string(path).unwrap())
 }
 
-/// What the page's script finds.
+/// The data that the page's script finds.
 fn data(page: &str) -> Value {
     let (_, rest) = page
         .split_once("<script type=\"application/json\" id=\"data\">")
@@ -24,7 +24,7 @@ fn data(page: &str) -> Value {
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// Pods by domain at the end of a series, by workload, as the page shows them: empty domains left out.
+/// Pods by domain at the end of a series, by workload, as the page shows them, without empty domains.
 fn counts(series: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> {
     let mut found = BTreeMap::<_, BTreeMap<String, i64>>::new();
     for line in series.as_array().unwrap() {
@@ -43,7 +43,7 @@ fn counts(series: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> 
     found
 }
 
-/// The counts of a report's step, empty domains left out, by the names that the log has.
+/// The counts of a report's step, without empty domains, by the names of the log.
 fn reported(step: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> {
     let each = step["workloads"]
         .as_array()
@@ -107,7 +107,7 @@ fn the_page_of_a_scenario_counts_as_the_report_does() {
     }
 }
 
-/// A page shows what came of every seed, and of a red variant a seed that broke.
+/// A page shows the results of every seed, and of a red variant a broken seed.
 #[test]
 fn the_page_of_a_red_answer_is_red() {
     let scenario = r#"

@@ -1,4 +1,4 @@
-//! `strew import`, and what `strew simulate` makes of it.
+//! `strew import`, and `strew simulate` of its output.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::{json, stderr, stdout, strew};
 
 const KWOK: &str = "crates/strew-scenario/tests/cases/kwok-record.yaml";
 
-/// Plays a scenario; the report.
+/// Plays a scenario. Returns the report.
 #[track_caller]
 fn played(import: &OutputAssert) -> serde_json::Value {
     let run = strew("simulate - -o json")
@@ -20,7 +20,7 @@ fn played(import: &OutputAssert) -> serde_json::Value {
     json(&run)
 }
 
-/// Each workload that is there in the last step, with its ready replicas.
+/// Each workload of the last step, with its ready replicas.
 fn last(report: &serde_json::Value) -> Vec<(String, u64)> {
     let steps = report["scenarios"][0]["variants"][0]["runs"][0]["steps"]
         .as_array()

@@ -1,4 +1,4 @@
-//! Wrong input and usage: everything at once, and exit codes that tell what kind of no it is.
+//! Wrong input and usage: all errors at once, and exit codes that tell their kinds.
 
 use snapbox::file;
 
@@ -42,7 +42,7 @@ fn every_error_of_every_object_is_told_at_once() {
         .stderr_eq(file!["snapshots/bad.stderr.txt"]);
 }
 
-/// Two documents, and everything that a tired person gets wrong in them.
+/// Two documents with many kinds of mistakes.
 const WORSE: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {tier: 3}}
@@ -107,7 +107,7 @@ fn told(item: &serde_json::Value) -> String {
     )
 }
 
-/// What a workload's pods would ask for beyond all bounds is one error, in the template.
+/// If a workload's pods would ask for too much, that is one error, in the template.
 #[test]
 fn an_amount_beyond_63_bits_is_told_where_it_stands() {
     let manifest = "apiVersion: apps/v1
@@ -131,7 +131,7 @@ spec:
     assert!(text.contains("<stdin>:11:60"), "{text}");
 }
 
-/// Nobody reads more, and each costs its place in the file.
+/// More are not useful, and each costs time to locate.
 #[test]
 fn a_thousand_errors_are_enough() {
     let pod = |n: usize| {
@@ -148,7 +148,7 @@ fn a_thousand_errors_are_enough() {
     assert_eq!(items[1000]["code"], "too-many");
 }
 
-/// Of a field that was only misspelt, or has a value of another type, nothing more is said.
+/// There are no further errors about a field that was misspelt, or has a value of a wrong type.
 #[test]
 fn one_mistake_is_one_error() {
     let deployment = |metadata: &str, spec: &str, template: &str| {
@@ -249,7 +249,7 @@ fn programs_get_errors_as_a_list() {
     assert!(list["items"].as_array().unwrap().len() >= 4, "{list:#}");
 }
 
-/// An error of a pod that a workload makes is shown where its template says it.
+/// An error of a pod that a workload makes is shown at its template.
 #[test]
 fn a_template_that_no_pod_can_come_from() {
     let manifest = "apiVersion: apps/v1
@@ -320,7 +320,7 @@ fn usage_errors_exit_with_2() {
 #[test]
 fn a_folder_gives_its_manifests_by_name() {
     let run = strew("simulate examples -o json").assert();
-    // Both examples have a Deployment of one name: whatever is said, it names both files.
+    // Both examples have a Deployment of one name: every message names both files.
     let text = stderr(&run.code(2));
     assert!(
         text.contains("examples/shop.yaml") && text.contains("examples/tight.yaml"),
@@ -328,7 +328,7 @@ fn a_folder_gives_its_manifests_by_name() {
     );
 }
 
-/// A dump beside notes on it: the folder is read, the notes are passed over by name.
+/// A dump beside notes: the folder is read, and the notes are skipped by name.
 #[test]
 fn data_in_a_folder_is_passed_over_and_named() {
     let folder = std::env::temp_dir().join(format!("strew-folder-{}", std::process::id()));

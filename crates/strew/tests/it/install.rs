@@ -1,4 +1,4 @@
-//! `strew install`: what it prints, and whose definitions it leaves alone.
+//! `strew install`: its output, and the definitions that it leaves alone.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use snapbox::file;
 
 use crate::{json, stderr, stdout, strew};
 
-/// With an image, and where no cluster is known.
+/// With an image, and without a known cluster.
 fn install(args: &str) -> snapbox::cmd::Command {
     alone(&format!(
         "install {args} --image registry.example.com/strew:0.1.0"
     ))
 }
 
-/// Where no cluster is known: `HOME` has no kubeconfig, and no pod is around.
+/// Without a known cluster: `HOME` has no kubeconfig, and it does not run in a pod.
 fn alone(args: &str) -> snapbox::cmd::Command {
     strew(args)
         .env("HOME", "/nowhere")
@@ -38,7 +38,7 @@ fn the_manifests_of_each_part() {
     run.stdout_eq(file!["snapshots/install-placement.yaml"]);
 }
 
-/// An image that no registry has would leave a cluster with roles, webhooks and no process.
+/// An image that no registry has would leave a cluster with roles and webhooks and without a process.
 #[test]
 fn an_image_is_required_and_looked_at() {
     for part in [
@@ -71,7 +71,7 @@ fn an_image_is_required_and_looked_at() {
     }
 }
 
-/// A ConfigMap's new text reaches a process only when its pod is made anew.
+/// A changed ConfigMap reaches a process only with a new pod.
 #[test]
 fn pods_are_made_anew_when_their_configuration_changes() {
     let file = std::env::temp_dir().join(format!("strew-hash-{}.yaml", std::process::id()));
@@ -98,7 +98,7 @@ fn pods_are_made_anew_when_their_configuration_changes() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// docs/rights.md is what `--rights` prints: `SNAPSHOTS=overwrite` writes it anew.
+/// docs/rights.md equals the output of `--rights`: `SNAPSHOTS=overwrite` writes it again.
 #[test]
 fn the_page_of_rights_is_made_from_the_code() {
     let mut page = ABOUT_RIGHTS.to_owned();
@@ -127,7 +127,7 @@ fn a_webhook_outside_the_cluster_has_no_deployment_and_no_service() {
     let names: Vec<&Value> = deployments.iter().map(|d| &d["metadata"]["name"]).collect();
     assert_eq!(names, ["strew-controller"]);
     assert_eq!(of_kind(&list, "Service"), [Value::Null; 0]);
-    // Its rights stay: whoever starts it needs the service account.
+    // Its rights stay: the service account is needed to start it.
     assert_eq!(of_kind(&list, "ServiceAccount").len(), 2);
     let mut urls = Vec::new();
     for kind in [
@@ -187,7 +187,7 @@ fn a_failure_policy_is_that_of_creations_and_pods_can_always_go() {
     assert!(stderr(&wrong.code(2)).contains("possible values: Fail, Ignore"));
 }
 
-/// Until a replica is ready, no creation of a pod waits; the replicas know how they are to register.
+/// Until a replica is ready, no creation of a pod waits; the replicas have the flags of their registration.
 #[test]
 fn the_webhook_is_installed_without_a_registration() {
     let args = "workloadspread --crds=never --failure-policy=Ignore --strict -o json";
@@ -231,7 +231,7 @@ fn nobody_gets_a_right_on_all_objects_where_one_name_is_enough() {
             let resource = rule["resources"][0].as_str().unwrap();
             let is_in_cluster = role["kind"] == "ClusterRole";
             assert!(!is_in_cluster || !["secrets", "configmaps"].contains(&resource));
-            // Whose name is to be is not known when a creation is allowed.
+            // The name of an object is unknown when its creation is authorized.
             if guarded.contains(&resource) && rule["verbs"] != serde_json::json!(["create"]) {
                 assert!(rule["resourceNames"].is_array(), "{rule}");
                 n_seen += 1;
@@ -241,7 +241,7 @@ fn nobody_gets_a_right_on_all_objects_where_one_name_is_enough() {
     assert_eq!(n_seen, 5);
 }
 
-/// Who may write another one's lease can keep it from leading, or pretend to.
+/// Write access to another part's lease can keep that part from leading, or imitate its leader.
 #[test]
 fn each_account_renews_its_own_leases_alone() {
     let mut owners = BTreeMap::new();
@@ -304,7 +304,7 @@ fn each_account_renews_its_own_leases_alone() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// Probes need no rule: kubelets always reach the pods of their node.
+/// Probes need no rule: kubelets can always connect to the pods of their node.
 #[test]
 fn who_may_reach_which_port() {
     let policies = |args: &str| -> Vec<Value> {
@@ -391,7 +391,7 @@ fn pods_that_can_be_no_target_are_not_asked_about() {
             });
             assert_eq!(selector[1], label, "{webhook}");
         } else {
-            // What is stored is judged, whoever labels the namespace.
+            // Stored objects are validated, whatever the labels of the namespace.
             assert!(selector[1].is_null(), "{webhook}");
         }
         assert_eq!(selector[0]["values"], names, "{webhook}");
@@ -409,7 +409,7 @@ fn pods_that_can_be_no_target_are_not_asked_about() {
     assert!(asks_about_all(&webhooks[0]) && asks_about_all(&webhooks[1]));
 }
 
-/// What they refuse is shown on a real API server (e2e `ws-bounded`).
+/// A test on a real API server shows what they refuse (e2e `ws-bounded`).
 #[test]
 fn policies_bound_what_the_accounts_write() {
     let list = json(
@@ -436,7 +436,7 @@ fn policies_bound_what_the_accounts_write() {
             assert!(who.contains(&user), "{who}");
         }
     }
-    // Every resource that a role lets them write is bounded.
+    // Every resource that a role can write is bounded.
     let mut written = Vec::new();
     for role in of_kind(&list, "ClusterRole") {
         for rule in role["rules"].as_array().into_iter().flatten() {
@@ -458,7 +458,7 @@ fn policies_bound_what_the_accounts_write() {
         written.len() >= 3 && written.iter().all(|r| bounded.contains(r)),
         "{written:?}"
     );
-    // What a role lets them create under any name.
+    // Resources that a role can create under any name.
     let mut created = Vec::new();
     for role in of_kind(&list, "Role") {
         for rule in role["rules"].as_array().into_iter().flatten() {
@@ -487,7 +487,7 @@ fn definitions_are_printed_where_somebody_says_so() {
             n,
             "{part}"
         );
-        // Whose cluster it is, is not known: what it has may be Kruise's or OCM's.
+        // The cluster is unknown: its definitions may be Kruise's or OCM's.
         let run = install(&format!("{part} -o json")).assert().code(0);
         assert_eq!(of_kind(&json(&run), "CustomResourceDefinition").len(), 0);
         let said = stderr(&run);
@@ -498,7 +498,7 @@ fn definitions_are_printed_where_somebody_says_so() {
         assert!(said.contains("--crds=always prints them"), "{said}");
         let quiet = install(&format!("{part} -o json --quiet")).assert().code(0);
         assert_eq!(stderr(&quiet), "");
-        // A cluster that somebody names must answer.
+        // A cluster that the user names must answer.
         let named = install(&format!("{part} --kubeconfig=/nowhere/config")).assert();
         let named = named.code(2);
         assert_eq!(stdout(&named), "");

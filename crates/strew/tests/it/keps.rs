@@ -1,4 +1,4 @@
-//! KEP-1258, KEP-3022 and KEP-3243 as users meet them: `explain` and `simulate` with gates, configurations and dumps.
+//! KEP-1258, KEP-3022 and KEP-3243 from the user's side: `explain` and `simulate` with gates, configurations and dumps.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{json, stderr, stdout, strew};
 
-/// Nodes `name zone` of one size, as a real cluster has them.
+/// Nodes `name zone` of one size, with the labels of real ones.
 fn nodes(picture: &[(&str, &str)]) -> String {
     let node = |(name, zone): &(&str, &str)| {
         format!(
@@ -21,7 +21,7 @@ status: {{allocatable: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: [{{t
     picture.iter().map(node).collect()
 }
 
-/// A pod with these labels and the rest of its spec; on a node, or on none (`-`), out of a dump.
+/// A pod of a dump with these labels and spec; on a node, or on none (`-`).
 fn pod(name: &str, labels: &str, owner: &str, node: &str, spec: &str) -> String {
     let owner = match owner.split_once('/') {
         Some((kind, owner)) => format!(
@@ -92,12 +92,12 @@ fn explained(args: &str, files: &str) -> String {
     flat(&stdout(&run.assert().code(0)))
 }
 
-/// Without the breaks of lines.
+/// Without line breaks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A plugin without its score, its filter or altogether: no panic, and what is off is named.
+/// A plugin without its score or filter, or disabled: no panic, and the disabled part is named.
 #[test]
 fn a_plugin_that_is_off_is_named() {
     let own_hard = format!(
@@ -173,7 +173,7 @@ fn a_plugin_that_is_off_is_named() {
         assert!(text.contains(heading) && text.contains(line), "{text}");
         assert!(!text.contains("No topology spread constraint"), "{text}");
         let run = strew(&format!("simulate - --until deploy --config {config}"));
-        // Whether the step held is not asked: the pods that are there have no condition that says that they are ready.
+        // The verdict on the step does not matter: the pods have no condition that says that they are ready.
         let text = stdout(&run.stdin(files.to_owned()).assert());
         assert!(!text.contains("(cluster default)"), "{text}");
     }
@@ -185,8 +185,8 @@ fn a_plugin_that_is_off_is_named() {
     assert!(report.to_string().contains("\"withoutEffect\":true"));
 }
 
-/// matchLabelKeys of default constraints: without effect as in kube-scheduler, which is said; merged with `--compat
-/// strew`, unless their gate is off; wrong ones are refused.
+/// matchLabelKeys of default constraints: without effect as in kube-scheduler, which is reported; merged with `--compat
+/// strew`, unless the gate is off; wrong ones are refused.
 #[test]
 fn match_label_keys_of_defaults() {
     let files = web(
@@ -237,7 +237,7 @@ fn match_label_keys_of_defaults() {
     );
 }
 
-/// A gate that is off: nothing was merged, and nothing says so. A pod without a selector has nothing to merge into.
+/// With the gate off, nothing is merged, and no text says so. A pod without a selector has nothing to merge into.
 #[test]
 fn keys_that_were_not_merged_are_not_told_as_merged() {
     let with = |selector: &str| {
@@ -268,7 +268,7 @@ fn keys_that_were_not_merged_are_not_told_as_merged() {
     assert!(!text.contains("matchLabelKeys"), "{text}");
 }
 
-/// Three nodes, minDomains 4: the gate is off from minute 3 to 12, and `--at` sees what holds then.
+/// Three nodes, minDomains 4: the gate is off from minute 3 to 12, and `--at` uses the state at that time.
 #[test]
 fn gates_that_a_run_switches_hold_for_the_explanation() {
     let scenario = "
@@ -315,7 +315,7 @@ spec:
         (&before["standing"], min_domains(&before)),
         (&"Pending".into(), 4.into())
     );
-    // Placed by then; anew, it would find a node again.
+    // It is placed by then; decided again, it would find a node.
     let off = at("replicaset/four", "10m");
     assert_eq!(
         (&off["standing"], min_domains(&off)),
@@ -331,7 +331,7 @@ spec:
     );
 }
 
-/// Of two nodes at 0 one is tainted: without it the minimum is the same, so it holds nothing down.
+/// Of two nodes with 0 pods one is tainted: without it the minimum is the same, so it does not hold the minimum down.
 #[test]
 fn what_holds_the_minimum_down_does() {
     let tainted = nodes(&[("x1", "z2")]).replace(
@@ -356,7 +356,7 @@ fn what_holds_the_minimum_down_does() {
     assert!(text.contains(holds), "{text}");
 }
 
-/// The controller of a pod is not among the files: it is named, and so is what a dump needs.
+/// The controller of a pod is not among the files: it is named, and so are the objects that a dump needs.
 #[test]
 fn an_owner_that_is_not_in_the_dump_is_named() {
     let files = web("StatefulSet/web", "app: web", "app: web", "");
@@ -380,10 +380,10 @@ spec: {selector: {app: web}}
     assert!(readme.contains("kubectl get nodes,pods,svc,deploy,rs,sts,rc"));
 }
 
-/// A dump is explained as it is: nothing is played first. `--at` plays.
+/// A dump is explained without playing anything. `--at` plays.
 #[test]
 fn a_dump_is_explained_as_it_is() {
-    // Its ReplicaSet wants fewer pods: played, the pod would be gone.
+    // Its ReplicaSet asks for fewer pods: after playing, the pod would be gone.
     let one = replica_set("web", "app: web").replace("replicas: 7", "replicas: 1");
     let files = web("ReplicaSet/web", "app: web", "app: web", "") + &one;
     let run = strew("explain pod/p - -o json").stdin(files.clone());
@@ -392,13 +392,13 @@ fn a_dump_is_explained_as_it_is() {
     assert_eq!(explanation["standing"], "WouldGo");
     let run = strew("explain pod/p - --at 5m").stdin(files);
     assert!(stderr(&run.assert().code(2)).contains("there is no pod \"p\""));
-    // What is to be created is played, as ever.
+    // Objects that are to be created are played, as always.
     let manifest = pod("q", "app: web", "", "-", "").replace(", uid: uid-q", "");
     let run = strew("explain pod/q - -o json").stdin(nodes(&FOUR) + &manifest);
     assert_eq!(json(&run.assert().code(0))["moment"], "decision");
 }
 
-/// Room that is kept for a nominated pod is a cause, with the pod.
+/// Room that is reserved for a nominated pod is a cause, with the pod's name.
 #[test]
 fn room_for_a_nominated_pod_is_a_cause() {
     let big =
@@ -418,7 +418,7 @@ fn room_for_a_nominated_pod_is_a_cause() {
     assert!(text.contains("nominated"), "{text}");
 }
 
-/// What the cluster recorded stands beside the verdict, and where they differ, why that may be.
+/// The cluster's record is shown beside the verdict; if they differ, with the possible reasons.
 #[test]
 fn what_is_recorded_stands_beside_the_verdict() {
     let said = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
@@ -464,7 +464,7 @@ lastTimestamp: '2026-01-01T00:10:00Z'
     }
 }
 
-/// `install scheduler --image=strew:0.1.0 --feature-gates`: checked, and given to the scheduler.
+/// `install scheduler --image=strew:0.1.0 --feature-gates`: checked, and passed to the scheduler.
 #[test]
 fn an_installed_scheduler_has_its_gates() {
     let gates = "MinDomainsInPodTopologySpread=false";
@@ -488,8 +488,8 @@ fn an_installed_scheduler_has_its_gates() {
     );
 }
 
-/// A pod that is refused at creation is told by the name that was generated for it. Templates of files are looked at
-/// before a run begins; one that a step creates is not.
+/// A pod that is refused at creation is reported by its generated name. Templates of files are checked before a run
+/// begins; the template of a step is not.
 #[test]
 fn a_refused_pod_is_told_by_its_generated_name() {
     let files = "

@@ -59,7 +59,7 @@ spec:
     strew("lint no-such-file.yaml").assert().code(3);
 }
 
-/// `45-patch-ns.yaml` of the audit: nothing was found, and an API server refused every pod.
+/// `45-patch-ns.yaml` of the audit: there was no finding, and an API server refused every pod.
 #[test]
 fn a_patch_of_a_pods_name_is_an_error() {
     let text = "apiVersion: apps.kruise.io/v1beta1

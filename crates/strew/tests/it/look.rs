@@ -26,7 +26,7 @@ fn colour_is_for_those_who_want_it() {
     )));
 }
 
-/// Colour never carries a meaning alone.
+/// No meaning is carried by colour alone.
 #[test]
 fn taking_the_colour_away_leaves_the_same_text() {
     let plain = stdout(&strew(TIGHT).assert());
@@ -114,7 +114,7 @@ fn kubectl_may_call_it() {
     );
 }
 
-/// Text of objects that would move a cursor, colour what follows, turn the direction of writing or begin a line.
+/// Text of objects that would move a cursor, colour further text, change the direction of writing or begin a line.
 const HOSTILE: &str = r#""\e]0;pwned\a\e[31m\u009b1m\u202eevil\nERROR fake""#;
 
 #[test]
@@ -166,7 +166,7 @@ metadata: {{name: three}}
     }
 }
 
-/// On a terminal, or where COLUMNS says how wide it is: lines of sentences and tables fit, commands stay whole.
+/// On a terminal, or with COLUMNS: lines of sentences and tables fit the width, commands stay whole.
 #[test]
 fn lines_fit_the_terminal() {
     let args = "simulate examples/tight.yaml --until deploy";

@@ -1,6 +1,6 @@
-//! The binary as people and programs run it: whole commands, their output and exit codes.
+//! Runs the binary as people and programs do: whole commands, their output and exit codes.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p strew --test it` writes the expected output anew; read the diff.
+//! `SNAPSHOTS=overwrite cargo test -p strew --test it` writes the expected output again; read the diff.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -48,7 +48,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `strew ARGS`, split at spaces, in an environment that says nothing about colour and speaks UTF-8.
+/// `strew ARGS`, split at spaces, in an environment without settings of colour and with UTF-8.
 fn strew(args: &str) -> Command {
     let quiet = [
         "NO_COLOR",
@@ -80,12 +80,12 @@ fn json(assert: &OutputAssert) -> serde_json::Value {
     serde_json::from_slice(&assert.get_output().stdout).unwrap()
 }
 
-/// The only run of a report: of the built-in story, or of a Scenario's one variant with one seed.
+/// The only run of a report: of the built-in story, or of a Scenario with one variant and one seed.
 fn only_run(report: &serde_json::Value) -> &serde_json::Value {
     &report["scenarios"][0]["variants"][0]["runs"][0]
 }
 
-/// What its first step came to.
+/// The result of its first step.
 fn first_step(report: &serde_json::Value) -> &serde_json::Value {
     &only_run(report)["steps"][0]
 }

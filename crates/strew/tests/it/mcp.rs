@@ -1,4 +1,4 @@
-//! `strew mcp`: the protocol, spoken with the program as an assistant speaks it.
+//! `strew mcp`: the protocol, as an assistant speaks it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::root;
 
-/// A server, and both ends of its streams.
+/// A server, with both ends of its streams.
 struct Session {
     server: Child,
     input: Option<ChildStdin>,
@@ -47,7 +47,7 @@ impl Session {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Sends a request and gives its id.
+    /// Sends a request. Returns its id.
     fn send(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -75,7 +75,7 @@ impl Session {
         answer["result"].clone()
     }
 
-    /// Ends the input; the exit code.
+    /// Ends the input. Returns the exit code.
     fn end(mut self) -> Option<i32> {
         drop(self.input.take());
         self.server.wait().unwrap().code()
@@ -111,7 +111,7 @@ fn a_session_begins_with_what_there_is() {
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["simulate", "explain", "lint", "place"]);
-    // A revision that is not known is answered with one that is.
+    // An unknown revision is answered with a known one.
     let newer = session.ask("initialize", json!({"protocolVersion": "2099-01-01"}));
     assert_eq!(newer["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(
@@ -120,12 +120,12 @@ fn a_session_begins_with_what_there_is() {
     );
     session.write("{");
     assert_eq!(session.read()["error"]["code"], -32700);
-    // None of this ends it.
+    // None of these inputs ends the server.
     assert_eq!(session.ask("ping", json!({}))["result"], json!({}));
     assert_eq!(session.end(), Some(0));
 }
 
-/// The result is what the command prints, for people and for programs.
+/// The result equals the command's output, for people and for programs.
 fn same(result: &Value, command: &str) {
     assert_eq!(result["isError"], false, "{result}");
     let printed = crate::strew(command).assert();
@@ -135,7 +135,7 @@ fn same(result: &Value, command: &str) {
         text(result)
     );
     let printed = crate::json(&crate::strew(&format!("{command} -o json")).assert());
-    // Files have other names here, which only commands to paste and places tell.
+    // Files have other names here; only commands to paste and places contain them.
     let keys = |value: &Value| {
         let object = value.as_object().unwrap();
         object.keys().cloned().collect::<Vec<_>>()
@@ -253,7 +253,7 @@ fn mistakes_are_told_as_at_the_desk() {
             json!({"paths": ["examples/elastic.yaml"]}),
             "without strew mcp --root",
         ),
-        // A typed result is whole or is none; what there is in words is given.
+        // A typed result is complete or missing; then the text is returned.
         (
             "simulate",
             json!({"files": [example("shop.yaml")]}),
@@ -308,7 +308,7 @@ fn long() -> Value {
     json!({"files": [{"name": "long.yaml", "content": format!("{pods}\n---\n{scenario}")}]})
 }
 
-/// Temporary folders of a server's calls.
+/// The temporary folders of a server's calls.
 fn folders(server: u32) -> Vec<PathBuf> {
     let prefix = format!("strew-mcp-{server}-");
     let all = std::fs::read_dir(std::env::temp_dir()).unwrap();
@@ -333,17 +333,17 @@ fn a_call_ends_with_its_time_its_cancellation_and_the_input() {
     let mut session = Session::start(&["--time-limit", "10m"]);
     let params = json!({"name": "simulate", "arguments": long()});
     let id = session.send("tools/call", params.clone());
-    // Others are answered meanwhile.
+    // Other requests are answered in the meantime.
     assert_eq!(session.ask("ping", json!({}))["result"], json!({}));
     let cancelled = json!({"requestId": id, "reason": "test"});
     session.write(
         &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             .to_string(),
     );
-    // It has no answer: the next one is that of the next request.
+    // It has no answer: the next answer is that of the next request.
     let result = session.call("lint", json!({"files": [example("elastic.yaml")]}));
     assert_eq!(result["isError"], false);
-    // The end of the input ends calls, and leaves nothing behind.
+    // The end of the input ends calls, and no temporary folder is left.
     session.send("tools/call", params);
     let server = session.server.id();
     assert_eq!(session.end(), Some(0));

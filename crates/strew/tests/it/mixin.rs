@@ -1,4 +1,4 @@
-//! deploy/mixin: its rules and dashboards name metrics that strew has, and promtool's tests name all alerts.
+//! deploy/mixin: its rules and dashboards use existing metrics, and promtool's tests cover all alerts.
 //!
 //! `promtool test rules deploy/mixin/tests.yaml` evaluates them.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::root;
 
-/// What starts the name of a metric of strew's processes.
+/// The prefixes of metrics of strew's processes.
 const PREFIXES: [&str; 7] = [
     "strew_",
     "scheduler_",
@@ -24,7 +24,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The metrics of docs/metrics.md, which a test of strew-kube holds equal to the code's catalogue; with the series of
+/// The metrics of docs/metrics.md, which a test of strew-kube compares with the code's catalogue; with the series of
 /// histograms.
 fn emitted() -> BTreeSet<String> {
     let text = read("docs/metrics.md");
@@ -66,7 +66,7 @@ fn values(text: &str, key: &str) -> Vec<String> {
     values.map(str::to_owned).collect()
 }
 
-/// Expressions of a dashboard: of panels, and of variables.
+/// The expressions of a dashboard: of panels, and of variables.
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
@@ -108,12 +108,12 @@ fn rules_and_dashboards_name_metrics_that_there_are() {
         assert!(!named(expression).is_empty(), "{expression}");
         assert_eq!(unknown(expression), [""; 0], "{expression}");
     }
-    // The check bites.
+    // The check finds a wrong name.
     assert_eq!(
         unknown(&"rate(strew_spread_skews[5m])".to_owned()),
         ["strew_spread_skews"]
     );
-    // A recording rule that nothing uses is a cost.
+    // An unused recording rule costs storage.
     for record in values(&rules, "record") {
         let users = all
             .iter()

@@ -1,4 +1,4 @@
-//! Nothing in, nothing judged: an input without anything to answer about is an error, not a success.
+//! Input without anything to answer about is an error, not a success.
 
 use crate::{json, stderr, strew};
 
@@ -20,7 +20,7 @@ spec:
     spec: {containers: [{name: web, image: i}]}
 ";
 
-/// What a command says of an input, which is an error of it.
+/// The error of a command about an input.
 fn refused(args: &str, input: &str) -> String {
     let run = strew(args).stdin(input.to_owned()).assert().code(2);
     assert!(run.get_output().stdout.is_empty(), "{args}");
@@ -76,7 +76,7 @@ fn words_that_choose_no_workload_are_an_error() {
     );
 }
 
-/// A workload is chosen by its own labels, and by those of its pods.
+/// A workload is matched by its own labels, and by those of its pods.
 #[test]
 fn labels_of_pods_choose_their_workload() {
     for labels in ["tier=front", "app=web", "app in (web),tier!=back"] {
@@ -91,7 +91,7 @@ fn labels_of_pods_choose_their_workload() {
     }
 }
 
-/// Nodes that nobody has are no ground for an explanation.
+/// An explanation must not use nodes that do not exist.
 #[test]
 fn an_explanation_needs_nodes() {
     let said = refused("explain deployment/web -n shop -", WEB);

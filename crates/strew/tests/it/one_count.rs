@@ -1,4 +1,4 @@
-//! One rule says which domains count for a constraint: a report, the largest skew of a run and an expectation show the
+//! One rule says which domains count for a constraint: a report, the largest skew of a run and an expectation have the
 //! same numbers.
 
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::{first_step, json, only_run, stdout, strew};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Zones a, b and c of one node each; the last node is given by a case.
+/// Zones a, b and c of one node each; each case has its own last node.
 const NODES: &str = "
 {apiVersion: v1, kind: Node, metadata: {name: n-a, labels: {topology.kubernetes.io/zone: a, kubernetes.io/hostname: n-a}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}
 ---
@@ -67,7 +67,7 @@ spec:
     }
 }
 
-/// On the way, two zones that fill differ by one pod at most.
+/// On the way, two zones that fill up differ by at most one pod.
 #[track_caller]
 fn check_largest(largest: &Value, case: &Case) {
     let largest = largest.as_i64().unwrap();
@@ -120,7 +120,7 @@ spec:
     }
 }
 
-/// A selector with a typo counts nothing: both numbers stand in report and text, with a warning.
+/// A selector with a typo counts nothing: report and text have both numbers, with a warning.
 #[test]
 fn a_constraint_that_counts_others_is_told_with_the_own_pods() {
     let manifests = "

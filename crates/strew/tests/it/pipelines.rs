@@ -1,4 +1,4 @@
-//! What pipelines run: the script of action.yml and of the GitLab template, with this binary.
+//! The script of action.yml and of the GitLab template, run with this binary.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{json, root, stdout, strew};
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -124,7 +124,7 @@ fn a_change_is_compared_with_its_base() {
             .read("strew-results/junit.xml")
             .contains("<testsuite")
     );
-    // The base is gone from the repository's worktrees.
+    // The base is removed from the repository's worktrees.
     let trees = Command::new("git")
         .args(["worktree", "list"])
         .current_dir(&folder.0)
@@ -159,7 +159,7 @@ fn a_change_is_compared_with_its_base() {
 #[test]
 fn what_does_not_hold_fails_and_says_why() {
     let folder = Folder::new("fails");
-    // A space in a name of a folder is no reason to fail; those of STREW_FILES separate.
+    // A space in a folder's name is no failure; spaces in STREW_FILES separate files.
     fs::write(
         folder.0.join("web.yaml"),
         DEPLOYMENT.replace("cpu: 500m", "cpu: 5000"),
@@ -266,7 +266,7 @@ fn action_template_and_hooks_give_what_the_script_and_the_program_take() {
             .unwrap()
             .contains("deploy/pipeline/strew-check.sh")
     );
-    // Each input is used, and only inputs are.
+    // Each input is used, and nothing else is.
     let text = fs::read_to_string(root().join("action.yml")).unwrap();
     let (_, runs) = text.split_once("\nruns:").unwrap();
     let is_word = |c: char| c.is_ascii_lowercase() || c == '-';
@@ -297,7 +297,7 @@ fn action_template_and_hooks_give_what_the_script_and_the_program_take() {
         let help = stdout(&strew(&format!("{command} --help")).assert().code(0));
         assert!(help.contains("Usage: strew"), "{help}");
     }
-    // The page gives the action inputs that it has.
+    // The page lists the action's inputs.
     let page = fs::read_to_string(root().join("docs/pipelines.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `STREW"));
     let cells: Vec<Vec<&str>> = rows
@@ -317,7 +317,7 @@ fn action_template_and_hooks_give_what_the_script_and_the_program_take() {
     }
 }
 
-/// The command at the desk, as the page has it.
+/// The local command, as on the page.
 #[test]
 fn the_command_of_the_page_runs() {
     let page = fs::read_to_string(root().join("docs/pipelines.md")).unwrap();

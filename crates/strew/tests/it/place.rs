@@ -10,7 +10,7 @@ use crate::{json, stderr, stdout, strew};
 
 const FLEET: &str = "examples/placement/fleet.yaml";
 
-/// The clusters of all decisions, in their order.
+/// The clusters of all decisions, in order.
 pub(crate) fn clusters(run: &OutputAssert) -> Vec<String> {
     let list = json(run);
     assert_eq!(list["kind"], "PlacementDecisionList");
@@ -23,10 +23,10 @@ pub(crate) fn clusters(run: &OutputAssert) -> Vec<String> {
         .collect()
 }
 
-/// The file, whether it is about the fleet, the exit code, and how many clusters of each zone it gets.
+/// The file, whether it is about the fleet, the exit code, and the number of selected clusters of each zone.
 type UseCase = (&'static str, bool, i32, &'static [(&'static str, usize)]);
 
-/// Runs over a text on standard input.
+/// Runs with a text on standard input.
 pub(crate) fn on(text: &str, args: &str) -> snapbox::cmd::Command {
     strew(&format!("place - {args}")).stdin(text)
 }
@@ -50,7 +50,7 @@ pub(crate) fn annotated(annotations: &str, spec: &str) -> String {
     text
 }
 
-/// What the Placement held before.
+/// The previous clusters of the Placement.
 pub(crate) fn held(clusters: &[&str]) -> String {
     let each = clusters
         .iter()
@@ -91,7 +91,7 @@ fn the_explanation_is_there_for_programs_too() {
         result["selectorResults"][1]["excluded"],
         serde_json::json!({"c2": "zone"})
     );
-    // What is shown is what is asked for: after the loss, and of one namespace.
+    // The output has only the requested state: after the loss, and of one namespace.
     let text = small("{numberOfClusters: 1}");
     let run = on(&text, "--explain -o json --what-if lose=a1").assert();
     let result = &json(&run.code(0))["items"][0];
@@ -157,7 +157,7 @@ fn every_use_case_of_the_proposal_comes_out_as_it_says() {
         ));
         let mut counts = BTreeMap::<String, usize>::new();
         for cluster in clusters(&run.assert().code(code)) {
-            // Of the fleet's clusters only the zone matters.
+            // Only the zone of the fleet's clusters matters.
             let zone = if of_fleet {
                 cluster.rsplit_once('-').unwrap().0
             } else {
@@ -180,7 +180,7 @@ fn a_lost_region_shows_what_moves() {
         .assert()
         .code(0);
     run.stdout_eq(file!["snapshots/place-lost-region.txt"]);
-    // The names of clusters mean the same as their region.
+    // Naming the clusters has the same effect as naming their region.
     let run = strew(&format!(
         "{command} --what-if lose=west-a-1,west-a-2 -o json"
     ))
@@ -190,7 +190,7 @@ fn a_lost_region_shows_what_moves() {
         clusters(&run),
         ["east-a-1", "east-b-1", "west-a-3", "west-a-4"]
     );
-    // With the fleet's other half there is too little left.
+    // Without the fleet's other half, too few clusters are left.
     let run = strew(&format!(
         "{command} --what-if lose=region/us-east --what-if lose=west-a-3"
     ));
@@ -239,7 +239,7 @@ fn placements_are_decided_by_namespace_and_name_and_each_sees_the_earlier() {
     };
     let text = format!("{}{}{}", small("{numberOfClusters: 1}"), one("z"), one("b"));
     let run = on(&text, "-o json").assert().code(0);
-    // b, p, z: Balance sends each where nobody is yet.
+    // b, p, z: Balance sends each to a cluster without decisions.
     assert_eq!(clusters(&run), ["a1", "a2", "b1"]);
     let names: Vec<Value> = json(&run)["items"]
         .as_array()
@@ -267,7 +267,7 @@ fn groups_are_shown_and_written() {
     assert!(text.contains("    0  canary         1"), "{text}");
 }
 
-/// What the condition says, the exit code, and how many clusters are held afterwards, of the two held before.
+/// The condition, the exit code, and the number of held clusters afterwards, of the two held before.
 #[test]
 fn what_makes_no_sense_is_told_with_its_place_and_empties_the_decisions() {
     let term = |key: &str| format!("{{topologyKey: {key}, topologyKeyType: Label}}");
@@ -337,7 +337,7 @@ fn what_makes_no_sense_is_told_with_its_place_and_empties_the_decisions() {
         assert!(said.contains("1 Placement is misconfigured"), "{said}");
         let run = on(&text, "-o json").assert().code(2);
         assert_eq!(clusters(&run), Vec::<String>::new(), "{spec}");
-        // Whoever would rather keep them says so.
+        // The annotation keeps them.
         let kept = annotated("{strew.dev/on-misconfigured: Keep}", &spec) + &held(&["a1", "b1"]);
         let run = on(&kept, "-o json").assert().code(2);
         assert_eq!(clusters(&run), ["a1", "b1"], "{spec}");
@@ -421,7 +421,7 @@ fn numbers_and_selectors_that_find_too_little_are_a_no() {
             "NoIntersection: None of ManagedClusterSets [other] is bound to placement namespace",
             0,
         ),
-        // Not silently no match: it compiles.
+        // No match, with an error: it compiles.
         (
             "{predicates: [{requiredClusterSelector: {celSelector: {celExpressions: ['\"abc\"']}}}]}",
             1,
@@ -455,7 +455,7 @@ fn sets_and_bindings_of_the_files_decide_where_there_are_any() {
     );
     let bound = format!("{text}{}", binding("only-b"));
     assert_eq!(clusters(&on(&bound, "-o json").assert().code(0)), ["b1"]);
-    // These two are always there.
+    // These two always exist.
     for name in ["global", "default"] {
         let bound = format!("{text}{}", binding(name));
         assert_eq!(
@@ -466,7 +466,7 @@ fn sets_and_bindings_of_the_files_decide_where_there_are_any() {
     }
 }
 
-/// A dump is taken as it is; what cannot be read leaves nothing to decide, and what is held stays.
+/// A dump is not validated again; objects that cannot be read prevent decisions, and the held clusters stay.
 #[test]
 fn a_set_of_an_unknown_kind_stops_what_would_choose_from_it() {
     let set = "---\napiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSet\nmetadata: {name: odd, uid: u}\n\
@@ -513,7 +513,7 @@ fn a_placement_that_is_disabled_is_left_alone() {
 
 #[test]
 fn decisions_of_the_files_are_where_the_placement_stands() {
-    // Steady keeps what is held; the same again without is another choice.
+    // Steady keeps the held clusters; without it, the choice differs.
     let text = small("{numberOfClusters: 1}");
     assert_eq!(clusters(&on(&text, "-o json").assert().code(0)), ["a1"]);
     assert_eq!(

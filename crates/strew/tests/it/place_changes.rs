@@ -1,4 +1,5 @@
-//! `strew place` against what is stored: what moves, what changes do, what is short; lint and explain for Placements.
+//! `strew place` compared with stored decisions: what moves, the effects of changes, short Placements; lint and explain
+//! for Placements.
 
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Issue 32, reb-default.json: what changes now is the first question of whoever comes from OCM.
+/// Issue 32, reb-default.json: users who come from OCM ask first what changes now.
 #[test]
 fn decisions_that_are_stored_are_what_an_answer_is_compared_with() {
     let run = on(&uneven(), "").assert().code(0);
@@ -53,7 +54,7 @@ fn decisions_that_are_stored_are_what_an_answer_is_compared_with() {
     assert_eq!(counts, ["\"east\" 0 2", "\"eu\" 3 2", "\"west\" 3 2"]);
 }
 
-/// Issue 32, reb-default-whatif.json: a loss was compared with a decision that nobody had made.
+/// Issue 32, reb-default-whatif.json: a loss was compared with a decision that was never made.
 #[test]
 fn a_what_if_starts_from_what_is_stored() {
     let run = on(&uneven(), "--what-if lose=region/eu").assert().code(0);
@@ -79,7 +80,7 @@ fn a_what_if_starts_from_what_is_stored() {
     assert_eq!(names(&change["gone"]), ["eu-1", "eu-2", "eu-3"]);
     assert_eq!(change["gone"][0]["reason"], "lost");
     assert_eq!(names(&change["new"]), ["east-1", "east-2", "east-3"]);
-    // What moves without the change too is told apart: two leave west-3 and eu-3 anyway.
+    // Clusters that also move without the change are marked: two leave west-3 and eu-3 anyway.
     let run = on(&uneven(), "--what-if taint=east-3:full -o json")
         .assert()
         .code(0);
@@ -106,7 +107,7 @@ fn clusters_are_added_tainted_and_labelled_and_placements_edited() {
     assert_eq!(after("lose=b1 add=c1,c2:zone=c"), ["a1", "c1"]);
     assert_eq!(after("lose=a1 label=a2:zone=c"), ["a2", "b1"]);
     assert_eq!(after("unlabel=b1:zone lose=a2"), ["a1", "b1"]);
-    // A Placement of a file stands in the place of the one of its name.
+    // A Placement of a file replaces the one of its name.
     let folder = std::env::temp_dir().join(format!("strew-edit-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("edited.yaml");
@@ -142,7 +143,7 @@ fn every_region_is_lost_in_turn() {
     ] {
         assert!(table.contains(&row.to_vec()), "{row:?}: {text}");
     }
-    // With one region gone already, the loss of another leaves too few.
+    // With one region already lost, the loss of another one leaves too few clusters.
     let args = "--what-if lose=region/east --what-if lose-each=region -o json";
     let run = on(&uneven(), args).assert().code(1);
     let list = json(&run);
@@ -154,7 +155,7 @@ fn every_region_is_lost_in_turn() {
     assert_eq!(items[0]["changes"][0]["gone"].as_array().unwrap().len(), 3);
 }
 
-/// Issue 32, w116.json: what Balance moves anyway was blamed on the loss of a cluster that nobody may choose.
+/// Issue 32, w116.json: moves by Balance were attributed to the loss of a cluster that no Placement could choose.
 #[test]
 fn a_loss_that_concerns_nobody_moves_nothing() {
     let zoned = "[{requiredClusterSelector: {labelSelector: {matchExpressions: [{key: zone, operator: Exists}]}}}]";
@@ -307,7 +308,7 @@ fn a_placement_is_explained_by_its_name() {
     );
 }
 
-/// The exit code is that of what is shown.
+/// The exit code is about the shown Placements.
 #[test]
 fn a_namespace_answers_for_its_own_placements() {
     let short = small("{numberOfClusters: 9}").replace("namespace: ns", "namespace: other");
@@ -323,7 +324,7 @@ fn a_namespace_answers_for_its_own_placements() {
     );
 }
 
-/// As the API server does, which checks a custom resource before it reads it.
+/// As the API server, which validates a custom resource before decoding it.
 #[test]
 fn null_is_no_predicate() {
     let run = on(&small("{predicates: [null]}"), "").assert().code(2);

@@ -1,4 +1,4 @@
-//! `strew place`: bounds on how many topologies are used, and divided replicas.
+//! `strew place`: bounds on the number of topologies, and divided replicas.
 
 use crate::place::{annotated, held, on, small};
 use crate::{json, stderr, stdout, strew};
@@ -38,7 +38,7 @@ fn topologies_are_bounded_and_replicas_divided() {
     );
     let reasons = result["notSelected"].as_array().unwrap();
     assert_eq!(reasons[0]["reason"], "MaxGroups");
-    // With a region lost, only one is left of the two that are asked for: asia has one cluster.
+    // With a region lost, only one is left of the two asked for: asia has one cluster.
     let run = strew(&format!(
         "place {file} --what-if lose=region/eu,region/asia"
     ))
@@ -78,7 +78,7 @@ fn fewer_topologies_than_asked_for_are_a_no() {
     assert!(told.contains("<stdin>:4:"), "{told}");
 }
 
-/// Parts against those that are stored.
+/// Parts compared with the stored ones.
 #[test]
 fn replicas_that_change_are_told() {
     let annotations = "{strew.dev/replicas: '6'}";

@@ -1,8 +1,8 @@
-//! The README shows what the commands print.
+//! The README shows the real output of commands.
 
 use crate::{root, stderr, stdout, strew};
 
-/// Stands for lines or for the rest of a line that the README leaves out.
+/// Stands for lines, or for the rest of a line, that the README leaves out.
 const LEFT_OUT: &str = "…";
 
 #[test]
@@ -20,7 +20,7 @@ fn every_output_in_the_readme_is_what_the_command_prints() {
     }
 }
 
-/// What a command prints on stdout, or on stderr if that is all; `sed 's/A/B/' FILE | strew …` is done here.
+/// The output of a command on stdout, or on stderr if that is all; `sed 's/A/B/' FILE | strew …` is done here.
 fn run(command: &str) -> String {
     let (input, command) = match command.split_once(" | ") {
         Some((edit, command)) => (edited(edit), command),
@@ -43,7 +43,7 @@ fn edited(sed: &str) -> String {
     text.replace(from, to)
 }
 
-/// Whether the shown lines are printed in this order; the first that is not otherwise.
+/// Checks that the shown lines are printed in this order. Returns the first that is not.
 fn matches<'a>(shown: &'a str, printed: &str) -> Result<(), &'a str> {
     let mut printed = printed.lines();
     let mut may_skip = false;

@@ -2,7 +2,7 @@
 
 use crate::{root, strew};
 
-/// The text of each block of YAML on a page.
+/// The YAML code blocks of a page.
 fn blocks(page: &str) -> Vec<String> {
     let parts = page.split("```yaml\n").skip(1);
     let texts = parts.map(|part| part.split("```").next().unwrap_or_default().to_owned());

@@ -18,7 +18,7 @@ fn created(name: &str, more: &str) -> String {
 const INVALID: &str = ", topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, \
      whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: late}}, matchLabelKeys: [app]}]";
 
-/// A workload that a step makes is a workload without any pod, too.
+/// A workload that a step makes is shown without any pod, and fails.
 #[test]
 fn a_workload_of_a_step_is_shown_without_pods_and_fails() {
     let files = |steps: &str| {
@@ -59,13 +59,12 @@ spec:
     let listed = steps[1]["workloads"].as_array().unwrap();
     let names: Vec<&Value> = listed.iter().map(|workload| &workload["of"]).collect();
     assert_eq!(names, ["deployment/early", "deployment/late"]);
-    // All pods of both are made.
+    // All pods are created.
     let run = strew("simulate - --seeds 1").stdin(files(&format!("  - {{at: 1s, {early}}}\n")));
     run.assert().code(0);
 }
 
-/// A quota that refuses a pod holds for workloads of the files and of steps alike, whether the Scenario says what it
-/// expects or not.
+/// A quota that refuses a pod fails for workloads of the files and of steps alike, with and without expectations.
 #[test]
 fn pods_that_a_quota_refuses_fail_a_scenario() {
     let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: '2'}}}\n---\n";

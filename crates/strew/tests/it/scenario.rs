@@ -226,7 +226,7 @@ fn junit_has_a_case_for_each_expectation() {
     );
 }
 
-/// A failure has what plays it again and every seed that broke; wrong input is a case, too.
+/// A failure has the command that plays it again and every broken seed; wrong input is a case, too.
 #[test]
 fn junit_tells_every_seed_and_wrong_input() {
     let spec = "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}}]}]
@@ -302,7 +302,7 @@ fn diff_tells_what_moved() {
     assert_eq!(json(&run)["kind"], "SimulationDiff");
 }
 
-/// A key that one report alone counts is named, not compared; what got worse stands first, below a summary.
+/// A key that only one report counts is named, not compared; below a summary, the worst changes come first.
 #[test]
 fn diff_sums_up_and_shows_the_worst_first() {
     let folder = folder("diff-summary");
@@ -369,7 +369,7 @@ fn diff_sums_up_and_shows_the_worst_first() {
     assert!(stderr(&run).contains("the reports have no step in common"));
 }
 
-/// Right after a loss no pod is Pending yet: that says nothing of the loss.
+/// Right after a loss no pod is Pending yet: the claim does not test the loss.
 #[test]
 fn what_holds_before_a_step_has_an_effect_is_told() {
     let claim = "pods: {of: deployment/web, phase: Pending, count: 0}";
@@ -472,7 +472,7 @@ spec:
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    // What comes from a dump was there before the webhook.
+    // Objects of a dump may be older than the webhook.
     let dumped = spread.replace("name: web}\nspec", "name: web, uid: 1-2}\nspec");
     assert_ne!(dumped, spread);
     strew("simulate -").stdin(stream(&dumped)).assert().code(0);
@@ -507,7 +507,7 @@ fn the_starter_runs_and_the_schema_is_one() {
     assert!(schema["$schema"].is_string(), "{schema}");
 }
 
-/// Ctrl-C ends the runs, and what is known is told.
+/// Ctrl-C ends the runs, and the results so far are written.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -534,7 +534,7 @@ fn an_interrupted_simulation_tells_what_it_knows() {
         .spawn()
         .unwrap();
     let began = Instant::now();
-    // Once something is written, runs are under way and Ctrl-C is listened to.
+    // After the first output, runs are under way and the handler of Ctrl-C is set.
     let is_written = || std::fs::metadata(&log).is_ok_and(|file| file.len() > 0);
     while !is_written() {
         assert!(began.elapsed() < Duration::from_secs(120), "no run ended");
@@ -568,11 +568,11 @@ fn every_decision_is_told_to_who_asks_for_more() {
         (1, 6, 8),
         "of ten pods the last four are tried at once, and when the queue is flushed: {text}"
     );
-    // What was decided stands before what it led to.
+    // A decision is written before its effects.
     assert!(text.find("Scheduled").unwrap() < text.find("✓ 5s").unwrap());
 }
 
-/// Its daemon leaves a new node too little room: the autoscaler sees that before it orders one.
+/// Its daemon leaves too little room on a new node: the autoscaler sees that before it orders one.
 #[test]
 fn no_node_is_ordered_whose_daemons_leave_no_room() {
     let manifests = "apiVersion: apps/v1

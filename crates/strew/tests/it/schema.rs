@@ -1,4 +1,4 @@
-//! `strew schema`, and the published files that it made.
+//! `strew schema`, and the published files that it writes.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{json, root, stdout, strew};
 
-/// The kinds that are listed.
+/// The listed kinds.
 fn kinds() -> Vec<String> {
     let listed = stdout(&strew("schema").assert().code(0));
     let words = listed
@@ -15,7 +15,7 @@ fn kinds() -> Vec<String> {
     words.collect()
 }
 
-/// `SNAPSHOTS=overwrite` writes them anew.
+/// `SNAPSHOTS=overwrite` writes them again.
 #[test]
 fn each_schema_is_published() {
     let folder = root().join("docs/schema");
@@ -36,12 +36,12 @@ fn each_schema_is_published() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(found, expected);
-    // The older words of simulate print the same.
+    // The older flags of simulate print the same.
     let old = stdout(&strew("simulate --schema report").assert().code(0));
     assert_eq!(old, stdout(&strew("schema report").assert().code(0)));
 }
 
-/// What a value has that its schema does not name.
+/// The fields of a value that its schema does not name.
 fn unknown(value: &Value, schema: &Value, whole: &Value, path: &str, found: &mut Vec<String>) {
     let mut shapes = vec![schema];
     let mut fields: Vec<(&String, &Value)> = Vec::new();
@@ -92,7 +92,7 @@ fn unknown(value: &Value, schema: &Value, whole: &Value, path: &str, found: &mut
     }
 }
 
-/// The report, the difference and the explanation have no field that their schemas do not have.
+/// The report, the difference and the explanation have only fields of their schemas.
 #[test]
 fn what_is_written_is_in_the_schema() {
     let report = |zones: u32, file: &str| {
@@ -119,7 +119,7 @@ fn what_is_written_is_in_the_schema() {
         let mut found = Vec::new();
         unknown(&value, &schema, &schema, kind, &mut found);
         assert_eq!(found, [""; 0]);
-        // The check bites.
+        // The check finds an unknown field.
         let mut wrong = value.clone();
         wrong["surely"] = Value::Null;
         unknown(&wrong, &schema, &schema, kind, &mut found);

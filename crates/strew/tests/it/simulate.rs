@@ -104,7 +104,7 @@ fn only_the_top_and_only_a_namespace_are_shown() {
     );
 }
 
-/// Higher priority first, whatever the order of the files; the same priority in that order.
+/// Higher priority first, whatever the order of the files; equal priorities in the order of the files.
 #[test]
 fn priority_goes_first() {
     let manifests = format!(
@@ -128,7 +128,7 @@ fn priority_goes_first() {
     assert_eq!(low["pending"][0]["blockedBy"][0], "NodeResourcesFit");
 }
 
-/// A pod that wants to be beside one that comes later is tried again.
+/// A pod with affinity to a later pod is tried again.
 #[test]
 fn one_pod_may_wait_for_another() {
     let affinity = "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {name: second}}}]}}";
@@ -176,7 +176,7 @@ fn deployment(name: &str, namespace: &str, replicas: usize) -> String {
     )
 }
 
-/// Whose choices were made is asked for, and told to programs and in the next command.
+/// The compatibility mode is a flag, and it is in the output for programs and in the next command.
 #[test]
 fn whose_choices_were_made_is_shown() {
     for compat in ["1.36", "strew"] {

@@ -8,7 +8,7 @@ const DUMP: &str = "crates/strew/tests/files/spread-dump.json";
 
 #[test]
 fn a_ledger_is_compared_with_the_pods() {
-    // The answer is no: it differs.
+    // The answer is no: they differ.
     let run = strew(&format!("explain workloadspread/web {DUMP}"))
         .assert()
         .code(1);
@@ -27,7 +27,7 @@ fn a_ledger_is_compared_with_the_pods() {
     );
 }
 
-/// Moment, variant and seed were ignored: "the ledger differs … status says nothing … as of 1970".
+/// Before, moment, variant and seed were ignored: "the ledger differs … status says nothing … as of 1970".
 #[test]
 fn a_ledger_of_a_scenario_is_that_of_a_moment_of_a_run() {
     const STORY: &str = "scenarios/workloadspread/two-for-one-target.yaml";
@@ -60,7 +60,7 @@ fn a_ledger_of_a_scenario_is_that_of_a_moment_of_a_run() {
     assert!(stderr(&wrong).contains("nosuch"), "{}", stderr(&wrong));
 }
 
-/// A limit that is lowered takes no pod away.
+/// A lowered limit removes no pod.
 #[test]
 fn a_limit_that_is_exceeded_is_told() {
     let text = std::fs::read_to_string("../../".to_owned() + DUMP).unwrap();
@@ -132,7 +132,7 @@ fn a_spread_that_is_not_there_is_told_with_the_nearest_name() {
 
 const FULL_POOL: &str = "scenarios/workloadspread/rollout-of-a-full-pool.yaml";
 
-/// Limits, costs and pods without a marker stand beside the counts.
+/// Limits, costs and pods without a marker are shown beside the counts.
 #[test]
 fn a_ledger_is_told_with_costs_and_rollouts() {
     let run = strew(&format!("explain ws/shop {FULL_POOL} --at 50s")).assert();
@@ -151,7 +151,7 @@ fn a_ledger_is_told_with_costs_and_rollouts() {
     assert!(costs.contains(&"{\"100\":4}".to_owned()), "{costs:?}");
 }
 
-/// The section was missing wherever the pod was not in the files.
+/// Before, the section was missing if the pod was not in the files.
 #[test]
 fn a_pod_of_a_scenario_is_told_its_subset_at_a_moment() {
     for moment in ["", "--at 50s", "--at 10m --seed 3 --variant kruise"] {
@@ -162,7 +162,7 @@ fn a_pod_of_a_scenario_is_told_its_subset_at_a_moment() {
     }
 }
 
-/// Which of two numbers is of which subset.
+/// Each number has the name of its subset.
 #[test]
 fn counts_that_an_expectation_names_are_told_by_name() {
     let run = strew(&format!("simulate {FULL_POOL} --variant base --seeds 2"));

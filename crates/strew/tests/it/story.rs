@@ -24,7 +24,7 @@ fn n_pending(workload: &Value) -> i64 {
     groups.map(|group| group["count"].as_i64().unwrap()).sum()
 }
 
-/// In the step `lose` a pod of `web` finds no zone that its constraint allows: that is told, and is no failure.
+/// In the step `lose`, a pod of `web` finds no zone that its constraint allows: that is reported, and is no failure.
 #[test]
 fn the_whole_story_of_a_shop() {
     let report = story("examples/shop.yaml", 0);
@@ -87,13 +87,13 @@ fn a_story_may_end_earlier() {
     }
 }
 
-/// What stays Pending in the first step is a failure, whatever comes later.
+/// Pending pods of the first step are a failure, whatever comes later.
 #[test]
 fn pending_after_the_first_step_is_a_failure() {
     story("examples/tight.yaml --until scale", 1);
 }
 
-/// A DaemonSet, a Job that ends and is not made again, a budget: the controllers act.
+/// A DaemonSet, a Job that ends and is not created again, a budget: the controllers act.
 #[test]
 fn controllers_act_on_plain_manifests() {
     let manifests = "
@@ -112,7 +112,7 @@ fn controllers_act_on_plain_manifests() {
     assert_eq!(first_step(&report)["pods"]["finished"], 1);
 }
 
-/// The garbage collector would take a pod whose owner is gone; in a dump the owner was only not asked for.
+/// The garbage collector would delete a pod whose owner is gone; a dump may only lack the owner.
 #[test]
 fn pods_without_their_owners_stay() {
     let dump = "
@@ -144,7 +144,7 @@ status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
     );
 }
 
-/// A uid says that an API server has it, which would have filled the defaults in: so does reading it back.
+/// A uid means that an API server has stored the object and set defaults; reading it back sets them, too.
 #[test]
 fn what_a_dump_leaves_out_is_filled_in() {
     let manifests = "
@@ -166,7 +166,7 @@ spec:
     assert_eq!((&web["ready"], &web["placed"]), (&2.into(), &2.into()));
 }
 
-/// What is printed is what is played: with the same manifests it gives the same report.
+/// The printed Scenario is the one that is played: with the same manifests it gives the same report.
 #[test]
 fn the_printed_story_plays_alike() {
     let words = "--nodes 6 --seed 3 --feature-gates MinDomainsInPodTopologySpread=false";
@@ -190,7 +190,7 @@ fn the_printed_story_plays_alike() {
     assert_eq!(played, made);
 }
 
-/// A step says how it ended, and whether that is right.
+/// A step says how it ended, with a verdict.
 #[test]
 fn every_step_has_a_verdict() {
     let report = story("examples/tight.yaml --until scale", 1);
@@ -254,7 +254,7 @@ spec:
       affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: api}}}]}}
 ";
 
-/// Never more than one pod of difference between zones: where a zone is lost, its pod has nowhere to go.
+/// Zones never differ by more than one pod: after a zone is lost, its pod has no place.
 const SPREAD: &str = "
 apiVersion: apps/v1
 kind: Deployment
@@ -282,7 +282,7 @@ const QUOTA: &str = "
 {apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: '2'}}}
 ";
 
-/// The verdicts of a story's steps, and why those that failed did.
+/// The verdicts on a story's steps, and the reasons of failures.
 fn verdicts(args: &str, files: &str, exit: i32) -> Vec<(String, String)> {
     let run = strew(&format!("simulate - -o json {args}"))
         .stdin(files.to_owned())
@@ -317,7 +317,7 @@ fn a_rollout_that_does_not_finish_is_a_failure() {
     }
 }
 
-/// A pod of a kind that nobody models, and a ReplicaSet of one, have nobody else who answers for them.
+/// A pod of an unknown kind, and a ReplicaSet of one, are judged by themselves.
 #[test]
 fn pods_of_kinds_that_nobody_models_are_judged() {
     let owner = |kind: &str| {
@@ -342,7 +342,7 @@ fn pods_of_kinds_that_nobody_models_are_judged() {
     );
 }
 
-/// A lost zone may leave no room for all pods: only a budget says that this is too few.
+/// A lost zone may leave no room for all pods: only a budget makes that a failure.
 #[test]
 fn a_loss_fails_where_a_budget_is_broken() {
     let steps = verdicts("", SPREAD, 0);
@@ -363,7 +363,7 @@ fn a_loss_fails_where_a_budget_is_broken() {
     assert_eq!(others.count(), 4, "{steps:?}");
 }
 
-/// Pods that are refused at creation are told with the API server's reason.
+/// Pods that are refused at creation are reported with the API server's reason.
 #[test]
 fn pods_that_are_refused_are_a_failure() {
     let steps = verdicts("--nodes 3 --until deploy", &format!("{STUCK}{QUOTA}"), 1);
@@ -405,7 +405,7 @@ fn pods_of_a_scheduler_that_is_not_there_are_a_failure() {
     );
 }
 
-/// A node that is full, and a dump with a pod that waits for it.
+/// A full node, and a dump with a pod that waits for it.
 const DUMP: &str = "
 {apiVersion: v1, kind: Node, metadata: {name: n1, uid: node}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}}
 ---
@@ -433,7 +433,7 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}
 status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/1 nodes are available: 1 Insufficient cpu.'}]}
 ";
 
-/// What comes to the cluster of a dump is told first and decides; what was Pending in it is a line.
+/// New objects beside a dump are reported first and decide; pods that were Pending in the dump are one line.
 #[test]
 fn a_new_workload_beside_a_dump_decides() {
     let new = |cpu: &str| {
@@ -472,7 +472,7 @@ spec:
         steps[0].1,
         "rolledOut: {}: deployment/new: 0 of 1 ready, 1 Pending; not judged: 1 that were so from the start"
     );
-    // Of the dump alone its own pods are asked about.
+    // For the dump alone, its own pods are judged.
     let steps = verdicts("--until deploy", DUMP, 1);
     assert_eq!(
         steps[0].1,

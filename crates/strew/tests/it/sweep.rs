@@ -35,7 +35,7 @@ fn merge(files: &[PathBuf], words: &str) -> Command {
         .fold(strew(&format!("merge {words}")), |run, file| run.arg(file))
 }
 
-/// Writes the shards of a sweep and gives their files.
+/// Writes the shards of a sweep. Returns their files.
 fn shards(folder: &Path, words: &str, n: u32) -> Vec<PathBuf> {
     let each = (0..n).map(|i| {
         let file = folder.join(format!("shard-{i}.json"));
@@ -57,7 +57,7 @@ fn shards_in_any_order_come_to_what_one_process_writes() {
     let mut files = shards(&folder, &words, 7);
     let merged = merge(&files, "-o summary").assert().code(0);
     assert_eq!(stdout(&merged), whole);
-    // In another order, and some twice: a pod that was thought lost ends all the same.
+    // In another order, and some twice: a pod that was thought lost may still end.
     files.reverse();
     let copy = folder.join("again.json");
     std::fs::copy(&files[2], &copy).unwrap();
@@ -79,7 +79,7 @@ fn shards_in_any_order_come_to_what_one_process_writes() {
         })
         .collect();
     assert_eq!(stdout(&merge(&parts, "-o summary").assert().code(0)), whole);
-    // Other formats are made of the sum, too.
+    // Other formats are made from the sum, too.
     for format in ["junit", "sarif"] {
         let one = strew(&format!("simulate {words} -o {format}")).assert();
         let all = merge(&files, &format!("-o {format}")).assert().code(0);
@@ -101,12 +101,12 @@ fn shards_in_any_order_come_to_what_one_process_writes() {
             .to_owned()
     };
     assert_eq!(last(&people), last(&one));
-    // The threads of a process do not matter either.
+    // The number of threads of a process does not matter either.
     let alone = strew(&format!("simulate {words} -o summary --jobs 1")).assert();
     assert_eq!(stdout(&alone), whole);
 }
 
-/// Breaks with every third seed or so: where a pod goes is drawn.
+/// Breaks with about every third seed: the node of a pod is drawn.
 const DRAWN: &str = "apiVersion: v1
 kind: List
 items:
@@ -131,7 +131,7 @@ fn a_breach_of_any_shard_is_told_with_what_plays_it_again() {
     let file = folder.join("drawn.yaml");
     std::fs::write(&file, DRAWN).unwrap();
     let words = format!("{} --seeds 0..30", file.display());
-    // What came of a part says nothing of the whole.
+    // The result of a part alone does not decide.
     let files = shards(&folder, &words, 4);
     let run = merge(&files, "").assert().code(1);
     let text = stdout(&run);
@@ -169,7 +169,7 @@ fn what_is_no_whole_part_is_refused_by_its_name() {
         assert!(said.contains("bad.json") && said.contains(word), "{said}");
         assert!(said.contains("hint: "), "{said}");
     };
-    // Cut anywhere.
+    // Cut at any place.
     for at in [1, 40, good.len() / 2, good.len() - 3] {
         refused(&good[..at], &[], "");
     }
@@ -197,7 +197,7 @@ fn what_is_no_whole_part_is_refused_by_its_name() {
         &files[1..],
         "other contents",
     );
-    // The same seeds, and another result.
+    // The same seeds, with another result.
     refused(
         &good.replace("\"heldAtOnce\":0", "\"heldAtOnce\":1"),
         &files[..1],
@@ -352,7 +352,7 @@ fn pods_of_the_job_play_what_the_desk_plays() {
     ));
     let all = merge(&files, "-o summary").assert().code(0);
     assert_eq!(stdout(&all), stdout(&one.assert().code(0)));
-    // Equal sweeps have equal names, others have others.
+    // Equal sweeps have equal names; different ones have different names.
     let name = |words: &str| sweep(words)["items"][1]["metadata"]["name"].clone();
     let words = format!("{FILE} --seeds 0..6 --shards 3 --variant base");
     assert_eq!(name(&words), job["metadata"]["name"]);
@@ -381,7 +381,7 @@ fn the_job_is_what_it_was() {
 #[derive(Default)]
 struct Cluster {
     job: Value,
-    /// Index, phase, log; `None`: its node does not answer.
+    /// Index, phase, log; `None`: its node does not respond.
     pods: BTreeMap<String, (u32, &'static str, Option<String>)>,
 }
 
@@ -464,7 +464,7 @@ fn answer(cluster: &Cluster, request: &str) -> (&'static str, String) {
     ("200 OK", list.to_string())
 }
 
-/// A killed shard and a lost node change nothing in the result; what is not there yet is named.
+/// A killed shard and a lost node change nothing in the result; missing parts are named.
 #[test]
 fn results_are_collected_from_the_logs_of_pods() {
     let words = format!("{FILE} --seeds 0..6 --shards 3");
@@ -476,7 +476,7 @@ fn results_are_collected_from_the_logs_of_pods() {
     let half = &logs[1][..logs[1].len() / 2];
     let pods = BTreeMap::from([
         ("a-0".to_owned(), pod(0, "Succeeded", Some(&logs[0]))),
-        // Killed, and not made again yet.
+        // Killed, and not created again yet.
         ("a-1".to_owned(), pod(1, "Failed", Some(half))),
         // Its node is lost.
         ("a-2".to_owned(), pod(2, "Succeeded", None)),
@@ -498,7 +498,7 @@ fn results_are_collected_from_the_logs_of_pods() {
     {
         let pods = &mut cluster.lock().unwrap().pods;
         pods.insert("b-1".to_owned(), pod(1, "Succeeded", Some(&logs[1])));
-        // The node was thought lost: its pod ended, and another one, too.
+        // The node was thought lost: its pod ended, and its replacement, too.
         pods.insert(
             "a-2".to_owned(),
             pod(2, "Succeeded", Some(&format!("note: x\n{}", logs[2]))),

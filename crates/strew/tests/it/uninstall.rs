@@ -1,4 +1,4 @@
-//! `strew uninstall`: everything that `strew install` printed, in a safe order, and nothing of a neighbour.
+//! `strew uninstall`: all output of `strew install`, in a safe order, and nothing of another project.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use snapbox::file;
 
 use crate::{json, stderr, strew};
 
-/// Where no cluster is known.
+/// Without a known cluster.
 fn alone(args: &str) -> snapbox::cmd::Command {
     strew(args)
         .env("HOME", "/nowhere")
@@ -97,8 +97,8 @@ fn a_component_goes_without_its_neighbours() {
     }
 }
 
-/// While webhook configurations are there, creations of pods wait for a webhook; what a process makes for itself it
-/// would make again while it may.
+/// While webhook configurations exist, creations of pods wait for a webhook; a process would create its objects again
+/// while it has the rights.
 #[test]
 fn nothing_is_deleted_before_what_needs_it() {
     let gone = uninstalled("workloadspread --with-namespace");
@@ -118,7 +118,7 @@ fn nothing_is_deleted_before_what_needs_it() {
     assert_eq!(first("Namespace "), gone.len() - 1);
 }
 
-/// An API server that has a definition of strew, one of another project, and three objects of the first.
+/// An API server with a definition of strew, one of another project, and three objects of the first.
 fn api_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -220,7 +220,7 @@ fn definitions_go_when_it_is_said_and_they_are_strews() {
         .collect();
     let expected = "CustomResourceDefinition /placements.cluster.open-cluster-management.io";
     assert_eq!(definitions, [expected]);
-    // Whose they are must be known before they go.
+    // Their owner must be known before they are deleted.
     let unknown = alone("uninstall placement --crds").assert().code(2);
     assert!(
         stderr(&unknown).contains("--kubeconfig"),

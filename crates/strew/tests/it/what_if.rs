@@ -1,4 +1,4 @@
-//! `strew explain --what-if`: what a change of the cluster turns.
+//! `strew explain --what-if`: the results of a change of the cluster.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn explained(words: &str) -> Value {
     parsed(&run.stdin(CLUSTER).assert().code(0))
 }
 
-/// The pods that became so, by name: those of the Deployment in one word.
+/// The pods of each kind of change, by name: those of the Deployment in one word.
 fn pods(explained: &Value, becomes: &str) -> Vec<String> {
     let pods = explained["turned"]["pods"].as_array().unwrap().iter();
     let of = pods.filter(|pod| pod["becomes"] == becomes);
@@ -79,7 +79,7 @@ fn a_zone_that_is_lost() {
         assert_eq!(node("from").as_deref(), Some("a"), "{pod}");
         assert!(matches!(node("to").as_deref(), None | Some("b")), "{pod}");
     }
-    // The explanation is of a pod that has no place any more.
+    // The explanation is about a pod that has no place any more.
     assert_eq!(explained["moment"], "changed");
     assert_eq!(explained["standing"], "Pending");
     assert_eq!(explained["nodes"], 2);
@@ -87,7 +87,7 @@ fn a_zone_that_is_lost() {
         explained["message"].as_str().unwrap().split('.').next(),
         Some("0/2 nodes are available: 2 Insufficient cpu")
     );
-    // One domain is left: nothing to be skewed against.
+    // One domain is left: there is no skew.
     assert_eq!(turned["skews"], json!([]));
 }
 
@@ -96,7 +96,7 @@ fn a_node_that_is_drained_keeps_the_pods_of_daemon_sets() {
     let explained = explained("--what-if drain=a1,a2");
     assert_eq!(pods(&explained, "Gone"), ["lone"]);
     assert_eq!(pods(&explained, "Pending"), ["web"; 4]);
-    // Cordoned nodes are a domain still: it is empty, so zone b takes maxSkew pods at most, and has four already.
+    // Cordoned nodes still are a domain: it is empty, so zone b takes at most maxSkew pods, and has four already.
     let skew = &explained["turned"]["skews"][0];
     assert_eq!(skew["workload"], "deployment/web");
     assert_eq!((&skew["before"], &skew["after"]), (&json!(0), &json!(4)));

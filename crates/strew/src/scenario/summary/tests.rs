@@ -1,6 +1,6 @@
 use super::*;
 
-/// A variant of which nothing was played.
+/// A variant without any run.
 fn variant(n_seeds: u64) -> VariantSum {
     let row = json_row();
     VariantSum {
@@ -23,7 +23,7 @@ fn json_row() -> RowSum {
     serde_json::from_value(row).unwrap()
 }
 
-/// Adds a run that is another for each seed: two of three break, and most counts are found once.
+/// Adds a run that differs for each seed: two of three break, and most counts occur once.
 fn play(variant: &mut VariantSum, seed: u64) {
     let seconds = 1_000_000_000;
     let at = SeedAt {
@@ -76,7 +76,7 @@ fn a_sum_depends_on_no_order_and_no_division() {
     shuffled(n).for_each(|seed| play(&mut in_disorder, seed));
     assert_eq!(in_disorder, whole);
 
-    // Parts that are no intervals, the last first.
+    // Parts that are not intervals, the last one first.
     let part = |number: u64| {
         let mut part = variant(n);
         let seeds = shuffled(n).filter(|seed| seed * 13 % 7 == number);
@@ -108,7 +108,7 @@ fn what_is_missing_is_told() {
     assert_eq!(sum.played, [Seeds::new(0, 10)]);
 }
 
-/// It must break somewhere: a part cannot say that it did nowhere.
+/// It must break in some seed: a part cannot say that it broke in none.
 #[test]
 fn nothing_broke_only_if_all_was_played() {
     let mut sum = variant(2);
