@@ -306,6 +306,11 @@ pub(super) const CASES: &[Case] = &[
         placement::use_cases,
     ),
     case(
+        "placement-read",
+        "strew place and strew explain placement/NAME on a hub, by --context",
+        placement::read,
+    ),
+    case(
         "placement-fleet",
         "200 clusters: spread over regions, a region lost and back, scores that change",
         placement::fleet,

@@ -1,9 +1,10 @@
 //! Placements on a hub: clusters as objects, the controller as processes, and kubectl.
 //!
-//! Reading order: this file (the helpers that read results), [`use_cases`], [`fleet`], [`faults`], [`speed`].
+//! Reading order: this file (the helpers that read results), [`use_cases`], [`read`], [`fleet`], [`faults`], [`speed`].
 
 mod faults;
 mod fleet;
+mod read;
 mod speed;
 mod use_cases;
 
@@ -17,6 +18,7 @@ use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
 pub(super) use faults::{conflicts, failover, kept, server_killed};
 pub(super) use fleet::{fleet, hundred};
+pub(super) use read::read;
 pub(super) use speed::speed;
 pub(super) use use_cases::{definitions, use_cases};
 

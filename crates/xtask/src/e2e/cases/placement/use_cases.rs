@@ -78,7 +78,7 @@ pub(crate) fn use_cases(stage: &mut Stage) -> anyhow::Result<()> {
     })
 }
 
-fn apply_example(stage: &Stage, name: &str) -> anyhow::Result<()> {
+pub(super) fn apply_example(stage: &Stage, name: &str) -> anyhow::Result<()> {
     let path = top().join(format!("examples/placement/{name}.yaml"));
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
