@@ -13,7 +13,7 @@ use strew_manifest::read::{KubeObject, Sources, read, render};
 use strew_apiserver::admission::SetDefaults;
 use strew_apiserver::validation::Validate;
 use strew_model::{Instant, Interner};
-use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
+use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementMachine};
 use strew_placement::{Code, explain};
 
 const NOW: Instant = Instant::from_secs(1_000);
@@ -101,16 +101,16 @@ fn decide(placement: &Placement) -> (bool, Vec<String>) {
         .filter_map(|object| facts::inputs(object, &mut names, &mut cel))
         .collect();
     let fact = facts::placement(placement, &mut names, &mut cel);
-    let mut placer = Placer::new(names, Limits::production(), NOW);
+    let mut machine = PlacementMachine::new(names, Limits::production(), NOW);
     for input in inputs {
-        placer.handle(NOW, input);
+        machine.handle(NOW, input);
     }
-    let explanation = explain::explain(placer.hub(), NOW, &fact, &cel);
-    placer.handle(NOW, Input::PlacementSet(Box::new(fact.clone())));
-    while let Some(effect) = placer.poll_effect(&cel) {
+    let explanation = explain::explain(machine.hub(), NOW, &fact, &cel);
+    machine.handle(NOW, Input::PlacementSet(Box::new(fact.clone())));
+    while let Some(effect) = machine.poll_effect(&cel) {
         if let Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. } = effect {
             let outcome = Outcome::Ok { revision: 1 };
-            placer.handle(
+            machine.handle(
                 NOW,
                 Input::Outcome {
                     effect: id,
@@ -119,7 +119,7 @@ fn decide(placement: &Placement) -> (bool, Vec<String>) {
             );
         }
     }
-    let hub = placer.hub();
+    let hub = machine.hub();
     let held = hub
         .ledger
         .of(fact.namespace, fact.name)

@@ -3,7 +3,7 @@
 use strew_model::{Interner, Prng};
 use strew_placement::NoCel;
 use strew_placement::facts::cluster::ClusterFact;
-use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
+use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementMachine};
 
 use crate::clock::{cpu_ns, rss_mib};
 use crate::world::{NOW, ZONES, cluster, everything, placement, spec};
@@ -31,31 +31,31 @@ impl Fleet {
     }
 
     pub(crate) fn run(&self) -> bool {
-        let mut placer = Placer::new(Interner::new(), Limits::production(), NOW);
+        let mut machine = PlacementMachine::new(Interner::new(), Limits::production(), NOW);
         let mut dice = Prng::new(2);
-        let set = everything(placer.names_mut());
+        let set = everything(machine.names_mut());
         let global = set.name;
-        placer.handle(NOW, Input::ClusterSetSet(set));
+        machine.handle(NOW, Input::ClusterSetSet(set));
         let clusters: Vec<ClusterFact> = (0..self.clusters)
-            .map(|i| cluster(placer.names_mut(), &mut dice, i, ZONES))
+            .map(|i| cluster(machine.names_mut(), &mut dice, i, ZONES))
             .collect();
         for fact in &clusters {
-            placer.handle(NOW, Input::ClusterSet(fact.clone()));
+            machine.handle(NOW, Input::ClusterSet(fact.clone()));
         }
         for i in 0..50 {
-            let namespace = placer.names_mut().intern(&format!("ns-{i}"));
+            let namespace = machine.names_mut().intern(&format!("ns-{i}"));
             let name = global;
-            placer.handle(NOW, Input::BindingSet { namespace, name });
+            machine.handle(NOW, Input::BindingSet { namespace, name });
         }
         for i in 0..self.placements {
-            let spec = spec(placer.names_mut(), i, self.levels);
+            let spec = spec(machine.names_mut(), i, self.levels);
             let namespace = format!("ns-{}", i % 50);
-            let fact = placement(placer.names_mut(), &namespace, &format!("p-{i}"), spec);
-            placer.handle(NOW, Input::PlacementSet(Box::new(fact)));
+            let fact = placement(machine.names_mut(), &namespace, &format!("p-{i}"), spec);
+            machine.handle(NOW, Input::PlacementSet(Box::new(fact)));
         }
         let before = rss_mib();
         let start = cpu_ns();
-        let writes = rest(&mut placer);
+        let writes = rest(&mut machine);
         let (seconds, rss) = ((cpu_ns() - start) as f64 / 1e9, rss_mib());
         let (target_s, target_mib, _) = TARGETS;
         println!(
@@ -63,11 +63,11 @@ impl Fleet {
             self.name()
         );
         let is_met = seconds <= target_s && rss <= target_mib;
-        self.changes(&mut placer, &clusters[17]) && is_met
+        self.changes(&mut machine, &clusters[17]) && is_met
     }
 
     /// One cluster gets another label, or leaves; then it is restored.
-    fn changes(&self, placer: &mut Placer, cluster: &ClusterFact) -> bool {
+    fn changes(&self, machine: &mut PlacementMachine, cluster: &ClusterFact) -> bool {
         let mut is_met = true;
         for (key, value) in [
             ("team", "team-new"),
@@ -75,36 +75,36 @@ impl Fleet {
             ("noise", "1"),
             ("zone", "zone-new"),
         ] {
-            let names = placer.names_mut();
+            let names = machine.names_mut();
             let pair = (names.intern(key), names.intern(value));
             let fact = ClusterFact {
                 labels: cluster.labels.with([pair]),
                 ..cluster.clone()
             };
             is_met &= self.change(
-                placer,
+                machine,
                 key,
                 [&fact, cluster].map(|f| Input::ClusterSet(f.clone())),
             );
         }
         let goes = Input::ClusterGone(cluster.name);
-        self.change(placer, "join", [goes, Input::ClusterSet(cluster.clone())]) && is_met
+        self.change(machine, "join", [goes, Input::ClusterSet(cluster.clone())]) && is_met
     }
 
     /// Adds and removes something repeatedly.
-    fn change(&self, placer: &mut Placer, what: &str, inputs: [Input; 2]) -> bool {
-        let decided = placer.counters().decided;
+    fn change(&self, machine: &mut PlacementMachine, what: &str, inputs: [Input; 2]) -> bool {
+        let decided = machine.counters().decided;
         let start = cpu_ns();
         let mut rounds = 0;
         while rounds < ROUNDS_MIN || cpu_ns() - start < NS_MIN {
             for input in &inputs {
-                placer.handle(NOW, input.clone());
-                rest(placer);
+                machine.handle(NOW, input.clone());
+                rest(machine);
             }
             rounds += inputs.len();
         }
         let ms = (cpu_ns() - start) as f64 / 1e6 / rounds as f64;
-        let decided = (placer.counters().decided - decided) as usize / rounds;
+        let decided = (machine.counters().decided - decided) as usize / rounds;
         let target = TARGETS.2;
         println!(
             "{{\"name\":\"{}\",\"change\":\"{what}\",\"decided\":{decided},\"cpu_ms\":{ms:.2},\"target_ms\":{target}}}",
@@ -116,9 +116,9 @@ impl Fleet {
 }
 
 /// Carries out all effects. Returns the number of writes.
-fn rest(placer: &mut Placer) -> usize {
+fn rest(machine: &mut PlacementMachine) -> usize {
     let mut writes = 0;
-    while let Some(effect) = placer.poll_effect(&NoCel) {
+    while let Some(effect) = machine.poll_effect(&NoCel) {
         let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect else {
             continue;
         };
@@ -126,7 +126,7 @@ fn rest(placer: &mut Placer) -> usize {
         let outcome = Outcome::Ok {
             revision: 10 + writes as u64,
         };
-        placer.handle(
+        machine.handle(
             NOW,
             Input::Outcome {
                 effect: id,

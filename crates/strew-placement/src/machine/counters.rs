@@ -1,6 +1,6 @@
 //! Counters for metrics. Source: spec/placement §2.12.
 //!
-//! Durations are measured between the times given to [`handle`](super::Placer::handle): the time of writes, and the
+//! Durations are measured between the times given to [`handle`](super::PlacementMachine::handle): the time of writes, and the
 //! wait of a change. The machine cannot see the time that deciding itself takes; to have it counted, send a
 //! [`Tick`](super::Input::Tick) with the present time before polling again. An implementation of
 //! [`ClusterPredicate`](crate::ClusterPredicate) can measure CEL: it is called once per cluster and selector.

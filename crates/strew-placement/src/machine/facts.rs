@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use strew_model::Symbol;
 
 use super::input::Input;
-use super::placer::{Members, PlacementIdx, Placer, Row, Todo};
+use super::placement_machine::{Members, PlacementIdx, PlacementMachine, Row, Todo};
 use super::view::{Seen, touched};
 use crate::facts::cluster::ClusterFact;
 use crate::facts::decision::DecisionFact;
@@ -15,7 +15,7 @@ use crate::filter::predicate::{NoCel, passes};
 use crate::hub::{ClusterIdx, Hub, SetNames};
 use crate::plan::Plan;
 
-impl Placer {
+impl PlacementMachine {
     pub(super) fn take_in(&mut self, input: Input) {
         match input {
             Input::ClusterSet(fact) => {

@@ -1,7 +1,7 @@
 //! The placement machine: facts and time in, effects out. It has no clock, no random numbers and no I/O.
 //!
-//! [`Placer::handle`] takes an [`Input`]. [`Placer::poll_effect`] returns the next [`Effect`] and decides placements
-//! one by one until there is one. [`Placer::next_wake`] returns the time at which the machine must be polled again
+//! [`PlacementMachine::handle`] takes an [`Input`]. [`PlacementMachine::poll_effect`] returns the next [`Effect`] and decides placements
+//! one by one until there is one. [`PlacementMachine::next_wake`] returns the time at which the machine must be polled again
 //! without an input. The outcome of an effect comes back as an [`Input::Outcome`]. A restart creates a new machine from
 //! the facts; no other state is kept.
 //!
@@ -10,7 +10,7 @@
 //! when a placement runs, as upstream does: another placement's decision alone runs no placement before the next
 //! resync.
 //!
-//! Reading order: [`input`], [`effect`], [`placer`] (the three functions), `facts` (applies facts), `view` (the fields
+//! Reading order: [`input`], [`effect`], [`placement_machine`] (the three functions), `facts` (applies facts), `view` (the fields
 //! of a cluster that a placement reads), `running` (from the queue to writes), `outcome` (outcomes of writes),
 //! [`counters`] (for metrics).
 //!
@@ -21,7 +21,7 @@ pub mod effect;
 mod facts;
 pub mod input;
 mod outcome;
-pub mod placer;
+pub mod placement_machine;
 mod running;
 mod sweep;
 mod view;
@@ -29,4 +29,4 @@ mod view;
 pub use counters::{Counters, Durations, Standing};
 pub use effect::{Effect, EffectId, Event, EventKind, PlacementName};
 pub use input::{Input, Outcome};
-pub use placer::{Limits, Placer};
+pub use placement_machine::{Limits, PlacementMachine};

@@ -6,12 +6,12 @@ use strew_model::Symbol;
 
 use super::effect::{Effect, EffectId, Event, EventKind};
 use super::input::Outcome;
-use super::placer::{PlacementIdx, Placer, Todo};
+use super::placement_machine::{PlacementIdx, PlacementMachine, Todo};
 use super::running::name;
 use crate::decisions::writes::{Write, WriteKind};
 use crate::facts::decision::{DecisionFact, GroupLabels, Replicas};
 
-impl Placer {
+impl PlacementMachine {
     pub(super) fn outcome(&mut self, effect: EffectId, outcome: Outcome) {
         let Some(idx) = self.pending.remove(&effect) else {
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strew_model::{Instant, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind, PlacementName};
-use super::placer::{PlacementIdx, Placer, Row, Todo};
+use super::placement_machine::{PlacementIdx, PlacementMachine, Row, Todo};
 use crate::conditions;
 use crate::decisions::groups::{self, Group};
 use crate::decisions::replicas;
@@ -21,7 +21,7 @@ use crate::hub::{ClusterIdx, Hub};
 use crate::schedule::{Code, Known, Schedule, passing, scheduled, score_text};
 use crate::select::levels::Level;
 
-impl Placer {
+impl PlacementMachine {
     /// Decides a placement and begins its writes.
     pub(super) fn run(&mut self, idx: PlacementIdx, cel: &dyn ClusterPredicate) {
         self.set_wake(idx, None);
@@ -48,7 +48,7 @@ impl Placer {
             None => None,
         };
         self.set_wake(idx, wake);
-        self.go_on(idx);
+        self.advance(idx);
     }
 
     fn decide(&mut self, row: &mut Row, cel: &dyn ClusterPredicate) -> Option<Wake> {
@@ -225,7 +225,7 @@ impl Placer {
     }
 
     /// Queues the next effect of a placement, unless one of its writes is under way.
-    pub(super) fn go_on(&mut self, idx: PlacementIdx) {
+    pub(super) fn advance(&mut self, idx: PlacementIdx) {
         while let Some(row) = &mut self.rows[idx.index()] {
             if row.waiting.is_some() {
                 return;

@@ -2,9 +2,9 @@
 
 use strew_model::{Holds, Marks};
 
-use super::placer::{Placer, Row, Todo};
+use super::placement_machine::{PlacementMachine, Row, Todo};
 
-impl Placer {
+impl PlacementMachine {
     /// Frees unused objects, if enough strings are new.
     pub(super) fn sweep_if_due(&mut self) {
         if !self.hub.names.is_sweep_due(self.limits.sweep_min) {

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use strew_model::{Instant, Symbol};
 
-use super::placer::Row;
+use super::placement_machine::Row;
 use crate::decisions::replicas;
 use crate::facts::cluster::{Amounts, ClusterFact, TaintEffect};
 use crate::filter::predicate::{NoCel, passes};

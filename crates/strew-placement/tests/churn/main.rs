@@ -98,14 +98,14 @@ impl Churn {
         self.live.placements.remove(&(namespace, name));
         let now = self.live.now;
         let gone = Input::PlacementGone { namespace, name };
-        self.live.placer.handle(now, gone);
+        self.live.machine.handle(now, gone);
         let decisions = self.live.decisions.values();
         let own = decisions.filter(|decision| decision.placement == Some(name));
         let own: Vec<_> = own.map(|decision| decision.name).collect();
         for name in own {
             self.live.decisions.remove(&(namespace, name));
             let gone = Input::DecisionGone { namespace, name };
-            self.live.placer.handle(now, gone);
+            self.live.machine.handle(now, gone);
         }
         self.live.rest();
     }
@@ -126,6 +126,6 @@ fn placements_and_clusters_that_are_gone_cost_no_memory() {
     let early = after(&mut churn, 1_000);
     let late = after(&mut churn, 4_000);
     assert!(late * 10 <= early * 12, "{early}, then {late}");
-    let names = churn.live.placer.hub().names.len();
+    let names = churn.live.machine.hub().names.len();
     assert!(names < 2_000, "{names} strings");
 }

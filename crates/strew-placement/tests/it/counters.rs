@@ -10,7 +10,7 @@ use strew_placement::machine::{Counters, Durations, Effect, Input, Outcome};
 use crate::hub::Live;
 
 fn counters(live: &Live) -> Counters {
-    *live.placer.counters()
+    *live.machine.counters()
 }
 
 /// Three clusters, and a placement `p` of two of them in groups of one.
@@ -75,11 +75,12 @@ fn writes_that_come_to_nothing_are_told_apart() {
         (Outcome::Failed("unreachable".into()), (0, 1)),
     ] {
         let mut live = live();
-        let Some(Effect::WriteDecision { id: effect, .. }) = live.placer.poll_effect(&NoCel) else {
+        let Some(Effect::WriteDecision { id: effect, .. }) = live.machine.poll_effect(&NoCel)
+        else {
             panic!("something is to be written");
         };
         let input = Input::Outcome { effect, outcome };
-        live.placer.handle(live.now, input);
+        live.machine.handle(live.now, input);
         let counters = counters(&live);
         assert_eq!((counters.conflicts, counters.failed), expected);
         assert_eq!((counters.created, counters.binding.count), (0, 1));
@@ -91,8 +92,8 @@ fn writes_that_come_to_nothing_are_told_apart() {
 fn waiting_and_writing_are_measured_by_the_instants_that_are_told() {
     let mut live = live();
     live.now = live.now + Span::from_secs(1);
-    live.placer.handle(live.now, Input::Tick);
-    while let Some(effect) = live.placer.poll_effect(&NoCel) {
+    live.machine.handle(live.now, Input::Tick);
+    while let Some(effect) = live.machine.poll_effect(&NoCel) {
         if !matches!(effect, Effect::Event(_)) {
             live.now = live.now + Span::from_millis(20);
         }

@@ -29,7 +29,7 @@ fn spec(dice: &mut Prng) -> PlacementSpec {
 /// Carries out effects with faults, for some steps.
 fn badly(live: &mut Live, dice: &mut Prng) {
     for _ in 0..dice.between(1, 6) {
-        let Some(effect) = live.placer.poll_effect(&NoCel) else {
+        let Some(effect) = live.machine.poll_effect(&NoCel) else {
             return;
         };
         let id = match &effect {
@@ -40,7 +40,7 @@ fn badly(live: &mut Live, dice: &mut Prng) {
             // The write fails.
             0 => {
                 let outcome = Outcome::Failed("unreachable".into());
-                live.placer.handle(
+                live.machine.handle(
                     live.now,
                     Input::Outcome {
                         effect: id,
@@ -51,9 +51,9 @@ fn badly(live: &mut Live, dice: &mut Prng) {
             // The write succeeds, but only the fact shows it.
             1 => {
                 let fact = live.store(effect).1;
-                live.placer.handle(live.now, fact);
+                live.machine.handle(live.now, fact);
                 let outcome = Outcome::Failed("timeout".into());
-                live.placer.handle(
+                live.machine.handle(
                     live.now,
                     Input::Outcome {
                         effect: id,
@@ -66,7 +66,7 @@ fn badly(live: &mut Live, dice: &mut Prng) {
                 if dice.chance(1, 2) {
                     live.store(effect);
                 }
-                live.placer = live.restarted();
+                live.machine = live.restarted();
             }
             _ => live.carry_out(effect),
         }
@@ -86,7 +86,7 @@ fn a_write_that_is_refused_for_ever_is_tried_less_and_less() {
         live.place("p", PlacementSpec::default());
         let (end, mut n_writes) = (live.now + Span::from_secs(600), 0);
         while live.now < end {
-            while let Some(effect) = live.placer.poll_effect(&NoCel) {
+            while let Some(effect) = live.machine.poll_effect(&NoCel) {
                 let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect
                 else {
                     continue;
@@ -94,10 +94,10 @@ fn a_write_that_is_refused_for_ever_is_tried_less_and_less() {
                 n_writes += 1;
                 let (effect, outcome) = (id, outcome.clone());
                 let input = Input::Outcome { effect, outcome };
-                live.placer.handle(live.now, input);
+                live.machine.handle(live.now, input);
             }
-            live.now = live.placer.next_wake().expect("it is tried again");
-            live.placer.handle(live.now, Input::Tick);
+            live.now = live.machine.next_wake().expect("it is tried again");
+            live.machine.handle(live.now, Input::Tick);
         }
         assert!((10..=20).contains(&n_writes), "{outcome:?}: {n_writes}");
     }
@@ -110,7 +110,7 @@ fn after_writes_that_succeed_the_next_failure_is_the_first() {
     live.tell(Input::ClusterSet(fact));
     live.place("p", PlacementSpec::default());
     let fail = |live: &mut Live| {
-        let effect = live.placer.poll_effect(&NoCel).expect("a write");
+        let effect = live.machine.poll_effect(&NoCel).expect("a write");
         let (Effect::WriteDecision { id: effect, .. } | Effect::WriteStatus { id: effect, .. }) =
             effect
         else {
@@ -118,11 +118,11 @@ fn after_writes_that_succeed_the_next_failure_is_the_first() {
         };
         let outcome = Outcome::Failed("unreachable".into());
         let input = Input::Outcome { effect, outcome };
-        live.placer.handle(live.now, input);
-        let next = live.placer.next_wake().expect("it is tried again");
+        live.machine.handle(live.now, input);
+        let next = live.machine.next_wake().expect("it is tried again");
         let wait = next.since(live.now);
         live.now = next;
-        live.placer.handle(live.now, Input::Tick);
+        live.machine.handle(live.now, Input::Tick);
         wait
     };
     let waits: Vec<Span> = (0..4).map(|_| fail(&mut live)).collect();

@@ -10,11 +10,11 @@ use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
 use strew_placement::facts::decision::{DecisionFact, GroupLabels};
 use strew_placement::facts::placement::{PlacementFact, PlacementSpec};
 use strew_placement::facts::status::{ConditionType, PlacementStatus};
-use strew_placement::machine::{Effect, EffectId, Input, Limits, Outcome, Placer};
+use strew_placement::machine::{Effect, EffectId, Input, Limits, Outcome, PlacementMachine};
 
 /// The stored objects of a hub, and a machine that decides on them.
 pub(crate) struct Live {
-    pub(crate) placer: Placer,
+    pub(crate) machine: PlacementMachine,
     pub(crate) now: Instant,
     pub(crate) decisions: BTreeMap<(Symbol, Symbol), DecisionFact>,
     pub(crate) placements: BTreeMap<(Symbol, Symbol), PlacementFact>,
@@ -31,13 +31,13 @@ impl Live {
     /// The namespace `ns`, bound to the set `all` that holds every cluster.
     pub(crate) fn new() -> Self {
         let now = Instant::from_secs(1_000);
-        let mut placer = Placer::new(Interner::new(), Limits::production(), now);
+        let mut machine = PlacementMachine::new(Interner::new(), Limits::production(), now);
         let (namespace, all) = (
-            placer.names_mut().intern("ns"),
-            placer.names_mut().intern("all"),
+            machine.names_mut().intern("ns"),
+            machine.names_mut().intern("all"),
         );
         let mut live = Self {
-            placer,
+            machine,
             now,
             decisions: BTreeMap::new(),
             placements: BTreeMap::new(),
@@ -59,23 +59,23 @@ impl Live {
     }
 
     pub(crate) fn name(&mut self, text: &str) -> Symbol {
-        self.placer.names_mut().intern(text)
+        self.machine.names_mut().intern(text)
     }
 
     pub(crate) fn text(&self, symbol: Symbol) -> String {
-        self.placer.hub().names.text(symbol).to_owned()
+        self.machine.hub().names.text(symbol).to_owned()
     }
 
     /// Adds a fact other than a placement or a decision.
     pub(crate) fn tell(&mut self, input: Input) {
         self.facts.push(input.clone());
-        self.placer.handle(self.now, input);
+        self.machine.handle(self.now, input);
     }
 
     /// A cluster with labels.
     pub(crate) fn cluster(&mut self, name: &str, labels: &[(&str, &str)]) -> ClusterFact {
         let pair = |&(key, value): &(&str, &str)| {
-            let names = self.placer.names_mut();
+            let names = self.machine.names_mut();
             (names.intern(key), names.intern(value))
         };
         let labels = Labels::new(labels.iter().map(pair).collect());
@@ -105,13 +105,13 @@ impl Live {
             });
         (fact.spec, fact.revision) = (spec, revision);
         let fact = Box::new(fact.clone());
-        self.placer.handle(self.now, Input::PlacementSet(fact));
+        self.machine.handle(self.now, Input::PlacementSet(fact));
     }
 
     /// Carries out effects until there is none, and reports facts after each write. Returns the number of writes.
     pub(crate) fn rest(&mut self) -> usize {
         let before = self.writes;
-        while let Some(effect) = self.placer.poll_effect(&NoCel) {
+        while let Some(effect) = self.machine.poll_effect(&NoCel) {
             self.carry_out(effect);
             assert!(self.writes - before < 1_000, "it does not come to rest");
         }
@@ -132,14 +132,14 @@ impl Live {
         let outcome = Outcome::Ok {
             revision: self.revision,
         };
-        self.placer.handle(
+        self.machine.handle(
             self.now,
             Input::Outcome {
                 effect: id,
                 outcome,
             },
         );
-        self.placer.handle(self.now, fact);
+        self.machine.handle(self.now, fact);
     }
 
     /// Carries out an effect. The watch reports the first request of a write, which sets the decisions, before the
@@ -171,16 +171,16 @@ impl Live {
             ..before
         };
         others(&mut half);
-        self.placer.handle(self.now, Input::DecisionSet(half));
+        self.machine.handle(self.now, Input::DecisionSet(half));
         self.revision += 1;
         let revision = self.revision;
         whole.revision = revision;
         let key = (whole.namespace, whole.name);
         self.decisions.insert(key, whole.clone());
         let outcome = Outcome::Ok { revision };
-        self.placer
+        self.machine
             .handle(self.now, Input::Outcome { effect, outcome });
-        self.placer.handle(self.now, Input::DecisionSet(whole));
+        self.machine.handle(self.now, Input::DecisionSet(whole));
     }
 
     /// Carries out an effect without reporting it.
@@ -259,13 +259,13 @@ impl Live {
     /// Lets time pass, and carries out the effects that follow.
     pub(crate) fn wait(&mut self, secs: u64) {
         let end = Instant::from_secs(self.now.secs() + secs);
-        while let Some(at) = self.placer.next_wake().filter(|&at| at <= end) {
+        while let Some(at) = self.machine.next_wake().filter(|&at| at <= end) {
             self.now = self.now.max(at);
-            self.placer.handle(self.now, Input::Tick);
+            self.machine.handle(self.now, Input::Tick);
             self.rest();
         }
         self.now = end;
-        self.placer.handle(self.now, Input::Tick);
+        self.machine.handle(self.now, Input::Tick);
         self.rest();
     }
 
@@ -296,9 +296,9 @@ impl Live {
     }
 
     /// A new machine with all present facts.
-    pub(crate) fn restarted(&self) -> Placer {
-        let names = self.placer.hub().names.clone();
-        let mut fresh = Placer::new(names, Limits::production(), self.now);
+    pub(crate) fn restarted(&self) -> PlacementMachine {
+        let names = self.machine.hub().names.clone();
+        let mut fresh = PlacementMachine::new(names, Limits::production(), self.now);
         let decisions = self.decisions.values().cloned().map(Input::DecisionSet);
         let placements = self.placements.values().cloned().map(Box::new);
         let facts = self.facts.iter().cloned().chain(decisions);

@@ -248,7 +248,7 @@ fn a_label_that_nobody_reads_runs_nobody() {
         (None, 1),
         (Some(vec![("tier", "3")]), 1),
     ] {
-        let before = live.placer.counters().decided;
+        let before = live.machine.counters().decided;
         let name = live.name("c0");
         let input = match &labels {
             Some(labels) => Input::ClusterSet(live.cluster("c0", labels)),
@@ -257,7 +257,7 @@ fn a_label_that_nobody_reads_runs_nobody() {
         live.tell(input);
         live.rest();
         // A placement's own writes run no placement.
-        assert_eq!(live.placer.counters().decided - before, runs, "{labels:?}");
+        assert_eq!(live.machine.counters().decided - before, runs, "{labels:?}");
     }
 }
 

@@ -442,7 +442,7 @@ fn a_deleted_decision_comes_back_and_labels_are_set_right() {
     assert_eq!((live.decisions.len(), live.held("p").len()), (2, 101));
     let key = *live.decisions.keys().next().unwrap();
     live.decisions.remove(&key);
-    live.placer.handle(
+    live.machine.handle(
         live.now,
         Input::DecisionGone {
             namespace: key.0,
@@ -455,7 +455,7 @@ fn a_deleted_decision_comes_back_and_labels_are_set_right() {
     fact.group.name = None;
     fact.revision += 1_000_000;
     let fact = fact.clone();
-    live.placer.handle(live.now, Input::DecisionSet(fact));
+    live.machine.handle(live.now, Input::DecisionSet(fact));
     live.events.clear();
     assert_eq!(
         (live.rest(), live.events.len()),
@@ -518,7 +518,7 @@ fn spread_is_reported_and_a_new_limit_makes_an_event() {
 fn a_lost_write_is_tried_again() {
     let mut live = live(1, &[]);
     live.place("p", number(1));
-    let lost = live.placer.poll_effect(&strew_placement::NoCel);
+    let lost = live.machine.poll_effect(&strew_placement::NoCel);
     assert!(lost.is_some());
     assert_eq!(
         live.rest(),
@@ -557,7 +557,7 @@ fn a_reason_that_somebody_wrote_is_taken_out() {
     fact.has_reason = true;
     fact.revision += 1_000;
     let fact = fact.clone();
-    live.placer.handle(live.now, Input::DecisionSet(fact));
+    live.machine.handle(live.now, Input::DecisionSet(fact));
     assert_eq!(live.rest(), 1);
     assert!(live.decisions.values().all(|fact| !fact.has_reason));
     assert_eq!(live.held("p"), ["c000"]);

@@ -293,13 +293,13 @@ fn half_of_an_own_write_is_no_reason_to_decide_again() {
         cluster(&mut live, "b", 3000);
         live.place("p", division(8, DivideBy::AllocatableCpu));
         live.rest();
-        let before = live.placer.counters().decided;
+        let before = live.machine.counters().decided;
         cluster(&mut live, "c", 4000);
-        while let Some(effect) = live.placer.poll_effect(&NoCel) {
+        while let Some(effect) = live.machine.poll_effect(&NoCel) {
             live.carry_out_in_halves(effect, others);
         }
         assert_eq!(written(&live), ["a=1 b=3 c=4"]);
-        assert_eq!(live.placer.counters().decided - before, expected);
+        assert_eq!(live.machine.counters().decided - before, expected);
     }
 }
 
@@ -345,7 +345,7 @@ fn objects_have_their_own_parts_and_lose_them() {
     let fact = live.decisions.values_mut().next().expect("it is there");
     (fact.replicas, fact.revision) = (Replicas::Unreadable, fact.revision + 1);
     let fact = fact.clone();
-    live.placer.handle(live.now, Input::DecisionSet(fact));
+    live.machine.handle(live.now, Input::DecisionSet(fact));
     live.rest();
     assert_eq!(written(&live), objects);
     spec.replicas = Ok(None);

@@ -18,7 +18,7 @@ use strew_manifest::ocm::{
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_placement::explain::explain;
-use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementName, Placer};
+use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementMachine, PlacementName};
 use strew_scheduler::metrics::Histogram;
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::debug::DebugResult;
@@ -58,7 +58,7 @@ pub fn watches() -> Watches {
 /// The machine with its CEL selectors.
 #[derive(Debug)]
 pub struct Placements {
-    machine: Placer,
+    machine: PlacementMachine,
     cel: Measured,
     hostname: String,
 }
@@ -67,7 +67,7 @@ impl Placements {
     /// A machine without facts. `hostname` becomes part of the names of events.
     pub fn new(hostname: String, limits: Limits, now: Instant) -> Self {
         Self {
-            machine: Placer::new(Interner::new(), limits, now),
+            machine: PlacementMachine::new(Interner::new(), limits, now),
             cel: Measured::new(None),
             hostname,
         }
@@ -81,12 +81,12 @@ impl Placements {
     }
 
     /// The machine.
-    pub fn machine(&self) -> &Placer {
+    pub fn machine(&self) -> &PlacementMachine {
         &self.machine
     }
 
     /// The machine, for inputs that come from no watch or request.
-    pub fn machine_mut(&mut self) -> &mut Placer {
+    pub fn machine_mut(&mut self) -> &mut PlacementMachine {
         &mut self.machine
     }
 

@@ -12,7 +12,7 @@ use strew_placement::Explanation;
 use strew_placement::facts::placement::{
     PlacementFact, SpreadTerm, TopologyKeyType, WhenUnsatisfiable,
 };
-use strew_placement::machine::{Effect, Input, Limits, Placer};
+use strew_placement::machine::{Effect, Input, Limits, PlacementMachine};
 use strew_placement::schedule::schedule;
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::debug::not_selected::words;
@@ -30,7 +30,7 @@ struct Place {
 
 /// A hub as it is stored.
 pub struct Fleet {
-    machine: Placer,
+    machine: PlacementMachine,
     cel: CelSelectors,
     places: BTreeMap<Arc<str>, Place>,
     now: Instant,
@@ -43,7 +43,7 @@ impl Fleet {
     /// The hub of a store.
     pub fn of(tables: &Tables, now: Instant) -> Self {
         let mut fleet = Self {
-            machine: Placer::new(Interner::new(), Limits::production(), now),
+            machine: PlacementMachine::new(Interner::new(), Limits::production(), now),
             cel: CelSelectors::new(),
             places: BTreeMap::new(),
             now,

@@ -15,7 +15,7 @@ use strew_apiserver::server::Server;
 use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
-use strew_placement::machine::{Effect, Limits, Placer};
+use strew_placement::machine::{Effect, Limits, PlacementMachine};
 use strew_placement::schedule::schedule;
 use strew_runtime::placement::{Placements, watches};
 use strew_wire::request::{Answer, Request, Resource};
@@ -153,7 +153,7 @@ impl Judge<Careless> for KeptJudge<'_> {
     }
 }
 
-fn names(machine: &Placer) -> &Interner {
+fn names(machine: &PlacementMachine) -> &Interner {
     &machine.hub().names
 }
 

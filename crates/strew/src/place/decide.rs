@@ -9,7 +9,7 @@ use strew_placement::explain::{Detail, with_detail};
 use strew_placement::facts::decision::{DecisionFact, Replicas};
 use strew_placement::facts::placement::PlacementFact;
 use strew_placement::facts::status::{Condition, ConditionReason, ConditionType};
-use strew_placement::machine::{Effect, Input, Limits, Outcome as Done, Placer};
+use strew_placement::machine::{Effect, Input, Limits, Outcome as Done, PlacementMachine};
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::debug::DebugResult;
 
@@ -64,7 +64,7 @@ pub(super) fn decide(ground: &Ground<'_>, held: &Held, wanted: Wanted<'_>) -> Ou
     };
     let now = ground.now;
     let mut world = World {
-        placer: Placer::new(ground.names.clone(), limits, now),
+        machine: PlacementMachine::new(ground.names.clone(), limits, now),
         cel: ground.cel,
         now,
         revision: 0,
@@ -73,17 +73,17 @@ pub(super) fn decide(ground: &Ground<'_>, held: &Held, wanted: Wanted<'_>) -> Ou
         let is_old = matches!(input, Input::DecisionSet(d)
             if d.placement.is_some_and(|name| held.contains_key(&(d.namespace, name))));
         if !is_old {
-            world.placer.handle(now, input.clone());
+            world.machine.handle(now, input.clone());
         }
     }
     for decision in held.values().flatten() {
         let input = Input::DecisionSet(decision.clone());
-        world.placer.handle(now, input);
+        world.machine.handle(now, input);
     }
     let placements = ground.placements.iter().cloned();
     let decided = placements.map(|fact| world.place(fact, wanted)).collect();
     Outcome {
-        names: world.placer.names_mut().clone(),
+        names: world.machine.names_mut().clone(),
         decided,
     }
 }
@@ -115,7 +115,7 @@ pub(super) fn before(ground: &Ground<'_>, stored: &Held) -> (Held, Outcome) {
 }
 
 struct World<'a> {
-    placer: Placer,
+    machine: PlacementMachine,
     cel: &'a CelSelectors,
     now: Instant,
     revision: u64,
@@ -125,12 +125,12 @@ impl World<'_> {
     fn place(&mut self, fact: PlacementFact, wanted: Wanted<'_>) -> Decided {
         let cel = self.cel;
         let why = wanted(&fact)
-            .map(|detail| with_detail(self.placer.hub(), self.now, &fact, cel, detail));
-        let broken = self.placer.hub().candidates(&fact).broken;
+            .map(|detail| with_detail(self.machine.hub(), self.now, &fact, cel, detail));
+        let broken = self.machine.hub().candidates(&fact).broken;
         let (namespace, name) = (fact.namespace, fact.name);
-        self.placer
+        self.machine
             .handle(self.now, Input::PlacementSet(Box::new(fact.clone())));
-        while let Some(effect) = self.placer.poll_effect(cel) {
+        while let Some(effect) = self.machine.poll_effect(cel) {
             let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect else {
                 continue;
             };
@@ -138,7 +138,7 @@ impl World<'_> {
             let outcome = Done::Ok {
                 revision: self.revision,
             };
-            self.placer.handle(
+            self.machine.handle(
                 self.now,
                 Input::Outcome {
                     effect: id,
@@ -146,7 +146,7 @@ impl World<'_> {
                 },
             );
         }
-        let hub = self.placer.hub();
+        let hub = self.machine.hub();
         let mut decisions: Vec<DecisionFact> = hub.ledger.of(namespace, name).cloned().collect();
         let text = |symbol: Symbol| hub.names.text(symbol);
         // `web-decision-2` before `web-decision-10`.
@@ -154,7 +154,7 @@ impl World<'_> {
         Decided {
             broken: broken.filter(|_| !fact.ignored),
             fact: self
-                .placer
+                .machine
                 .placement(namespace, name)
                 .cloned()
                 .unwrap_or(fact),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use strew_model::{Instant, Interner};
-use strew_placement::machine::{Input, Limits, Placer};
+use strew_placement::machine::{Input, Limits, PlacementMachine};
 
 use super::object;
 use crate::placement::cel::CelSelectors;
@@ -38,13 +38,13 @@ fn answer(spec: &str, more: &[&str]) -> Value {
         .collect();
     let limits = Limits::production();
     let (namespace, name) = (names.intern("shop"), names.intern("web"));
-    let mut placer = Placer::new(names, limits, NOW);
+    let mut machine = PlacementMachine::new(names, limits, NOW);
     inputs
         .into_iter()
-        .for_each(|input| placer.handle(NOW, input));
-    let explained = placer.explain(namespace, name, &cel);
+        .for_each(|input| machine.handle(NOW, input));
+    let explained = machine.explain(namespace, name, &cel);
     let explained = explained.expect("it is there");
-    let result = DebugResult::of(&placement, &explained, &placer.hub().names);
+    let result = DebugResult::of(&placement, &explained, &machine.hub().names);
     let written = serde_json::to_value(&result).expect("it is JSON");
     let read: DebugResult = serde_json::from_value(written.clone()).expect("it is an answer");
     assert_eq!(read, result, "what is written is read");

@@ -97,7 +97,7 @@ pub(super) struct Row {
 
 /// Decides all placements of a hub.
 #[derive(Debug)]
-pub struct Placer {
+pub struct PlacementMachine {
     pub(super) hub: Hub,
     pub(super) limits: Limits,
     pub(super) now: Instant,
@@ -122,7 +122,7 @@ pub struct Placer {
     pub(super) counters: Counters,
 }
 
-impl Placer {
+impl PlacementMachine {
     /// A machine without facts. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
     pub fn new(names: Interner, limits: Limits, now: Instant) -> Self {
         Self {
@@ -168,7 +168,7 @@ impl Placer {
             if row.again || row.todo.is_empty() {
                 self.run(idx, cel);
             } else {
-                self.go_on(idx);
+                self.advance(idx);
             }
         }
     }
