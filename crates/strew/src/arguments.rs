@@ -32,7 +32,7 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What every command understands.
+/// Flags of every command.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Global {
     /// Colour the output
@@ -47,10 +47,10 @@ pub(crate) struct Global {
     /// Draw with ASCII characters only
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) ascii: bool,
-    /// Say more
+    /// Print more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub(crate) verbose: u8,
-    /// Say only the result
+    /// Print only the result
     #[arg(
         short,
         long,
@@ -76,46 +76,46 @@ pub(crate) enum When {
 enum Command {
     /// Put the pods of manifests or of a cluster dump onto nodes, and show how they spread
     Simulate(simulate::SimulateArgs),
-    /// Add up what simulate --shard wrote on several machines
+    /// Add up the summaries that simulate --shard wrote on several machines
     Merge(merge::MergeArgs),
-    /// Print a Job that plays many seeds on many machines, or collect what came of one
+    /// Print a Job that plays many seeds on many machines, or collect its results
     Sweep(sweep::SweepArgs),
-    /// Say why a pod is where it is, or why it is nowhere
+    /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
-    /// Say what is wrong with the WorkloadSpreads of files, or probably not meant
+    /// Find errors and probable mistakes in the WorkloadSpreads and Placements of files
     Lint(lint::LintArgs),
-    /// Answer an assistant that speaks the Model Context Protocol, on standard input and output
+    /// Serve the Model Context Protocol to an assistant, on standard input and output
     Mcp(mcp::McpArgs),
-    /// Say what moved between two reports of simulate
+    /// Show what changed between two reports of simulate
     Diff(diff::DiffArgs),
     /// Make a Scenario of a recorded cluster, for simulate
     Import(import::ImportArgs),
     /// Choose clusters for Placements, and spread them over regions and zones
     Place(place::PlaceArgs),
-    /// Write what decides of a cluster into a file, for simulate and explain
+    /// Write the objects of a cluster that decide into a file, for simulate and explain
     Snapshot(snapshot::SnapshotArgs),
-    /// Decide for the pods of a cluster, in place of kube-scheduler or beside it
+    /// Schedule the pods of a cluster, in place of kube-scheduler or beside it
     Scheduler(scheduler::SchedulerArgs),
-    /// Keep the WorkloadSpreads and Placements of a cluster
+    /// Run the controllers of WorkloadSpreads and Placements
     Controller(controller::ControllerArgs),
-    /// Put the pods of a cluster into the subsets of their WorkloadSpreads, as the API server asks
+    /// Run the webhook that puts pods into the subsets of their WorkloadSpreads
     Webhook(webhook::WebhookArgs),
-    /// Print manifests that put strew into a cluster
+    /// Print manifests that install strew in a cluster
     Install(install::InstallArgs),
-    /// Print what to delete to take a part of strew out of a cluster, in a safe order
+    /// Print what to delete to uninstall a part of strew, in a safe order
     Uninstall(uninstall::UninstallArgs),
     /// Print the JSON schema of a kind that strew reads or writes
     Schema(schema::SchemaArgs),
     /// Print a completion script for a shell
     Completion {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the version, and the version of Kubernetes whose decisions are matched
     Version(version::VersionArgs),
 }
 
-/// Which files, and which nodes beside theirs.
+/// The files, and the nodes besides those in them.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct WorldArgs {
     /// More files; the same as naming them as arguments

@@ -13,25 +13,25 @@ use strew_wire::config::{Configuration, FeatureGates, Given, configure};
 use crate::failure::Failure;
 use crate::inputs;
 
-/// Whose choices, and by which configuration.
+/// The compatibility mode, and the configuration.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "How to schedule")]
 pub(crate) struct SchedulingArgs {
-    /// A KubeSchedulerConfiguration, or a Policy of old, as kube-scheduler takes it; - for standard input. One among
-    /// the manifests does as well
+    /// A KubeSchedulerConfiguration, or an old Policy, as for kube-scheduler; - for standard input. One among the
+    /// manifests is used as well
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
-    /// Gates on or off, for example MinDomainsInPodTopologySpread=false
+    /// Gates to turn on or off, for example MinDomainsInPodTopologySpread=false
     #[arg(long, value_name = "A=true,B=false")]
     pub(crate) feature_gates: Vec<String>,
-    /// Whose choices: those of kube-scheduler 1.36 with its quirks, or strew's own
+    /// Whose decisions: those of kube-scheduler 1.36 with its quirks, or strew's own
     #[arg(long, value_name = "WHOSE", default_value = "1.36")]
     pub(crate) compat: CompatArg,
-    /// Which of several best nodes [default: upstream-1.36; with --compat strew: first-name]
+    /// Which of several equally good nodes [default: upstream-1.36; with --compat strew: first-name]
     #[arg(long, value_name = "RULE")]
     pub(crate) tie: Option<TieArg>,
-    /// What everything is drawn from, --tie random too: the same seed, the same result [default: 0]; of a Scenario: plays
-    /// this seed only
+    /// The seed of all random numbers, also of --tie random: the same seed gives the same result [default: 0]; for a
+    /// Scenario: play only this seed
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
@@ -39,22 +39,22 @@ pub(crate) struct SchedulingArgs {
 /// The values of `--compat`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompatArg {
-    /// kube-scheduler v1.36.3, to the tie
+    /// kube-scheduler v1.36.3, ties included
     #[value(name = "1.36")]
     V1_36,
-    /// strew's own choices; each difference is in the docs
+    /// strew's own decisions; the docs list each difference
     Strew,
 }
 
 /// The values of `--tie`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TieArg {
-    /// The one that kube-scheduler 1.36 meets first
+    /// The node that kube-scheduler 1.36 meets first
     #[value(name = "upstream-1.36")]
     Upstream136,
-    /// The one whose name comes first
+    /// The node whose name comes first
     FirstName,
-    /// Any, drawn from --seed
+    /// Any of them, drawn from --seed
     Random,
 }
 

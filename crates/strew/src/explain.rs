@@ -65,25 +65,25 @@ could not be read.";
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// TYPE/NAME or TYPE NAME, then files as for simulate; without files: in a cluster, which is only read
+    /// TYPE/NAME or TYPE NAME, then files as for simulate; without files: a live cluster, which is only read
     #[arg(value_name = "TYPE/NAME FILE", required = true, num_args = 1..)]
     words: Vec<String>,
-    /// The pod's namespace [default: default, else the only one that has the name]
+    /// The pod's namespace [default: default, else the only namespace with the name]
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
     output: Option<String>,
-    /// Play so long first, and explain as things are then, for example 90s or 1h30m
+    /// Play for this long first, and explain the state then, for example 90s or 1h30m
     #[arg(long, value_name = "DURATION", value_parser = time_of)]
     at: Option<Span>,
-    /// Of files with a Scenario: in this variant [default: base, with --seed 1]
+    /// For files with a Scenario: explain this variant [default: base, with --seed 1]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Explain as things are after a change, and say what else it turns: lose=, drain=, cordon=, uncordon=NODES,
+    /// Explain the state after a change, and show what else changes: lose=, drain=, cordon=, uncordon=NODES,
     /// taint=NODES:KEY[=VALUE]:EFFECT, untaint=NODES:KEY[:EFFECT], label=NODES:KEY=VALUE, unlabel=NODES:KEY,
-    /// delete=PODS, move=POD:NODE, and of the workload's constraint on a topology key maxSkew=KEY:N,
-    /// minDomains=KEY:N, soften=KEY, drop=KEY; NODES are names or KEY/VALUE
+    /// delete=PODS, move=POD:NODE, and for the workload's constraint on a topology key maxSkew=KEY:N, minDomains=KEY:N,
+    /// soften=KEY, drop=KEY; NODES are names or KEY/VALUE
     #[allow(
         rustdoc::broken_intra_doc_links,
         reason = "brackets are what may be left out"

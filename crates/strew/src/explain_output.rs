@@ -22,15 +22,15 @@ use crate::what_if;
 struct Written {
     #[schemars(flatten)]
     explanation: PodExplanation,
-    /// The moment that it is about.
+    /// The moment of the explanation.
     moment: String,
-    /// What the asked changes come to.
+    /// The results of the changes of `--what-if`.
     turned: Option<what_if::Turned>,
-    /// The node that preemption would free, and the victims.
+    /// The node that preemption would free, with the victims.
     preemption: Option<PreemptionReport>,
-    /// What the cluster recorded.
+    /// What the cluster recorded for the pod.
     recorded: Option<Recorded>,
-    /// What WorkloadSpreads say of the pod.
+    /// The pod's WorkloadSpread.
     workload_spread: Option<PodSpread>,
 }
 

@@ -27,7 +27,7 @@ Exit codes: 0 done; 2 wrong input or usage; 3 a file could not be read or writte
 /// Arguments of `strew import`.
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// Who has recorded it
+    /// The program that recorded it
     #[arg(value_name = "RECORDER")]
     recorder: Recorder,
     /// The recording, or - for standard input

@@ -60,17 +60,17 @@ struct Written {
 struct WrittenDiagnostic {
     /// `error`, `warning` or `note`.
     severity: String,
-    /// Which rule.
+    /// The rule.
     code: String,
     message: String,
-    /// The object that it is about.
+    /// The object.
     object: Option<String>,
-    /// The path of the field that it is about.
+    /// The path of the field.
     field: Option<String>,
     place: Option<WrittenPlace>,
-    /// What to do.
+    /// What to do about it.
     help: Option<String>,
-    /// Other places that matter.
+    /// Other places that are related.
     #[schemars(default)]
     related: Vec<WrittenRelated>,
 }
@@ -85,7 +85,7 @@ struct WrittenPlace {
     column: u32,
 }
 
-/// Another place, and what is there.
+/// Another place, with a note.
 #[derive(schemars::JsonSchema)]
 #[schemars(rename = "Related")]
 #[expect(dead_code, reason = "the shape of a value")]

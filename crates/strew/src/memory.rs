@@ -24,7 +24,7 @@ const OF_RUN: u64 = 8 << 10;
 /// Options about memory.
 #[derive(Args, Debug, Clone, Copy, Default)]
 pub(crate) struct MemoryArgs {
-    /// Begin no simulation that is estimated to need more memory [default: what is available]
+    /// Do not begin a simulation that is estimated to need more memory [default: the available memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_memory: Option<u64>,
 }

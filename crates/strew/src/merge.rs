@@ -40,7 +40,7 @@ pub(crate) struct MergeArgs {
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<MergeFormat>,
-    /// Write the result into this file, whole or not at all, and not to standard output
+    /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -18,22 +18,22 @@ use crate::failure::Failure;
     next_help_heading = "Nodes beside those of the files (node-0, node-1, …; each with 100Gi of ephemeral storage)"
 )]
 pub(crate) struct NodeArgs {
-    /// How many nodes [default: 12 if the files hold none]
+    /// The number of nodes [default: 12 if the files have none]
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Option<usize>,
-    /// Over how many zones, in turn; 0: no zone label [default: 3]
+    /// The number of zones, used in turn; 0: no zone label [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) zones: Option<usize>,
-    /// Over how many regions; 0: no region label [default: 1]
+    /// The number of regions; 0: no region label [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) regions: Option<usize>,
-    /// Allocatable CPU of each [default: 8]
+    /// Allocatable CPU of each node [default: 8]
     #[arg(long, value_name = "QUANTITY")]
     pub(crate) node_cpu: Option<String>,
-    /// Allocatable memory of each [default: 32Gi]
+    /// Allocatable memory of each node [default: 32Gi]
     #[arg(long, value_name = "QUANTITY")]
     pub(crate) node_memory: Option<String>,
-    /// Pods that each takes [default: 110]
+    /// The number of pods that each node takes [default: 110]
     #[arg(long, value_name = "N")]
     pub(crate) node_pods: Option<u32>,
 }

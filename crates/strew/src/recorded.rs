@@ -13,19 +13,19 @@ use crate::explain_text::Page;
 /// The number of events, the latest ones.
 const EVENTS_MAX: usize = 5;
 
-/// What is recorded.
+/// The record of the cluster.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Recorded {
-    /// `PodScheduled`; absent: no scheduler has written it.
+    /// The condition `PodScheduled`; absent: no scheduler has written it.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<Condition>,
     /// Oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
-    /// Whether it says what strew says.
+    /// True if it agrees with strew's verdict.
     agrees: bool,
-    /// Where it does not: why that may be.
+    /// If it does not: the possible reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ_since: Vec<String>,
 }
@@ -48,7 +48,7 @@ struct Event {
     reason: String,
     message: String,
     count: u64,
-    /// When it was seen last, as it is written.
+    /// When it was last seen, as written.
     #[serde(skip_serializing_if = "String::is_empty")]
     last: String,
 }

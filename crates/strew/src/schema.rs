@@ -19,7 +19,7 @@ In an editor with the YAML language server, the first line of a file names its s
 /// Arguments of `strew schema`.
 #[derive(Args, Debug)]
 pub(crate) struct SchemaArgs {
-    /// Which kind; without one, the kinds are listed
+    /// The kind; without one, the kinds are listed
     kind: Option<SchemaKind>,
 }
 

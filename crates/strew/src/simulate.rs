@@ -58,33 +58,33 @@ pub(crate) struct SimulateArgs {
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
-    /// Write the result into this file, whole or not at all, and not to standard output
+    /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write all that happened as one page for a browser, which needs no network: a time slider, pods by domain, two
-    /// variants side by side, verdicts; of each variant the first seed
+    /// Write everything that happened as one page for a browser, which needs no network: a time slider, pods by domain,
+    /// two variants side by side, verdicts; the first seed of each variant
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
-    /// Show the workloads of this namespace only
+    /// Show only the workloads of this namespace
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     /// Show the workloads of all namespaces; the default
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Show only workloads that have these labels, or whose pods have them
+    /// Show only workloads with these labels, or whose pods have them
     #[arg(short = 'l', long, value_name = "QUERY")]
     selector: Option<String>,
-    /// Count every workload by this topology key, beside those of constraints, zone and node: reports that are compared
-    /// then count by the same keys
+    /// Count every workload by this topology key in addition to those of constraints, zone and node: reports that are
+    /// compared then count by the same keys
     #[arg(long, value_name = "KEY")]
     by: Vec<String>,
-    /// Of more workloads than this, show those with most Pending pods or most skew
+    /// If there are more workloads than this, show those with most Pending pods or most skew
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
     /// Show all workloads
     #[arg(long, conflicts_with = "top")]
     all: bool,
-    /// Leave out the headers of tables
+    /// Print tables without headers
     #[arg(long)]
     no_headers: bool,
     #[command(flatten)]
@@ -102,13 +102,13 @@ pub(crate) enum Format {
     Json,
     /// The same as YAML
     Yaml,
-    /// Names only: of workloads, of a scenario's variants
+    /// Only names: of workloads, or of a scenario's variants
     Name,
-    /// Of scenarios: a test case for each expectation, as CI systems read them
+    /// For scenarios: a test case for each expectation, for CI systems
     Junit,
-    /// Of scenarios: a result for each expectation that broke, at its line, as code scanning reads them
+    /// For scenarios: a result for each expectation that broke, at its line, for code scanning
     Sarif,
-    /// Kind SimulationSummary in one line: what came of all seeds, in sum; strew merge adds summaries up
+    /// Kind SimulationSummary in one line: the results of all seeds, summed; strew merge adds summaries up
     Summary,
 }
 

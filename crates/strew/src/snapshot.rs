@@ -27,7 +27,7 @@ Exit codes: 0 done; 2 wrong usage or kubeconfig; 3 the API server cannot be used
 pub(crate) struct SnapshotArgs {
     #[command(flatten)]
     access: AccessArgs,
-    /// Where to write it [default: standard output]
+    /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// How to write it

@@ -11,8 +11,8 @@ use strew_manifest::read::KubeObject;
 /// Options for storage classes.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct StorageArgs {
-    /// A storage class that the files lack: its claims are bound at once, or wait for their first pod; without this,
-    /// a class that is named and not there waits
+    /// A storage class that the files lack: its claims are bound at once, or wait for their first pod; by default, a
+    /// missing class waits
     #[arg(long, value_name = "NAME=immediate|wait", value_parser = given)]
     pub(crate) storage_class: Vec<GivenClass>,
 }

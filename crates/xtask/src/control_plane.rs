@@ -11,7 +11,7 @@ use xtask::lab::{Lab, Options, RealLab, STREW_IMAGE, Scheduler, Timing};
 /// What the command line says.
 #[derive(clap::Args)]
 pub(crate) struct ControlPlane {
-    /// Leave kube-scheduler out: nobody decides for pods until you start somebody
+    /// Leave kube-scheduler out: pods are not scheduled until you start a scheduler
     #[arg(long)]
     no_scheduler: bool,
     /// Real nodes, each in a zone of its own, on which containers run [without a number: 3] (root on Linux)

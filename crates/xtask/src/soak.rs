@@ -36,7 +36,7 @@ pub(crate) struct Soak {
     /// Play this one only
     #[arg(long)]
     seed: Option<u64>,
-    /// Begin no further seed after so many seconds
+    /// Begin no further seed after this number of seconds
     #[arg(long)]
     seconds: Option<u64>,
     /// Go on after a bad one; each is named, none is made small

@@ -84,10 +84,10 @@ pub struct SpreadConstraintsTerm {
     /// Ours, not OCM's: how much each topology should hold, compared with its siblings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_weights: Option<Vec<TopologyWeight>>,
-    /// Ours, not OCM's: at least so many topologies are used; 1 or more.
+    /// strew's, not OCM's: the least number of topologies to use; 1 or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_groups: Option<i32>,
-    /// Ours, not OCM's: at most so many topologies are used; 1 or more.
+    /// strew's, not OCM's: the largest number of topologies to use; 1 or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_groups: Option<i32>,
 }

@@ -121,19 +121,19 @@ pub(super) static DOCUMENT: Shape = shape(
 
 pub(super) static METADATA: Shape = shape(
     "Metadata",
-    "What the scenario is called.",
+    "The name of the scenario.",
     &[
         must("name", &Text, "Its name."),
         may(
             "namespace",
             &Text,
-            "The namespace of targets that name none; default otherwise.",
+            "The namespace of targets that name none. Default: default.",
         ),
         may("labels", &LABELS, "For people and tools."),
         may(
             "annotations",
             &LABELS,
-            "For people; `story` is what the scenario tells.",
+            "For readers; `story` describes the scenario.",
         ),
     ],
 );
@@ -142,17 +142,13 @@ pub(super) static SPEC: Shape = shape(
     "ScenarioSpec",
     "The scenario.",
     &[
-        may(
-            "kubernetes",
-            &Text,
-            "The version of Kubernetes to be: \"1.36\".",
-        ),
+        may("kubernetes", &Text, "The version of Kubernetes: \"1.36\"."),
         may(
             "seeds",
             &Count,
-            "Each variant runs with so many seeds; an expectation holds if it holds in all. 1 otherwise.",
+            "The number of seeds that each variant runs with; an expectation holds if it holds in all. Default: 1.",
         ),
-        may("seed", &Count, "The first of the seeds; 1 otherwise."),
+        may("seed", &Count, "The first of the seeds. Default: 1."),
         may("featureGates", &Map(&Boolean), "Gates by name."),
         may(
             "nodeGroups",
@@ -162,7 +158,7 @@ pub(super) static SPEC: Shape = shape(
         may(
             "autoscaler",
             &Form::Shape(&AUTOSCALER),
-            "A cluster autoscaler over the node groups; none otherwise.",
+            "A cluster autoscaler over the node groups. Default: none.",
         ),
         may(
             "timing",
@@ -177,7 +173,7 @@ pub(super) static SPEC: Shape = shape(
         may(
             "until",
             &Form::Span,
-            "When the run ends; after the last step otherwise.",
+            "When the run ends. Default: after the last step.",
         ),
         may(
             "always",
@@ -192,7 +188,7 @@ pub(super) static SPEC: Shape = shape(
         may(
             "variants",
             &List(&Form::Shape(&VARIANT)),
-            "Changes under which all is run again.",
+            "Changes under which the scenario is played again.",
         ),
     ],
 );
@@ -209,18 +205,22 @@ pub(super) static NODE_GROUP: Shape = shape(
         may(
             "min",
             &Count,
-            "The autoscaler leaves so many; as `size` otherwise.",
+            "The least number of nodes that the autoscaler leaves. Default: `size`.",
         ),
         may(
             "max",
             &Count,
-            "The autoscaler makes no more; as `size` otherwise.",
+            "The largest number of nodes that the autoscaler makes. Default: `size`.",
         ),
-        may("size", &Count, "Nodes at second 0; as `min` otherwise."),
+        may(
+            "size",
+            &Count,
+            "The number of nodes at second 0. Default: `min`.",
+        ),
         may(
             "boot",
             &Form::Span,
-            "From a new node's order to its readiness; `timing.nodeBoot` otherwise.",
+            "From a new node's order to its readiness. Default: `timing.nodeBoot`.",
         ),
         must("template", &Object, "A Node: labels, taints, allocatable."),
     ],
@@ -230,36 +230,40 @@ pub(super) static AUTOSCALER: Shape = shape(
     "Autoscaler",
     "The cluster autoscaler.",
     &[
-        may("scanEvery", &Form::Span, "Between two looks; 10s."),
+        may(
+            "scanEvery",
+            &Form::Span,
+            "The interval between two scans. Default: 10s.",
+        ),
         may(
             "expander",
             &Choice(EXPANDERS),
-            "Which group grows; least-waste.",
+            "Which group grows. Default: least-waste.",
         ),
         may(
             "unneeded",
             &Form::Span,
-            "How long a node must be unneeded before it goes; 10m.",
+            "How long a node must be unneeded before it is removed. Default: 10m.",
         ),
         may(
             "delayAfterAdd",
             &Form::Span,
-            "No removal so soon after a node was added; 10m.",
+            "The pause without removals after a node was added. Default: 10m.",
         ),
         may(
             "delayAfterFailure",
             &Form::Span,
-            "No removal so soon after one failed; 3m.",
+            "The pause without removals after one failed. Default: 3m.",
         ),
         may(
             "provision",
             &Form::Span,
-            "A node that takes longer is given up; 15m.",
+            "A node that takes longer than this to become ready is given up. Default: 15m.",
         ),
         may(
             "unready",
             &Form::Span,
-            "How long a node must be unready before it goes; 20m.",
+            "How long a node must be unready before it is removed. Default: 20m.",
         ),
     ],
 );
@@ -283,49 +287,49 @@ pub(super) static TIMING: Shape = shape(
         may(
             "statusWrite",
             &SPAN_RANGE_FORM,
-            "A status write of the webhook for WorkloadSpreads, for which creations wait; 5ms.",
+            "A status write of the webhook for WorkloadSpreads, which creations wait for. Default: 5ms.",
         ),
     ],
 );
 
 pub(super) static SPAN_RANGE: Shape = shape(
     "SpanRange",
-    "A time between two.",
+    "A duration between two bounds.",
     &[
-        must("min", &Form::Span, "No less."),
-        must("max", &Form::Span, "No more."),
+        must("min", &Form::Span, "The least duration."),
+        must("max", &Form::Span, "The largest duration."),
     ],
 );
 
 pub(super) static STEP: Shape = Shape {
     name: "Step",
     noun: "verb",
-    doc: "What is done at a time, in the order written, and what must then be true.",
+    doc: "Verbs at one time, in the order written, and what must be true after them.",
     fields: &[
         may(
             "name",
             &Text,
-            "What reports call it, and `--until`; its time otherwise.",
+            "Its name in reports and for `--until`. Default: its time.",
         ),
         may(
             "at",
             &Form::Span,
-            "When, from the start; without it when the step before is over, which must have `rest`.",
+            "The time since the start. Default: when the previous step ends, which must have `rest`.",
         ),
         may(
             "rest",
             &Form::Shape(&REST),
-            "The step is over when the cluster is at rest: then what it expects is judged, and the next step begins.",
+            "The step ends when the cluster is at rest: then its expectations are judged, and the next step begins.",
         ),
         may(
             "apply",
             &OneOrMany(&Object),
-            "Makes objects, or changes them.",
+            "Creates objects, or changes them.",
         ),
         may(
             "create",
             &OneOrMany(&Object),
-            "Makes objects that must be new.",
+            "Creates objects, which must be new.",
         ),
         may("delete", &TARGETS, "Deletes objects."),
         may(
@@ -415,12 +419,12 @@ pub(super) static REST: Shape = shape(
         may(
             "quiet",
             &Form::Span,
-            "It is at rest when nothing was written for so long; 6m.",
+            "The cluster is at rest when nothing was written for this long. Default: 6m.",
         ),
         may(
             "within",
             &Form::Span,
-            "The step is over after so long, at rest or not; 1h.",
+            "The step ends after this long, at rest or not. Default: 1h.",
         ),
     ],
 );
@@ -444,7 +448,7 @@ pub(super) static DRAIN: Shape = shape(
         may(
             "timeout",
             &Form::Span,
-            "Evictions are tried again until then; without an end otherwise.",
+            "Evictions are retried for this long. Default: without end.",
         ),
     ],
 );
@@ -468,7 +472,7 @@ pub(super) static CRASH: Shape = Shape {
 pub(super) static OUTAGE: Shape = shape(
     "Outage",
     "How long it is away.",
-    &[may("for", &Form::Span, "How long; 1s.")],
+    &[may("for", &Form::Span, "How long. Default: 1s.")],
 );
 
 pub(super) static FAULT: Shape = Shape {
@@ -495,7 +499,7 @@ pub(super) static FAULT: Shape = Shape {
         may(
             "secondScheduler",
             &Form::Shape(&SECOND_SCHEDULER_FAULT),
-            "Another scheduler decides beside the first.",
+            "Another scheduler decides as well.",
         ),
     ],
 };
@@ -504,7 +508,7 @@ pub(super) static WATCH_FAULT: Shape = shape(
     "WatchFault",
     "Watches misbehave.",
     &[
-        may("delay", &Form::Span, "Events come so late."),
+        may("delay", &Form::Span, "How late events come."),
         may(
             "repeat",
             &Form::Ratio,
@@ -532,7 +536,7 @@ pub(super) static BIND_FAULT: Shape = shape(
     "BindFault",
     "Binds misbehave.",
     &[
-        may("slow", &Form::Span, "Each takes so long."),
+        may("slow", &Form::Span, "How long each takes."),
         may("fail", &Form::Ratio, "The share that fails."),
         must("for", &Form::Span, "How long."),
     ],
@@ -541,7 +545,7 @@ pub(super) static BIND_FAULT: Shape = shape(
 pub(super) static CLOCK_FAULT: Shape = shape(
     "ClockFault",
     "The clock jumps.",
-    &[must("jump", &Form::Span, "So far forward.")],
+    &[must("jump", &Form::Span, "How far forward.")],
 );
 
 pub(super) static SECOND_SCHEDULER_FAULT: Shape = shape(
@@ -552,7 +556,7 @@ pub(super) static SECOND_SCHEDULER_FAULT: Shape = shape(
 
 pub(super) static VARIANT: Shape = shape(
     "Variant",
-    "A change under which all is run again.",
+    "A change under which the scenario is played again.",
     &[
         must(
             "name",
@@ -562,7 +566,7 @@ pub(super) static VARIANT: Shape = shape(
         may(
             "set",
             &Object,
-            "Merged into the spec; null takes a field away.",
+            "Merged into the spec; null removes a field.",
         ),
         may(
             "patch",
@@ -572,13 +576,17 @@ pub(super) static VARIANT: Shape = shape(
         may(
             "replace",
             &Map(&EXPECTATIONS),
-            "Per time of a step the expectations it has instead.",
+            "Per name or time of a step the expectations that replace its own.",
         ),
         may(
             "mustFail",
             &Boolean,
             "It shows a defect: the run is red if it breaks in no seed.",
         ),
-        may("mayFail", &Boolean, "A breach is told and is not red."),
+        may(
+            "mayFail",
+            &Boolean,
+            "A breach is reported and does not fail the run.",
+        ),
     ],
 );

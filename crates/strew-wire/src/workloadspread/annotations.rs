@@ -7,7 +7,7 @@
 //! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; default 300 |
 //! | [`ANY_KIND`] | `true` | the target may be of any kind with a scale, without the white list |
 //! | [`LIMIT_SCOPE`] | `revision`, `workload` | over which pods limits hold; default: over each revision of a Deployment, and over all pods of a CloneSet |
-//! | [`MOVE_BACK`] | `60` | every so many seconds a pod of a later subset may move back to an earlier one with room |
+//! | [`MOVE_BACK`] | `60` | the interval in seconds at which a pod of a later subset may move back to an earlier one with room |
 //! | [`TARGET_SELECTOR`] | `app=shop` | workloads of the namespace whose pods have these labels are spread together with the target |
 //! | [`DELETION_COST`] | `true` | pods of a custom kind get deletion costs, too |
 //! | [`WHEN_NO_ROOM`] | `Pending`, `Reject` | what becomes of a pod for which no subset has room; default: it passes as it is |

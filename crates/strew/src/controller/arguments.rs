@@ -22,8 +22,8 @@ Exit codes: 0 ended by a signal; 2 wrong usage; 3 the API server cannot be used.
 /// Arguments of `strew controller`.
 #[derive(Args, Debug)]
 pub(crate) struct ControllerArgs {
-    /// Which controllers run: workloadspread, placement; `*` is all whose CustomResourceDefinitions are there, `-NAME`
-    /// takes one out
+    /// The controllers to run: workloadspread, placement; `*` means all whose CustomResourceDefinitions exist, `-NAME`
+    /// excludes one
     #[arg(
         long,
         value_name = "NAME,...",
@@ -32,7 +32,7 @@ pub(crate) struct ControllerArgs {
         help_heading = "What it controls"
     )]
     pub(super) controllers: Choice,
-    /// Where the ConfigMap `kruise-configuration` is, whose white list names custom kinds of targets
+    /// The namespace of the ConfigMap `kruise-configuration`, whose white list names custom kinds of targets
     #[arg(
         long,
         value_name = "NAMESPACE",
@@ -40,8 +40,8 @@ pub(crate) struct ControllerArgs {
         help_heading = "What it controls"
     )]
     pub(super) configuration_namespace: String,
-    /// Where no replica of the webhook has been ready for so long, it is taken out of the API server's configuration, so
-    /// that pods are created all the same, in no subset; at least 10s
+    /// If no replica of the webhook has been ready for this long, remove it from the API server's configuration, so
+    /// that pods are created without it, in no subset; at least 10s
     #[arg(
         long,
         value_name = "DURATION",
@@ -50,8 +50,8 @@ pub(crate) struct ControllerArgs {
         help_heading = "What it controls"
     )]
     pub(super) webhook_gone_after: Duration,
-    /// Never take the webhook out: while no replica is ready, creations of pods are refused and no subset gets one too
-    /// many
+    /// Never remove the webhook: while no replica is ready, creations of pods are refused, and no subset gets too many
+    /// pods
     #[arg(long, help_heading = "What it controls")]
     pub(super) strict: bool,
     #[command(flatten)]

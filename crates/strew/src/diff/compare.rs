@@ -17,7 +17,7 @@ pub(super) struct Difference {
     pub(super) moved: Vec<Moved>,
 }
 
-/// What a step comes to, before and after.
+/// The results of a step, before and after.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StepSummary {
@@ -25,7 +25,7 @@ pub(super) struct StepSummary {
     /// Pending pods of all workloads.
     pub(super) pending: Pair,
     pub(super) by: Vec<KeySummary>,
-    /// Keys that one report alone counts, so that there is nothing to compare.
+    /// Keys that only one of the reports counts, so that they cannot be compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) only_before: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,26 +44,26 @@ pub(super) struct Pair {
 #[serde(rename_all = "camelCase")]
 pub(super) struct KeySummary {
     pub(super) key: String,
-    /// Workloads with less skew than before, with more, and with as much.
+    /// Workloads with a smaller skew than before, with a larger one, and with the same one.
     pub(super) better: usize,
     pub(super) worse: usize,
     pub(super) same: usize,
-    /// Over all of these.
+    /// Over all of these workloads.
     pub(super) mean_skew_before: f64,
     pub(super) mean_skew_after: f64,
 }
 
-/// A place where something moved.
+/// A place with a change.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Moved {
     pub(super) moment: String,
     pub(super) what: String,
-    /// How much worse it is, in pods of skew or Pending pods; negative: better.
+    /// How much worse it is, in pods of skew or Pending pods; negative if better.
     pub(super) worse: i64,
     pub(super) changes: Vec<Change>,
 }
 
-/// A value that is another.
+/// A value that differs.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Change {
     pub(super) of: String,

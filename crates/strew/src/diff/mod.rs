@@ -36,31 +36,31 @@ Exit codes: 0 nothing moved; 1 something did; 2 no reports, or of different scen
 /// Arguments of `strew diff`.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The report before: what strew simulate -o json wrote
+    /// The first report, written by strew simulate -o json
     #[arg(value_name = "A.json")]
     before: String,
-    /// The report after
+    /// The second report
     #[arg(value_name = "B.json")]
     after: String,
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<DiffFormat>,
-    /// Compare the workloads of this namespace only
+    /// Compare only the workloads of this namespace
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Compare only workloads that have these labels, or whose pods have them
+    /// Compare only workloads with these labels, or whose pods have them
     #[arg(short = 'l', long, value_name = "QUERY")]
     selector: Option<String>,
-    /// Compare the step of this name only
+    /// Compare only the step of this name
     #[arg(long, value_name = "NAME")]
     step: Option<String>,
-    /// Compare counts by this topology key only
+    /// Compare only counts by this topology key
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
-    /// Of each step show so many of what moved, the worst
+    /// The number of changes to show per step, the worst ones
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Show all that moved
+    /// Show all changes
     #[arg(long, conflicts_with = "top")]
     all: bool,
 }
@@ -158,7 +158,7 @@ struct Written {
     kind: String,
     /// A summary of each step that both reports have.
     summary: Vec<compare::StepSummary>,
-    /// What moved, step by step, in each the worst first.
+    /// The changes, step by step, the worst first.
     items: Vec<compare::Moved>,
 }
 

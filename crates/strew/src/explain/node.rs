@@ -90,7 +90,7 @@ pub(super) fn explain(
     Ok(0)
 }
 
-/// A node, as a reader who wonders about it wants it.
+/// A node with its pods, resources and constraints.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NodeExplanation {
@@ -128,7 +128,7 @@ struct OnNode {
     memory: String,
 }
 
-/// What the constraints and the topology of a workload count on the node.
+/// The counts of a workload's constraints and topology on the node.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Counting {
@@ -136,24 +136,24 @@ struct Counting {
     topology_key: String,
     /// `DoNotSchedule maxSkew 1`
     constraint: String,
-    /// The node's domain; `None`: it has not the label.
+    /// The node's domain; `None` if it lacks the label.
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<String>,
-    /// Whether pods on the node, and the node's domain, are in the counts.
+    /// True if pods on the node, and the node's domain, are counted.
     counts: bool,
-    /// Pods in that domain.
+    /// The pods in that domain.
     pods: i32,
     skew: i32,
 }
 
-/// Pending pods that wait for the same.
+/// Pending pods that wait for the same reason.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Judged {
     /// The first of them.
     pod: String,
     n_pods: usize,
-    /// What the node has against it; nothing: it would take it.
+    /// Why the node refuses it; absent if the node would take it.
     causes: Vec<String>,
 }
 

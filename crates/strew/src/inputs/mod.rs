@@ -46,13 +46,13 @@ impl Input {
     }
 }
 
-/// Which folders are read, and how much.
+/// Which folders are read, and the bound on bytes.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct ReadArgs {
-    /// Read directories with all that is below them
+    /// Read directories with all folders below them
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    /// Read at most this many bytes of files in all [default: 256Mi]
+    /// The largest size of all files together [default: 256Mi]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_input: Option<u64>,
 }

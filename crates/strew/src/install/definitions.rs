@@ -20,7 +20,7 @@ use crate::terminal;
 /// Arguments about definitions.
 #[derive(Args, Debug, Clone)]
 pub(super) struct DefinitionArgs {
-    /// Print the CustomResourceDefinitions [default: those that the cluster lacks, or has from strew]
+    /// Which CustomResourceDefinitions to print [default: those that the cluster lacks, or has from strew]
     #[arg(long, value_name = "WHEN")]
     crds: Option<Crds>,
     #[command(flatten)]
@@ -30,9 +30,9 @@ pub(super) struct DefinitionArgs {
 /// The values of `--crds`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum Crds {
-    /// All of them, without asking: for a cluster that has none of Kruise or OCM
+    /// All, without asking the cluster: for a cluster without Kruise or OCM
     Always,
-    /// None: somebody else keeps them
+    /// None: they are managed elsewhere
     Never,
 }
 

@@ -48,11 +48,11 @@ pub(crate) struct InstallArgs {
 
 #[derive(Subcommand, Debug)]
 enum Part {
-    /// The scheduler: two replicas over zones, of which one acts, with no more rights than it needs
+    /// The scheduler: two replicas over zones, one of which is active, with only the rights that it needs
     Scheduler(scheduler::SchedulerPart),
-    /// WorkloadSpreads: webhook and controller, and how the API server calls the webhook
+    /// WorkloadSpreads: webhook and controller, and the webhook's registration
     Workloadspread(workloadspread::WorkloadSpreadPart),
-    /// Placements of Open Cluster Management, in the place of its own placement controller
+    /// Placements of Open Cluster Management, in place of its own placement controller
     Placement(placement::PlacementPart),
 }
 
@@ -145,25 +145,25 @@ pub(crate) fn objects_of(
         .collect())
 }
 
-/// What every part is asked for.
+/// The arguments of every part.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Common {
-    /// The namespace that it lives in; made as well
+    /// The namespace, which is created as well
     #[arg(long, value_name = "NAME", default_value = "strew-system", value_parser = flags::namespace)]
     namespace: String,
-    /// Its container image, in a registry that the nodes reach; required, because no image of strew is published
+    /// The container image, in a registry that the nodes can reach; required, because no image of strew is published
     #[arg(long, value_name = "IMAGE", value_parser = flags::image)]
     image: Option<String>,
-    /// How many replicas; one acts at a time, of the webhook all
+    /// The number of replicas; one of them is active, of the webhook all
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
     replicas: u16,
-    /// Let pods of this namespace alone reach health and metrics; may be repeated [default: pods of all namespaces]
+    /// Allow only pods of this namespace to reach health and metrics; may be repeated [default: pods of all namespaces]
     #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     metrics_namespace: Vec<String>,
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml", value_parser = ["yaml", "json"])]
     output: String,
-    /// Print a table of what each right of its service accounts is for, and no manifests
+    /// Print a table of the rights of its service accounts with their purposes, and no manifests
     #[arg(long)]
     rights: bool,
 }

@@ -38,10 +38,10 @@ const PORT: u16 = 10259;
 pub(super) struct SchedulerPart {
     #[command(flatten)]
     pub(super) common: Common,
-    /// A KubeSchedulerConfiguration, looked at before it is printed [default: one profile, `strew`]
+    /// A KubeSchedulerConfiguration, checked before it is printed [default: one profile, `strew`]
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
-    /// Feature gates, looked at and given to the scheduler, for example MinDomainsInPodTopologySpread=false
+    /// Feature gates, checked and passed to the scheduler, for example MinDomainsInPodTopologySpread=false
     #[arg(long, value_name = "GATES", default_value = "")]
     feature_gates: String,
 }

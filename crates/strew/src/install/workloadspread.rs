@@ -85,31 +85,31 @@ pub(super) struct WorkloadSpreadPart {
     /// The URL of a webhook outside the cluster: no Deployment and no Service are printed for it
     #[arg(long, value_name = "URL", value_parser = url)]
     webhook_url: Option<String>,
-    /// What becomes of pods while the webhook is registered and no replica answers
+    /// What happens to pods while the webhook is registered and no replica answers
     #[arg(long, value_name = "POLICY", default_value = "Fail")]
     failure_policy: FailurePolicy,
-    /// Once registered, the webhook stays so: creations of pods are refused while no replica is ready, in place of being
-    /// created in no subset
+    /// Keep the webhook registered: creations of pods are refused while no replica is ready, instead of being created
+    /// in no subset
     #[arg(long)]
     strict: bool,
-    /// A further namespace whose pods are never asked about: of a network plugin that the webhook's own pods need. May be
-    /// repeated; the label strew.dev/workloadspread=disabled on a namespace does the same
+    /// A further namespace whose pods the webhook does not handle: of a network plugin that the webhook's own pods
+    /// need. May be repeated; the label strew.dev/workloadspread=disabled on a namespace has the same effect
     #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     exclude_namespace: Vec<String>,
-    /// Ask about pods of DaemonSets, too: where they are listed as targets
+    /// Handle pods of DaemonSets, too: if they are listed as targets
     #[arg(long)]
     daemon_sets: bool,
-    /// Print the webhook's registration whole, for one that does not register itself: with --webhook-cert-file or
-    /// --manage-configurations=false. Creations of pods are refused whenever no replica answers
+    /// Print the webhook's complete registration, for a webhook that does not register itself: with --webhook-cert-file
+    /// or --manage-configurations=false. Creations of pods are refused whenever no replica answers
     #[arg(long)]
     static_registration: bool,
-    /// Let this network alone reach the webhook's port: the one from which API servers come, as the webhook's pods see
-    /// them. May be repeated. Where it is wrong, no call arrives, and creations of pods are refused
-    /// [default: everybody]
+    /// Allow only this network to reach the webhook's port: the network of the API servers, as the webhook's pods see
+    /// it. May be repeated. If it is wrong, no call arrives, and creations of pods are refused [default: all networks]
     #[arg(long, value_name = "CIDR", value_parser = cidr, conflicts_with = "webhook_url")]
     api_server_cidr: Vec<String>,
-    /// Have the webhook answer reviews only of who shows a client certificate that an authority of this file (PEM) has
-    /// signed, and print the file as a ConfigMap: for API servers whose --admission-control-config-file names one
+    /// Let the webhook answer reviews only for clients with a certificate that an authority of this file (PEM) has
+    /// signed, and print the file as a ConfigMap: for API servers whose --admission-control-config-file names such a
+    /// certificate
     #[arg(long, value_name = "FILE", conflicts_with = "webhook_url")]
     client_ca_file: Option<PathBuf>,
     /// The common name of such a certificate; may be repeated [default: any that is signed]

@@ -47,19 +47,19 @@ Exit codes: 0 the input ended; 2 wrong usage; 3 the output could not be written.
 /// Arguments of `strew mcp`.
 #[derive(Args, Debug)]
 pub(crate) struct McpArgs {
-    /// Let calls name files and folders below this folder; without it files come as text only
+    /// Allow calls to name files and folders below this folder; without it, files are passed only as text
     #[arg(long, value_name = "FOLDER")]
     root: Option<PathBuf>,
-    /// How long a call may take
+    /// The longest time of a call
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = time_limit)]
     time_limit: Duration,
-    /// Bytes of files that a call may have
+    /// The largest size of the files of a call
     #[arg(long, value_name = "SIZE", default_value = "8Mi", value_parser = bytes)]
     max_input: u64,
-    /// Bytes of a result
+    /// The largest size of a result
     #[arg(long, value_name = "SIZE", default_value = "256Ki", value_parser = bytes)]
     max_output: u64,
-    /// Begin no simulation that is estimated to need more memory
+    /// Do not begin a simulation that is estimated to need more memory
     #[arg(long, value_name = "SIZE", default_value = "1Gi", value_parser = bytes)]
     max_memory: u64,
 }

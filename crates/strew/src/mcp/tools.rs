@@ -16,25 +16,25 @@ const SEEDS_MAX: u32 = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct File {
-    /// A name such as web.yaml, by which mistakes in it are told.
+    /// A name such as web.yaml, which errors in it use.
     pub(super) name: String,
     /// YAML with one or more documents, or JSON, as kubectl writes and reads it.
     pub(super) content: String,
 }
 
-/// Where pods go, and what happens to them: deploys the workloads of the files in a simulated cluster, restarts them,
-/// scales them to half, loses the largest zone and restores it, and says after each step how pods spread, what is
-/// Pending and why. Files with a document of kind Scenario have steps and expectations of their own.
+/// Simulates where pods go and what happens to them: deploys the workloads of the files in a simulated cluster,
+/// restarts them, scales them to half, loses the largest zone and restores it, and reports after each step how pods
+/// spread, what is Pending and why. Files with a document of kind Scenario have steps and expectations of their own.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Simulate {
     /// Manifests of workloads, and of nodes, if they are known; a dump of a cluster.
     #[serde(default)]
     files: Vec<File>,
-    /// Files and folders below the folder of --root, beside the texts.
+    /// Files and folders below the folder of --root, in addition to the texts.
     #[serde(default)]
     paths: Vec<String>,
-    /// Made-up nodes beside those of the files; 12 if the files have none.
+    /// Made-up nodes in addition to those of the files; 12 if the files have none.
     nodes: Option<u32>,
     /// Zones of the made-up nodes.
     zones: Option<u32>,
@@ -42,28 +42,28 @@ struct Simulate {
     node_cpu: Option<String>,
     /// Allocatable memory of each made-up node, such as 32Gi.
     node_memory: Option<String>,
-    /// End after this step, or at this time: of the built-in steps deploy, rollout, scale, lose or restore. Where do the
-    /// pods go is answered by deploy.
+    /// End after this step, or at this time: of the built-in steps deploy, rollout, scale, lose or restore. To ask
+    /// where pods go, deploy is enough.
     until: Option<String>,
-    /// Show the workloads of this namespace only.
+    /// Show only the workloads of this namespace.
     namespace: Option<String>,
     /// Show only workloads with these labels, such as app=web.
     selector: Option<String>,
     /// Count pods by these topology keys, too.
     #[serde(default)]
     by: Vec<String>,
-    /// Of a Scenario: play these variants only.
+    /// For a Scenario: play only these variants.
     #[serde(default)]
     variants: Vec<String>,
-    /// Play so many seeds, at most 100: times, names and ties are drawn from a seed.
+    /// The number of seeds to play, at most 100: times, names and ties are drawn from a seed.
     seeds: Option<NonZeroU32>,
     /// The first seed, or the only one.
     seed: Option<u64>,
 }
 
-/// Why a pod is Pending, or where it is: the sum of each spread constraint for every domain, what every node lacks, the
-/// scores, and single changes that would place the pod, each verified. The files must have the nodes, or nodes asks for
-/// made-up ones.
+/// Explains why a pod is Pending, or why it is on its node: the sum of each spread constraint for every domain, what
+/// every node lacks, the scores, and single changes that would place the pod, each verified. The files must have the
+/// nodes, or nodes asks for made-up ones.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Explain {
@@ -72,12 +72,12 @@ struct Explain {
     /// A dump of a cluster, or manifests with nodes.
     #[serde(default)]
     files: Vec<File>,
-    /// Files and folders below the folder of --root, beside the texts.
+    /// Files and folders below the folder of --root, in addition to the texts.
     #[serde(default)]
     paths: Vec<String>,
     /// The namespace of the target.
     namespace: Option<String>,
-    /// Made-up nodes beside those of the files.
+    /// Made-up nodes in addition to those of the files.
     nodes: Option<u32>,
     /// Zones of the made-up nodes.
     zones: Option<u32>,
@@ -85,11 +85,11 @@ struct Explain {
     node_cpu: Option<String>,
     /// Allocatable memory of each made-up node, such as 32Gi.
     node_memory: Option<String>,
-    /// Play so long first, such as 90s.
+    /// Play for this long first, such as 90s.
     at: Option<String>,
-    /// Of a Scenario: in this variant.
+    /// For a Scenario: the variant.
     variant: Option<String>,
-    /// With this seed.
+    /// The seed.
     seed: Option<u64>,
     /// Explain after these changes: lose=NODES, drain=NODES, cordon=NODES, taint=NODES:KEY=VALUE:EFFECT,
     /// label=NODES:KEY=VALUE, delete=PODS, move=POD:NODE, maxSkew=KEY:N, minDomains=KEY:N, soften=KEY, drop=KEY; NODES
@@ -98,7 +98,7 @@ struct Explain {
     what_if: Vec<String>,
 }
 
-/// What is wrong, or probably not meant, in WorkloadSpreads of OpenKruise and Placements of Open Cluster Management, with
+/// Finds errors and probable mistakes in WorkloadSpreads of OpenKruise and Placements of Open Cluster Management, with
 /// the place of each finding.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -106,28 +106,29 @@ struct Lint {
     /// WorkloadSpreads with their workloads; Placements with their clusters.
     #[serde(default)]
     files: Vec<File>,
-    /// Files and folders below the folder of --root, beside the texts.
+    /// Files and folders below the folder of --root, in addition to the texts.
     #[serde(default)]
     paths: Vec<String>,
 }
 
-/// Which clusters Placements of Open Cluster Management get, how they spread over regions and zones, and why.
+/// Decides which clusters Placements of Open Cluster Management select, how they spread over regions and zones, and
+/// why.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Place {
     /// Placements, ManagedClusters, ManagedClusterSets and their bindings, AddOnPlacementScores, PlacementDecisions.
     #[serde(default)]
     files: Vec<File>,
-    /// Files and folders below the folder of --root, beside the texts.
+    /// Files and folders below the folder of --root, in addition to the texts.
     #[serde(default)]
     paths: Vec<String>,
-    /// Show the Placements of this namespace only.
+    /// Show only the Placements of this namespace.
     namespace: Option<String>,
-    /// What would change: lose=CLUSTERS, add=NAME:KEY=VALUE, taint=CLUSTERS:KEY=VALUE:EFFECT, label=CLUSTERS:KEY=VALUE;
-    /// CLUSTERS are names or KEY/VALUE.
+    /// The changes to try: lose=CLUSTERS, add=NAME:KEY=VALUE, taint=CLUSTERS:KEY=VALUE:EFFECT,
+    /// label=CLUSTERS:KEY=VALUE; CLUSTERS are names or KEY/VALUE.
     #[serde(default)]
     what_if: Vec<String>,
-    /// The moment at which tolerations and scores are judged, such as 2026-03-01T12:00:00Z; now by default.
+    /// The time at which tolerations and scores are judged, such as 2026-03-01T12:00:00Z; now by default.
     at: Option<String>,
 }
 

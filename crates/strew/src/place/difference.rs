@@ -8,7 +8,7 @@ use strew_placement::facts::cluster::ClusterFact;
 use strew_placement::facts::placement::{PlacementFact, TopologyKeyType};
 use strew_placement::machine::Input;
 
-/// How the clusters of a Placement change.
+/// The change of a Placement's clusters.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Difference {
@@ -18,12 +18,12 @@ pub(super) struct Difference {
     pub(super) gone: Vec<Moved>,
     /// By name.
     pub(super) new: Vec<Moved>,
-    /// Names of clusters that are held before and after.
+    /// Names of clusters that were selected before and are after.
     pub(super) stay: Vec<String>,
     /// Topologies with a cluster before or after, parents first; empty without spread constraints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) topologies: Vec<TopologyChange>,
-    /// Clusters whose replicas change, by name; empty where none are divided.
+    /// Clusters whose replicas change, by name; empty if no replicas are divided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) replicas: Vec<ReplicaChange>,
 }
@@ -45,7 +45,8 @@ pub(super) struct Moved {
     /// Its values, from the first term down.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) topology: Vec<String>,
-    /// `lost`, `tainted`, `relabelled`, ... by the change that was asked about; `anyway`: it moves without a change, too.
+    /// `lost`, `tainted`, `relabelled`, ... by the change that was asked about; `anyway`: it also moves without a
+    /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'static str>,
 }

@@ -11,7 +11,7 @@ use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table, Tone};
 use crate::text::count;
 
-/// What the loss of one topology does.
+/// The effect of the loss of one topology.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Loss {
@@ -21,7 +21,7 @@ pub(super) struct Loss {
     clusters: usize,
     /// Placements with fewer clusters than asked for, as `namespace/name`.
     pub(super) short: Vec<String>,
-    /// Placements that are spread otherwise than asked for, and have enough clusters.
+    /// Placements that are not spread as asked for, and have enough clusters.
     uneven: Vec<String>,
     /// How each Placement changes.
     changes: Vec<Difference>,

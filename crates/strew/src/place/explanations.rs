@@ -8,14 +8,14 @@ use super::decide::Outcome;
 use super::difference::Difference;
 use super::fleet::Fleet;
 
-/// A list of explanations: fields may be added, and none changes its meaning.
+/// A list of explanations: fields may be added, but keep their meaning.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExplanationList<'a> {
     api_version: &'static str,
     kind: &'static str,
     items: Vec<DebugResult>,
-    /// How Placements differ from what they held.
+    /// How Placements differ from their previous clusters.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changes: &'a [&'a Difference],
 }

@@ -78,30 +78,30 @@ pub(crate) struct PlaceArgs {
     filename: Vec<String>,
     #[command(flatten)]
     read: ReadArgs,
-    /// Show the Placements of this namespace only
+    /// Show only the Placements of this namespace
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<PlaceFormat>,
-    /// Say why: the scores, the counts before each pick, what became of every cluster
+    /// Explain: the scores, the counts before each pick, the verdict on every cluster
     #[arg(long)]
     explain: bool,
-    /// What would change: lose=CLUSTERS, lose-each=KEY, add=NAME[:KEY=VALUE,...], add=FILE, edit=FILE,
+    /// The changes to try: lose=CLUSTERS, lose-each=KEY, add=NAME[:KEY=VALUE,...], add=FILE, edit=FILE,
     /// taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], label=CLUSTERS:KEY=VALUE,
-    /// unlabel=CLUSTERS:KEY; CLUSTERS are names or KEY/VALUE (a label or claim), with commas between
+    /// unlabel=CLUSTERS:KEY; CLUSTERS are names or KEY/VALUE (a label or claim), separated by commas
     #[allow(
         rustdoc::broken_intra_doc_links,
         reason = "brackets are what may be left out"
     )]
     #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
     what_if: Vec<what_if::Asked>,
-    /// The moment at which tolerations and scores are judged [default: now]
+    /// The time at which tolerations and scores are judged [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Instant>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Of all Placements those of this name.
+    /// Only the Placements of this name.
     #[arg(skip)]
     only: Option<String>,
 }
@@ -109,7 +109,7 @@ pub(crate) struct PlaceArgs {
 /// The values of `-o`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceFormat {
-    /// With each prioritizer's scores; nothing is cut
+    /// With each prioritizer's scores; nothing is shortened
     Wide,
     /// A PlacementDecisionList; with --explain a PlacementExplanationList
     Json,

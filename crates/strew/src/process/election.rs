@@ -13,16 +13,16 @@ use crate::failure::Failure;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Which replica acts")]
 pub(crate) struct ElectionArgs {
-    /// Let one of several replicas act at a time [default: true]
+    /// Let only one of several replicas be active at a time [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     leader_elect: Option<bool>,
-    /// How long a lease holds that is not renewed [default: 15s]
+    /// How long a lease is valid without renewal [default: 15s]
     #[arg(long, value_name = "DURATION", value_parser = span)]
     leader_elect_lease_duration: Option<Duration>,
-    /// How long the leader tries to renew [default: 10s]
+    /// How long the leader tries to renew its lease [default: 10s]
     #[arg(long, value_name = "DURATION", value_parser = span)]
     leader_elect_renew_deadline: Option<Duration>,
-    /// The wait between two tries [default: 2s]
+    /// The pause between two tries [default: 2s]
     #[arg(long, value_name = "DURATION", value_parser = span)]
     leader_elect_retry_period: Option<Duration>,
     /// The name of the lease [default: that of the program, such as strew-scheduler]
@@ -31,7 +31,7 @@ pub(crate) struct ElectionArgs {
     /// The namespace of the lease [default: kube-system for the scheduler, else strew-system]
     #[arg(long, value_name = "NAMESPACE")]
     leader_elect_resource_namespace: Option<String>,
-    /// Leases are all there is
+    /// Leases are the only supported locks.
     #[arg(long, value_name = "KIND", value_parser = ["leases"], hide = true)]
     leader_elect_resource_lock: Option<String>,
 }

@@ -11,14 +11,14 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::arguments::Context;
 use crate::failure::Failure;
 
-/// How much is told, and how.
+/// The level and format of the log.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "What it tells")]
 pub(crate) struct LogArgs {
-    /// How much is told: 0 to 3 what an operator needs, 4 and 5 every decision, 6 and more everything
+    /// The level of the log: 0 to 3 what an operator needs, 4 and 5 every decision, 6 and more everything
     #[arg(long, value_name = "N", default_value_t = 2)]
     v: u8,
-    /// How it is told
+    /// The format of the log
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     logging_format: LogFormat,
 }
@@ -26,9 +26,9 @@ pub(crate) struct LogArgs {
 /// The values of `--logging-format`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum LogFormat {
-    /// A line each, for people
+    /// One line per event, for people
     Text,
-    /// An object each, for programs
+    /// One object per event, for programs
     Json,
 }
 

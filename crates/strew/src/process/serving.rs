@@ -15,23 +15,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 
-/// Arguments of what is served.
+/// Arguments of the HTTPS server.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Health and metrics, over HTTPS")]
 pub(crate) struct ServingArgs {
-    /// The address that is listened on
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     bind_address: IpAddr,
-    /// The port; 0: nothing is served
+    /// The port; 0: no server
     #[arg(long, value_name = "PORT")]
     secure_port: Option<u16>,
-    /// A certificate in PEM, and those that signed it; read again when it changes [default: one that is made at the start]
+    /// A certificate in PEM with its chain; read again when it changes [default: one that is made at the start]
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
     /// Its private key
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
-    /// What everybody may see; all else is asked of the API server
+    /// Paths that need no authorization; for all others the API server is asked
     #[arg(long, value_name = "PATH,...", default_value = "/healthz,/readyz,/livez", value_parser = Paths::parse)]
     authorization_always_allow_paths: Paths,
 }

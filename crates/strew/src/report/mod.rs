@@ -29,21 +29,21 @@ pub(crate) struct Report<'a> {
     pub(crate) kind: &'static str,
     /// The kube-scheduler whose decisions these are.
     pub(crate) kubernetes: &'a str,
-    /// Whose choices: `1.36`, or `strew`.
+    /// Whose decisions: `1.36`, or `strew`.
     pub(crate) compat: &'a str,
     pub(crate) summary: Summary,
     pub(crate) scenarios: Vec<ScenarioReport<'a>>,
 }
 
-/// All runs in sum.
+/// All runs together.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
-    /// Played to their end.
+    /// Completed runs.
     pub(crate) runs: u64,
     pub(crate) held: u64,
     pub(crate) broken: u64,
-    /// Whether something is wrong: the exit code is 1.
+    /// True if something failed: the exit code is 1.
     pub(crate) red: bool,
     pub(crate) interrupted: bool,
 }
@@ -87,32 +87,32 @@ pub(crate) struct RunReport<'a> {
     pub(crate) max_skew: &'a [MaxSkew],
 }
 
-/// A step that was reached.
+/// A step that began.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepReport<'a> {
-    /// What the scenario calls it.
+    /// Its name in the scenario.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) name: Option<String>,
     /// When its verbs were done.
     pub(crate) began: String,
-    /// When it was over: of a step that waits for rest, the last write.
+    /// When it ended; for a step that waits for rest, the last write.
     pub(crate) ended: String,
-    /// `done`: it waits for nothing; `atRest`, `notAtRest`: it waited for rest; `cut`: the run was ended in its midst.
+    /// `done`: it does not wait; `atRest`, `notAtRest`: it waited for rest; `cut`: the run was ended during the step.
     pub(crate) state: &'static str,
-    /// `held`, `broken`, or `open`: the run was ended before something was decided.
+    /// `held`, `broken`, or `open`: the run was ended before everything was decided.
     pub(crate) verdict: &'static str,
-    /// What is wrong, a sentence each; empty where the verdict is `held`.
+    /// What failed, one sentence each; empty if the verdict is `held`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) why: Vec<String>,
     pub(crate) verbs: Vec<String>,
-    /// Domains and nodes that were chosen when the step began, such as the zone that was lost.
+    /// The domains and nodes that were chosen when the step began, such as the lost zone.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) chosen: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) refused: Vec<RefusedReport>,
     pub(crate) expectations: Vec<ExpectationReport>,
-    /// The cluster when the step was over.
+    /// The cluster at the end of the step.
     #[serde(flatten)]
     pub(crate) moment: Option<&'a Moment>,
 }
@@ -126,7 +126,7 @@ pub(crate) struct RefusedReport {
     pub(crate) breach: bool,
 }
 
-/// What came of an expectation.
+/// The result of an expectation.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExpectationReport {

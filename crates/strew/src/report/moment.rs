@@ -14,17 +14,17 @@ use strew_view::view::{Summary, View};
 use strew_view::workload::Workload;
 use strew_view::world::World;
 
-/// What there is at a moment.
+/// The state at a moment.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Moment {
-    /// All pods in sum, whichever workloads are shown.
+    /// The sum over all pods, not only of the shown workloads.
     pods: Totals,
     workloads: Vec<WorkloadReport>,
-    /// Of the first step of a variant's first run.
+    /// Only for the first step of a variant's first run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     nodes: Vec<NodeReport>,
-    /// Pods that were put on a node, in order of arrival; of the first step of a variant's first run.
+    /// Pods that were put on a node, in order of arrival; only for the first step of a variant's first run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     placements: Vec<Placement>,
 }
@@ -50,7 +50,7 @@ struct WorkloadReport {
     namespace: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     labels: BTreeMap<String, String>,
-    /// Of its pods, where these are others.
+    /// The labels of its pods, if they differ.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pod_labels: BTreeMap<String, String>,
     replicas: usize,
@@ -63,7 +63,7 @@ struct WorkloadReport {
     terminating: usize,
     pending: Vec<PendingReport>,
     spread: Vec<SpreadReport>,
-    /// Pods on nodes by revision, where there is more than one.
+    /// Pods on nodes by revision, if there are several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     revisions: BTreeMap<String, usize>,
 }
@@ -73,21 +73,21 @@ struct WorkloadReport {
 struct PendingReport {
     count: usize,
     blocked_by: Vec<&'static str>,
-    /// kube-scheduler's whole text.
+    /// kube-scheduler's complete message.
     message: String,
-    /// The first of them.
+    /// The first of the pods.
     pod: String,
-    /// Who is told to go to make room for that one.
+    /// The victims whose deletion was requested for that pod.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     preemption: Option<PreemptionReport>,
 }
 
-/// Pods that would have to go.
+/// Pods that would be preempted.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PreemptionReport {
     node: String,
-    /// Most important first.
+    /// The most important one first.
     victims: Vec<VictimReport>,
 }
 
@@ -118,21 +118,21 @@ struct SpreadReport {
     by: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     constraint: Option<ConstraintReport>,
-    /// How many domains count.
+    /// The number of domains that count.
     domains: usize,
-    /// Pods by domain; with many domains, those that hold none are left out.
+    /// Pods by domain; if there are many domains, empty ones are left out.
     counts: Counts,
     skew: i32,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     before: Option<CountedBy>,
-    /// The workload's own pods over the same domains, whatever the constraint counts; without a constraint `counts` are
-    /// they.
+    /// The workload's own pods over the same domains, whatever the constraint counts; without a constraint they equal
+    /// `counts`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     own: Option<CountedBy>,
-    /// What is probably not meant.
+    /// A probable mistake.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     warning: Option<String>,
-    /// Counted pods that are not the workload's own.
+    /// Counted pods of other workloads.
     #[serde(skip_serializing_if = "is_none", default)]
     others: i64,
 }
@@ -157,7 +157,7 @@ struct ConstraintReport {
     selector: String,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     match_label_keys: Vec<String>,
-    /// The scheduler's profile leaves out the part of PodTopologySpread that would look at it.
+    /// The scheduler's profile disables the part of PodTopologySpread that evaluates the constraint.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     without_effect: bool,
 }

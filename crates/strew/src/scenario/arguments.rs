@@ -10,34 +10,34 @@ use strew_model::Span;
 use super::seeds::{SeedsArg, Shard};
 use crate::failure::Failure;
 
-/// What is played, and what of it decides.
+/// What to play, and which results decide.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "What to play (of files without a Scenario the built-in story)")]
 pub(crate) struct PlayArgs {
-    /// Play this variant only, or these; the scenario as written is called base
+    /// Play only this variant, or these; the scenario as written is called base
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Vec<String>,
-    /// Play each variant with so many seeds, whatever the scenario says, or with those from A to before B; --seed
-    /// plays one
+    /// Play each variant with this number of seeds, or with the seeds from A to before B, in place of the scenario's
+    /// number; --seed plays one
     #[arg(long, value_name = "N|A..B")]
     pub(crate) seeds: Option<SeedsArg>,
-    /// End each run then, for example 90s or 1h30m, or after the step of this name: of the built-in story deploy,
-    /// rollout, scale, lose or restore
+    /// End each run at this time, for example 90s or 1h30m, or after the step of this name: of the built-in story
+    /// deploy, rollout, scale, lose or restore
     #[arg(long, value_name = "DURATION|STEP")]
     pub(crate) until: Option<String>,
-    /// Steps that decide the exit code, by name; every step otherwise, and what must always hold in any case
+    /// Steps that decide the exit code, by name [default: all]; claims about every moment always do
     #[arg(long, value_name = "STEP", num_args = 1.., value_delimiter = ',')]
     pub(crate) fail_on: Vec<String>,
 }
 
-/// How to play it, and what else to write.
+/// How to play it, and further outputs.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "What to play (of files without a Scenario the built-in story)")]
 pub(crate) struct ScenarioArgs {
     #[command(flatten)]
     pub(crate) play: PlayArgs,
     /// Play one of N equal parts of the seeds, counted from 0, and write kind SimulationSummary, which strew merge adds
-    /// up; the exit code says whether it was played, and not what came of it
+    /// up; the exit code says whether it was played, not whether it held
     #[arg(long, value_name = "I/N", conflicts_with_all = ["html", "events"])]
     pub(crate) shard: Option<Shard>,
     /// Play nothing if a variant has more seeds [default: 1000000]
@@ -46,16 +46,17 @@ pub(crate) struct ScenarioArgs {
     /// Write every change, event, verb and fault of all runs as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<String>,
-    /// Runs at the same time [default: as many as there are cores]
+    /// The number of runs at the same time [default: the number of cores]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Print the built-in story of these files as a Scenario, and play nothing: with the same files it plays alike
+    /// Print the built-in story of these files as a Scenario, and play nothing: with the same files it gives the same
+    /// result
     #[arg(long)]
     pub(crate) print_scenario: bool,
     /// Print a JSON schema: of kind Scenario, or of the report
     #[arg(long, exclusive = true, value_name = "KIND", num_args = 0..=1, default_missing_value = "scenario")]
     pub(crate) schema: Option<PlayedKind>,
-    /// Print a commented scenario to begin with
+    /// Print a commented example of a scenario
     #[arg(long = "new", exclusive = true)]
     pub(crate) starter: bool,
 }

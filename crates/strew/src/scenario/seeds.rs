@@ -11,7 +11,7 @@ use strew_scenario::format::SEEDS_MAX;
 /// The largest number of shards: an Indexed Job has no more completions.
 pub(crate) const SHARDS_MAX: u32 = 100_000;
 
-/// Seeds one after the other.
+/// Consecutive seeds.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,7 +19,7 @@ pub(crate) const SHARDS_MAX: u32 = 100_000;
 pub(crate) struct Seeds {
     /// The first.
     pub(crate) first: u64,
-    /// How many.
+    /// Their number.
     pub(crate) count: u64,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for SeedsArg {
     }
 }
 
-/// One of several equal parts of a sweep, counted from 0, as an Indexed Job counts its completions.
+/// One of several equal parts of a sweep, counted from 0 like the completions of an Indexed Job.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -24,30 +24,30 @@ pub(super) const BREACHES_MAX: usize = 1000;
 /// The largest number of different counts that a row lists, the most even ones.
 const SHAPES_MAX: usize = 1000;
 
-/// `SimulationSummary`: what came of every scenario, variant and expectation, in sum of the seeds that were played.
+/// `SimulationSummary`: the results of every scenario, variant and expectation, summed over the played seeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SimulationSummary")]
 pub(crate) struct Summary {
     pub(crate) api_version: String,
     pub(crate) kind: String,
-    /// The version of strew that played.
+    /// The version of strew that played the seeds.
     pub(crate) strew: String,
     /// The kube-scheduler whose decisions these are.
     pub(crate) kubernetes: String,
-    /// Whose choices: `1.36`, or `strew`.
+    /// Whose decisions: `1.36`, or `strew`.
     pub(crate) compat: String,
-    /// SHA-256 of the files with their names, and of the options that decide.
+    /// SHA-256 of the files with their names, and of the options that affect results.
     pub(crate) inputs: String,
-    /// What plays all seeds, after the name of the program.
+    /// The arguments that play all seeds, after the name of the program.
     pub(crate) command: String,
-    /// `I/N`: which part of the seeds this is; absent where it is all of them, or made of several parts.
+    /// `I/N`: the part of the seeds; absent if it is all of them, or made of several parts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) shard: Option<Shard>,
     pub(crate) scenarios: Vec<ScenarioSum>,
 }
 
-/// A Scenario in sum.
+/// The sum of a Scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScenarioSum {
@@ -61,7 +61,7 @@ pub(crate) struct ScenarioSum {
     pub(crate) variants: Vec<VariantSum>,
 }
 
-/// A variant in sum.
+/// The sum of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct VariantSum {
@@ -69,30 +69,30 @@ pub(crate) struct VariantSum {
     pub(crate) must: Must,
     /// The seeds of the whole sweep.
     pub(crate) seeds: Seeds,
-    /// Those that were played to their end: in order, without gaps between neighbours.
+    /// The completed seeds: in order, adjacent ranges joined.
     pub(crate) played: Vec<Seeds>,
-    /// Seeds in which something broke.
+    /// The number of broken seeds.
     pub(crate) broken: u64,
-    /// Runs were ended early, as `--until` asks.
+    /// Runs were ended early by `--until`.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) cut: bool,
-    /// Virtual time of all runs.
+    /// The virtual time of all runs.
     pub(crate) virtual_milliseconds: u64,
-    /// What plays one seed after the name of the program; `--seed N` and `--until TIME` come behind it.
+    /// The arguments that play one seed, after the name of the program; `--seed N` and `--until TIME` are appended.
     pub(crate) replay: String,
-    /// What must always hold first, then step by step.
+    /// Claims of `always` first, then step by step.
     pub(crate) rows: Vec<RowSum>,
 }
 
-/// What a variant must do.
+/// The result that a variant must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Must {
-    /// Hold with every seed.
+    /// It must hold with every seed.
     Hold,
-    /// Break with some seed.
+    /// It must break with some seed.
     Fail,
-    /// Either.
+    /// It may do either.
     MayFail,
 }
 
@@ -118,33 +118,33 @@ pub(crate) struct RowSum {
     /// It is a verb.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) verb: bool,
-    /// Of an expectation of a spread: whose pods are counted by which key.
+    /// For a spread expectation: whose pods are counted by which key.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) counted: Option<String>,
-    /// The claim says which domain is to have how many pods: counts are kept by domain.
+    /// The claim names the number of pods of each domain: counts are kept by domain.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) by_domain: bool,
-    /// Where it is written.
+    /// Its place in the file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) place: Option<LineAndColumn>,
-    /// Whether a breach of it is one of the run: `--fail-on` may name other steps.
+    /// Whether its breach breaks the run: `--fail-on` may name other steps.
     pub(crate) decides: bool,
-    /// When its step began, in the smallest seed that came so far.
+    /// When its step began, in the smallest seed so far.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) began: Option<SeedAt>,
     pub(crate) held: u64,
     /// Seeds whose run was ended before it was decided.
     pub(crate) open: u64,
     pub(crate) broken: u64,
-    /// Seeds in which it held right after the verbs of its step, before these had an effect.
+    /// Seeds in which it already held right after the verbs of its step, before these had an effect.
     pub(crate) held_at_once: u64,
-    /// Which counts were found in how many seeds; at most 1000 of them, the most even ones.
+    /// The counts that were found, with the number of seeds of each; at most 1000, the most even ones.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) shapes: Vec<ShapeSum>,
     /// Seeds with other counts than these.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub(crate) other_shapes: u64,
-    /// The breach of the smallest seed, or the refusal of a verb that is none.
+    /// The breach of the smallest seed, or the refusal of a verb that does not fail the run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) first: Option<Breach>,
     /// Seeds in which it broke, and when; at most the 1000 smallest.
@@ -183,14 +183,14 @@ pub(crate) struct SeedAt {
     pub(crate) at: Span,
 }
 
-/// Counts that some seeds had in common.
+/// Counts that several seeds share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ShapeSum {
-    /// Most pods first: pods of a domain, and how many domains have so many.
+    /// Most pods first: pods of a domain, and the number of domains with that many.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) counts: Vec<(u32, u32)>,
-    /// Pods by domain, where the claim names domains; `counts` is empty then.
+    /// Pods by domain, if the claim names domains; `counts` is empty then.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) domains: Vec<(String, u32)>,
     pub(crate) skew: u32,
@@ -210,7 +210,7 @@ impl ShapeSum {
     }
 }
 
-/// A breach in full.
+/// A breach with its details.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Breach {
@@ -240,11 +240,11 @@ pub(crate) enum Result {
     Held,
     Broken,
     BrokeAsItMust,
-    /// It must break, and did in no seed.
+    /// It must break, and broke in no seed.
     BrokeNowhere,
-    /// It may break, and did.
+    /// It may break, and broke.
     BrokeAsItMay,
-    /// It must break, and was not played to the end of all its seeds.
+    /// It must break, and not all of its seeds were played.
     Unknown,
 }
 

@@ -22,10 +22,10 @@ Exit codes: 0 ended by a signal; 2 wrong usage or configuration; 3 the API serve
 pub(crate) struct SchedulerArgs {
     #[command(flatten)]
     pub(super) scheduling: SchedulingArgs,
-    /// Decide for pods of this schedulerName, without a configuration [default: strew]
+    /// Schedule pods of this schedulerName, without a configuration [default: strew]
     #[arg(long, value_name = "NAME", help_heading = "How to schedule")]
     pub(super) scheduler_name: Option<String>,
-    /// Say whether the configuration is right, and end
+    /// Check the configuration, and exit
     #[arg(long, help_heading = "How to schedule")]
     pub(super) validate_config: bool,
     #[command(flatten)]

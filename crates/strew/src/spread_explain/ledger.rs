@@ -15,7 +15,7 @@ use crate::report::API_VERSION;
 use crate::scenario::clock;
 use crate::text::count;
 
-/// A ledger, row by row: the form for programs.
+/// A ledger, row by row, for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ledger {
@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
     name: String,
     /// The moment that expiries are compared with: the newest in the files, or that of the simulation.
     at: String,
-    /// What that moment is.
+    /// The origin of that moment.
     #[serde(skip)]
     source: Source,
     /// An older WorkloadSpread that has the pods.
@@ -34,7 +34,7 @@ pub(crate) struct Ledger {
     /// Why the pods cannot be counted; then there are no rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
-    /// Whether every row is as a sync would write it.
+    /// Whether a sync would change no row.
     agrees: bool,
     rows: Vec<LedgerRow>,
     /// Active pods that are in no subset.
@@ -49,10 +49,10 @@ struct LedgerRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     subset: String,
-    /// -1: any number.
+    /// -1: no limit.
     max_replicas: i32,
     agrees: bool,
-    /// So many pods more than the limit are in the subset.
+    /// The number of pods beyond the limit of the subset.
     #[serde(skip_serializing_if = "is_zero")]
     over_limit: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,16 +61,16 @@ struct LedgerRow {
     truth: Option<Counts>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open: Vec<Open>,
-    /// How many active pods are to have which deletion cost.
+    /// The number of active pods that should have each deletion cost.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     deletion_costs: BTreeMap<i32, usize>,
-    /// Active pods whose deletion cost is not written as it should be.
+    /// Active pods whose deletion cost is not the right one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     costs_to_write: Vec<String>,
-    /// Active pods without a marker, which the next sync writes.
+    /// Active pods whose missing marker the next sync writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unmarked: Vec<String>,
-    /// What a rollout does to the subset.
+    /// What a rollout does with the subset.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<String>,
 }
@@ -87,12 +87,12 @@ struct Counts {
     /// Since when the subset takes no pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     closed_since: Option<String>,
-    /// When it takes pods again, if none waits for a node of it then.
+    /// When it takes pods again, if none waits for one of its nodes then.
     #[serde(skip_serializing_if = "Option::is_none")]
     closed_until: Option<String>,
 }
 
-/// An entry that waits to be confirmed.
+/// An entry without a matching pod.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Open {

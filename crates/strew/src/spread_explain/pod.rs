@@ -7,7 +7,7 @@ use strew_workloadspread::{COST_ANNOTATION, Spec, UNLIMITED, WsKey};
 
 use super::{Spreads, limit_text, time_text};
 
-/// Where a pod stands for its WorkloadSpread: the form for programs.
+/// A pod's state for its WorkloadSpread, for programs.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodSpread {
@@ -18,14 +18,14 @@ pub(crate) struct PodSpread {
     /// Its subset; absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     subset: Option<String>,
-    /// How it came there.
+    /// How it got there.
     ground: String,
-    /// The subsets before it, as they are now.
+    /// The subsets before it, in their present state.
     earlier: Vec<Earlier>,
-    /// What each subset scores for a pod that is adopted.
+    /// The score of each subset for a pod that is adopted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scores: Vec<Score>,
-    /// Absent: the pod gets none.
+    /// Absent: the pod has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     deletion_cost: Option<Cost>,
 }
@@ -49,10 +49,10 @@ struct Score {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cost {
-    /// As it should be.
+    /// The right one.
     cost: i32,
     ground: String,
-    /// As the annotation has it.
+    /// The annotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     annotation: Option<String>,
 }

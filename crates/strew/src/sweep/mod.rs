@@ -45,13 +45,13 @@ pub(crate) struct SweepArgs {
     /// Manifests or dumps: files and folders below the current folder
     #[arg(value_name = "FILE")]
     files: Vec<String>,
-    /// How to write it: a Job as yaml or json; of what was collected summary, junit or sarif
+    /// The format: a Job as yaml or json; results as summary, junit or sarif
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<SweepFormat>,
-    /// Write the result into this file, whole or not at all, and not to standard output
+    /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Gather the results of the Job of this name, and print no other
+    /// Collect the results of the Job of this name, and print no Job
     #[arg(long, value_name = "JOB", conflicts_with_all = ["files", "filename", "image"])]
     collect: Option<String>,
     #[command(flatten)]
@@ -64,11 +64,11 @@ pub(crate) struct SweepArgs {
     play: PlayArgs,
 }
 
-/// What the Job is like.
+/// The properties of the Job.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The Job")]
 pub(super) struct JobArgs {
-    /// The container image, in which strew is the entry point
+    /// The container image, with strew as its entry point
     #[arg(long, value_name = "IMAGE", value_parser = flags::image, required_unless_present = "collect")]
     image: Option<String>,
     /// Its name [default: sweep- and digits of the digest of files and options]
@@ -77,16 +77,16 @@ pub(super) struct JobArgs {
     /// Its namespace [default: that of the context]
     #[arg(short, long, value_name = "NAME", value_parser = flags::namespace)]
     namespace: Option<String>,
-    /// Equal parts of the seeds, a completion each
+    /// The number of equal parts of the seeds, one completion each
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=i64::from(SHARDS_MAX)))]
     shards: u32,
-    /// Pods at the same time [default: as many as there are shards]
+    /// The number of pods at the same time [default: the number of shards]
     #[arg(long, value_name = "N")]
     parallelism: Option<NonZeroU32>,
-    /// CPUs that each pod asks for, and runs that it plays at the same time
+    /// The CPUs that each pod requests, and the number of runs that it plays at the same time
     #[arg(long, value_name = "N", default_value = "1")]
     cpu: NonZeroU32,
-    /// Memory that each pod may take
+    /// The memory limit of each pod
     #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = job::memory)]
     pod_memory: String,
     /// The topology key that pods are spread over, with a skew of 1; none: they are not spread
@@ -96,8 +96,8 @@ pub(super) struct JobArgs {
         default_value = "topology.kubernetes.io/zone"
     )]
     spread: String,
-    /// Write results into the volume of this PersistentVolumeClaim, in a folder of the Job's name, and not into logs;
-    /// it must be one that several nodes write to
+    /// Write results into the volume of this PersistentVolumeClaim, in a folder of the Job's name, instead of logs;
+    /// several nodes must be able to write to it
     #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     results_claim: Option<String>,
 }
@@ -109,11 +109,11 @@ enum SweepFormat {
     Yaml,
     /// The same as a List
     Json,
-    /// Of what was collected: kind SimulationSummary in one line
+    /// For results: kind SimulationSummary in one line
     Summary,
-    /// Of what was collected: a test case for each expectation
+    /// For results: a test case for each expectation
     Junit,
-    /// Of what was collected: a result for each expectation that broke
+    /// For results: a result for each expectation that broke
     Sarif,
 }
 

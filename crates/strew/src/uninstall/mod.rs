@@ -43,17 +43,17 @@ enum Installed {
     Placement(ComponentArgs),
 }
 
-/// What is asked of every component.
+/// The arguments of every component.
 #[derive(Args, Debug)]
 struct ComponentArgs {
-    /// The namespace that it was installed into
+    /// The namespace of the installation
     #[arg(long, value_name = "NAME", default_value = "strew-system", value_parser = install::flags::namespace)]
     namespace: String,
-    /// The namespace as well, with all that is in it: also what is not strew's, and other components
+    /// Delete the namespace as well, with everything in it: also objects of other programs and components
     #[arg(long)]
     with_namespace: bool,
-    /// The CustomResourceDefinitions that are strew's as well, and so all objects of these kinds; the cluster is asked
-    /// how many those are
+    /// Delete the CustomResourceDefinitions of strew as well, and so all objects of these kinds; the cluster is asked
+    /// for their numbers
     #[arg(long)]
     crds: bool,
     /// How to write it

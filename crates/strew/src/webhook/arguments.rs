@@ -39,21 +39,21 @@ pub(crate) struct WebhookArgs {
     pub(super) log: LogArgs,
 }
 
-/// How the API server calls.
+/// How the API server calls the webhook.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How the API server calls it")]
 pub(super) struct HooksArgs {
     /// The port that the API server calls
     #[arg(long, value_name = "PORT", default_value_t = 9443)]
     pub(super) webhook_port: u16,
-    /// The address that is listened on
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     pub(super) webhook_bind_address: IpAddr,
-    /// The URL by which the API server calls this process, where it does not by the Service: its host goes into the
+    /// The URL with which the API server calls this process, if it does not use the Service: its host goes into the
     /// certificate
     #[arg(long, value_name = "URL", value_parser = url)]
     pub(super) webhook_url: Option<Url>,
-    /// The namespace of strew: of the Service, of the Secret with the authority, and of the lease of who keeps it
+    /// The namespace of strew: of the Service, of the Secret with the authority, and of the lease
     #[arg(
         long,
         value_name = "NAMESPACE",
@@ -61,47 +61,47 @@ pub(super) struct HooksArgs {
         default_value = "strew-system"
     )]
     pub(super) namespace: String,
-    /// A certificate in PEM, and those that signed it; read again when it changes. Then there is no Secret, and whoever
-    /// gave it keeps caBundle [default: one of an authority in Secret strew-webhook-ca]
+    /// A certificate in PEM with its chain; read again when it changes. Then there is no Secret, and caBundle must be
+    /// set by its provider [default: one of an authority in Secret strew-webhook-ca]
     #[arg(long, value_name = "FILE", requires = "webhook_key_file")]
     pub(super) webhook_cert_file: Option<PathBuf>,
     /// Its private key
     #[arg(long, value_name = "FILE", requires = "webhook_cert_file")]
     pub(super) webhook_key_file: Option<PathBuf>,
-    /// Answer reviews only of who shows a client certificate that an authority of this file (PEM) has signed: API servers
-    /// whose --admission-control-config-file names one. Conversions and health are for everybody
+    /// Answer reviews only for clients with a certificate that an authority of this file (PEM) has signed: API servers
+    /// whose --admission-control-config-file names one. Conversions and health are open to all
     #[arg(long, value_name = "FILE")]
     pub(super) client_ca_file: Option<PathBuf>,
     /// The common name of such a certificate; may be repeated [default: any that is signed]
     #[arg(long, value_name = "NAME", requires = "client_ca_file")]
     pub(super) client_name: Vec<String>,
-    /// Fields that patches of WorkloadSpreads may touch, beside all that are not guarded
+    /// Guarded fields that patches of WorkloadSpreads may change
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = PossibleValuesParser::new(GUARDED))]
     pub(super) allow_patch: Vec<String>,
-    /// What becomes of pods while this webhook is registered and no replica answers
+    /// What happens to pods while this webhook is registered and no replica answers
     #[arg(long, value_name = "POLICY", default_value = "Fail")]
     pub(super) failure_policy: FailurePolicy,
     /// Stay registered when the last replica ends: creations of pods are refused until one is ready again
     #[arg(long)]
     pub(super) strict: bool,
-    /// A further namespace whose pods are not asked about; may be repeated
+    /// A further namespace whose pods the webhook does not handle; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(super) exclude_namespace: Vec<String>,
-    /// Have pods of DaemonSets asked about, too: where they are listed as targets
+    /// Handle pods of DaemonSets, too: if they are listed as targets
     #[arg(long)]
     pub(super) daemon_sets: bool,
-    /// Register this webhook for the creation of pods while a replica is ready, and keep caBundle of the webhook
-    /// configurations and of the WorkloadSpread definition where it converts by strew; else another program registers it
-    /// and copies caBundle from bundle.crt of the Secret
+    /// Register this webhook for the creation of pods while a replica is ready, and keep caBundle up to date in the
+    /// webhook configurations and in the WorkloadSpread definition if it converts with strew; otherwise another program
+    /// registers it and copies caBundle from bundle.crt of the Secret
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
     pub(super) manage_configurations: bool,
-    /// How long an authority lives, for tries of its rotation
+    /// How long an authority is valid, for tests of its rotation
     #[arg(long, value_name = "DURATION", value_parser = span, default_value = "87600h", hide = true)]
     pub(super) authority_lifetime: Duration,
-    /// How long a serving certificate lives, for tries of its rotation
+    /// How long a serving certificate is valid, for tests of its rotation
     #[arg(long, value_name = "DURATION", value_parser = span, default_value = "8760h", hide = true)]
     pub(super) certificate_lifetime: Duration,
-    /// How long two authorities are trusted on both sides of their exchange, for tries of it
+    /// How long two authorities are trusted on both sides of their exchange, for tests of it
     #[arg(long, value_name = "DURATION", value_parser = span, default_value = "24h", hide = true)]
     pub(super) authority_overlap: Duration,
 }

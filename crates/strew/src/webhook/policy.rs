@@ -6,9 +6,9 @@ use clap::ValueEnum;
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 #[value(rename_all = "PascalCase")]
 pub(crate) enum FailurePolicy {
-    /// Their creation is refused, and tried again by their controllers: limits hold
+    /// Their creation is refused, and their controllers retry: limits hold
     Fail,
-    /// They are created as they are, in no subset
+    /// They are created unchanged, in no subset
     Ignore,
 }
 

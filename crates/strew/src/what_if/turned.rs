@@ -8,24 +8,24 @@ use strew_view::world::World;
 use super::Asked;
 use crate::failure::Failure;
 
-/// What changes turned.
+/// The results of changes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Turned {
-    /// The changes, as they were asked for.
+    /// The changes, as asked for.
     pub(crate) changes: Vec<Changed>,
-    /// Pods that are not where they were.
+    /// Pods that moved.
     pub(crate) pods: Vec<TurnedPod>,
-    /// Constraints whose skew is another.
+    /// Constraints whose skew changed.
     pub(crate) skews: Vec<TurnedSkew>,
 }
 
-/// A change that was carried out.
+/// A change that was made.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct Changed {
-    /// As it was asked for.
+    /// As asked for.
     pub(crate) change: String,
-    /// How many nodes it changed.
+    /// The number of nodes that it changed.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) nodes: usize,
 }
@@ -34,7 +34,7 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// A pod that is not where it was; one that left its node stands for the pod that is made instead.
+/// A pod that moved; a pod that left its node stands for the pod that replaces it.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TurnedPod {
@@ -52,18 +52,18 @@ pub(crate) struct TurnedPod {
     pub(crate) message: Option<String>,
 }
 
-/// What a pod becomes.
+/// The new state of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) enum Becomes {
     /// On a node.
     Placed,
     /// On no node.
     Pending,
-    /// No controller makes another.
+    /// No controller creates another one.
     Gone,
 }
 
-/// A constraint whose skew is another.
+/// A constraint whose skew changed.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TurnedSkew {

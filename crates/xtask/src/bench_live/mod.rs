@@ -46,7 +46,7 @@ pub(crate) struct BenchLive {
     /// Pods a second that come afterwards
     #[arg(long, default_value_t = 100)]
     rate: u32,
-    /// For so many seconds
+    /// How long, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u32,
 }
