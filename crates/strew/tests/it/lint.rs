@@ -79,7 +79,7 @@ spec:
     for told in [
         "error[invalid-field]: spec.subsets[0].patch.metadata.name: Invalid value: \"z\": a patch must not touch name: ",
         "error[invalid-field]: spec.subsets[0].patch.metadata.namespace: Invalid value: \"other\": ",
-        "<stdin>:9:42",
+        "<stdin>:9:48",
         "help: take it out of the patch",
     ] {
         assert!(text.contains(told), "{told}: {text}");

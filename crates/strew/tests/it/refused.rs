@@ -40,7 +40,7 @@ spec:
         "\ndeployment/late  0 replicas: 0 placed\n",
         "0 pods of 1 workload on 3 nodes: ",
         "at the end, no pod of a workload is refused at creation",
-        "seed 1 at 2m: deployment/late: 0 of 3 pods made, 0 of 3 ready, creation refused: ",
+        "seed 1 at 2m: deployment/late: 0 of 3 updated, 0 of 3 pods made, 0 of 3 ready, creation refused: ",
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
@@ -71,14 +71,14 @@ fn pods_that_a_quota_refuses_fail_a_scenario() {
     let run = |files: String| strew("simulate - --seeds 1").stdin(files).assert();
     let at_start = format!("{quota}{}", scenario("  timeline: [{at: 1m}]\n"));
     let text = stdout(&run(at_start).code(1));
-    let part = "deployment/web: 2 of 6 pods made, 2 of 6 ready, creation refused: ";
+    let part = "deployment/web: 2 of 6 updated, 2 of 6 pods made, 2 of 6 ready, creation refused: ";
     assert!(text.contains(part), "{text}");
     let late = created("late", "");
     for expected in [", expect: [{rolledOut: {}, within: 1m}]", ""] {
         let spec = format!("  until: 2m\n  timeline: [{{at: 1s, {late}{expected}}}]\n");
         let files = scenario(&spec).replace("replicas: 6", "replicas: 2");
         let text = stdout(&run(format!("{quota}{files}")).code(1));
-        let part = "deployment/late: 0 of 3 pods made, 0 of 3 ready, creation refused: ";
+        let part = "deployment/late: 0 of 3 updated, 0 of 3 pods made, 0 of 3 ready, creation refused: ";
         assert!(text.contains(part), "{text}");
     }
 }
