@@ -57,7 +57,7 @@ fn commands_flags_and_values_are_completed() {
     );
     let flags = completed(&["install", "scheduler", "--im"]);
     assert!(
-        flags[0].starts_with("--image\tIts container image"),
+        flags[0].starts_with("--image\tThe container image"),
         "{flags:?}"
     );
     assert_eq!(flags.len(), 2);
