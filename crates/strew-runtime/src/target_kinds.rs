@@ -37,13 +37,16 @@ enum Follows {
     Every,
 }
 
-/// The kind of a WorkloadSpread's target.
+/// The kinds of the workloads that a WorkloadSpread spreads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
+    /// The kind of its target.
     key: Key,
     version: Box<str>,
     /// True if the kind needs no entry in the list.
     any_kind: bool,
+    /// True if it takes further workloads by labels, CloneSets among them. Source: spec/workloadspread §4.2.
+    takes_others: bool,
 }
 
 impl Named {
@@ -56,8 +59,18 @@ impl Named {
             key: (group.into(), target.kind.as_str().into()),
             version: version.into(),
             any_kind: annotations::is_true(&wire.metadata, ANY_KIND),
+            takes_others: matches!(annotations::target_selector(&wire.metadata), Ok(Some(_))),
         })
     }
+
+    /// The kinds besides the target's own, of those that are watched only as targets.
+    fn others(&self) -> Option<Key> {
+        self.takes_others.then(clone_set)
+    }
+}
+
+fn clone_set() -> Key {
+    (KRUISE.into(), CloneSet::KIND.into())
 }
 
 /// The kinds that targets of one machine may have.
@@ -198,7 +211,10 @@ impl TargetKinds {
             return;
         }
         all.push(named.clone());
-        if self.may_be(&named) && !self.watched.contains_key(&named.key) {
+        let own = Some(&named.key).filter(|_| self.may_be(&named));
+        let others = named.others();
+        let mut keys = own.into_iter().chain(&others);
+        if keys.any(|key| !self.watched.contains_key(key)) {
             self.follow(watches);
         }
     }
@@ -254,11 +270,15 @@ impl TargetKinds {
         self.watched.values().any(|watched| watched.kind == *kind)
     }
 
-    /// True if all objects of the kind of a WorkloadSpread's target are known, as far as possible.
+    /// True if all objects of the kinds of a WorkloadSpread's workloads are known, as far as possible.
     pub fn is_known(&self, wire: &WorkloadSpread, watches: &Watches) -> bool {
-        let named = Named::of(wire);
-        let watched = named.and_then(|named| self.watched.get(&named.key));
-        watched.is_none_or(|watched| {
+        let Some(named) = Named::of(wire) else {
+            return true;
+        };
+        let others = named.others();
+        let keys = std::iter::once(&named.key).chain(&others);
+        let mut watched = keys.filter_map(|key| self.watched.get(key));
+        watched.all(|watched| {
             let mut kinds = watches.kinds();
             kinds.any(|(kind, is_listed)| is_listed && *kind == watched.kind)
         })
@@ -369,6 +389,9 @@ impl TargetKinds {
                 all.extend(keys.map(|(g, k)| ((g.as_str().into(), k.as_str().into()), false)));
             }
         }
+        // Where they do not exist, nothing is missing.
+        let others = self.named.values().flatten().filter_map(Named::others);
+        all.extend(others.map(|key| (key, false)));
         let named = self.named.values().flatten();
         let named =
             named.filter(|named| self.may_be(named) || self.watched.contains_key(&named.key));

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use strew_wire::workloadspread::annotations::TARGET_SELECTOR;
 use strew_wire::workloadspread::facts::white_list::KEY;
 
 use super::*;
@@ -167,6 +168,25 @@ fn of_named_kinds_those_are_watched_that_may_be_targets() {
     assert_eq!(world.configure(&json!({})), [""; 0]);
     assert_eq!(world.serve(&[HALL, CLONE_SET]), [""; 0]);
     assert_eq!(world.forget("a"), ["-Game v1"]);
+}
+
+/// A CloneSet that a WorkloadSpread takes by its labels was not known where nothing named a CloneSet as target: its pods
+/// were not counted, and a subset got more than its limit.
+#[test]
+fn a_spread_that_takes_further_workloads_has_clone_sets_watched() {
+    let deployment = spread("a", "apps/v1", "Deployment", false);
+    let mut taking = deployment.clone();
+    let annotations = taking.metadata.annotations.get_or_insert_default();
+    annotations.insert(TARGET_SELECTOR.to_owned(), "app=shop".to_owned());
+    let mut world = World::new(TargetKinds::of_named(served(&[HALL])));
+    assert_eq!(world.name(&taking), [""; 0]);
+    assert!(world.kinds.is_known(&taking, &world.watches), "none exist");
+    assert_eq!(world.serve(&[HALL, CLONE_SET]), ["+CloneSet v1alpha1"]);
+    assert!(!world.kinds.is_known(&taking, &world.watches));
+    world.list("CloneSet");
+    assert!(world.kinds.is_known(&taking, &world.watches));
+    assert_eq!(world.name(&deployment), [""; 0]);
+    assert_eq!(world.settle(&deployment), ["-CloneSet v1alpha1"]);
 }
 
 /// Until the machine knows of the new target, it goes on with the old one.

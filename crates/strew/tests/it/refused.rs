@@ -78,7 +78,8 @@ fn pods_that_a_quota_refuses_fail_a_scenario() {
         let spec = format!("  until: 2m\n  timeline: [{{at: 1s, {late}{expected}}}]\n");
         let files = scenario(&spec).replace("replicas: 6", "replicas: 2");
         let text = stdout(&run(format!("{quota}{files}")).code(1));
-        let part = "deployment/late: 0 of 3 updated, 0 of 3 pods made, 0 of 3 ready, creation refused: ";
+        let part =
+            "deployment/late: 0 of 3 updated, 0 of 3 pods made, 0 of 3 ready, creation refused: ";
         assert!(text.contains(part), "{text}");
     }
 }
