@@ -1,0 +1,153 @@
+//! The published program: static, of no folder, with the list of its packages inside.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use super::bill::Bill;
+use super::files::run;
+use crate::ci::top;
+
+/// What the program is built for: this machine's architecture, because the program itself writes its manual page.
+pub(super) const TARGET: &str = match cfg!(target_arch = "aarch64") {
+    true => "aarch64-unknown-linux-gnu",
+    false => "x86_64-unknown-linux-gnu",
+};
+
+/// The architecture as containers and krew call it.
+pub(super) const ARCHITECTURE: &str = match cfg!(target_arch = "aarch64") {
+    true => "arm64",
+    false => "amd64",
+};
+
+/// The largest program that is published, in bytes.
+const BYTES_MAX: u64 = 40_000_000;
+
+/// Where the list of packages is, by the convention of cargo-auditable.
+const SECTION: &str = ".dep-v0";
+
+/// Builds the program and adds the list of its packages; returns its path.
+///
+/// With a target, flags of the compiler reach neither build scripts nor procedural macros, which cannot be static. Paths
+/// of this machine are replaced, in Rust and in C, so that every folder gives the same program.
+pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
+    let base = top().join("target");
+    let names = base.join("names.o");
+    let source = top().join("deploy/static/names.c");
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    std::fs::create_dir_all(&base)?;
+    run(Command::new(compiler)
+        .arg("-O2")
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(&names))?;
+
+    let hidden = [(top().to_owned(), "/strew"), (cargo_home()?, "/cargo")];
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    let mut c_flags = Vec::new();
+    for (path, instead) in &hidden {
+        let replaced = format!("{}={instead}", path.display());
+        flags.push(format!("--remap-path-prefix={replaced}"));
+        c_flags.push(format!("-ffile-prefix-map={replaced}"));
+    }
+    let c_flags = c_flags.join(" ");
+    let status = Command::new("cargo")
+        .args(["rustc", "--locked", "--profile=dist"])
+        .args(["--package=strew", "--bin=strew"])
+        .arg(format!("--target={TARGET}"))
+        .arg("--target-dir")
+        .arg(&base)
+        .arg("--")
+        .arg(format!("-Clink-arg={}", names.display()))
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env("CFLAGS", &c_flags)
+        .env("CXXFLAGS", &c_flags)
+        .current_dir(top())
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "cargo rustc: {status}");
+    let folder = base.join(TARGET).join("dist");
+    let program = folder.join("strew-listed");
+    add_list(&folder.join("strew"), bill, &program)?;
+    check(&program)?;
+    Ok(program)
+}
+
+fn cargo_home() -> anyhow::Result<PathBuf> {
+    let of = |name| env::var_os(name).map(PathBuf::from);
+    let home = of("CARGO_HOME").or_else(|| Some(of("HOME")?.join(".cargo")));
+    home.context("set HOME or CARGO_HOME")
+}
+
+/// Copies a program and adds the list of its packages, which tools such as `cargo audit bin` read. It is not loaded when
+/// the program runs.
+fn add_list(program: &Path, bill: &Bill, out: &Path) -> anyhow::Result<()> {
+    let list = out.with_extension("list");
+    std::fs::write(&list, bill.auditable()?)?;
+    let mut objcopy = Command::new("objcopy");
+    objcopy
+        .arg(format!("--add-section={SECTION}={}", list.display()))
+        .arg(format!("--set-section-flags={SECTION}=noload,readonly"))
+        .arg(program)
+        .arg(out);
+    run(&mut objcopy)?;
+    std::fs::remove_file(&list)?;
+    Ok(())
+}
+
+/// An error if the program needs a loader, and so libraries, or is too large.
+fn check(program: &Path) -> anyhow::Result<()> {
+    let mut readelf = Command::new("readelf");
+    let headers = run(readelf.args(["--program-headers", "--wide"]).arg(program))?;
+    ensure!(
+        !headers.contains("INTERP"),
+        "the program is not static:\n{headers}"
+    );
+    let bytes = program.metadata()?.len();
+    ensure!(
+        bytes <= BYTES_MAX,
+        "the program has {bytes} bytes, and {BYTES_MAX} at most are published"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::dist::tests::{Scratch, in_path};
+
+    #[test]
+    fn the_list_of_packages_can_be_read_from_the_program() {
+        let folder = Scratch::new("list");
+        let bill = Bill::of(TARGET).unwrap();
+        let program = folder.path().join("with");
+        add_list(&in_path("true"), &bill, &program).unwrap();
+        let section = folder.path().join("section");
+        let mut objcopy = Command::new("objcopy");
+        objcopy
+            .arg(format!("--dump-section={SECTION}={}", section.display()))
+            .arg(&program)
+            .arg(folder.path().join("copy"));
+        run(&mut objcopy).unwrap();
+        let mut text = String::new();
+        let packed = std::fs::File::open(&section).unwrap();
+        flate2::read::ZlibDecoder::new(packed)
+            .read_to_string(&mut text)
+            .unwrap();
+        let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let packages = list["packages"].as_array().unwrap();
+        assert!(packages.iter().any(|p| p["name"] == "rustls"), "{text}");
+        run(&mut Command::new(&program)).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_needs_a_loader_is_not_published() {
+        let error = check(&in_path("true")).unwrap_err().to_string();
+        assert!(error.starts_with("the program is not static"), "{error}");
+    }
+}
