@@ -35,18 +35,17 @@ fn is_other_file(word: &str) -> bool {
     is_named && !word.starts_with('-') && !is_file(word)
 }
 
-/// Commands on files of the project, in code blocks, end with an answer; whether the other ones are valid commands is a
-/// test of the command line.
-#[test]
-fn commands_of_the_documents_answer() {
+/// The commands in blocks of code of README and the book, each with the page on which it stands.
+fn commands() -> Vec<(String, String)> {
     let docs = std::fs::read_dir(root().join("docs")).unwrap();
-    let mut pages: Vec<_> = docs.map(|entry| entry.unwrap().path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|e| e == "md"));
-    pages.retain(|path| !path.ends_with("commands.md"));
+    let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pages: Vec<String> = names.map(|name| format!("docs/{name}")).collect();
+    pages.retain(|page| page.ends_with(".md") && page != "docs/commands.md");
+    pages.push("README.md".to_owned());
     pages.sort();
-    let mut n_run = 0;
+    let mut commands = Vec::new();
     for page in pages {
-        let text = std::fs::read_to_string(&page).unwrap();
+        let text = std::fs::read_to_string(root().join(&page)).unwrap();
         let parts = text.split("```").skip(1).step_by(2);
         let blocks = parts.filter_map(|block| {
             let (language, lines) = block.split_once('\n')?;
@@ -57,25 +56,68 @@ fn commands_of_the_documents_answer() {
         for line in blocks.flat_map(str::lines) {
             let line = line.strip_prefix("$ ").unwrap_or(line);
             let line = line.split([';', '|', '>', '#']).next().unwrap().trim();
-            let Some(words) = line.strip_prefix("strew ") else {
-                continue;
-            };
-            let mut all = words.split_whitespace();
-            let reads = ["simulate", "explain", "lint", "place"];
-            let is_meant = reads.iter().any(|command| words.starts_with(command))
-                && all.clone().any(is_file)
-                && !all.any(is_other_file)
-                && !words.contains("--out");
-            if is_meant {
-                let run = strew(words).output().unwrap();
-                let code = run.status.code();
-                assert!(
-                    matches!(code, Some(0 | 1)),
-                    "{}: {line}: {run:?}",
-                    page.display()
-                );
-                n_run += 1;
+            if line.starts_with("strew ") {
+                commands.push((page.clone(), line.to_owned()));
             }
+        }
+    }
+    commands
+}
+
+/// Also those that need a cluster, or somebody's files.
+#[test]
+fn commands_of_the_documents_have_the_flags_that_they_use() {
+    let reference = std::fs::read_to_string(root().join("docs/commands.md")).unwrap();
+    let sections: Vec<(&str, &str)> = reference
+        .split("\n## ")
+        .filter_map(|section| section.split_once('\n'))
+        .collect();
+    let section = |title: &str| {
+        let found = sections.iter().find(|(heading, _)| *heading == title);
+        found.map(|(_, text)| *text)
+    };
+    let global = section("Global options").unwrap();
+    let commands = commands();
+    for (page, line) in &commands {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let one = section(&words[..2].join(" "));
+        let two = words.get(..3).and_then(|words| section(&words.join(" ")));
+        assert!(one.is_some(), "{page}: {line}: docs/commands.md lacks it");
+        let flags = words.iter().filter(|word| word.starts_with("--"));
+        for flag in flags.map(|word| word.split('=').next().unwrap()) {
+            let is_told = |text: &str| {
+                text.contains(&format!("`{flag}`")) || text.contains(&format!("`{flag} "))
+            };
+            assert!(
+                [one, two, Some(global)].into_iter().flatten().any(is_told),
+                "{page}: {line}: docs/commands.md has no {flag} there"
+            );
+        }
+    }
+    assert!(
+        commands.len() > 40,
+        "{} commands were found",
+        commands.len()
+    );
+}
+
+/// Commands on files of the project, in code blocks, end with an answer.
+#[test]
+fn commands_of_the_documents_answer() {
+    let mut n_run = 0;
+    for (page, line) in commands() {
+        let words = line.strip_prefix("strew ").unwrap();
+        let mut all = words.split_whitespace();
+        let reads = ["simulate", "explain", "lint", "place"];
+        let is_meant = reads.iter().any(|command| words.starts_with(command))
+            && all.clone().any(is_file)
+            && !all.any(is_other_file)
+            && !words.contains("--out");
+        if is_meant {
+            let run = strew(words).output().unwrap();
+            let code = run.status.code();
+            assert!(matches!(code, Some(0 | 1)), "{page}: {line}: {run:?}");
+            n_run += 1;
         }
     }
     assert!(n_run > 4, "{n_run} commands were run");

@@ -57,13 +57,10 @@ fn links_between_documents_resolve() {
     let mut broken = Vec::new();
     let is_document = |path: &PathBuf| path.extension().is_some_and(|e| e == "md");
     for path in repository::files().into_iter().filter(is_document) {
-        for (i, line) in repository::read(&path).lines().enumerate() {
-            // Not inside of code.
-            let prose = line.split('`').step_by(2);
-            for link in prose.flat_map(|part| part.split("](").skip(1)) {
-                let link = link.split(')').next().unwrap_or_default();
+        for (number, line) in outside_of_code(&repository::read(&path)) {
+            for link in links(line) {
                 if let Some(what) = broken_link(&path, link) {
-                    broken.push(format!("{}:{}: {what}", path.display(), i + 1));
+                    broken.push(format!("{}:{number}: {what}", path.display()));
                 }
             }
         }
@@ -84,10 +81,25 @@ fn pages() -> Vec<PathBuf> {
     repository::files().into_iter().filter(is_page).collect()
 }
 
-/// Links of a document, which are not in code.
-fn links(text: &str) -> impl Iterator<Item = &str> {
-    let prose = text.lines().flat_map(|line| line.split('`').step_by(2));
-    let links = prose.flat_map(|part| part.split("](").skip(1));
+/// The lines of a document that are in no block of code, with their numbers.
+fn outside_of_code(text: &str) -> Vec<(usize, &str)> {
+    let mut is_code = false;
+    let lines = text.lines().enumerate().filter(|(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    });
+    lines.map(|(pos, line)| (pos + 1, line)).collect()
+}
+
+/// The parts of a line that are not code.
+fn prose(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').step_by(2)
+}
+
+/// The links of a line, which are not in code.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    let links = prose(line).flat_map(|part| part.split("](").skip(1));
     links.map(|link| link.split(')').next().unwrap_or_default())
 }
 
@@ -96,7 +108,9 @@ fn the_book_has_every_page_once() {
     let book = repository::read("book.toml");
     assert!(book.contains("src = \"docs\""), "book.toml: src = \"docs\"");
     let summary = repository::read("docs/SUMMARY.md");
-    let listed: Vec<PathBuf> = links(&summary)
+    let listed: Vec<PathBuf> = summary
+        .lines()
+        .flat_map(links)
         .map(|link| Path::new("docs").join(link))
         .collect();
     let count = |page: &PathBuf| listed.iter().filter(|listed| *listed == page).count();
@@ -114,10 +128,14 @@ fn links_of_the_book_stay_in_it() {
     for page in pages() {
         let folder = page.parent().unwrap_or(Path::new(""));
         let text = repository::read(&page);
-        let inner = links(&text).filter(|link| !link.contains("://") && !link.starts_with('#'));
+        let all = outside_of_code(&text)
+            .into_iter()
+            .flat_map(|(_, line)| links(line));
+        let inner = all.filter(|link| !link.contains("://") && !link.starts_with('#'));
         for link in inner {
-            let file = link.split('#').next().unwrap_or_default();
-            if !normal(&folder.join(file)).starts_with("docs") {
+            let file = normal(&folder.join(link.split('#').next().unwrap_or_default()));
+            // A folder has no page.
+            if !file.starts_with("docs") || !repository::top().join(file).is_file() {
                 broken.push(format!("{}: {link}", page.display()));
             }
         }
@@ -125,6 +143,56 @@ fn links_of_the_book_stay_in_it() {
     expect_none(
         broken,
         "A page links to pages below docs; name other files of the project in code.",
+    );
+}
+
+/// In a book, `<name>` is an element of HTML, and is not shown.
+#[test]
+fn the_book_shows_every_word() {
+    let is_element = |rest: &str| {
+        let is_comment = rest.starts_with("!--");
+        let mut letters = rest.chars();
+        !is_comment
+            && letters
+                .next()
+                .is_some_and(|c| c.is_ascii_alphabetic() || "/!?".contains(c))
+    };
+    let mut broken = Vec::new();
+    for page in pages() {
+        for (number, line) in outside_of_code(&repository::read(&page)) {
+            if prose(line).any(|part| part.split('<').skip(1).any(is_element)) {
+                broken.push(format!("{}:{number}: {line}", page.display()));
+            }
+        }
+    }
+    expect_none(broken, "Put it into code: `<name>`.");
+}
+
+/// mdbook takes titles of parts, and lists of links whose indentation is the level of the page; it leaves out or refuses
+/// what stands beside these.
+#[test]
+fn the_table_of_contents_has_parts_and_links_alone() {
+    let summary = repository::read("docs/SUMMARY.md");
+    let mut broken = Vec::new();
+    let mut level = 0;
+    for (pos, line) in summary.lines().enumerate() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        let is_link =
+            |text: &str| text.starts_with('[') && text.ends_with(')') && text.contains("](");
+        let is_right = match text.strip_prefix("- ") {
+            Some(text) => is_link(text) && indent % 4 == 0 && indent / 4 <= level + 1,
+            // A page outside of the lists stands before all of them.
+            None => indent == 0 && (text.is_empty() || text.starts_with("# ") || is_link(text)),
+        };
+        if !is_right {
+            broken.push(format!("docs/SUMMARY.md:{}: {line}", pos + 1));
+        }
+        level = if text.is_empty() { level } else { indent / 4 };
+    }
+    expect_none(
+        broken,
+        "`- [Title](page.md)`, four spaces for each level; `# Title` for a part.",
     );
 }
 
@@ -142,7 +210,11 @@ fn broken_link(document: &Path, link: &str) -> Option<String> {
         return Some(format!("{link}: there is no {}", target.display()));
     }
     let text = || repository::read(&target);
-    let has_heading = || text().lines().any(|line| is_heading(line, anchor));
+    let has_heading = || {
+        let text = text();
+        let lines = outside_of_code(&text);
+        lines.iter().any(|(_, line)| is_heading(line, anchor))
+    };
     (!anchor.is_empty() && !has_heading())
         .then(|| format!("{link}: {} has no such heading", target.display()))
 }
