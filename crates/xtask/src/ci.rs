@@ -31,18 +31,49 @@ macro_rules! soak {
 /// Stages on a real control plane.
 const END_TO_END: [&str; 3] = ["control plane", "e2e", "definitions"];
 
-/// The rules of the mixin, checked by Prometheus' own tool where it is installed. A test of strew compares the names of
-/// metrics in any case.
-const RULES: &str = "rules";
-const PROMTOOL: &str = "promtool";
-const OF_RULES: [&[&str]; 2] = [
-    &[
-        "check",
-        "rules",
-        "deploy/mixin/rules.yaml",
-        "deploy/mixin/alerts.yaml",
-    ],
-    &["test", "rules", "deploy/mixin/tests.yaml"],
+/// A check by a tool of others, where it is installed. Tests of strew look at the same files in any case.
+struct ByTool {
+    name: &'static str,
+    tool: &'static str,
+    /// Programs with their arguments.
+    runs: &'static [&'static [&'static str]],
+}
+
+const BY_TOOLS: &[ByTool] = &[
+    ByTool {
+        name: "rules",
+        tool: "promtool",
+        runs: &[
+            &[
+                "promtool",
+                "check",
+                "rules",
+                "deploy/mixin/rules.yaml",
+                "deploy/mixin/alerts.yaml",
+            ],
+            &["promtool", "test", "rules", "deploy/mixin/tests.yaml"],
+        ],
+    },
+    // Its linter, and what it renders.
+    ByTool {
+        name: "chart",
+        tool: "helm",
+        runs: &[&[
+            "cargo",
+            "test",
+            "--locked",
+            "--workspace",
+            "--test=it",
+            "helm_renders",
+            "--",
+            "--ignored",
+        ]],
+    },
+    ByTool {
+        name: "book",
+        tool: "mdbook",
+        runs: &[&["mdbook", "build"]],
+    },
 ];
 
 /// Cheap stages first; arrows between crates, licences and house rules are ordinary tests of xtask.
@@ -190,20 +221,21 @@ enum Outcome {
     LeftOut,
     /// It needs Go, which is not installed.
     NotRun,
-    /// It needs promtool, which is not installed.
-    NoTool,
+    /// It needs this tool, which is not installed.
+    NoTool(&'static str),
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             Self::Passed => "passed",
             Self::Failed => "FAILED",
             Self::Skipped => "skipped",
             Self::LeftOut => "left out",
             Self::NotRun => "NOT RUN",
-            Self::NoTool => "not run: promtool is not installed",
-        })
+            Self::NoTool(tool) => return write!(f, "not run: {tool} is not installed"),
+        };
+        f.write_str(text)
     }
 }
 
@@ -236,11 +268,13 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
             (None, false) => run_stage(stage)?,
         });
     }
-    let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
-    rows.push(match stop {
-        true => (RULES, Outcome::Skipped, Duration::ZERO),
-        false => run_rules()?,
-    });
+    for check in BY_TOOLS {
+        let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
+        rows.push(match stop {
+            true => (check.name, Outcome::Skipped, Duration::ZERO),
+            false => run_by_tool(check)?,
+        });
+    }
     print!("{}", summary(&rows, begin.elapsed()));
     Ok(match is_success(&rows) {
         true => ExitCode::SUCCESS,
@@ -285,35 +319,45 @@ fn run_stage(stage: &Stage) -> anyhow::Result<Row> {
     Ok((stage.name, outcome, took))
 }
 
-/// Checks and tests the rules, if promtool is installed.
-fn run_rules() -> anyhow::Result<Row> {
+/// Runs a check if its tool is installed.
+fn run_by_tool(check: &ByTool) -> anyhow::Result<Row> {
     let begin = now();
-    let mut outcome = Outcome::Passed;
-    for arguments in OF_RULES {
-        println!("=== {RULES}: {PROMTOOL} {}", arguments.join(" "));
-        let status = Command::new(PROMTOOL)
-            .args(arguments)
-            .current_dir(top())
-            .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(_) => outcome = Outcome::Failed,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                outcome = Outcome::NoTool;
-                break;
-            }
-            Err(error) => return Err(error.into()),
+    let mut outcome = match is_installed(check.tool)? {
+        true => Outcome::Passed,
+        false => Outcome::NoTool(check.tool),
+    };
+    for words in check.runs {
+        let [program, arguments @ ..] = words else {
+            continue;
+        };
+        if outcome != Outcome::Passed {
+            break;
+        }
+        println!("=== {}: {}", check.name, words.join(" "));
+        let mut command = Command::new(program);
+        let status = command.args(arguments).current_dir(top()).status()?;
+        if !status.success() {
+            outcome = Outcome::Failed;
         }
     }
     let took = begin.elapsed();
-    println!("=== {RULES}: {outcome}");
+    println!("=== {}: {outcome}", check.name);
     println!();
-    Ok((RULES, outcome, took))
+    Ok((check.name, outcome, took))
+}
+
+/// Whether a program is on `PATH`.
+fn is_installed(tool: &str) -> anyhow::Result<bool> {
+    match Command::new(tool).arg("--help").output() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn is_success(rows: &[Row]) -> bool {
     rows.iter()
-        .all(|&(_, o, _)| matches!(o, Outcome::Passed | Outcome::LeftOut | Outcome::NoTool))
+        .all(|&(_, o, _)| matches!(o, Outcome::Passed | Outcome::LeftOut | Outcome::NoTool(_)))
 }
 
 /// A table of the stages; the last line is the verdict. A stage that did not run never counts as passed.
@@ -334,22 +378,25 @@ fn summary(rows: &[Row], total: Duration) -> String {
         format!("{} passed", count(Outcome::Passed)),
         format!("{} failed", count(Outcome::Failed)),
     ];
-    for outcome in [
-        Outcome::Skipped,
-        Outcome::LeftOut,
-        Outcome::NotRun,
-        Outcome::NoTool,
-    ] {
+    let tools = rows.iter().filter_map(|&(_, outcome, _)| match outcome {
+        Outcome::NoTool(tool) => Some(tool),
+        _ => None,
+    });
+    let tools: Vec<&str> = tools.collect();
+    for outcome in [Outcome::Skipped, Outcome::LeftOut, Outcome::NotRun] {
         if count(outcome) > 0 {
             counts.push(format!("{} {outcome}", count(outcome)));
         }
     }
+    if !tools.is_empty() {
+        counts.push(format!("{} without their tool", tools.len()));
+    }
     let verdict = match (count(Outcome::Failed), count(Outcome::NotRun)) {
-        (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane",
-        (0, 0) if count(Outcome::NoTool) > 0 => "passed, without promtool",
-        (0, 0) => "passed",
-        (0, _) => "INCOMPLETE: what needs Go was not checked",
-        _ => "FAILED",
+        (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane".to_owned(),
+        (0, 0) if !tools.is_empty() => format!("passed, without {}", tools.join(", ")),
+        (0, 0) => "passed".to_owned(),
+        (0, _) => "INCOMPLETE: what needs Go was not checked".to_owned(),
+        _ => "FAILED".to_owned(),
     };
     text += &format!("stages: {}\n{verdict}\n", counts.join(", "));
     text
@@ -420,11 +467,13 @@ mod tests {
     }
 
     #[test]
-    fn without_promtool_the_end_says_so() {
+    fn without_a_tool_the_end_says_so() {
         let mut rows = rows(Outcome::Passed);
-        rows.push((RULES, Outcome::NoTool, Duration::ZERO));
+        for check in BY_TOOLS {
+            rows.push((check.name, Outcome::NoTool(check.tool), Duration::ZERO));
+        }
         assert!(is_success(&rows));
-        assert_eq!(last_line(&rows), "passed, without promtool");
+        assert_eq!(last_line(&rows), "passed, without promtool, helm, mdbook");
         let text = summary(&rows, Duration::ZERO);
         assert!(
             text.contains("rules             not run: promtool is not installed\n"),

@@ -1,7 +1,7 @@
 //! deploy/charts/strew: its templates are made from the output of `strew install`, and give it back with the default
 //! values. `SNAPSHOTS=overwrite` writes them again.
 //!
-//! If helm is on `PATH`, it renders and lints, too; a small renderer knows the few expressions of the templates.
+//! A small renderer knows the few expressions of the templates; one test, which is ignored by default, needs helm itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -268,15 +268,11 @@ fn the_schema_of_values_has_every_value() {
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
-/// helm itself, if it is installed: the same objects, a schema that refuses wrong values, and no complaint of its
-/// linter.
+/// helm itself: the same objects, a schema that bites, and no complaint of its linter.
 #[test]
-fn helm_renders_the_same_where_it_is_installed() {
+#[ignore = "needs helm; `cargo xtask ci` runs it where helm is installed"]
+fn helm_renders_the_same() {
     let helm = |args: &[&str]| Command::new("helm").args(args).current_dir(root()).output();
-    if helm(&["version"]).is_err() {
-        eprintln!("helm is not installed: not run");
-        return;
-    }
     let image = "image=registry.example.com/strew:0.1.0";
     let lint = helm(&["lint", "--strict", "--set", image, CHART]).unwrap();
     assert!(
