@@ -5,7 +5,7 @@
 //! Reading order: [`connect`] and [`permission`], `agent` (user agent and field manager), [`clock`], [`watch`]
 //! (watches), [`send`] (requests), [`leading`] (election), `work` (the loop around a machine); the processes
 //! [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds), [`definitions`]
-//! (CustomResourceDefinitions), [`serve`] (HTTPS), [`authority`] (certificates), [`registration`] (when the webhook is
+//! (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`] (certificates), [`registration`] (when the webhook is
 //! registered), `signals` (health pages), [`metrics`], [`panics`], [`snapshot`] (all objects at one time, for `strew
 //! snapshot` and `strew explain`), [`jobs`] (an Indexed Job and its logs, for `strew sweep`).
 
@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod panics;
 pub mod permission;
 pub mod registration;
+pub mod rivals;
 pub mod scheduler;
 pub mod send;
 pub mod serve;

@@ -68,6 +68,8 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
         let own = missing_of(client, &of_lease(&names), namespace).await;
         denied.extend(own.map_err(Failure::outside)?);
     }
+    let pages = missing(client, args.serving.needed(), None).await;
+    denied.extend(pages.map_err(Failure::outside)?);
     let ready = scout.ready();
     denied.extend(scout.denied(&ready).await.map_err(Failure::outside)?);
     let parts: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();

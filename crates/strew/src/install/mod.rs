@@ -36,7 +36,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM install workloadspread --image $IMAGE --webhook-url https://10.0.0.7:9443
                                                      for a webhook outside the cluster
 
-It only prints; without --crds it asks the cluster whose CustomResourceDefinitions are there.
+It only prints. It asks the cluster, if one is known, whether another scheduler has the same profile and, without --crds,
+whose CustomResourceDefinitions are there.
 Exit codes: 0 done; 2 wrong usage or configuration; 3 the cluster of --kubeconfig cannot be asked.";
 
 /// Arguments of `strew install`.
@@ -71,6 +72,14 @@ impl Part {
             Self::Scheduler(part) => part.manifests(context),
             Self::Workloadspread(part) => part.manifests(context).map(Some),
             Self::Placement(part) => part.manifests(context).map(Some),
+        }
+    }
+
+    /// Warns of what in the cluster would act against the part, where that can be asked.
+    fn warn(&self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Scheduler(part) => part.warn_of_rivals(context),
+            Self::Workloadspread(_) | Self::Placement(_) => Ok(()),
         }
     }
 
@@ -195,6 +204,7 @@ pub(crate) fn run(args: &InstallArgs, context: &Context) -> Result<u8, Failure> 
     let Some(manifests) = args.part.manifests(context)? else {
         return Ok(EXIT_INPUT);
     };
+    args.part.warn(context)?;
     let output = &args.part.common().output;
     terminal::print(&manifest::written(&manifests, output)?)?;
     Ok(0)

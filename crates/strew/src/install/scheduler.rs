@@ -1,12 +1,18 @@
 //! The scheduler's manifests.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
+use strew_kube::connect::{ConnectError, connect};
+use strew_kube::rivals::placed_by_others;
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, OF_PAGES, of_lease};
 use strew_manifest::read::Sources;
 use strew_model::Interner;
-use strew_wire::config::{FeatureGates, GateError, Given, LeaderElection, configure};
+use strew_wire::config::{
+    ClientConnection, FeatureGates, GateError, Given, LeaderElection, configure,
+};
 
 use super::Common;
 use super::manifest::Manifest;
@@ -14,6 +20,8 @@ use super::network::Door;
 use super::objects::{Container, Part};
 use super::rights::{Account, rights};
 use crate::arguments::Context;
+use crate::cluster::access::{self, AccessArgs};
+use crate::cluster::runtime;
 use crate::failure::Failure;
 use crate::simulate::say_problems;
 use crate::terminal;
@@ -44,21 +52,31 @@ pub(super) struct SchedulerPart {
     /// Feature gates, checked and passed to the scheduler, for example MinDomainsInPodTopologySpread=false
     #[arg(long, value_name = "GATES", default_value = "")]
     feature_gates: String,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// The scheduler's configuration.
+struct Configured {
+    text: String,
+    /// The names of its profiles.
+    profiles: Vec<String>,
+    /// The name of its lease.
+    lease: String,
 }
 
 impl SchedulerPart {
     /// All objects, in the order of their dependencies; `None`: the configuration is invalid, which was reported.
     pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
-        let gates = FeatureGates::parse(&self.feature_gates).map_err(wrong_gates)?;
-        let Some((configuration, lease)) = self.configuration(&gates, context)? else {
+        let Some(configured) = self.configured(context)? else {
             return Ok(None);
         };
         let part = self.part();
         let mut objects = vec![part.namespace()];
-        objects.extend(account(&part, &lease).objects());
-        objects.push(part.config_map(FILE, &configuration));
+        objects.extend(account(&part, &configured.lease).objects());
+        objects.push(part.config_map(FILE, &configured.text));
         let replicas = self.common.replicas;
-        objects.push(part.deployment(replicas, &self.pod()?, Some(&configuration)));
+        objects.push(part.deployment(replicas, &self.pod()?, Some(&configured.text)));
         objects.push(part.budget());
         let doors = [Door::of_pages(PORT, &self.common.metrics_namespace)];
         objects.push(part.network_policy(&doors));
@@ -77,17 +95,18 @@ impl SchedulerPart {
         }
     }
 
-    /// The configuration's text, and the name of its lease.
-    fn configuration(
-        &self,
-        gates: &FeatureGates,
-        context: &Context,
-    ) -> Result<Option<(String, String)>, Failure> {
+    /// The configuration; `None`: it is invalid, which was reported.
+    fn configured(&self, context: &Context) -> Result<Option<Configured>, Failure> {
+        let gates = FeatureGates::parse(&self.feature_gates).map_err(wrong_gates)?;
         let Some(file) = &self.config else {
-            let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
-                        profiles:\n- schedulerName: strew\n";
-            let lease = LeaderElection::default().resource_name;
-            return Ok(Some((text.to_owned(), lease)));
+            return Ok(Some(Configured {
+                text:
+                    "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+                       profiles:\n- schedulerName: strew\n"
+                        .to_owned(),
+                profiles: vec!["strew".to_owned()],
+                lease: LeaderElection::default().resource_name,
+            }));
         };
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("cannot read {file}"))
@@ -95,22 +114,80 @@ impl SchedulerPart {
         let mut sources = Sources::new();
         sources.add(file.as_str(), text.as_str());
 
-        match configure(Given::Files(&sources), gates, &mut Interner::new()) {
+        match configure(Given::Files(&sources), &gates, &mut Interner::new()) {
             Ok(configuration) => {
-                let mut names = configuration.profiles.iter();
-                if names.any(|p| p.scheduler_name == OF_KUBE_SCHEDULER) && !context.global.quiet {
-                    terminal::say(&format!(
-                        "note: kube-scheduler has the profile {OF_KUBE_SCHEDULER}, too: stop it first, or both decide for \
-                         the same pods\n"
-                    ));
-                }
-                Ok(Some((text, configuration.leader_election.resource_name)))
+                let profiles = configuration.profiles.into_iter();
+                Ok(Some(Configured {
+                    text,
+                    profiles: profiles.map(|profile| profile.scheduler_name).collect(),
+                    lease: configuration.leader_election.resource_name,
+                }))
             }
             Err(wrong) => {
                 say_problems(&[(wrong, &sources)], "printed", context);
                 Ok(None)
             }
         }
+    }
+
+    /// Warns of other schedulers that decide for pods of the profiles, if a cluster is known.
+    ///
+    /// # Errors
+    /// The cluster that somebody named cannot be asked.
+    pub(super) fn warn_of_rivals(&self, context: &Context) -> Result<(), Failure> {
+        let Some(configured) = self.configured(context)? else {
+            return Ok(());
+        };
+        let mut said = Vec::new();
+        let pods = match runtime()?.block_on(self.rivals(&configured)) {
+            Ok(pods) => pods,
+            Err(error) if self.access.is_named() => return Err(error),
+            Err(error) => {
+                said.push(format!(
+                    "note: whether another scheduler has the same profile could not be asked ({})\n",
+                    error.in_a_line()
+                ));
+                BTreeMap::new()
+            }
+        };
+        let namespace = &self.common.namespace;
+        for profile in &configured.profiles {
+            if let Some(pod) = pods.get(profile) {
+                said.push(format!(
+                    "warning: another scheduler, such as kube-scheduler, has the profile {profile}: pod {pod} is on a node, \
+                     and strew has not run in namespace {namespace} yet. Stop the other one first, or both decide for the \
+                     same pods\n"
+                ));
+            } else if profile == OF_KUBE_SCHEDULER {
+                said.push(format!(
+                    "note: kube-scheduler has the profile {profile}, too: stop it first, or both decide for the same \
+                     pods\n"
+                ));
+            }
+        }
+        if !context.global.quiet {
+            said.iter().for_each(|text| terminal::say(text));
+        }
+        Ok(())
+    }
+
+    /// For each profile that another scheduler has, a pod that it has put onto a node; empty if no cluster is known.
+    async fn rivals(&self, configured: &Configured) -> Result<BTreeMap<String, String>, Failure> {
+        let mut pods = BTreeMap::new();
+        let access = self.access.of(&ClientConnection::default());
+        let client = match connect(&access, "strew").await {
+            Ok(connection) => connection.client,
+            Err(ConnectError::Nowhere(_)) => return Ok(pods),
+            Err(error) => return Err(access::failure(error)),
+        };
+        let namespace = &self.common.namespace;
+        for profile in &configured.profiles {
+            let pod = placed_by_others(&client, profile, namespace, &configured.lease).await;
+            if let Some(pod) = pod.map_err(Failure::outside)? {
+                pods.insert(profile.clone(), pod);
+            }
+        }
+        Ok(pods)
     }
 
     fn pod(&self) -> Result<Value, Failure> {

@@ -8,6 +8,8 @@ use anyhow::anyhow;
 use axum::Router;
 use clap::Args;
 use strew_kube::Client;
+use strew_kube::permission::Permission;
+use strew_kube::scheduler::permissions::OF_PAGES;
 use strew_kube::serve::access::{Clients, Paths};
 use strew_kube::serve::pages::guarded;
 use strew_kube::serve::{Access, Certificate, Limits, Listen, ServeError, Server};
@@ -37,6 +39,14 @@ pub(crate) struct ServingArgs {
 }
 
 impl ServingArgs {
+    /// The rights that it takes to serve: to ask who a client is, and what it may see. Empty for port 0.
+    pub(crate) fn needed(&self) -> &'static [Permission] {
+        match self.secure_port {
+            Some(0) => &[],
+            _ => OF_PAGES,
+        }
+    }
+
     /// Listens, on the program's own port unless another is given; `None` for port 0.
     ///
     /// # Errors

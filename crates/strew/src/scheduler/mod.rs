@@ -115,7 +115,8 @@ async fn work(
     )
     .await?;
     let election = &configuration.leader_election;
-    let mut needed: Vec<permissions::Needed<'_>> = vec![(IN_CLUSTER, None)];
+    let mut needed: Vec<permissions::Needed<'_>> =
+        vec![(IN_CLUSTER, None), (args.serving.needed(), None)];
     let mut needed_of: Vec<permissions::NeededOf<'_>> = Vec::new();
     let lease = [election.resource_name.as_str()];
     let lease = of_lease(&lease);

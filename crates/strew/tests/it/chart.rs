@@ -268,7 +268,7 @@ fn the_schema_of_values_has_every_value() {
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
-/// helm itself: the same objects, a schema that bites, and no complaint of its linter.
+/// helm itself: the same objects, a schema that refuses wrong values, and no complaint of its linter.
 #[test]
 #[ignore = "needs helm; `cargo xtask ci` runs it where helm is installed"]
 fn helm_renders_the_same() {

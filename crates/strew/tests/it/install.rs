@@ -505,3 +505,32 @@ fn definitions_are_printed_where_somebody_says_so() {
         assert!(stderr(&named).contains("kubeconfig /nowhere/config: "));
     }
 }
+
+/// The manifests are printed in any case: a warning that cannot be had refuses nothing.
+#[test]
+fn another_scheduler_is_asked_for_where_a_cluster_is_known() {
+    let run = install("scheduler").assert().code(0);
+    assert_eq!(stderr(&run), "");
+    // An API server that is not there: nothing listens on port 1.
+    let kubeconfig = std::env::temp_dir().join(format!("strew-rivals-{}", std::process::id()));
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+                contexts: [{name: a, context: {cluster: a, user: a}}]\n\
+                clusters: [{name: a, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: a, user: {}}]\n";
+    std::fs::write(&kubeconfig, text).unwrap();
+    let run = install("scheduler").env("KUBECONFIG", &kubeconfig);
+    let run = run.assert().code(0);
+    let said = stderr(&run);
+    assert!(
+        said.starts_with(
+            "note: whether another scheduler has the same profile could not be asked ("
+        ),
+        "{said}"
+    );
+    assert!(stdout(&run).contains("kind: Deployment"));
+    let quiet = install("scheduler --quiet").env("KUBECONFIG", &kubeconfig);
+    assert_eq!(stderr(&quiet.assert().code(0)), "");
+    // A cluster that somebody names must answer.
+    let named = install(&format!("scheduler --kubeconfig {}", kubeconfig.display()));
+    assert!(stderr(&named.assert().code(3)).contains("does not answer"));
+    std::fs::remove_file(&kubeconfig).unwrap();
+}

@@ -9,6 +9,7 @@ mod parity;
 mod placement;
 mod queue;
 mod real;
+mod rights;
 mod spread;
 mod telling;
 mod workloadspread;
@@ -174,6 +175,16 @@ pub(super) const CASES: &[Case] = &[
         "installed",
         "what strew install prints is valid, fits its namespace, and gathers the rights on custom kinds",
         installed::manifests,
+    ),
+    case(
+        "each-rule",
+        "each rule of the printed roles is needed: without it a process does not start, and names it",
+        rights::each_rule,
+    ),
+    case(
+        "rivals",
+        "strew install warns of another scheduler that has its profile",
+        rights::rivals,
     ),
     case(
         "ws-elastic",
