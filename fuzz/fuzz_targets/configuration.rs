@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use strew_wire::config::{FeatureGates, Given, configure};
 use strew_manifest::read::{Sources, render};
 use strew_model::Interner;
 use strew_scheduler::Engine;
+use strew_wire::config::{FeatureGates, Given, configure};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut sources = Sources::new();

@@ -5,17 +5,17 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use libfuzzer_sys::fuzz_target;
-use strew_wire::config::AdmissionOptions;
-use strew_wire::facts;
-use strew_manifest::field::FieldError;
-use strew_manifest::read::{KubeObject, Located, Sources, locate, read, render};
 use strew_apiserver::admission::{
     AdmissionContext, PriorityClasses, SetDefaults, admit, admit_pod,
 };
 use strew_apiserver::validation::Validate;
 use strew_apiserver::workloads::{NameSource, Workload, expand};
 use strew_cluster::{Cluster, PodIdx};
+use strew_manifest::field::FieldError;
+use strew_manifest::read::{KubeObject, Located, Sources, locate, read, render};
 use strew_scheduler::{Decision, Engine, Profile};
+use strew_wire::config::AdmissionOptions;
+use strew_wire::facts;
 
 /// Pods of one file, at most: more are asked for by a number, and only cost time.
 const PODS_MAX: i64 = 200;

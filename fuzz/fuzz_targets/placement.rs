@@ -6,15 +6,15 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use strew_wire::placement::cel::CelSelectors;
-use strew_wire::placement::facts;
-use strew_manifest::ocm::Placement;
-use strew_manifest::read::{KubeObject, Sources, read, render};
 use strew_apiserver::admission::SetDefaults;
 use strew_apiserver::validation::Validate;
+use strew_manifest::ocm::Placement;
+use strew_manifest::read::{KubeObject, Sources, read, render};
 use strew_model::{Instant, Interner};
 use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementMachine};
 use strew_placement::{Code, explain};
+use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::facts;
 
 const NOW: Instant = Instant::from_secs(1_000);
 

@@ -11,10 +11,10 @@ use arbitrary::{Arbitrary, Unstructured};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use libfuzzer_sys::fuzz_target;
-use strew_wire::facts;
 use strew_manifest::field::FieldPath;
 use strew_manifest::validation;
 use strew_model::Interner;
+use strew_wire::facts;
 
 /// Few, so that keys and values meet; the last ones are no label's.
 const WORDS: [&str; 14] = [

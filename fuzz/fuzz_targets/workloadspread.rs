@@ -5,14 +5,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::{conversion, read_back};
 use strew_manifest::patch::json_patch;
 use strew_manifest::read::{KubeObject, Sources, read};
+use strew_model::{Instant, Interner};
 use strew_wire::workloadspread::facts::Translator;
 use strew_wire::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
 use strew_wire::workloadspread::review::{Operation, Review};
-use strew_manifest::kruise::v1beta1::WorkloadSpread;
-use strew_wire::workloadspread::{conversion, lint, marker, read_back, status};
-use strew_model::{Instant, Interner};
+use strew_wire::workloadspread::{lint, marker, status};
 use strew_workloadspread::admission::{self, Admission, Effect, Outcome};
 use strew_workloadspread::controller::{self, SpreadController};
 use strew_workloadspread::{Marked, WsKey};
