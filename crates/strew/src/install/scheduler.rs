@@ -133,7 +133,7 @@ impl SchedulerPart {
     /// Warns of other schedulers that decide for pods of the profiles, if a cluster is known.
     ///
     /// # Errors
-    /// The cluster that somebody named cannot be asked.
+    /// The cluster of the flags does not answer.
     pub(super) fn warn_of_rivals(&self, context: &Context) -> Result<(), Failure> {
         let Some(configured) = self.configured(context)? else {
             return Ok(());

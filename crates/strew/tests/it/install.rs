@@ -506,7 +506,7 @@ fn definitions_are_printed_where_somebody_says_so() {
     }
 }
 
-/// The manifests are printed in any case: a warning that cannot be had refuses nothing.
+/// An unreachable cluster of the environment costs the warning only: the manifests are printed.
 #[test]
 fn another_scheduler_is_asked_for_where_a_cluster_is_known() {
     let run = install("scheduler").assert().code(0);

@@ -13,20 +13,20 @@ const EXIT_OUTSIDE: i32 = 3;
 /// The label of the case's roles and bindings that are in no namespace.
 const LABEL: &str = "strew.dev/e2e-each-rule";
 
-/// What the API server's refusal is told with, before the rights that are missing.
+/// The beginning of a process's error; the missing rights follow.
 const DENIED: &str = "the API server does not allow: ";
 
-/// What a process says after it has checked its rights.
+/// The log line of a process that has checked its rights.
 const SERVES: &str = "health and metrics on https://";
 
-/// Flags of printed containers that a process of this case has otherwise.
+/// Flags of printed containers that a process of this case does not take over.
 const CONTAINER_FLAGS: [&str; 3] = ["--config=", "--secure-port=", "--webhook-port="];
 
 /// A part of strew as `strew install` prints it.
 struct Part {
     /// The name of its service account and its Deployment.
     name: String,
-    /// The arguments of its container that hold for a process, too.
+    /// The arguments of its container, without [`CONTAINER_FLAGS`].
     args: Vec<String>,
     rules: Vec<Rule>,
 }
@@ -61,8 +61,8 @@ pub(super) fn each_rule(stage: &mut Stage) -> anyhow::Result<()> {
     result
 }
 
-/// All parts that `strew install` prints, for the case's namespace. Their definitions are applied: a controller asks for
-/// rights on the kinds that there are.
+/// All parts that `strew install` prints, for the case's namespace. Applies their CustomResourceDefinitions, because a
+/// controller checks only rights on kinds that the API server serves.
 fn parts(stage: &Stage) -> anyhow::Result<Vec<Part>> {
     let namespace = format!("--namespace={}", stage.namespace);
     let mut parts = Vec::new();
