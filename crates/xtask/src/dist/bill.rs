@@ -186,10 +186,9 @@ impl Package {
 
     fn listed(&self) -> Value {
         let (name, version) = &self.id;
-        let source = if self.digest.is_some() {
-            "registry"
-        } else {
-            "local"
+        let source = match self.digest {
+            Some(_) => "registry",
+            None => "local",
         };
         let mut listed = json!({
             "name": name,
