@@ -176,7 +176,7 @@ pub(super) const CASES: &[Case] = &[
         "what strew install prints is valid, fits its namespace, and gathers the rights on custom kinds",
         installed::manifests,
     ),
-    case(
+    full(
         "each-rule",
         "each rule of the printed roles is needed: without it a process does not start, and names it",
         rights::each_rule,
