@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::ServeError;
 
-/// How often given files are read. A mounted Secret is replaced by a symbolic link, which no watch of a file would
+/// How often files are read again. A mounted Secret or ConfigMap is replaced by a symbolic link, which no watch of a file would
 /// notice.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// The source of the serving certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -75,14 +75,6 @@ impl Part {
         }
     }
 
-    /// Warns of what in the cluster would act against the part, where that can be asked.
-    fn warn(&self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Scheduler(part) => part.warn_of_rivals(context),
-            Self::Workloadspread(_) | Self::Placement(_) => Ok(()),
-        }
-    }
-
     /// What each right is for, as Markdown.
     fn rights(&self) -> String {
         match self {
@@ -204,7 +196,6 @@ pub(crate) fn run(args: &InstallArgs, context: &Context) -> Result<u8, Failure> 
     let Some(manifests) = args.part.manifests(context)? else {
         return Ok(EXIT_INPUT);
     };
-    args.part.warn(context)?;
     let output = &args.part.common().output;
     terminal::print(&manifest::written(&manifests, output)?)?;
     Ok(0)

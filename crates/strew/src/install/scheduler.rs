@@ -66,7 +66,8 @@ struct Configured {
 }
 
 impl SchedulerPart {
-    /// All objects, in the order of their dependencies; `None`: the configuration is invalid, which was reported.
+    /// All objects, in the order of their dependencies; `None`: the configuration is invalid, which was reported. Warns of
+    /// other schedulers with the same profiles.
     pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
         let Some(configured) = self.configured(context)? else {
             return Ok(None);
@@ -80,6 +81,7 @@ impl SchedulerPart {
         objects.push(part.budget());
         let doors = [Door::of_pages(PORT, &self.common.metrics_namespace)];
         objects.push(part.network_policy(&doors));
+        self.warn_of_rivals(&configured, context)?;
         Ok(Some(objects.into_iter().map(Manifest::from).collect()))
     }
 
@@ -134,12 +136,9 @@ impl SchedulerPart {
     ///
     /// # Errors
     /// The cluster of the flags does not answer.
-    pub(super) fn warn_of_rivals(&self, context: &Context) -> Result<(), Failure> {
-        let Some(configured) = self.configured(context)? else {
-            return Ok(());
-        };
+    fn warn_of_rivals(&self, configured: &Configured, context: &Context) -> Result<(), Failure> {
         let mut said = Vec::new();
-        let pods = match runtime()?.block_on(self.rivals(&configured)) {
+        let pods = match runtime()?.block_on(self.rivals(configured)) {
             Ok(pods) => pods,
             Err(error) if self.access.is_named() => return Err(error),
             Err(error) => {

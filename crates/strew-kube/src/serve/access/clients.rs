@@ -26,11 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::review::User;
 use super::subject::Subject;
-use crate::serve::certificate::{provider, whole_text};
-
-/// How often a file is read again. A mounted ConfigMap is replaced by a symbolic link, which no watch of a file would
-/// notice.
-const LOOK_AT_FILE_EVERY: Duration = Duration::from_secs(10);
+use crate::serve::certificate::{LOOK_EVERY, provider, whole_text};
 
 /// How often the API server is asked for its CA again: a CA is replaced hours before the old one ends.
 const ASK_EVERY: Duration = Duration::from_secs(60);
@@ -115,7 +111,7 @@ impl Source {
     fn every(&self) -> Option<Duration> {
         match self {
             Self::Cluster(_) => Some(ASK_EVERY),
-            Self::File(_) => Some(LOOK_AT_FILE_EVERY),
+            Self::File(_) => Some(LOOK_EVERY),
             Self::Given(_) => None,
         }
     }
