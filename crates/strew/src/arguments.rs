@@ -5,12 +5,8 @@ use std::path::Path;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::configuration::SchedulingArgs;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::inputs::ReadArgs;
-use crate::memory::MemoryArgs;
-use crate::nodes::NodeArgs;
-use crate::storage::StorageArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
     complete, controller, diff, explain, import, install, lint, mcp, merge, place, reference,
@@ -25,16 +21,16 @@ use crate::{
     propagate_version = true,
     max_term_width = 100
 )]
-pub(crate) struct Cli {
+struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    global: Global,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Flags of every command.
 #[derive(Args, Debug, Clone)]
-pub(crate) struct Global {
+struct Global {
     /// Colour the output
     #[arg(
         long,
@@ -43,13 +39,13 @@ pub(crate) struct Global {
         default_value = "auto",
         help_heading = "Global options"
     )]
-    pub(crate) color: When,
+    color: When,
     /// Draw with ASCII characters only
     #[arg(long, global = true, help_heading = "Global options")]
-    pub(crate) ascii: bool,
+    ascii: bool,
     /// Print more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
-    pub(crate) verbose: u8,
+    verbose: u8,
     /// Print only the result
     #[arg(
         short,
@@ -58,18 +54,29 @@ pub(crate) struct Global {
         conflicts_with = "verbose",
         help_heading = "Global options"
     )]
-    pub(crate) quiet: bool,
+    quiet: bool,
 }
 
 /// When to colour.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+enum When {
     /// On a terminal, unless NO_COLOR is set; with CLICOLOR_FORCE everywhere
     Auto,
     /// Always
     Always,
     /// Never
     Never,
+}
+
+impl When {
+    /// For both streams.
+    fn choice(self) -> anstream::ColorChoice {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -115,32 +122,6 @@ enum Command {
     Version(version::VersionArgs),
 }
 
-/// The files, and the nodes besides those in them.
-#[derive(Args, Debug, Clone)]
-pub(crate) struct WorldArgs {
-    /// More files; the same as naming them as arguments
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    pub(crate) filename: Vec<String>,
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArgs,
-    #[command(flatten)]
-    pub(crate) scheduling: SchedulingArgs,
-    #[command(flatten)]
-    pub(crate) nodes: NodeArgs,
-    #[command(flatten)]
-    pub(crate) storage: StorageArgs,
-}
-
-/// The context of a command, apart from its own arguments.
-pub(crate) struct Context {
-    pub(crate) global: Global,
-    pub(crate) terminal: Terminal,
-    /// The program's name as it was called: `strew` or `kubectl strew`.
-    pub(crate) program: &'static str,
-}
-
 /// Runs a command line and returns the exit code.
 pub(crate) fn run(args: Vec<OsString>) -> u8 {
     let program = program_name(args.first());
@@ -167,11 +148,12 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return usage_exit(&error),
     };
-    terminal::choose_color(cli.global.color);
+    cli.global.color.choice().write_global();
     let context = Context {
-        terminal: Terminal::of(&cli.global),
-        global: cli.global,
+        terminal: Terminal::new(cli.global.ascii),
         program,
+        quiet: cli.global.quiet,
+        verbose: cli.global.verbose,
     };
     let done = match cli.command {
         Command::Simulate(args) => simulate::run(&args, &context),
@@ -193,7 +175,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
     };
-    done.unwrap_or_else(|failure: Failure| failure.report(&context))
+    done.unwrap_or_else(|failure: Failure| context.terminal.report(&failure))
 }
 
 /// kubectl runs plugins under the name `kubectl-NAME`.

@@ -20,8 +20,8 @@ use strew_scheduler::explain::Explanation;
 use strew_scheduler::explain::Standing as Stands;
 use strew_sim::Simulation;
 
-use crate::arguments::{Context, WorldArgs};
 use crate::cluster::{self, access::AccessArgs};
+use crate::context::Context;
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
@@ -35,6 +35,7 @@ use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::text::time_text;
 use crate::what_if::{self, Becomes, Turned, TurnedPod};
+use crate::world::WorldArgs;
 use strew_view::blocked::{Blocked, Eviction, Outcome};
 use strew_view::moment::{self, Frame};
 use strew_view::world::{PodEntry, Standing, World};
@@ -168,7 +169,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         return Ok(2);
     };
     let namespace = args.namespace.as_deref();
-    let progress = Progress::new(context.global.quiet);
+    let progress = Progress::new(context.quiet);
     let explained = match args.at {
         _ if !args.what_if.is_empty() => explain_changed(args, &life, &target, &progress)?,
         Some(at) => explain_at(&life, &target, namespace, at, &progress)?,
@@ -212,7 +213,7 @@ impl ExplainArgs {
         if !names.is_empty() {
             return self.world.read.read(names);
         }
-        let list = cluster::fetch(&self.access, context.global.quiet)?;
+        let list = cluster::fetch(&self.access, context.quiet)?;
         Ok(vec![Input {
             name: "<cluster>".to_owned(),
             bytes: list.to_string().into_bytes(),
@@ -262,7 +263,7 @@ fn explain_spread(
         let Some(life) = life(args, &names, inputs, args.format(), context)? else {
             return Ok(2);
         };
-        let progress = Progress::new(context.global.quiet);
+        let progress = Progress::new(context.quiet);
         let when = args.at.map_or(When::End, When::At);
         let spreads = look(&life, when, &progress, |simulation, _| {
             Spreads::of_simulation(simulation)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use strew_wire::explanation::{Owner, PodExplanation};
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::explain::Explained;
 use crate::explain_text::{TextStyle, explain_text};
 use crate::failure::Failure;

@@ -2,9 +2,6 @@
 
 use strew_sim::Stuck;
 
-use crate::arguments::Context;
-use crate::terminal;
-
 /// The answer is no.
 pub(crate) const EXIT_NO: u8 = 1;
 
@@ -67,18 +64,16 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
-    /// One `error:` line, the causes, the hint last.
-    pub(crate) fn report(&self, context: &Context) -> u8 {
-        let style = context.terminal.styles.error;
-        let mut text = format!("{style}error{style:#}: {}\n", self.error);
-        for cause in self.error.chain().skip(1) {
-            text.push_str(&format!("  caused by: {cause}\n"));
-        }
-        if let Some(hint) = &self.hint {
-            let style = context.terminal.styles.hint;
-            text.push_str(&format!("{style}hint{style:#}: {hint}\n"));
-        }
-        terminal::say(&text);
+    /// The exit code of the command.
+    pub(crate) fn exit(&self) -> u8 {
         self.exit
+    }
+
+    pub(crate) fn error(&self) -> &anyhow::Error {
+        &self.error
+    }
+
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 }

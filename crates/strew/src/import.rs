@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use strew_scenario::import::{Imported, Recording, import};
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::simulate::{Format, say_note, say_problems, serialized};

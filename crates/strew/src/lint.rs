@@ -8,7 +8,7 @@ use strew_manifest::read::{
 };
 use strew_wire::workloadspread::lint::{What, lint};
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::ReadArgs;
 use crate::simulate::{Format, print_diagnostics, serialized};
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
                 true => String::new(),
                 false => render(&all, &sources, true) + "\n",
             };
-            let summary = match context.global.quiet {
+            let summary = match context.quiet {
                 true => String::new(),
                 false => summary(&all, found.n_spreads, found.n_placements) + "\n",
             };

@@ -14,6 +14,7 @@ mod arguments;
 mod cluster;
 mod complete;
 mod configuration;
+mod context;
 mod controller;
 mod destination;
 mod diff;
@@ -55,6 +56,7 @@ mod uninstall;
 mod version;
 mod webhook;
 mod what_if;
+mod world;
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::destination;
 use crate::failure::{EXIT_NO, EXIT_OUTSIDE, Failure};
 use crate::inputs::{self, ReadArgs};

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::scenario::summary;
 use crate::{diff, explain_output, lint, report, terminal};

@@ -9,11 +9,12 @@ use serde_json::json;
 use strew_manifest::printable::printable_line;
 use strew_manifest::read::{Diagnostic, Severity, Sources, render};
 
-use crate::arguments::{Context, WorldArgs};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::label_query::LabelQuery;
 use crate::scenario::{self, Question, ScenarioArgs, sarif};
 use crate::shown::Choice;
+use crate::world::WorldArgs;
 use crate::{inputs, report, terminal, text};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -239,7 +240,7 @@ pub(crate) fn say_problems(
     let mut texts = Vec::new();
     for (all, sources) in said {
         n_errors += all.iter().filter(is_error).count();
-        let shown = all.iter().filter(|d| !context.global.quiet || is_error(d));
+        let shown = all.iter().filter(|d| !context.quiet || is_error(d));
         let shown: Vec<Diagnostic> = shown.cloned().collect();
         if !shown.is_empty() {
             texts.push(render(&shown, sources, true));
@@ -261,7 +262,7 @@ pub(crate) fn say_problems(
 
 /// Prints a note.
 pub(crate) fn say_note(note: &str, context: &Context) {
-    if !context.global.quiet {
+    if !context.quiet {
         let style = context.terminal.styles.warning;
         let note = printable_line(note);
         terminal::say(&format!("{style}note{style:#}: {note}\n"));

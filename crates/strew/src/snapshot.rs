@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::arguments::Context;
 use crate::cluster::access::AccessArgs;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::simulate::{Format, serialized};
 use crate::{cluster, terminal};
@@ -36,7 +36,7 @@ pub(crate) struct SnapshotArgs {
 }
 
 pub(crate) fn run(args: &SnapshotArgs, context: &Context) -> Result<u8, Failure> {
-    let list = cluster::fetch(&args.access, context.global.quiet)?;
+    let list = cluster::fetch(&args.access, context.quiet)?;
     let format = match args.output.as_str() {
         "yaml" => Format::Yaml,
         _ => Format::Json,
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &SnapshotArgs, context: &Context) -> Result<u8, Failure>
             .with_context(|| format!("cannot write {}", file.display()))
             .map_err(Failure::outside)?,
     }
-    if !context.global.quiet && args.file.is_some() {
+    if !context.quiet && args.file.is_some() {
         let n_objects = list["items"].as_array().map_or(0, Vec::len);
         terminal::say(&format!("{n_objects} objects\n"));
     }

@@ -6,7 +6,6 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use crate::arguments::{Global, When};
 use crate::failure::Failure;
 
 /// The abilities of the output.
@@ -39,8 +38,8 @@ const WIDTH_MIN: usize = 40;
 const WIDTH_MAX: usize = 120;
 
 impl Terminal {
-    /// From the arguments and the environment.
-    pub(crate) fn of(global: &Global) -> Self {
+    /// With the width and the locale of the environment.
+    pub(crate) fn new(is_ascii: bool) -> Self {
         let columns = std::env::var("COLUMNS").ok();
         let columns = columns.and_then(|columns| columns.parse().ok());
         let screen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -48,9 +47,24 @@ impl Terminal {
         Self {
             width: columns.unwrap_or(WIDTH_DEFAULT).clamp(WIDTH_MIN, WIDTH_MAX),
             fit: columns.map(|columns| columns.max(WIDTH_MIN)),
-            unicode: !global.ascii && speaks_utf8(),
+            unicode: !is_ascii && speaks_utf8(),
             styles: Styles::new(),
         }
+    }
+
+    /// Says why a command failed: one `error:` line, the causes, the hint last. Returns the exit code.
+    pub(crate) fn report(&self, failure: &Failure) -> u8 {
+        let style = self.styles.error;
+        let mut text = format!("{style}error{style:#}: {}\n", failure.error());
+        for cause in failure.error().chain().skip(1) {
+            text.push_str(&format!("  caused by: {cause}\n"));
+        }
+        if let Some(hint) = failure.hint() {
+            let style = self.styles.hint;
+            text.push_str(&format!("{style}hint{style:#}: {hint}\n"));
+        }
+        say(&text);
+        failure.exit()
     }
 }
 
@@ -83,16 +97,6 @@ fn speaks_utf8() -> bool {
         || locale.contains("utf8")
         || cfg!(windows)
         || cfg!(target_os = "macos")
-}
-
-/// Decides for both streams whether to colour.
-pub(crate) fn choose_color(when: When) {
-    let choice = match when {
-        When::Auto => anstream::ColorChoice::Auto,
-        When::Always => anstream::ColorChoice::Always,
-        When::Never => anstream::ColorChoice::Never,
-    };
-    choice.write_global();
 }
 
 /// True if progress is visible.

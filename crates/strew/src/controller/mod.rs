@@ -17,8 +17,8 @@ use strew_model::time::Span;
 use strew_wire::config::{ClientConnection, LeaderElection};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::Context;
 use crate::cluster;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::process::{connected, log, permissions, signals};
 use crate::version::KUBERNETES;

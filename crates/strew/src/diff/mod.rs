@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
 use crate::label_query::LabelQuery;
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
             };
             serialized(&value, format)?
         }
-        None if context.global.quiet => String::new(),
+        None if context.quiet => String::new(),
         None => {
             let top = if args.all { usize::MAX } else { args.top };
             text::write(&difference, top, context)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::compare::{Change, Difference, KeySummary, Moved, StepSummary};
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::terminal;
 use crate::text::{count, short_key};
 
@@ -74,7 +74,7 @@ fn step(out: &mut String, summary: &StepSummary, moved: &[&Moved], top: usize, c
             );
         }
     }
-    if context.global.quiet {
+    if context.quiet {
         return;
     }
     for moved in moved.iter().take(top) {

@@ -14,7 +14,7 @@ use strew_wire::explanation::{API_VERSION, PodExplanation};
 
 use super::target::closest;
 use super::{ExplainArgs, life, look};
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::explain_text::Page;
 use crate::explain_text::paint::Paint;
 use crate::explain_text::table::{Cell, Table};
@@ -40,7 +40,7 @@ pub(super) fn explain(
     let Some(life) = life(args, &names, inputs, args.format(), context)? else {
         return Ok(2);
     };
-    let progress = Progress::new(context.global.quiet);
+    let progress = Progress::new(context.quiet);
     let view = |when| {
         look(&life, when, &progress, |simulation, frame| {
             View::of(strew_scenario::moment(simulation), frame, None)

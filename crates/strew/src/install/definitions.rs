@@ -11,9 +11,9 @@ use strew_kube::definitions::{Maker, maker};
 use strew_wire::config::ClientConnection;
 
 use super::manifest::Manifest;
-use crate::arguments::Context;
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -56,7 +56,7 @@ impl DefinitionArgs {
 
     fn lacking(&self, definitions: Vec<Value>, context: &Context) -> Result<Vec<Value>, Failure> {
         let say = |text: &str| {
-            if !context.global.quiet {
+            if !context.quiet {
                 terminal::say(&format!("note: {text}\n"));
             }
         };

@@ -19,7 +19,7 @@ use clap::{Args, FromArgMatches, Subcommand};
 use serde_json::Value;
 
 use self::manifest::Manifest;
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::terminal;
 

@@ -11,7 +11,7 @@ use super::manifest::Manifest;
 use super::network::Door;
 use super::objects::Part;
 use super::workloadspread::{CONTROLLER_PAGES, controller, controller_account};
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 
 /// The name of its objects and its lease: with both parts installed there are two processes, each with only its own

@@ -19,9 +19,9 @@ use super::manifest::Manifest;
 use super::network::Door;
 use super::objects::{Container, Part};
 use super::rights::{Account, rights};
-use crate::arguments::Context;
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::simulate::say_problems;
 use crate::terminal;
@@ -164,7 +164,7 @@ impl SchedulerPart {
                 ));
             }
         }
-        if !context.global.quiet {
+        if !context.quiet {
             said.iter().for_each(|text| terminal::say(text));
         }
         Ok(())

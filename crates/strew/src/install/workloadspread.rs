@@ -24,7 +24,7 @@ use super::manifest::Manifest;
 use super::network::{Door, cidr};
 use super::objects::{Container, Part, cluster_role_binding};
 use super::rights::{Account as ServiceAccount, rights};
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::webhook::FailurePolicy;
 

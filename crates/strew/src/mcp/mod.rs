@@ -26,7 +26,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use strew_manifest::duration::GoDuration;
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::inputs::bytes;
 use call::{Event, Limits};

@@ -33,9 +33,9 @@ use each::Loss;
 use fleet::Fleet;
 use what_if::Changed;
 
-use crate::arguments::Context;
 use crate::cluster::access::AccessArgs;
 use crate::cluster::{self, Wanted};
+use crate::context::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{Input, ReadArgs};
 use crate::simulate::{Format, print_diagnostics, say_note, serialized};
@@ -245,7 +245,7 @@ impl PlaceArgs {
         if !names.is_empty() {
             return self.read.read(&names);
         }
-        let list = cluster::fetch_wanted(&self.access, Wanted::Hub, context.global.quiet)?;
+        let list = cluster::fetch_wanted(&self.access, Wanted::Hub, context.quiet)?;
         Ok(vec![Input {
             name: "<hub>".to_owned(),
             bytes: list.to_string().into_bytes(),
@@ -499,7 +499,7 @@ fn time_text(at: Instant) -> String {
 }
 
 fn say(diagnostics: &[Diagnostic], sources: &strew_manifest::read::Sources, context: &Context) {
-    let is_shown = |d: &&Diagnostic| !context.global.quiet || d.severity == Severity::Error;
+    let is_shown = |d: &&Diagnostic| !context.quiet || d.severity == Severity::Error;
     let shown: Vec<Diagnostic> = diagnostics.iter().filter(is_shown).cloned().collect();
     if !shown.is_empty() {
         terminal::say(&format!("{}\n", render(&shown, sources, true)));

@@ -8,7 +8,7 @@ use strew_manifest::printable::printable_line;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 
 /// The level and format of the log.
@@ -44,9 +44,9 @@ fn directives(v: u8) -> &'static str {
 
 /// Sets up the log on standard error. `RUST_LOG` takes precedence over the flags.
 pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
-    let directives = match context.global.quiet {
+    let directives = match context.quiet {
         true => "warn,kube_client=off",
-        false => directives(args.v.max(context.global.verbose * 2 + 2)),
+        false => directives(args.v.max(context.verbose * 2 + 2)),
     };
     let filter = EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new(directives));

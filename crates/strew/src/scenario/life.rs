@@ -12,7 +12,7 @@ use strew_sim::Simulation;
 use super::clock::clock;
 use super::suite::{self, Cast, Suite};
 use super::{Question, frame, largest, say, stuck};
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::memory::Need;

@@ -40,7 +40,7 @@ use anyhow::{Context as _, anyhow};
 use strew_apiserver::object::Kind;
 use strew_manifest::read::nearest;
 
-use crate::arguments::{Context, WorldArgs};
+use crate::context::Context;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::Input;
 use crate::memory::Need;
@@ -48,6 +48,7 @@ use crate::progress::Progress;
 use crate::schema::SchemaKind;
 use crate::shown::Choice;
 use crate::simulate::{self, Format};
+use crate::world::WorldArgs;
 use crate::{destination, digest, terminal};
 use arguments::PlayedKind;
 pub(crate) use arguments::{PlayArgs, ScenarioArgs};
@@ -203,7 +204,7 @@ pub(crate) fn run(
     })?;
     let mut log = question.args.events.as_deref().map(open_log).transpose()?;
     let interrupt = interrupt::flag()?;
-    let progress = Progress::new(context.global.quiet);
+    let progress = Progress::new(context.quiet);
     if work.len() > 1 {
         progress.start("playing", work.len());
     }

@@ -13,7 +13,7 @@ use super::suite::Suite;
 use super::summary::{
     BREACHES_MAX, Breach, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
 };
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::simulate::say_note;
 use crate::terminal;
 use crate::text::{Bar, count, draw, drawn, time_text};
@@ -72,7 +72,7 @@ pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> Strin
     match only.and_then(|(_, kept)| written(kept)) {
         // A single run needs no sums.
         Some(written) => {
-            if !context.global.quiet {
+            if !context.quiet {
                 out.push_str(&written.steps);
             }
             out.push_str(&written.summary);
@@ -126,7 +126,7 @@ struct Paper<'a> {
 impl Paper<'_> {
     /// `kept` has runs by scenario and variant, or is empty.
     fn scenarios(&self, out: &mut String, summary: &Summary, kept: &[Vec<Vec<Judged>>]) {
-        if self.context.global.quiet {
+        if self.context.quiet {
             return;
         }
         for (number, scenario) in summary.scenarios.iter().enumerate() {
@@ -179,7 +179,7 @@ impl Paper<'_> {
         let rows = || in_time.iter().copied().filter(shows);
         let times = rows().map(|row| when(row).chars().count());
         let width = times.max().unwrap_or(0);
-        let is_verbose = self.context.global.verbose > 0;
+        let is_verbose = self.context.verbose > 0;
         let broken = rows().filter(|row| row.broken > 0);
         let earliest = broken.filter_map(|row| Some(row.first.as_ref()?.at)).min();
         let first = kept.first();

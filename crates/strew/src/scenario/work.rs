@@ -18,7 +18,7 @@ use super::series::Series;
 use super::standing::{Answer, Standings};
 use super::suite::{Cast, Suite};
 use super::{Question, frame, stuck};
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::html::Tape;
 use crate::progress::Progress;
@@ -243,7 +243,7 @@ impl<'a> Work<'a> {
         let cast = &suite.variants[task.cast];
         let seed = task.seed;
         let is_example = cast.is_example(seed);
-        let tells = self.context.global.verbose > 0 && is_example && !suite.is_stepwise();
+        let tells = self.context.verbose > 0 && is_example && !suite.is_stepwise();
         let mut recorder = Recorder {
             interrupt,
             progress: (self.n_tasks == 1).then_some(progress),
@@ -353,7 +353,7 @@ impl<'a> Work<'a> {
         Look {
             terminal: &context.terminal,
             wide: question.output == Some(Format::Wide),
-            pods: context.global.verbose > 0,
+            pods: context.verbose > 0,
             headers: question.headers,
             explain: Box::new(move |pod: &str, namespace: &str| {
                 explain(context.program, question, suite, cast, seed, pod, namespace)

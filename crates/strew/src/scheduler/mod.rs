@@ -15,7 +15,7 @@ use strew_model::Interner;
 use strew_wire::config::Configuration;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::Context;
+use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::{connected, log, permissions, signals};
 use crate::simulate::say_problems;

@@ -9,9 +9,9 @@ use strew_kube::jobs::{self, IndexedJob, JobError, JobPod};
 use strew_wire::config::ClientConnection;
 
 use super::job::{CONTAINER, LOGS, RESULTS_IN};
-use crate::arguments::Context;
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::merge;
 use crate::scenario::SummaryFormat;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
-use crate::arguments::{Context, WorldArgs};
 use crate::cluster::access::AccessArgs;
+use crate::context::Context;
 use crate::destination;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::install::flags;
@@ -22,6 +22,7 @@ use crate::scenario::seeds::SHARDS_MAX;
 use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
 use crate::shown::Choice;
 use crate::simulate::{Format, say_note};
+use crate::world::WorldArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   IMAGE=registry.example.com/strew:0.1.0             built with deploy/Containerfile

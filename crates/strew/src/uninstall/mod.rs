@@ -9,8 +9,8 @@ mod definitions;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::arguments::Context;
 use crate::cluster::access::AccessArgs;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::install::manifest::{Manifest, written};
 use crate::install::{self, Component};
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context) -> Result<u8, Failure
     };
     let mut objects = installed(component, &args.namespace, context)?;
     let say = |text: String| {
-        if !context.global.quiet {
+        if !context.quiet {
             terminal::say(&format!("note: {text}\n"));
         }
     };

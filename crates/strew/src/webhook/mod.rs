@@ -33,8 +33,8 @@ use strew_wire::lease::Settings;
 use strew_wire::workloadspread::registration::{Reach, Registration};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::Context;
 use crate::cluster;
+use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::permissions::{Needed, NeededOf, check};
 use crate::process::{connected, log, signals};
