@@ -10,8 +10,8 @@ use strew_model::{Holds, Marks, Selector, Symbol, index_type};
 use strew_spread::{DomainIdx, Tally};
 
 use crate::class::{AffinityId, LabelsId};
-use crate::cluster::NodeIdx;
 use crate::eligibility::{EligibilityId, EligibleNodes};
+use crate::index::NodeIdx;
 use crate::topology::{EMPTY_DOMAIN, KeyId, Topology};
 pub(crate) use weighing::Weighing;
 
@@ -261,7 +261,7 @@ impl Censuses {
     pub(crate) fn count_initial(
         &mut self,
         id: CensusId,
-        members: &[(crate::cluster::PodIdx, NodeIdx)],
+        members: &[(crate::index::PodIdx, NodeIdx)],
         count: i32,
     ) {
         let census = self.slots[id.index()].as_mut().expect("just started");

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::cluster::NodeIdx;
+use crate::index::NodeIdx;
 
 /// The last changes, each with an increasing number. Bounded: old changes are dropped.
 #[derive(Debug, Clone)]

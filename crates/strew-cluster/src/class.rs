@@ -5,8 +5,8 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use strew_model::{HashConsed, Holds, Interner, Labels, Marks, Symbol, Toleration, id_type};
 
 use crate::census::CensusId;
-use crate::cluster::{NodeIdx, PodIdx};
 use crate::fact::{NodeFact, PodFact};
+use crate::index::{NodeIdx, PodIdx};
 use crate::owners::OwnerRef;
 use crate::pod_spec::{NodeAffinity, PodAffinity, PodSpec};
 

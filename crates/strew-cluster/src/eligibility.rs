@@ -6,7 +6,8 @@ use fixedbitset::FixedBitSet;
 use strew_model::{Holds, Marks, Symbol, index_type, tolerates_all};
 
 use crate::class::{ClassId, ClassTables, NodeAffinityId, TolerationsId};
-use crate::cluster::{NodeIdx, NodeRow};
+use crate::cluster::NodeRow;
+use crate::index::NodeIdx;
 use crate::pod_spec::Policy;
 
 index_type! {

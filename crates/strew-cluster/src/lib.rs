@@ -4,7 +4,7 @@
 //! pods per node and is updated with every bound or removed pod; a [`strew_spread::Tally`] per topology key is derived
 //! from it. Decisions read counts and never search for pods.
 //!
-//! Reading order: [`pod_spec`], [`fact`] (the input), [`cluster`] (the tables and their updates), [`class`],
+//! Reading order: [`pod_spec`], [`fact`] (the input), [`index`], [`cluster`] (the tables and their updates), [`class`],
 //! [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`].
 //!
 //! This crate has no clocks, sockets or text parsing, and no rule of a scheduling plugin except what it counts.
@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod eligibility;
 pub mod fact;
 pub mod images;
+pub mod index;
 pub mod node_order;
 pub mod owners;
 pub mod pod_spec;
@@ -25,9 +26,10 @@ pub mod volumes;
 pub use census::{Census, CensusId, CensusKey, DomainTally, TallyId, TallyKey};
 pub use changes::ChangeLog;
 pub use class::{AffinityId, ClassId, LabelsId, NodeAffinityId, PodClass, SpecId, TolerationsId};
-pub use cluster::{Cluster, Kept, NodeIdx, NodeRow, PodIdx, PodRow, Sweep};
+pub use cluster::{Cluster, Kept, NodeRow, PodRow, Sweep};
 pub use eligibility::{Eligibility, EligibilityId};
 pub use fact::{NodeFact, PodFact, PodHistory};
+pub use index::{NodeIdx, PodIdx};
 pub use owners::{OwnerKind, OwnerRef};
 pub use pod_spec::{
     AffinityTerm, HostPort, NodeAffinity, PodAffinity, PodClaim, PodSpec, Policy, SpreadConstraint,

@@ -4,7 +4,7 @@
 
 use strew_model::{Holds, Labels, Marks, Symbol, well_known};
 
-use crate::cluster::NodeIdx;
+use crate::index::NodeIdx;
 use crate::topology::MISSING;
 
 /// Region and zone; both empty if the node has neither label.

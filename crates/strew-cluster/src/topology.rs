@@ -5,7 +5,7 @@ use rustc_hash::FxBuildHasher;
 use strew_model::{Holds, Labels, Marks, Symbol, index_type, well_known};
 use strew_spread::DomainIdx;
 
-use crate::cluster::NodeIdx;
+use crate::index::NodeIdx;
 
 index_type! {
     /// The id of a topology key that a decision used.

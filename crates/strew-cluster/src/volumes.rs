@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use strew_model::{Holds, Interner, Labels, Marks, NodeSelectorTerm, Symbol, well_known};
 
-use crate::cluster::NodeIdx;
+use crate::index::NodeIdx;
 
 /// The current state of a PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use strew_spread::Tally;
 
-use super::{Cluster, NodeIdx, NodeRow};
+use super::{Cluster, NodeRow};
 use crate::census::{Census, CensusId, Censuses, Weighing};
 use crate::class::ClassId;
 use crate::eligibility::EligibleNodes;
+use crate::index::NodeIdx;
 
 impl Cluster {
     /// Recounts everything that is maintained incrementally.

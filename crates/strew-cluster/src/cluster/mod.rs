@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::{Interner, Labels, Selector, Symbol, index_type};
+use strew_model::{Interner, Labels, Selector, Symbol};
 
 use crate::census::{CensusKey, Censuses};
 use crate::changes::ChangeLog;
@@ -12,6 +12,7 @@ use crate::class::{ClassId, ClassTables, PodClass};
 use crate::eligibility::EligibleNodes;
 use crate::fact::PodHistory;
 use crate::images::Images;
+use crate::index::{NodeIdx, PodIdx};
 use crate::node_order::NodeOrder;
 use crate::owners::{OwnerRef, Owners};
 use crate::pod_spec::PodSpec;
@@ -26,17 +27,11 @@ mod pods;
 mod row;
 mod sweep;
 
-pub use pod_table::PodIdx;
 use pod_table::PodTable;
 pub use row::NodeRow;
 use sweep::Sweeping;
 pub use sweep::{Kept, Sweep};
 
-index_type! {
-    /// The index of a row in the table of nodes, and in every column. A row is used again when its node is gone and no
-    /// pod names it any more.
-    pub struct NodeIdx;
-}
 /// A pod that has not finished.
 #[derive(Debug, Clone)]
 pub struct PodRow {

@@ -2,8 +2,9 @@
 
 use strew_model::Symbol;
 
-use super::{Cluster, NodeIdx, NodeRow};
+use super::{Cluster, NodeRow};
 use crate::fact::NodeFact;
+use crate::index::NodeIdx;
 use crate::node_order::zone_key;
 
 impl Cluster {

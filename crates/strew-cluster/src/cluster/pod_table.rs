@@ -1,15 +1,7 @@
 //! The table of pods. Rows are used again; indexes are not.
 
 use super::PodRow;
-
-/// A row in the table of pods, for one pod. Once that pod is gone the index finds nothing: the next pod of the row has
-/// another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodIdx {
-    row: u32,
-    /// The number of pods that had the row before.
-    generation: u32,
-}
+use crate::index::PodIdx;
 
 #[derive(Debug, Clone)]
 struct Slot {

@@ -2,10 +2,11 @@
 
 use strew_model::{Labels, Symbol};
 
-use super::{Cluster, NodeIdx, PodIdx, PodRow};
+use super::{Cluster, PodRow};
 use crate::census::{CensusId, Weighing};
 use crate::class::{ClassId, ClassKey};
 use crate::fact::PodFact;
+use crate::index::{NodeIdx, PodIdx};
 use crate::pod_spec::{PodClaim, PodSpec};
 use crate::volumes::ClaimKey;
 

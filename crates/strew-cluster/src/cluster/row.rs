@@ -2,8 +2,9 @@
 
 use strew_model::{Holds, Marks, Resources, Symbol};
 
-use super::{Cluster, PodIdx};
+use super::Cluster;
 use crate::fact::NodeFact;
+use crate::index::PodIdx;
 use crate::pod_spec::{HostPort, PodSpec};
 use crate::volumes::ClaimKey;
 
