@@ -6,9 +6,9 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 use strew_cluster::{ClassId, Cluster, NodeIdx, OwnerRef, PodIdx, SpreadConstraint};
 use strew_model::Symbol;
-use strew_scheduler::machine::Profiles;
 use strew_scheduler::plugins::pod_topology_spread::Origin;
 use strew_scheduler::preemption::Nominations;
+use strew_scheduler::profiles::Profiles;
 use strew_scheduler::{Decision, Profile, Unfit};
 
 use crate::apply::{Subject, is_made_for};

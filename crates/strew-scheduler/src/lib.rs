@@ -5,8 +5,9 @@
 //! oracle of tests, and the baseline of benchmarks.
 //!
 //! Reading order: [`profile`], [`status`], [`plan`] (the resolved pod class), [`plugins`] (one file each, named as in
-//! kube-scheduler), [`engine`], [`ties`], `workers` (the order in which feasible nodes are found), [`preemption`],
-//! [`queue`] (when a pod is tried), [`machine`] (facts and time in, effects out), [`mod@explain`], [`naive`].
+//! kube-scheduler), [`engine`], [`profiles`] (an engine each), [`ties`], `workers` (the order in which feasible nodes
+//! are found), [`preemption`], [`queue`] (when a pod is tried), [`machine`] (facts and time in, effects out),
+//! [`mod@explain`], [`naive`].
 //!
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
 
@@ -24,6 +25,7 @@ pub mod plan;
 pub mod plugins;
 pub mod preemption;
 pub mod profile;
+pub mod profiles;
 pub mod queue;
 pub(crate) mod scoring;
 pub mod status;

@@ -13,9 +13,9 @@ use super::aside::InvalidFact;
 use super::effect::{Condition, Effect, EffectId, Event, EventKind, PodName, cut_note};
 use super::input::{Input, Outcome};
 use super::preempting::PreemptionState;
-use super::profiles::Profiles;
 use crate::metrics::counters::Counters;
 use crate::profile::{PluginId, Profile};
+use crate::profiles::Profiles;
 use crate::queue::{Context, Counts, Gate, PluginSet, Queue, QueueLimits};
 
 /// Settings of a scheduler.

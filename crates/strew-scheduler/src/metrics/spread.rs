@@ -9,9 +9,9 @@ use strew_model::Symbol;
 
 use super::catalogue;
 use super::family::{Family, Value};
-use crate::machine::Profiles;
 use crate::plugins::pod_topology_spread::SpreadPlan;
 use crate::profile::Profile;
+use crate::profiles::Profiles;
 
 /// The most constraints of workloads with series.
 const CONSTRAINTS_MAX: usize = 500;

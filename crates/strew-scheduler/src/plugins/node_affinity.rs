@@ -4,7 +4,7 @@ use strew_cluster::{Cluster, NodeAffinity, NodeAffinityId, NodeFact, NodeIdx, Po
 use strew_model::{Interner, NodeExpression, NodeSelectorTerm, Symbol};
 
 use crate::profile::{AddedAffinity, PluginId};
-use crate::queue::hint::Hint;
+use crate::queue::event::Hint;
 use crate::status::{Reason, Refusal};
 
 /// True if the node meets the required affinity.

@@ -2,7 +2,7 @@
 
 use strew_cluster::{HostPort, NodeRow};
 
-use crate::queue::hint::Hint;
+use crate::queue::event::Hint;
 
 /// The ports of the pod that are in use on the node.
 pub fn conflicts<'a>(

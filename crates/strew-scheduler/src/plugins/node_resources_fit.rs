@@ -6,7 +6,7 @@ use strew_cluster::{Cluster, NodeFact, NodeRow};
 use strew_model::{ResourceName, Resources, Symbol};
 
 use crate::profile::{FitArgs, PluginId, ScoringStrategy};
-use crate::queue::hint::Hint;
+use crate::queue::event::Hint;
 use crate::status::{Code, Reason, Refusal};
 
 /// An insufficient resource.

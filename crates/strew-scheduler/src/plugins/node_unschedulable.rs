@@ -3,7 +3,7 @@
 use strew_cluster::NodeFact;
 use strew_model::{Taint, Toleration};
 
-use crate::queue::hint::Hint;
+use crate::queue::event::Hint;
 
 /// True if the node is not cordoned, or the pod tolerates that.
 pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {

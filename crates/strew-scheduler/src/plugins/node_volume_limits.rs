@@ -7,7 +7,7 @@ use strew_cluster::volumes::Attachment;
 use strew_cluster::{Cluster, NodeRow, PodSpec, Unsupported};
 
 use crate::profile::PluginId;
-use crate::queue::Hint;
+use crate::queue::event::Hint;
 use crate::status::{Reason, Refusal};
 
 /// Checks that a node's drivers can attach these volumes (sorted, without repetitions) beside those of its pods.

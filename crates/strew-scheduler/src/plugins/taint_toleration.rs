@@ -3,7 +3,7 @@
 use strew_cluster::{Cluster, NodeFact, NodeIdx};
 use strew_model::{Effect, Taint, Toleration, tolerates_all};
 
-use crate::queue::hint::Hint;
+use crate::queue::event::Hint;
 
 /// True if the pod tolerates every taint with effect NoSchedule or NoExecute.
 pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {

@@ -7,7 +7,7 @@ use strew_model::Symbol;
 
 use super::pod_volumes::Looked;
 use crate::profile::PluginId;
-use crate::queue::{Hint, PodView};
+use crate::queue::event::{Hint, PodView};
 use crate::status::{Reason, Refusal};
 
 /// A claim must exist, since its access modes are needed.

@@ -454,6 +454,21 @@ impl FromIterator<PluginId> for PluginSet {
     }
 }
 
+/// The effect of an event on a waiting pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// Retry.
+    Queue,
+    /// The event does not help.
+    Skip,
+}
+
+impl Hint {
+    pub(crate) fn queue_if(yes: bool) -> Self {
+        if yes { Self::Queue } else { Self::Skip }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,29 +4,14 @@
 
 use strew_cluster::{ClassId, Cluster, PodClaim, SpreadConstraint};
 
-use super::event::{Actions, Event, PluginSet, PodView, Resource, Subject};
-use crate::machine::Profiles;
+use super::event::{Actions, Event, Hint, PluginSet, PodView, Resource, Subject};
 use crate::plugins::pod_topology_spread::{Effective, hint as spread};
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
     node_volume_limits, taint_toleration, volume_restrictions,
 };
 use crate::profile::PluginId;
-
-/// The effect of an event on a waiting pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hint {
-    /// Retry.
-    Queue,
-    /// The event does not help.
-    Skip,
-}
-
-impl Hint {
-    pub(crate) fn queue_if(yes: bool) -> Self {
-        if yes { Self::Queue } else { Self::Skip }
-    }
-}
+use crate::profiles::Profiles;
 
 /// The inputs of hints.
 #[derive(Clone, Copy)]

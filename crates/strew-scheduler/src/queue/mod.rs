@@ -18,6 +18,6 @@ pub mod queue;
 pub mod waiting;
 
 pub use backoff::BackoffLimits;
-pub use event::{Actions, Event, PluginSet, PodView, Resource, Subject};
-pub use hint::{Context, Hint};
+pub use event::{Actions, Event, Hint, PluginSet, PodView, Resource, Subject};
+pub use hint::Context;
 pub use queue::{Counts, Gate, Queue, QueueLimits};

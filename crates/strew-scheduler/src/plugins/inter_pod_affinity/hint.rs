@@ -5,7 +5,7 @@
 use strew_cluster::{AffinityTerm, ClassId, Cluster, NodeFact};
 use strew_model::{Labels, Symbol};
 
-use crate::queue::hint::Hint;
+use crate::queue::event::Hint;
 
 /// After another pod was created (`old` absent), deleted (`new` absent) or changed its labels; pods are given by class.
 ///

@@ -5,7 +5,7 @@
 use strew_cluster::{NodeFact, Policy, SpreadConstraint};
 use strew_model::{Labels, Symbol, Toleration};
 
-pub use crate::queue::hint::Hint;
+pub use crate::queue::event::Hint;
 
 /// The waiting pod.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,8 @@ use strew_cluster::{Cluster, NodeFact, PodFact, PodHistory, PodSpec};
 use strew_model::{Labels, Resources, well_known};
 
 use super::*;
-use crate::machine::Profiles;
 use crate::profile::{PluginId, Profile};
+use crate::profiles::Profiles;
 
 fn pod(cluster: &mut Cluster, uid: &str) -> PodIdx {
     pod_of(cluster, uid, 1_000)
