@@ -22,15 +22,16 @@ use strew_sim::Simulation;
 
 use crate::cluster::{self, access::AccessArgs};
 use crate::context::Context;
+use crate::diagnostics::say_diagnostics;
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
+use crate::output::{Format, serialized};
 use crate::place;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
 use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
 use crate::shown::Choice;
-use crate::simulate::{Format, say_diagnostics, serialized};
 use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::text::time_text;

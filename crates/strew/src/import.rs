@@ -7,9 +7,10 @@ use clap::{Args, ValueEnum};
 use strew_scenario::import::{Imported, Recording, import};
 
 use crate::context::Context;
+use crate::diagnostics::{say_note, say_problems};
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
-use crate::simulate::{Format, say_note, say_problems, serialized};
+use crate::output::{Format, serialized};
 use crate::{inputs, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -9,9 +9,10 @@ use strew_manifest::read::{
 use strew_wire::workloadspread::lint::{What, lint};
 
 use crate::context::Context;
+use crate::diagnostics::print_diagnostics;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::ReadArgs;
-use crate::simulate::{Format, print_diagnostics, serialized};
+use crate::output::{Format, serialized};
 use crate::{inputs, place, sarif, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
     let all = found.diagnostics;
     match args.output.as_deref() {
         Some("sarif") => {
-            let log = sarif::log(&all, &sources);
+            let log = sarif::of_diagnostics(&[(all.clone(), &sources)]);
             terminal::print(&serialized(&log, Format::Json)?)?;
         }
         Some(format) => {

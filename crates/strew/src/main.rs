@@ -7,8 +7,9 @@
 //! [`merge`], [`sweep`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`],
 //! [`uninstall`], [`schema`], [`mcp`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`]
 //! (shared by commands that run until a signal), [`cluster`] (a live one), [`complete`] (shell completion),
-//! [`explain_output`], [`what_if`] (changes of `--what-if`), [`parts`] (names of nodes and domains), [`terminal`] and
-//! [`destination`] (where output goes), [`digest`], [`failure`], [`mod@reference`] (docs/commands.md).
+//! [`output`] (formats), [`diagnostics`], [`junit`], [`explain_output`], [`what_if`] (changes of `--what-if`),
+//! [`parts`] (names of nodes and domains), [`terminal`] and [`destination`] (where output goes), [`digest`],
+//! [`failure`], [`mod@reference`] (docs/commands.md).
 
 mod arguments;
 mod cluster;
@@ -17,6 +18,7 @@ mod configuration;
 mod context;
 mod controller;
 mod destination;
+mod diagnostics;
 mod diff;
 mod digest;
 mod explain;
@@ -27,12 +29,14 @@ mod html;
 mod import;
 mod inputs;
 mod install;
+mod junit;
 mod label_query;
 mod lint;
 mod mcp;
 mod memory;
 mod merge;
 mod nodes;
+mod output;
 mod parts;
 mod place;
 mod process;

@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 
 use crate::context::Context;
 use crate::destination;
+use crate::diagnostics::say_note;
 use crate::failure::{EXIT_NO, EXIT_OUTSIDE, Failure};
 use crate::inputs::{self, ReadArgs};
 use crate::scenario::merging::{Added, Merged, Merger};
 use crate::scenario::{SummaryFormat, write_summary};
-use crate::simulate::say_note;
 use crate::terminal;
 use crate::text::count;
 

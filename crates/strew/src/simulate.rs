@@ -3,19 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
-use serde::Serialize;
-use serde_json::json;
-use strew_manifest::printable::printable_line;
-use strew_manifest::read::{Diagnostic, Severity, Sources, render};
+use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::label_query::LabelQuery;
-use crate::scenario::{self, Question, ScenarioArgs, sarif};
+use crate::output::Format;
+use crate::scenario::{self, PlayedKind, Question, ScenarioArgs};
+use crate::schema::SchemaKind;
 use crate::shown::Choice;
 use crate::world::WorldArgs;
-use crate::{inputs, report, terminal, text};
+use crate::{inputs, junit, sarif, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
@@ -94,38 +92,13 @@ pub(crate) struct SimulateArgs {
     scenario: ScenarioArgs,
 }
 
-/// The values of `-o`.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// All domains, all nodes, all reasons
-    Wide,
-    /// Kind SimulationReport
-    Json,
-    /// The same as YAML
-    Yaml,
-    /// Only names: of workloads, or of a scenario's variants
-    Name,
-    /// For scenarios: a test case for each expectation, for CI systems
-    Junit,
-    /// For scenarios: a result for each expectation that broke, at its line, for code scanning
-    Sarif,
-    /// Kind SimulationSummary in one line: the results of all seeds, summed; strew merge adds summaries up
-    Summary,
-}
-
-impl Format {
-    pub(crate) fn is_for_programs(self) -> bool {
-        matches!(self, Self::Json | Self::Yaml)
-    }
-}
-
 pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure> {
     let query = args
         .selector
         .as_deref()
         .map(LabelQuery::parse)
         .transpose()?;
-    if let Some(document) = scenario::document(&args.scenario) {
+    if let Some(document) = document(&args.scenario) {
         terminal::print(&document)?;
         return Ok(0);
     }
@@ -163,13 +136,26 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     scenario::run(&question, inputs, context).inspect_err(|failure| {
         let error = failure.in_a_line();
         let text = match output {
-            Some(Format::Junit) => scenario::wrong_input(&[error]),
+            Some(Format::Junit) => junit::wrong_input(&[error]),
             Some(Format::Sarif) => format!("{:#}\n", sarif::of_failure(&error)),
             _ => return,
         };
         // The failure is printed in any case.
         let _ = terminal::print(&text);
     })
+}
+
+/// The output that needs no files: the schema, or a starter.
+fn document(args: &ScenarioArgs) -> Option<String> {
+    if let Some(kind) = args.schema {
+        let kind = match kind {
+            PlayedKind::Scenario => SchemaKind::Scenario,
+            PlayedKind::Report => SchemaKind::Report,
+        };
+        return Some(format!("{:#}\n", kind.schema()));
+    }
+    args.starter
+        .then(|| strew_scenario::format::starter().to_owned())
 }
 
 /// The format; for a shard the one that can be merged.
@@ -182,89 +168,5 @@ fn output(args: &SimulateArgs) -> Result<Option<Format>, Failure> {
             let hint = "strew merge writes all shards together, also with -o junit and -o sarif";
             Err(Failure::input(error).with_hint(hint))
         }
-    }
-}
-
-/// Prints errors for programs.
-pub(crate) fn print_diagnostics(
-    said: &[(Vec<Diagnostic>, &Sources)],
-    output: Option<Format>,
-) -> Result<(), Failure> {
-    if output == Some(Format::Junit) {
-        let each = said.iter().flat_map(|(all, sources)| {
-            let errors = all.iter().filter(|d| d.severity == Severity::Error);
-            errors.map(|error| render(std::slice::from_ref(error), sources, false))
-        });
-        return terminal::print(&scenario::wrong_input(&each.collect::<Vec<_>>()));
-    }
-    if output == Some(Format::Sarif) {
-        return terminal::print(&format!("{:#}\n", sarif::of_diagnostics(said)));
-    }
-    let Some(format) = output.filter(|format| format.is_for_programs()) else {
-        return Ok(());
-    };
-    let each = said.iter();
-    let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_json(sources)));
-    let items: Vec<_> = items.collect();
-    let list = json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
-    terminal::print(&serialized(&list, format)?)
-}
-
-/// Text for programs.
-pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<String, Failure> {
-    let text = match format {
-        Format::Yaml => {
-            serde_saphyr::to_string(value).map_err(|e| Failure::outside(anyhow::anyhow!("{e}")))?
-        }
-        _ => serde_json::to_string_pretty(value).map_err(Failure::outside)?,
-    };
-    Ok(match text.ends_with('\n') {
-        true => text,
-        false => text + "\n",
-    })
-}
-
-/// Prints diagnostics; each list has places in its own files. Returns true if there is an error.
-pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) -> bool {
-    say_problems(said, "simulated", context)
-}
-
-/// The same for other commands than simulate: `done` says what is not done because of errors.
-pub(crate) fn say_problems(
-    said: &[(Vec<Diagnostic>, &Sources)],
-    done: &str,
-    context: &Context,
-) -> bool {
-    let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
-    let mut n_errors = 0;
-    let mut texts = Vec::new();
-    for (all, sources) in said {
-        n_errors += all.iter().filter(is_error).count();
-        let shown = all.iter().filter(|d| !context.quiet || is_error(d));
-        let shown: Vec<Diagnostic> = shown.cloned().collect();
-        if !shown.is_empty() {
-            texts.push(render(&shown, sources, true));
-        }
-    }
-    if texts.is_empty() {
-        return false;
-    }
-    terminal::say(&texts.join("\n"));
-    if n_errors > 0 {
-        let error = context.terminal.styles.error;
-        let errors = text::count(n_errors, "error");
-        terminal::say(&format!(
-            "\n{error}error{error:#}: nothing was {done}: {errors} in the input\n"
-        ));
-    }
-    n_errors > 0
-}
-
-/// Prints a note.
-pub(crate) fn say_note(note: &str, context: &Context) {
-    if !context.quiet {
-        let style = context.terminal.styles.warning;
-        let note = printable_line(note);
-        terminal::say(&format!("{style}note{style:#}: {note}\n"));
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::simulate::{Format, serialized};
+use crate::output::{Format, serialized};
 use crate::{cluster, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:

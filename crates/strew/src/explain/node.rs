@@ -19,9 +19,9 @@ use crate::explain_text::Page;
 use crate::explain_text::paint::Paint;
 use crate::explain_text::table::{Cell, Table};
 use crate::failure::Failure;
+use crate::output::serialized;
 use crate::progress::Progress;
 use crate::scenario::When;
-use crate::simulate::serialized;
 use crate::terminal;
 use crate::text::{count, short_key, time_text};
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::simulate::{Format, serialized};
+use crate::output::{Format, serialized};
 
 /// An object with its comment; JSON has no comments.
 pub(crate) struct Manifest {

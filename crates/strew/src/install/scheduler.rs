@@ -22,8 +22,8 @@ use super::rights::{Account, rights};
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
 use crate::context::Context;
+use crate::diagnostics::say_problems;
 use crate::failure::Failure;
-use crate::simulate::say_problems;
 use crate::terminal;
 
 /// The name of all its objects.

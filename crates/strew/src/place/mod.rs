@@ -36,9 +36,10 @@ use what_if::Changed;
 use crate::cluster::access::AccessArgs;
 use crate::cluster::{self, Wanted};
 use crate::context::Context;
+use crate::diagnostics::{print_diagnostics, say_note};
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{Input, ReadArgs};
-use crate::simulate::{Format, print_diagnostics, say_note, serialized};
+use crate::output::{Format, serialized};
 use crate::text::count;
 use crate::{inputs, terminal};
 

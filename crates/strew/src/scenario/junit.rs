@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::clock::clock;
 use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary, VariantSum};
 use super::text::when;
+use crate::junit::escaped;
 
 /// One file for all scenarios. `time` is virtual, the sum over all seeds: real times would differ from run to run.
 /// `program` is the name in commands that play a seed again up to its breach.
@@ -30,25 +31,6 @@ pub(super) fn write(summary: &Summary, program: &str) -> String {
     );
     out.push_str(&body);
     out.push_str("</testsuites>\n");
-    out
-}
-
-/// The errors of the input, one case each: otherwise a reader of test results would see no tests.
-pub(crate) fn wrong_input(errors: &[String]) -> String {
-    let n = errors.len();
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"strew simulate\" tests=\"{n}\" errors=\"{n}\">\n  \
-         <testsuite name=\"input\" tests=\"{n}\" errors=\"{n}\">\n"
-    );
-    for error in errors {
-        let first = escaped(error.lines().next().unwrap_or_default());
-        let _ = writeln!(
-            out,
-            "    <testcase classname=\"input\" name=\"{first}\"><error message=\"{first}\">{}</error></testcase>",
-            escaped(error)
-        );
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
     out
 }
 
@@ -159,36 +141,4 @@ fn element(out: &mut String, name: &str, file: &str, cases: &[Case], (failed, ti
         }
     }
     out.push_str("  </testsuite>\n");
-}
-
-/// Text for XML; characters that XML 1.0 cannot represent become question marks.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            '\t' => out.push_str("&#9;"),
-            '\r' => out.push_str("&#13;"),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('?'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn xml_takes_every_text() {
-        assert_eq!(
-            escaped("a<b & \"c\"\n\u{1}"),
-            "a&lt;b &amp; &quot;c&quot;&#10;?"
-        );
-    }
 }

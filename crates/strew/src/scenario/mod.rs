@@ -19,7 +19,7 @@ mod page;
 mod recorder;
 mod replay;
 mod report;
-pub(crate) mod sarif;
+mod sarif;
 mod screen;
 pub(crate) mod seeds;
 mod series;
@@ -44,16 +44,13 @@ use crate::context::Context;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::Input;
 use crate::memory::Need;
+use crate::output::Format;
 use crate::progress::Progress;
-use crate::schema::SchemaKind;
 use crate::shown::Choice;
-use crate::simulate::{self, Format};
 use crate::world::WorldArgs;
-use crate::{destination, digest, terminal};
-use arguments::PlayedKind;
-pub(crate) use arguments::{PlayArgs, ScenarioArgs};
+use crate::{destination, diagnostics, digest, output, terminal};
+pub(crate) use arguments::{PlayArgs, PlayedKind, ScenarioArgs};
 pub(crate) use clock::clock;
-pub(crate) use junit::wrong_input;
 pub(crate) use life::{Life, When, life};
 use seeds::SeedsArg;
 use standing::{Answer, Standings};
@@ -89,19 +86,6 @@ pub(crate) struct Question<'a> {
 /// True if a file seems to hold a Scenario.
 pub(crate) fn is_in(inputs: &[Input]) -> bool {
     inputs.iter().any(suite::holds_scenario)
-}
-
-/// The output that needs no files: the schema, or a starter.
-pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
-    if let Some(kind) = args.schema {
-        let kind = match kind {
-            PlayedKind::Scenario => SchemaKind::Scenario,
-            PlayedKind::Report => SchemaKind::Report,
-        };
-        return Some(format!("{:#}\n", kind.schema()));
-    }
-    args.starter
-        .then(|| strew_scenario::format::starter().to_owned())
 }
 
 /// Scenarios that can be played.
@@ -220,7 +204,7 @@ pub(crate) fn run(
         page::write(path, &work, suites, &answer, &interrupt)?;
     }
     let text = match question.output {
-        Some(Format::Json | Format::Yaml) => simulate::serialized(
+        Some(Format::Json | Format::Yaml) => output::serialized(
             &report::report(suites, &answer),
             question.output.unwrap_or(Format::Json),
         )?,
@@ -235,7 +219,7 @@ pub(crate) fn run(
             format!("{:#}\n", sarif::write(&answer.summary, context.program))
         }
         Some(Format::Name) => text::names(suites, &answer),
-        _ => text::write(&answer, began.elapsed(), context),
+        None | Some(Format::Wide) => text::write(&answer, began.elapsed(), context),
     };
     destination::write(question.out, &text)?;
     Ok(exit(question, &answer))
@@ -332,12 +316,12 @@ fn say(
     let mut said = vec![(elsewhere, &*config)];
     let each = staged.suites.iter();
     said.extend(each.map(|staged| (staged.diagnostics.clone(), &*staged.sources)));
-    if simulate::say_diagnostics(&said, context) {
-        simulate::print_diagnostics(&said, question.output)?;
+    if diagnostics::say_diagnostics(&said, context) {
+        diagnostics::print_diagnostics(&said, question.output)?;
         return Ok(None);
     }
     for note in &staged.notes {
-        simulate::say_note(note, context);
+        diagnostics::say_note(note, context);
     }
     let suites = staged.suites.into_iter();
     Ok(Some(suites.filter_map(|staged| staged.suite).collect()))

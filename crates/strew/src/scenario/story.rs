@@ -15,7 +15,7 @@ use strew_wire::config::FeatureGates;
 use super::Question;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
-use crate::simulate::{Format, serialized};
+use crate::output::{Format, serialized};
 use crate::storage;
 
 /// The name of that file.

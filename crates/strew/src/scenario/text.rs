@@ -14,7 +14,7 @@ use super::summary::{
     BREACHES_MAX, Breach, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
 };
 use crate::context::Context;
-use crate::simulate::say_note;
+use crate::diagnostics::say_note;
 use crate::terminal;
 use crate::text::{Bar, count, draw, drawn, time_text};
 use strew_view::natural_order::natural_order;

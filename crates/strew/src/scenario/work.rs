@@ -21,10 +21,10 @@ use super::{Question, frame, stuck};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::html::Tape;
+use crate::output::Format;
 use crate::progress::Progress;
 use crate::report::{API_VERSION, MaxSkew, Moment};
 use crate::shown::Choice;
-use crate::simulate::Format;
 use crate::text::Look;
 
 /// A completed run.

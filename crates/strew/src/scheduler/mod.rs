@@ -16,9 +16,9 @@ use strew_wire::config::Configuration;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::{connected, log, permissions, signals};
-use crate::simulate::say_problems;
 use crate::version::KUBERNETES;
 use crate::{cluster, terminal};
 pub(crate) use arguments::{EXAMPLES, SchedulerArgs};

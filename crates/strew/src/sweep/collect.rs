@@ -12,11 +12,11 @@ use super::job::{CONTAINER, LOGS, RESULTS_IN};
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
 use crate::context::Context;
+use crate::diagnostics::say_note;
 use crate::failure::Failure;
 use crate::merge;
 use crate::scenario::SummaryFormat;
 use crate::scenario::merging::Merger;
-use crate::simulate::say_note;
 
 /// The phase of a pod that wrote its result.
 const SUCCEEDED: &str = "Succeeded";

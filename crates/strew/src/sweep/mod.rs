@@ -15,13 +15,14 @@ use clap::{Args, ValueEnum};
 use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::destination;
+use crate::diagnostics::say_note;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::install::flags;
 use crate::install::manifest::written;
+use crate::output::Format;
 use crate::scenario::seeds::SHARDS_MAX;
 use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
 use crate::shown::Choice;
-use crate::simulate::{Format, say_note};
 use crate::world::WorldArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:

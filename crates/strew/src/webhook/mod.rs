@@ -35,10 +35,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster;
 use crate::context::Context;
+use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::permissions::{Needed, NeededOf, check};
 use crate::process::{connected, log, signals};
-use crate::simulate::say_problems;
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, WebhookArgs};
 pub(crate) use policy::FailurePolicy;
