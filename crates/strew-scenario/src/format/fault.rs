@@ -180,10 +180,14 @@ fn fault(kind: &str, at: &At<'_>, problems: &mut Problems) -> Option<Fault> {
             let jump = positive(&fields.required("jump", problems)?, problems)?;
             Some(Fault::Clock { jump })
         }
-        _ => {
+        "secondScheduler" => {
             let fields = at.fields(&SECOND_SCHEDULER_FAULT, problems)?;
             let lasts = lasts(&fields, problems)?;
             Some(Fault::SecondScheduler { lasts })
+        }
+        other => {
+            debug_assert!(false, "{other} is in the vocabulary, and nothing reads it");
+            None
         }
     }
 }
