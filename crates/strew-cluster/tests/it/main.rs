@@ -202,6 +202,7 @@ fn counts_that_are_kept_are_those_of_the_facts() {
 /// Whatever the order in which facts arrive, and however often they do.
 #[test]
 fn the_order_of_facts_changes_no_count() {
+    let mut n_counted = 0;
     for seed in seeds() {
         let mut grown = Cluster::new();
         let mut facts = Facts::new(seed, &mut grown.names);
@@ -212,9 +213,10 @@ fn the_order_of_facts_changes_no_count() {
             let mut facts = facts.clone();
             compare_tables(&facts, cluster);
             let counted = (0..20).map(|_| compare(&mut facts, cluster));
-            assert!(counted.sum::<i32>() > 0, "seed {seed}");
+            n_counted += counted.sum::<i32>();
         }
     }
+    assert!(n_counted > 5_000, "only {n_counted} were counted");
 }
 
 /// A selector that is missing counts nothing, an empty one everything.

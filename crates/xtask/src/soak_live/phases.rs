@@ -173,8 +173,8 @@ pub(super) const PHASES: &[Phase] = &[
 /// So long after an attack began, it is under way.
 const UNDER_WAY_AFTER: Duration = Duration::from_secs(2);
 
-/// An attack that is over ends within this time.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// An attack that is over ends within this time: it yields to everything else on the machine.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The number of quiet times before a phase that it is compared with.
 const QUIET_TIMES: usize = 3;
