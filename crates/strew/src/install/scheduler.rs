@@ -1,6 +1,7 @@
 //! The scheduler's manifests.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
@@ -13,6 +14,7 @@ use strew_model::Interner;
 use strew_wire::config::{
     ClientConnection, FeatureGates, GateError, Given, LeaderElection, configure,
 };
+use tokio::time::timeout;
 
 use super::Common;
 use super::manifest::Manifest;
@@ -40,6 +42,9 @@ const FILE: &str = "config.yaml";
 
 /// kube-scheduler's port.
 const PORT: u16 = 10259;
+
+/// A cluster that is asked for other schedulers answers within this time.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `strew install scheduler`.
 #[derive(Args, Debug)]
@@ -138,7 +143,12 @@ impl SchedulerPart {
     /// The cluster of the flags does not answer.
     fn warn_of_rivals(&self, configured: &Configured, context: &Context) -> Result<(), Failure> {
         let mut said = Vec::new();
-        let pods = match runtime()?.block_on(self.rivals(configured)) {
+        let asked = async { timeout(ANSWERS_WITHIN, self.rivals(configured)).await };
+        let answered = runtime()?.block_on(asked).unwrap_or_else(|_| {
+            let error = anyhow!("no answer within {} s", ANSWERS_WITHIN.as_secs());
+            Err(Failure::outside(error))
+        });
+        let pods = match answered {
             Ok(pods) => pods,
             Err(error) if self.access.is_named() => return Err(error),
             Err(error) => {

@@ -532,5 +532,18 @@ fn another_scheduler_is_asked_for_where_a_cluster_is_known() {
     // A cluster that somebody names must answer.
     let named = install(&format!("scheduler --kubeconfig {}", kubeconfig.display()));
     assert!(stderr(&named.assert().code(3)).contains("does not answer"));
+    // One that takes connections and says nothing does not hold the manifests up for ever.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("127.0.0.1:{}", silent.local_addr().unwrap().port());
+    std::fs::write(&kubeconfig, text.replace("127.0.0.1:1", &server)).unwrap();
+    let run = install("scheduler").env("KUBECONFIG", &kubeconfig);
+    let run = run.timeout(std::time::Duration::from_secs(120)).assert();
+    let run = run.code(0);
+    assert!(
+        stderr(&run).contains("no answer within 10 s"),
+        "{}",
+        stderr(&run)
+    );
+    assert!(stdout(&run).contains("kind: Deployment"));
     std::fs::remove_file(&kubeconfig).unwrap();
 }
