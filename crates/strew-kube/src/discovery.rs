@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::connect::chain;
 use crate::panics::kept;
-use crate::watch::Waits;
+use crate::waits::Waits;
 
 /// The requested media type.
 const FORM: HeaderValue = HeaderValue::from_static(

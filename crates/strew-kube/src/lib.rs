@@ -3,11 +3,12 @@
 //! This crate decides nothing and keeps no second copy of the cluster.
 //!
 //! Reading order: [`connect`] and [`permission`], `agent` (user agent and field manager), [`clock`], [`watch`]
-//! (watches), [`send`] (requests), [`leading`] (election), `work` (the loop around a machine); the processes
-//! [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds), [`definitions`]
-//! (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`] (certificates), [`registration`] (when the webhook is
-//! registered), `signals` (health pages), [`metrics`], [`panics`], [`snapshot`] (all objects at one time, for `strew
-//! snapshot` and `strew explain`), [`jobs`] (an Indexed Job and its logs, for `strew sweep`).
+//! (watches), [`send`] (requests), `waits` (after failures), [`leading`] (election), `work` (the loop around a
+//! machine); the processes [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds),
+//! [`definitions`] (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`]
+//! (certificates), [`registration`] (when the webhook is registered), `signals` (health pages), [`metrics`],
+//! [`panics`], [`snapshot`] (all objects at one time, for `strew snapshot` and `strew explain`), [`jobs`] (an Indexed
+//! Job and its logs, for `strew sweep`).
 
 mod agent;
 pub mod authority;
@@ -30,6 +31,7 @@ pub mod send;
 pub mod serve;
 mod signals;
 pub mod snapshot;
+mod waits;
 pub mod watch;
 pub mod webhook;
 pub mod work;

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::catalogue;
-use crate::watch::Waits;
+use crate::waits::Waits;
 
 /// Panics since the start of the process.
 static N_PANICS: AtomicU64 = AtomicU64::new(0);

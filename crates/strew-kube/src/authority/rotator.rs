@@ -32,7 +32,8 @@ use crate::discovery::AGAIN;
 use crate::leading::{Leading, Turn};
 use crate::panics::kept;
 use crate::serve::Exchange;
-use crate::watch::{Waits, patiently};
+use crate::waits::Waits;
+use crate::watch::patiently;
 
 /// The Secret with the CAs.
 pub const SECRET: &str = "strew-webhook-ca";

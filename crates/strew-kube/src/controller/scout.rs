@@ -16,7 +16,7 @@ use super::name::{Choice, Name};
 use super::permissions;
 use crate::discovery::{AGAIN, Discovery, DiscoveryError, Served};
 use crate::permission::{AskError, missing, missing_of};
-use crate::watch::Waits;
+use crate::waits::Waits;
 
 /// How often the API server is asked.
 const EVERY: Duration = Duration::from_secs(5);

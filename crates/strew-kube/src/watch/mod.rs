@@ -21,8 +21,9 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::panics::{caught, kept};
+use crate::waits::Waits;
 
-pub(crate) use patience::{Waits, patiently};
+pub(crate) use patience::patiently;
 pub use strew_runtime::watch::Kind;
 
 /// The number of queued events; with more, the watches wait.

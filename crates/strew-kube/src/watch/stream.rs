@@ -19,7 +19,8 @@ use strew_runtime::watch::{Custom, Failure, Kind, Object, Reading, Scope, WatchE
 use strew_wire::facts::{Named, identity};
 use tokio::sync::mpsc;
 
-use super::patience::{Waits, is_forbidden, patiently};
+use super::patience::{is_forbidden, patiently};
+use crate::waits::Waits;
 
 /// Objects per page of a list; a page is held in memory as a whole.
 const PAGE: u32 = 250;
