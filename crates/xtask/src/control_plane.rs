@@ -15,7 +15,7 @@ pub(crate) struct ControlPlane {
     #[arg(long)]
     no_scheduler: bool,
     /// Real nodes, each in a zone of its own, on which containers run [without a number: 3] (root on Linux)
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", conflicts_with = "no_scheduler")]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3")]
     real_nodes: Option<usize>,
 }
 
@@ -23,15 +23,16 @@ pub(crate) struct ControlPlane {
 pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
     // Registered first, so that Ctrl-C leaves nothing behind at any time.
     let mut end = until_told()?;
+    let scheduler = match options.no_scheduler {
+        true => Scheduler::Nobody,
+        false => Scheduler::Kube(None),
+    };
     if let Some(n_nodes) = options.real_nodes {
-        return real_nodes(top, n_nodes, end);
+        return real_nodes(top, n_nodes, &scheduler, end);
     }
     let options = Options {
         timing: Timing::new(),
-        scheduler: match options.no_scheduler {
-            true => Scheduler::Nobody,
-            false => Scheduler::Kube(None),
-        },
+        scheduler,
         feature_gates: Vec::new(),
     };
     let mut lab = Lab::start(top, &options)?;
@@ -47,9 +48,14 @@ pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
     lab.expect_running()
 }
 
-fn real_nodes(top: &Path, n_nodes: usize, mut end: UnixStream) -> anyhow::Result<()> {
+fn real_nodes(
+    top: &Path,
+    n_nodes: usize,
+    scheduler: &Scheduler,
+    mut end: UnixStream,
+) -> anyhow::Result<()> {
     let strew = crate::e2e::build()?;
-    let mut lab = RealLab::start(top, &strew, n_nodes)?;
+    let mut lab = RealLab::start(top, &strew, n_nodes, scheduler)?;
     let folder = lab.folder().display().to_string();
     let kubectl = lab.kubectl().command(&[]);
     println!("export KUBECONFIG={folder}/kubeconfig");

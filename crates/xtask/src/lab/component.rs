@@ -122,6 +122,15 @@ impl Component {
         until(&what, within, PAUSE, || Ok(running.child.try_wait()?))
     }
 
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// If it was killed.
+    pub fn has_ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        let running = self.running.as_mut().context("it was killed")?;
+        Ok(running.child.try_wait()?)
+    }
+
     /// Everything that it has written so far.
     #[must_use]
     pub fn output(&self) -> String {

@@ -29,7 +29,7 @@ pub use binary::{Build, Fnv, binary, check_go};
 pub use component::Component;
 pub use kubectl::Kubectl;
 pub use node::{merge, node};
-pub use real::{RealLab, STREW_IMAGE, is_ready};
+pub use real::{PAUSE_IMAGE, RealLab, STREW_IMAGE, is_ready};
 pub use service::Service;
 pub use stages::{Timing, with_timing};
 pub use wait::{now, until};

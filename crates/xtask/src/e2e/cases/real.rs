@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
-use xtask::lab::{RealLab, STREW_IMAGE, is_ready, now, until};
+use xtask::lab::{PAUSE_IMAGE, RealLab, STREW_IMAGE, Scheduler, is_ready, now, until};
 
 use super::super::stage::{PAUSE, Stage, name_of, node_of};
 
@@ -64,7 +64,8 @@ struct Field<'a> {
 /// Plays the rows on three nodes in three zones.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     let begin = now();
-    let lab = RealLab::start(stage.top(), &stage.strew, 3)?;
+    let scheduler = Scheduler::Kube(None);
+    let lab = RealLab::start(stage.top(), &stage.strew, 3, &scheduler)?;
     println!(
         "  three nodes are Ready after {:.1} s",
         begin.elapsed().as_secs_f64()
@@ -494,7 +495,7 @@ fn pod_spec() -> Value {
     json!({
         "schedulerName": "strew",
         "terminationGracePeriodSeconds": 1,
-        "containers": [{"name": "main", "image": "localhost/pause:lab", "imagePullPolicy": "Never"}],
+        "containers": [{"name": "main", "image": PAUSE_IMAGE, "imagePullPolicy": "Never"}],
     })
 }
 

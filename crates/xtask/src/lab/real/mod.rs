@@ -18,11 +18,16 @@ use serde_json::Value;
 
 use super::component::{Component, Lifeline};
 use super::kubectl::Kubectl;
-use super::{Build, PAUSE, READY_WITHIN, binary, new_folder, until};
+use super::{
+    Build, PAUSE, READY_WITHIN, Scheduler, binary, new_folder, scheduler_configuration, until,
+};
 use image::Image;
 pub(super) use network::Network;
 use network::SERVER;
 use node::{RealNode, Shared, remove_cgroups, start_proxy};
+
+/// The name of the image of pods that only wait.
+pub const PAUSE_IMAGE: &str = "localhost/pause:lab";
 
 /// The name of strew's image.
 pub const STREW_IMAGE: &str = "localhost/strew:lab";
@@ -47,8 +52,13 @@ impl RealLab {
     ///
     /// # Errors
     /// What must be installed and is not; a build that fails; a process that ends, or is not ready in time.
-    pub fn start(top: &Path, strew: &Path, n_nodes: usize) -> anyhow::Result<Self> {
-        tools::check()?;
+    pub fn start(
+        top: &Path,
+        strew: &Path,
+        n_nodes: usize,
+        scheduler: &Scheduler,
+    ) -> anyhow::Result<Self> {
+        Self::check()?;
         ensure!((1..=NODES_MAX).contains(&n_nodes), "1 to {NODES_MAX} nodes");
         let binary = binary(top, Build::RealNodes)?;
         let pause = super::binary(top, Build::Pause)?;
@@ -57,7 +67,9 @@ impl RealLab {
             Image::of_program(&pause, "pause", &folder)?,
             Image::of_program(strew, "strew", &folder)?,
         ];
-        ensure!(images[1].name == STREW_IMAGE, "{}", images[1].name);
+        for (image, name) in images.iter().zip([PAUSE_IMAGE, STREW_IMAGE]) {
+            ensure!(image.name == name, "{}", image.name);
+        }
         let name = network::own_name();
         let network = Network::of_server(&name)?;
         let mut lab = Self {
@@ -72,7 +84,7 @@ impl RealLab {
             name,
             folder,
         };
-        lab.start_control_plane()?;
+        lab.start_control_plane(scheduler)?;
         for number in 1..=n_nodes {
             let shared = lab.shared(&images);
             let node = RealNode::start(number, &shared)?;
@@ -86,6 +98,14 @@ impl RealLab {
         Ok(lab)
     }
 
+    /// Whether everything is installed that real nodes need.
+    ///
+    /// # Errors
+    /// With all that is missing.
+    pub fn check() -> anyhow::Result<()> {
+        tools::check()
+    }
+
     /// kubectl with all rights here.
     #[must_use]
     pub fn kubectl(&self) -> &Kubectl {
@@ -96,6 +116,28 @@ impl RealLab {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Starts a process in the network of the control plane; its log is `NAME.log` of the folder, where it also starts.
+    /// The arguments name a kubeconfig only if the caller adds it: the environment names none.
+    ///
+    /// # Errors
+    /// If it cannot be started. That it ends at once is none: [`Component::ended`] tells.
+    pub fn start_beside(
+        &self,
+        name: &str,
+        program: &Path,
+        arguments: &[&str],
+    ) -> anyhow::Result<Component> {
+        let mut command = self.command(program);
+        command
+            .args(arguments)
+            .env_remove("KUBECONFIG")
+            .env_remove("RUST_LOG")
+            // What a person has there is not the lab's.
+            .env("HOME", &self.folder)
+            .current_dir(&self.folder);
+        Component::start(name, command, &self.folder, Lifeline::Guard)
     }
 
     /// A command in the network of the control plane.
@@ -114,6 +156,19 @@ impl RealLab {
             anyhow::bail!("there is no node {node}");
         };
         self.network.set_link(at + 1, is_up)
+    }
+
+    /// Makes an image of a program and imports it on every node; the image's name.
+    ///
+    /// # Errors
+    /// If it cannot be made, or not be imported.
+    pub fn add_image(&self, program: &Path, name: &str) -> anyhow::Result<String> {
+        let image = Image::of_program(program, name, &self.folder)?;
+        for node in &self.nodes {
+            node.import_image(&image)?;
+        }
+        fs::remove_file(&image.archive)?;
+        Ok(image.name)
     }
 
     /// Gives an image another name on every node.
@@ -147,7 +202,7 @@ impl RealLab {
         }
     }
 
-    fn start_control_plane(&mut self) -> anyhow::Result<()> {
+    fn start_control_plane(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
         let server = format!("https://{SERVER}:6443");
         let keys = Command::new(self.kubectl.binary())
             .arg("keys")
@@ -204,14 +259,15 @@ impl RealLab {
                 "--controllers=*,-nodeipam,-route,-service-lb-controller",
             ],
         )?;
-        self.add(
-            "scheduler",
-            &[
-                "--kubeconfig=kubeconfig",
-                "--leader-elect=false",
-                "--secure-port=0",
-            ],
-        )
+        let Scheduler::Kube(configuration) = scheduler else {
+            return Ok(());
+        };
+        let configuration = scheduler_configuration(configuration.as_ref());
+        fs::write(
+            self.folder.join("scheduler.json"),
+            configuration.to_string(),
+        )?;
+        self.add("scheduler", &["--config=scheduler.json", "--secure-port=0"])
     }
 
     fn add(&mut self, name: &str, arguments: &[&str]) -> anyhow::Result<()> {

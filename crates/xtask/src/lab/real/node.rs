@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::PAUSE_IMAGE;
 use super::image::Image;
 use super::network::{Network, address, pods, run};
 use super::tools::PLUGINS;
@@ -58,7 +59,7 @@ impl RealNode {
         make_cgroup(shared.name, &node.cgroup)?;
         node.start_containerd(number, shared)?;
         for image in shared.images {
-            run(node.ctr().args(["images", "import"]).arg(&image.archive))?;
+            node.import_image(image)?;
         }
         node.start_kubelet(number, letter, shared)?;
         let proxy = start_proxy(&node.name, &node.network, shared)?;
@@ -71,6 +72,11 @@ impl RealNode {
         self.components
             .iter_mut()
             .try_for_each(Component::expect_running)
+    }
+
+    /// Imports an image's archive.
+    pub(super) fn import_image(&self, image: &Image) -> anyhow::Result<()> {
+        run(self.ctr().args(["images", "import"]).arg(&image.archive))
     }
 
     /// Gives an image another name.
@@ -117,7 +123,7 @@ address = "{folder}/containerd.sock"
 [ttrpc]
 address = "{folder}/containerd.sock.ttrpc"
 [plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "localhost/pause:lab"
+sandbox_image = "{PAUSE_IMAGE}"
 restrict_oom_score_adj = true
 stream_server_address = "127.0.0.1"
 [plugins."io.containerd.grpc.v1.cri".cni]
