@@ -1,4 +1,4 @@
-//! The control plane's binary: built from `e2e/controlplane` by Go, and cached outside the repository.
+//! Programs of Kubernetes: built from `e2e/controlplane` and `e2e/suite` by Go, and cached outside the repository.
 
 use std::env;
 use std::fs;
@@ -14,10 +14,11 @@ const VERSION: &str = "v1.36.3";
 /// What to do where there is no compiler.
 const NO_GO: &str = "a real control plane needs Go 1.26 (https://go.dev/dl)";
 
-/// The module's folder, from the project's top.
-const SOURCE: &str = "e2e/controlplane";
+/// The modules' folders, from the project's top.
+const CONTROL_PLANE: &str = "e2e/controlplane";
+const SUITE: &str = "e2e/suite";
 
-/// What is built of the module.
+/// What is built of the modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Build {
     /// The control plane and kwok.
@@ -26,14 +27,28 @@ pub enum Build {
     RealNodes,
     /// The program that holds a pod's namespaces, without libraries, for an image.
     Pause,
+    /// Kubernetes' own end-to-end suite for scheduling.
+    Suite,
+    /// The program that the suite's pods run, without libraries, for an image.
+    Agnhost,
 }
 
 impl Build {
+    /// The module's folder, from the project's top.
+    fn source(self) -> &'static str {
+        match self {
+            Self::ControlPlane | Self::RealNodes | Self::Pause => CONTROL_PLANE,
+            Self::Suite | Self::Agnhost => SUITE,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::ControlPlane => "controlplane",
             Self::RealNodes => "nodes",
             Self::Pause => "pause",
+            Self::Suite => "suite",
+            Self::Agnhost => "agnhost",
         }
     }
 
@@ -43,7 +58,14 @@ impl Build {
             Self::ControlPlane => &["."],
             Self::RealNodes => &["-tags=node", "."],
             Self::Pause => &["./pause"],
+            Self::Suite => &["."],
+            Self::Agnhost => &["k8s.io/kubernetes/test/images/agnhost"],
         }
+    }
+
+    /// Whether it is built without C. The suite needs no C either, and shares packages with agnhost so.
+    fn is_static(self) -> bool {
+        matches!(self, Self::Pause | Self::Suite | Self::Agnhost)
     }
 }
 
@@ -52,7 +74,7 @@ impl Build {
 /// # Errors
 /// Without Go, without a home for caches, and if the build fails; go's own output is on the screen then.
 pub fn binary(top: &Path, build: Build) -> anyhow::Result<PathBuf> {
-    let source = top.join(SOURCE);
+    let source = top.join(build.source());
     let folder = cache()?.join(fingerprint(&source)?);
     let binary = folder.join(build.name());
     if binary.exists() {
@@ -72,7 +94,7 @@ pub fn binary(top: &Path, build: Build) -> anyhow::Result<PathBuf> {
         .arg("-o")
         .arg(&unfinished)
         .args(build.arguments())
-        .envs((build == Build::Pause).then_some(("CGO_ENABLED", "0")))
+        .envs(build.is_static().then_some(("CGO_ENABLED", "0")))
         .current_dir(&source)
         .status()
         .context("starting go build: the control plane needs a Go toolchain")?;
@@ -88,7 +110,7 @@ pub fn binary(top: &Path, build: Build) -> anyhow::Result<PathBuf> {
 /// # Errors
 /// Says what is missing and where to get it.
 pub fn check_go(top: &Path) -> anyhow::Result<()> {
-    go_version(&top.join(SOURCE)).map(drop)
+    go_version(&top.join(CONTROL_PLANE)).map(drop)
 }
 
 /// What Go says of itself in the module's folder, where it obeys go.mod: a Go that is too old fails, or fetches a newer
@@ -172,19 +194,21 @@ impl std::fmt::Display for Fnv {
 }
 
 #[test]
-fn the_module_is_of_the_release_that_the_binary_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/controlplane/go.mod");
-    let module = fs::read_to_string(path).unwrap();
+fn the_modules_are_of_the_release_that_the_binary_says() {
+    let top = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let staging = VERSION.replacen("v1.", "v0.", 1);
-    for line in [
-        format!("\tk8s.io/kubernetes {VERSION}\n"),
-        format!("\tk8s.io/kubectl {staging}\n"),
-    ] {
-        assert!(module.contains(&line), "go.mod lacks {line:?}");
+    for source in [CONTROL_PLANE, SUITE] {
+        let module = fs::read_to_string(top.join(source).join("go.mod")).unwrap();
+        for line in [
+            format!("\tk8s.io/kubernetes {VERSION}\n"),
+            format!("\tk8s.io/kubectl => k8s.io/kubectl {staging}\n"),
+        ] {
+            assert!(module.contains(&line), "{source}/go.mod lacks {line:?}");
+        }
+        let replaced = module.lines().filter(|line| line.contains(" => "));
+        let other: Vec<&str> = replaced.filter(|line| !line.ends_with(&staging)).collect();
+        assert_eq!(other, [""; 0]);
     }
-    let replaced = module.lines().filter(|line| line.contains(" => "));
-    let other: Vec<&str> = replaced.filter(|line| !line.ends_with(&staging)).collect();
-    assert_eq!(other, [""; 0]);
 }
 
 #[test]
