@@ -3,6 +3,7 @@
 mod beside;
 mod faults;
 mod installed;
+mod kubernetes_suite;
 mod looking;
 mod pages;
 mod parity;
@@ -365,6 +366,11 @@ pub(super) const CASES: &[Case] = &[
         "real-nodes",
         "strew's own Deployments on three real nodes (root on Linux, containerd): install, spread, subsets, restart, a zone cut, uninstall",
         real::play,
+    ),
+    full(
+        "kubernetes-suite",
+        "Kubernetes' own end-to-end suite for scheduling on three real nodes, strew in the place of kube-scheduler",
+        kubernetes_suite::play,
     ),
 ];
 
