@@ -20,7 +20,7 @@ const N_SPECS_MIN: usize = 28;
 /// groups (docs/differences.md), and these specs ask the API server alone.
 const FILTER: &str = "Feature: isSubsetOf SchedulerAsyncPreemption";
 
-/// The suite stops itself after this time; it takes 10 minutes, and waits most of them.
+/// The suite stops itself after this time; it takes 11 minutes, and waits most of them.
 const SUITE_WITHIN: &str = "60m";
 
 /// The same, and the time in which it cleans up.
@@ -58,7 +58,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     )?;
     let folder = lab.folder().to_owned();
     println!(
-        "  the suite takes 10 minutes, its log: {}/suite.log",
+        "  the suite takes 11 minutes, its log: {}/suite.log",
         folder.display()
     );
     let begin = now();
