@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::diagnostics::print_diagnostics;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::ReadArgs;
-use crate::output::{Format, serialized};
-use crate::{inputs, place, sarif, terminal};
+use crate::output::Format;
+use crate::{inputs, place, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
@@ -113,13 +113,10 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
     let found = look(&sources);
     let all = found.diagnostics;
     match args.output.as_deref() {
-        Some("sarif") => {
-            let log = sarif::of_diagnostics(&[(all.clone(), &sources)]);
-            terminal::print(&serialized(&log, Format::Json)?)?;
-        }
         Some(format) => {
             let format = match format {
                 "yaml" => Format::Yaml,
+                "sarif" => Format::Sarif,
                 _ => Format::Json,
             };
             print_diagnostics(&[(all.clone(), &sources)], Some(format))?;

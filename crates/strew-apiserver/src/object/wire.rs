@@ -83,10 +83,6 @@ impl Object {
                     metadata.name = Some(other.name.clone());
                 }
                 let kind = Kind::of_group(object.api_version(), object.kind());
-                debug_assert!(
-                    matches!(kind, Kind::Other(_)),
-                    "{kind:?} has a table, and no arm here"
-                );
                 Self::Plain(Arc::new(Plain {
                     meta: Meta::of_wire(metadata, is_namespaced),
                     kind,

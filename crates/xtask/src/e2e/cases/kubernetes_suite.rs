@@ -197,7 +197,7 @@ impl Node {
     /// The first line of its failure.
     fn reason(&self) -> &str {
         let message = self.failure.as_ref().map_or("", |f| &f.message);
-        message.lines().next().unwrap_or("no reason is told")
+        message.lines().next().unwrap_or("no message")
     }
 }
 
