@@ -2,6 +2,9 @@
 
 pub(crate) mod access;
 
+use std::time::Duration;
+
+use anyhow::anyhow;
 use serde_json::{Value, json};
 use strew_kube::connect::connect;
 use strew_kube::snapshot::{Snapshot, take, take_hub};
@@ -19,6 +22,21 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .enable_all()
         .build()
         .map_err(Failure::outside)
+}
+
+/// A cluster answers a short question within this time.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Asks a cluster a short question.
+///
+/// # Errors
+/// The question's own; no answer in time.
+pub(crate) fn ask<T>(question: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let asked = async { tokio::time::timeout(ANSWERS_WITHIN, question).await };
+    runtime()?.block_on(asked).unwrap_or_else(|_| {
+        let error = anyhow!("no answer within {} s", ANSWERS_WITHIN.as_secs());
+        Err(Failure::outside(error))
+    })
 }
 
 /// Which objects to fetch.

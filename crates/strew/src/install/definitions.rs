@@ -12,7 +12,7 @@ use strew_wire::config::ClientConnection;
 
 use super::manifest::Manifest;
 use crate::cluster::access::{self, AccessArgs};
-use crate::cluster::runtime;
+use crate::cluster::ask;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal;
@@ -60,7 +60,7 @@ impl DefinitionArgs {
                 terminal::say(&format!("note: {text}\n"));
             }
         };
-        let makers = match runtime()?.block_on(self.ask(&definitions)) {
+        let makers = match ask(self.ask(&definitions)) {
             Ok(makers) => makers,
             Err(error) if self.access.is_named() => return Err(error),
             Err(error) => {

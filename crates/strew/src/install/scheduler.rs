@@ -1,7 +1,6 @@
 //! The scheduler's manifests.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
@@ -14,7 +13,6 @@ use strew_model::Interner;
 use strew_wire::config::{
     ClientConnection, FeatureGates, GateError, Given, LeaderElection, configure,
 };
-use tokio::time::timeout;
 
 use super::Common;
 use super::manifest::Manifest;
@@ -22,7 +20,7 @@ use super::network::Door;
 use super::objects::{Container, Part};
 use super::rights::{Account, rights};
 use crate::cluster::access::{self, AccessArgs};
-use crate::cluster::runtime;
+use crate::cluster::ask;
 use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::Failure;
@@ -42,9 +40,6 @@ const FILE: &str = "config.yaml";
 
 /// kube-scheduler's port.
 const PORT: u16 = 10259;
-
-/// A cluster that is asked for other schedulers answers within this time.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `strew install scheduler`.
 #[derive(Args, Debug)]
@@ -143,12 +138,7 @@ impl SchedulerPart {
     /// The cluster of the flags does not answer.
     fn warn_of_rivals(&self, configured: &Configured, context: &Context) -> Result<(), Failure> {
         let mut said = Vec::new();
-        let asked = async { timeout(ANSWERS_WITHIN, self.rivals(configured)).await };
-        let answered = runtime()?.block_on(asked).unwrap_or_else(|_| {
-            let error = anyhow!("no answer within {} s", ANSWERS_WITHIN.as_secs());
-            Err(Failure::outside(error))
-        });
-        let pods = match answered {
+        let pods = match ask(self.rivals(configured)) {
             Ok(pods) => pods,
             Err(error) if self.access.is_named() => return Err(error),
             Err(error) => {
