@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`input`], [`effect`], [`scheduler`] (the three verbs), `facts` and `storage` (what each fact changes),
 //! `attempt` (one pod from the queue to an effect), `preempting` (asking victims to terminate), `outcome` (results of
-//! effects), [`aside`] (facts with invalid values), `measure` (metrics), [`profiles`].
+//! effects), [`aside`] (facts with invalid values), `measure` (metrics), and [`crate::profiles`] (the configuration's).
 //!
 //! Source: spec/scheduler §2.7, §2.8, §4.3, §4.5, §5.8, §5.9.
 
