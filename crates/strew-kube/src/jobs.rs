@@ -1,4 +1,4 @@
-//! An Indexed Job that there is, and the logs of its pods. Only reads.
+//! Reads an Indexed Job and the logs of its pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use thiserror::Error;
 
 use crate::connect::chain;
 
-/// On each pod of an Indexed Job: which completion it is.
+/// The annotation of a pod with its completion index.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// On each pod of a Job: the Job's name.
+/// The label of a pod with the name of its Job.
 const JOB: &str = "batch.kubernetes.io/job-name";
 
 /// The number of pods in a page of a list.
 const PAGE: u32 = 500;
 
-/// How long one answer is waited for.
+/// The time limit for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// Bytes of a log that are read; more is cut, and the log then holds no whole result.
+/// The bytes of a log that are read. A longer log is cut, and holds no whole result.
 const LOG_MAX: i64 = 64 << 20;
 
 /// An Indexed Job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedJob {
-    /// How many completions it has.
+    /// The number of its completions.
     pub completions: u32,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Its pods that there are, by index and name. An index may have none, or several.
+    /// Its pods, by index and name. An index may have none, or several.
     pub pods: Vec<JobPod>,
 }
 
 /// A pod of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobPod {
-    /// Which completion.
+    /// Its completion index.
     pub index: u32,
     /// Its name.
     pub name: String,
@@ -51,10 +51,10 @@ pub struct JobPod {
 /// Why a Job cannot be read.
 #[derive(Debug, Error)]
 pub enum JobError {
-    /// There is none of the name.
+    /// No Job has this name.
     #[error("there is no Job {name} in namespace {namespace}")]
     Missing {
-        /// Where.
+        /// The namespace that was searched.
         namespace: String,
         /// Its name.
         name: String,
@@ -65,9 +65,9 @@ pub enum JobError {
     /// The API server refused, or does not answer.
     #[error("{what} cannot be read: {text}")]
     Refused {
-        /// What was asked for.
+        /// The object of the request.
         what: &'static str,
-        /// What it said.
+        /// The error.
         text: String,
     },
 }

@@ -415,7 +415,7 @@ impl Candidates<'_> {
         templates.into_iter().map(change).collect()
     }
 
-    /// Whether a new node like this one would not have this against the pod.
+    /// True if a new node of the same kind would not refuse the pod for this reason.
     fn goes_with_the_node(&self, cause: &Cause) -> bool {
         match cause {
             Cause::Cordoned | Cause::Port { .. } | Cause::Nominated { .. } => true,

@@ -20,7 +20,7 @@ use strew_sim::{Blueprint, Settings, Simulation, Timing};
 use strew_wire::config::AdmissionOptions;
 use strew_wire::config::{FeatureGates, Given, configure};
 
-/// Deployments of equal size are applied, and then rolled out so many times.
+/// Deployments of equal size are applied, and then rolled out this number of times.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     deployments: usize,

@@ -84,7 +84,7 @@ impl Tally {
         self.remove_places(domain, 1);
     }
 
-    /// So many places fewer make up `domain`; if none is left, its own replicas must have been taken away before.
+    /// `domain` loses this number of places; if none is left, its replicas must have been removed before.
     ///
     /// # Panics
     /// If there were fewer.

@@ -1,4 +1,4 @@
-//! API servers that are too old, too new, or somebody else's.
+//! API servers that are too old, too new, or of another cluster.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -15,13 +15,13 @@ use tower_test::mock::{SendResponse, pair};
 pub(crate) enum Fault {
     /// This is done before it is carried out.
     Before(Box<dyn FnOnce(&mut State) + Send>),
-    /// It is carried out, and nobody hears of it.
+    /// It is carried out, and its answer is lost.
     LostAnswer,
-    /// It is carried out, and answered after so long; and this is done before the answer.
+    /// It is carried out, and answered after a time; the function runs before the answer.
     Then(Duration, Box<dyn FnOnce(&mut State) + Send>),
 }
 
-/// What there is.
+/// The hub's state.
 #[derive(Default)]
 pub(crate) struct State {
     version: u64,
@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(crate) faults: Vec<(&'static str, Fault)>,
     /// Kinds that discovery tells: group, version, kind, plural name.
     pub(crate) kinds: Vec<[&'static str; 4]>,
-    /// Plural names of what nobody may list.
+    /// Plural names of the kinds that are forbidden.
     pub(crate) forbidden: Vec<&'static str>,
     /// Whether leases may not be renewed.
     pub(crate) leases_are_taken: bool,
@@ -112,7 +112,7 @@ impl State {
             .flat_map(BTreeMap::values)
     }
 
-    /// Whether somebody watches a kind, and so has listed it.
+    /// True if a kind is watched, and so was listed.
     pub(crate) fn has_watched(&self, plural: &str) -> bool {
         self.watchers.iter().any(|(watched, ..)| watched == plural)
     }
@@ -131,7 +131,7 @@ impl State {
         self.feed();
     }
 
-    /// Watches that have something to tell do, and end; who watches begins the next.
+    /// Watches with news deliver them and end; the client begins the next.
     fn feed(&mut self) {
         let mut waiting = Vec::new();
         for (plural, since, send) in std::mem::take(&mut self.watchers) {
@@ -269,7 +269,7 @@ impl State {
     }
 }
 
-/// `good` is somebody who may read what is in `shop`, and pages.
+/// `good` is a user who may read namespace `shop`, and pages.
 fn reviewed(plural: &str, mut review: Value) -> Value {
     review["status"] = match plural {
         "tokenreviews" => json!({

@@ -1,4 +1,4 @@
-//! Certificates and who trusts them, on an API server in memory.
+//! Certificates, and the objects that say which are trusted, on an API server in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const SECRETS: &str = "/api/v1/secrets";
 const NAME: &str = "strew-webhook.strew-system.svc";
 
-/// How the webhook is asked, as somebody has just installed it.
+/// The webhook's configurations and definitions, as `strew install` prints them.
 fn install(world: &World) {
     let client = json!({"service": {"namespace": "strew-system", "name": "strew-webhook"}});
     for (collection, kind) in [
@@ -92,7 +92,7 @@ fn start(world: &World, identity: &str, lifetimes: Lifetimes) -> Process {
     Process { exchange, end }
 }
 
-/// What those who ask trust, by object; empty where nobody wrote anything.
+/// The `caBundle` of each object; empty if it has none.
 fn trusted(world: &World) -> [String; 3] {
     let bundle = |collection: &str, path: &str| {
         let objects = world.objects(collection);
@@ -169,7 +169,7 @@ async fn what_somebody_overwrites_is_put_right() {
     install(&world);
     assert!(trusted(&world).iter().any(String::is_empty));
     wait("it is accepted again", || accept(&world, &process).is_ok()).await;
-    // An authority whose key is somebody else's signs nothing any more.
+    // An authority with another authority's key signs nothing any more.
     let mut secret = world.objects(SECRETS).remove(0);
     secret["data"]["ca.key"] = secret["data"]["ca.crt"].clone();
     let before = secret["data"]["ca.crt"].clone();
@@ -183,7 +183,7 @@ async fn what_somebody_overwrites_is_put_right() {
     assert_eq!(previous, before, "what is shown elsewhere stays trusted");
 }
 
-/// Whatever is shown at any moment is accepted by all who ask, by what they trust at that moment.
+/// At any moment the certificate that is shown is accepted by each `caBundle` of that moment.
 #[tokio::test]
 async fn an_authority_is_exchanged_while_it_is_used() {
     let world = World::default();

@@ -1,4 +1,4 @@
-//! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
+//! What an API server does to its clients: busy, gone, forgetful. It answers as each test says.
 
 mod hub;
 mod log;

@@ -55,7 +55,7 @@ fn add_cluster(state: &mut State, i: usize) {
     state.set("managedclusters", cluster);
 }
 
-/// So many clusters, all in a set that is bound, and a Placement that takes all.
+/// `n_clusters` clusters, all in a set that is bound, and a Placement that takes all.
 fn fill(state: &mut State, n_clusters: usize) {
     state.kinds = KINDS.to_vec();
     (0..n_clusters).for_each(|i| add_cluster(state, i));
@@ -159,7 +159,7 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
     local
         .run_until(hub.until("it is decided", |state| is_settled(state, 150)))
         .await;
-    // Somebody empties one by hand, just when the controller writes the other.
+    // A user empties one by hand, just when the controller writes the other.
     let emptied = Fault::Then(
         Duration::ZERO,
         Box::new(|state| {

@@ -111,7 +111,7 @@ pub(crate) fn send(worker: &mut Worker<Errands>, effect: u64, uid: &str) {
     want(worker, effect, begun);
 }
 
-/// The next effect that is done with, and what came of it.
+/// The next effect that has ended, with its outcome.
 pub(crate) async fn done(worker: &mut Worker<Errands>) -> (u64, Outcome) {
     loop {
         let first = worker.driver().machine().done.borrow_mut().pop_front();
@@ -161,7 +161,7 @@ async fn a_bind_whose_answer_was_lost_is_known_by_what_the_server_says_to_the_se
         .answer(409, conflict.clone());
     assert_eq!(done(&mut worker).await.1, Outcome::Ok);
 
-    // Said to the first, it is somebody else's bind.
+    // In answer to the first request, it is another replica's bind.
     send(&mut worker, 2, "uid-1");
     next(&mut worker, &mut server).await.answer(409, conflict);
     assert_eq!(done(&mut worker).await.1, Outcome::Conflict(text.into()));

@@ -27,13 +27,13 @@ struct State {
     broken: BTreeMap<String, (u16, String)>,
     /// How often they were asked.
     n_refused: u32,
-    /// How often somebody's right was asked for.
+    /// How many SubjectAccessReviews were asked for.
     n_rights: u32,
     /// Writes: method and path, and the body.
     written: Vec<(String, Value)>,
-    /// While somebody holds writes, they wait here.
+    /// While a test holds writes, they wait here.
     held: Option<VecDeque<oneshot::Sender<()>>>,
-    /// So many writes are answered with a conflict before they are carried out.
+    /// The number of writes that are answered with a conflict before one is carried out.
     conflicts: u32,
     /// What is refused, by how the request begins, as in `PATCH /api/v1/nodes`; a watch ends with `?watch`.
     refused: Vec<(String, Refusal)>,
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// An object is there, and like this; those who watch are told.
+    /// Stores an object, and sends it to the watches of its collection.
     pub(crate) fn set(&self, collection: &str, mut object: Value) {
         let mut state = self.state();
         state.version += 1;
@@ -155,7 +155,7 @@ impl World {
         self.state().n_refused
     }
 
-    /// How often somebody's right was asked for.
+    /// How many SubjectAccessReviews were asked for.
     pub(crate) fn n_rights(&self) -> u32 {
         self.state().n_rights
     }
@@ -178,7 +178,7 @@ impl World {
     /// Writes that wait are carried out, and no more wait.
     pub(crate) fn release(&self) {
         for waiting in self.state().held.take().into_iter().flatten() {
-            // Whoever wrote may be gone.
+            // The process that wrote may have ended.
             let _ = waiting.send(());
         }
     }

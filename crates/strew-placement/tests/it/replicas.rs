@@ -16,7 +16,7 @@ use strew_placement::machine::Input;
 use crate::hub::Live;
 use crate::world::{World, policy};
 
-/// All ways to put `total` into so many parts, each at least `min`.
+/// All ways to divide `total` into `parts`, each at least `min`.
 fn ways(total: u32, parts: usize, min: u32) -> Vec<Vec<u32>> {
     match parts {
         0 if total == 0 => vec![Vec::new()],

@@ -265,7 +265,7 @@ impl Watches {
         self.updates.pop_front()
     }
 
-    // === what there is to see ===
+    // === state for metrics and pages ===
 
     /// True if every kind has been listed once: earlier decisions would be based on half a cluster.
     pub fn is_whole(&self) -> bool {

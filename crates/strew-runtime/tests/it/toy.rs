@@ -99,7 +99,7 @@ impl Machine for Toy {
 }
 
 impl Toy {
-    /// A patch of a pod's status: sent again after a conflict, and where nobody knows whether it was carried out.
+    /// A patch of a pod's status: sent again after a conflict, and if its answer was lost.
     fn request(&self, name: &str) -> Request {
         let (verb, subresource) = match self.creates {
             true => (Verb::Create, ""),

@@ -14,7 +14,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// CPU time is measured over so many pods.
+/// The number of pods over which CPU time is measured.
 const WINDOW: usize = 2_000;
 
 fn main() {

@@ -215,7 +215,7 @@ impl Scheduler {
     }
 }
 
-// === what there is to see ===
+// === state for metrics and pages ===
 
 impl Scheduler {
     /// The facts.

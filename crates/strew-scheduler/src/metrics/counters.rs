@@ -155,7 +155,7 @@ impl Counters {
     }
 }
 
-// === what there is to tell ===
+// === readings ===
 
 /// A family with one histogram, which may be empty.
 fn single(info: &'static Info, histogram: &Option<Histogram>) -> Family {

@@ -233,7 +233,7 @@ fn by(cx: Cycle<'_>, node: NodeIdx, refusal: &Refusal) -> (PluginId, Symbol) {
     (refusal.plugin, key.unwrap_or_default())
 }
 
-// === what there is to tell ===
+// === readings ===
 
 /// The families that the engines' meters fill together.
 pub(crate) struct Measured {

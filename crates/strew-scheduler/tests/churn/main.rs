@@ -18,7 +18,7 @@ struct Taken {
     weighed: u64,
 }
 
-/// Lives until so many pods have come, and measures the last 5,000.
+/// Runs until `pods` have come, and measures the last 5,000.
 fn until(churn: &mut Churn, pods: usize) -> Taken {
     const WINDOW: usize = 5_000;
     (churn.pods()..pods - WINDOW).for_each(|_| churn.step());

@@ -39,7 +39,7 @@ pub(crate) struct Api {
     pods: BTreeMap<Arc<str>, Stored>,
     rest: Rest,
     watches: [VecDeque<Input>; 3],
-    /// Each with whether the one who asked still lives.
+    /// Each with whether the replica that sent it still runs.
     requests: Vec<(Effect, bool)>,
     answers: Vec<(EffectId, Outcome)>,
     names: Interner,
@@ -419,7 +419,7 @@ impl Api {
     }
 
     fn restart(&mut self) {
-        // Requests that are under way may still be carried out; nobody waits for their answers.
+        // Requests that are under way may still be carried out; no replica waits for their answers.
         self.scheduler = self.fresh();
         self.answers.clear();
         self.requests

@@ -1,4 +1,4 @@
-//! Facts that cannot be, and what else nobody would expect: set aside with a reason, or handled, and never a panic.
+//! Facts with impossible values, and other unexpected inputs: set aside with a reason, or handled, and never a panic.
 
 use std::sync::Arc;
 

@@ -201,7 +201,7 @@ fn bare_pods_go_by_what_their_constraint_counts() {
     check(&families, &[&skew("app=web", 2), &skew("app=other", 1)]);
 }
 
-/// However many workloads there are, so many series are told, and the rest is counted.
+/// The number of series has a bound, whatever the number of workloads; the rest is counted.
 #[test]
 fn series_are_bounded() {
     let mut bench = Bench::new();
@@ -337,7 +337,7 @@ fn all_of_the_catalogue_is_told() {
     }
 }
 
-/// Whether somebody measures, and asks for what was measured, changes nothing.
+/// Measuring, and reading the measurements, changes no decision.
 #[test]
 fn measuring_changes_no_decision() {
     for seed in 0..40 {

@@ -454,7 +454,7 @@ fn the_least_important_goes_and_a_budget_may_turn_that_around() {
         args,
         "b go, 1 deleted, 0 violations",
     );
-    // Who goes already is not deleted again.
+    // A pod that is terminating is not deleted again.
     check(
         "a 1 5, b 1 7*, c 1 6",
         None,

@@ -190,8 +190,8 @@ fn errors_wait_in_whole_seconds() {
     }
 }
 
-/// Where a decision does not come true, the room that it held is told to those who wait for it: after a bind that
-/// failed, and when a fact shows the pod on another node. No outcome is waited for any more.
+/// A decision that does not come true wakes the pods that wait for the room it held: after a bind that failed, and when
+/// a fact shows the pod on another node. Its outcome is no longer waited for.
 #[test]
 fn room_of_a_decision_undone_is_told() {
     for elsewhere in [false, true] {
@@ -341,7 +341,7 @@ fn conditions_are_patched_once() {
     }
 }
 
-/// A bind that fails gives room back: who was refused for the lack of it is tried again.
+/// A bind that fails gives room back: pods that were refused for lack of it are tried again.
 #[test]
 fn a_failed_bind_helps_others() {
     let mut bench = Bench::new();

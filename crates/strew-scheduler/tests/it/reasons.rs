@@ -483,7 +483,7 @@ fn existing_anti_affinity(scene: &mut Scene) -> PodFact {
     scene.pod("web-2", PodSpec::default())
 }
 
-/// A cluster, and who decides in it.
+/// A cluster, and the profile that decides in it.
 pub(crate) struct Scene {
     pub(crate) cluster: Cluster,
     pub(crate) profile: Profile,

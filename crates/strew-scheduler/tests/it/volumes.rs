@@ -319,7 +319,7 @@ fn pods_of_a_workload_with_ephemeral_volumes_each_follow_their_own() {
     assert!(matches!(placed, Decision::Place { .. }), "{placed:?}");
 }
 
-/// Who holds the claim or the last place goes, if it matters less.
+/// The holder of the claim or of the last place is evicted, if its priority is lower.
 #[test]
 fn preemption_frees_claims_and_places_for_volumes() {
     let in_use: Make = |scene| {

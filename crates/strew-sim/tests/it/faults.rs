@@ -11,7 +11,7 @@ use strew_sim::{Between, BindFault, Fault, LeaseFault, MachineLimits, Timing};
 
 use crate::life::{Life, nodes};
 
-/// One node, and so many pods of a ReplicaSet.
+/// One node, and a ReplicaSet of `replicas` pods.
 fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
     let at = |&(secs, ref action): &(u64, Action)| Event {
         at: Span::from_secs(secs),

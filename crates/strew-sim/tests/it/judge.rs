@@ -1,4 +1,4 @@
-//! The judge can fail: whoever breaks a rule on purpose is found out.
+//! The judge can fail: a machine that breaks a rule on purpose is found.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -98,7 +98,7 @@ impl Life {
         Self { sim }
     }
 
-    /// Lives on until so many seconds after the start.
+    /// Runs until this number of seconds after the start.
     pub(crate) fn until(&mut self, secs: u64) -> &mut Self {
         let end = Span::from_secs(secs);
         let ended = self.sim.run_until(end, &mut |_| ControlFlow::Continue(()));

@@ -1,4 +1,4 @@
-//! Seeded lives of hubs under faults: none breaks a rule, and whoever breaks one on purpose is found out.
+//! Seeded lives of hubs under faults: none breaks a rule, and a controller that breaks one on purpose is found.
 
 use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Key, Kind, Name};

@@ -187,7 +187,7 @@ impl Admission {
     }
 }
 
-// === what there is to see ===
+// === state for metrics and pages ===
 
 impl Admission {
     /// The strings of all facts and effects.

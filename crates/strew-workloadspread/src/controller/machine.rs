@@ -203,7 +203,7 @@ impl SpreadController {
     }
 }
 
-// === what there is to see ===
+// === state for metrics and pages ===
 
 impl SpreadController {
     /// The strings of all facts and effects.

@@ -29,7 +29,7 @@ use tally::Tally;
 pub(crate) struct Attack {
     #[command(subcommand)]
     what: What,
-    /// End after so many seconds; standard input's end ends it in any case
+    /// Seconds until it ends; the end of standard input ends it in any case
     #[arg(long, default_value_t = 60, global = true)]
     seconds: u64,
     /// The loopback address that connections come from: servers tell peers apart by it

@@ -20,7 +20,7 @@ const GENERATION: usize = 1_000;
 /// Longer than an API server keeps a request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 
-/// Somebody with rights in one namespace.
+/// A user with rights in one namespace.
 #[derive(clap::Args)]
 pub(crate) struct Tenant {
     /// The tenant's kubeconfig

@@ -66,7 +66,7 @@ impl Bill {
     /// The bill of the program as it is built for this target.
     ///
     /// # Errors
-    /// cargo, rustc or getconf is missing or says what nobody expects.
+    /// cargo, rustc or getconf is missing, or its output cannot be read.
     pub(super) fn of(target: &str) -> anyhow::Result<Self> {
         let all = Tree::read(&tree(target, "normal,build")?)?;
         let inside = Tree::read(&tree(target, "normal,no-proc-macro")?)?;

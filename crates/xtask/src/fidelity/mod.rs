@@ -58,7 +58,7 @@ pub(crate) struct Fidelity {
     /// Add what is seen on a real control plane to e2e/recorded, and compare nothing
     #[arg(long, conflicts_with = "recorded")]
     record: bool,
-    /// Who decides for pods on the real control plane
+    /// The scheduler of the real control plane
     #[arg(long, value_enum, default_value_t = Decider::KubeScheduler, conflicts_with_all = ["record", "recorded"])]
     scheduler: Decider,
     /// Only start the control plane, run a Deployment on a node, apply deploy/crds, and end it all

@@ -24,7 +24,7 @@ const LEFT_OVERS: [&str; 4] = [
     concat!("dbg", "!("),
 ];
 
-/// Beginnings of paths of somebody's machine.
+/// Beginnings of paths of one machine.
 const MACHINE_PATHS: [&str; 3] = [
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),

@@ -1,4 +1,4 @@
-//! Who may depend on whom, as cargo sees it.
+//! Which crate may depend on which, as cargo sees it.
 
 use std::process::Command;
 use std::sync::OnceLock;

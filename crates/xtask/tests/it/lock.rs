@@ -24,8 +24,7 @@ struct Locked {
     dependencies: Vec<String>,
 }
 
-/// A lock file also names what only a feature would bring that nobody switches on (ring, for rustls-webpki): cargo is
-/// asked what it builds.
+/// A lock file also names crates of features that are off (ring, for rustls-webpki): cargo is asked what it builds.
 #[test]
 fn no_banned_crate_is_built() {
     let built = built();

@@ -57,7 +57,7 @@ fn deciding_code_is_pure() {
     );
 }
 
-/// The driver below both worlds waits for nothing and asks nobody: time, answers and a seed come in, actions go out.
+/// The driver below both worlds does no I/O: time, answers and a seed come in, actions go out.
 #[test]
 fn the_driver_does_no_io() {
     const ABSENT: [&str; 9] = [

@@ -184,7 +184,7 @@ async fn a_pod_waits_for_news_of_its_owner_but_not_for_long() {
     assert_eq!(message, "the pod's owner ReplicaSet \"api\" was not found");
 }
 
-/// A deletion that nobody waits for must not be counted later.
+/// A deletion that no review waits for must not be counted later.
 #[tokio::test]
 async fn who_goes_away_is_forgotten() {
     let webhook = start(world());

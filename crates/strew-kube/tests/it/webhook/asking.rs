@@ -1,4 +1,4 @@
-//! Who asks: reviews that no API server has made up.
+//! Reviews from clients that are no API server.
 
 use serde_json::{Value, json};
 

@@ -22,7 +22,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 
-/// So many reviews of the crowd are under way at any moment.
+/// The number of reviews of the crowd that are under way at any moment.
 const CROWD: usize = 32;
 
 /// So often is asked beside it.
@@ -251,7 +251,7 @@ async fn a_crowd_keeps_no_probe_waiting() {
     assert!(between <= CROWD / 2, "{between}");
 }
 
-/// Before, a review waited for all that had come before it, whoever asked.
+/// Before, a review waited for all earlier ones, of any namespace.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_of_one_namespace_holds_up_no_other() {
     let served = serve(&crowded_world()).await;

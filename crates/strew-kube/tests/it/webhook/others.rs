@@ -17,7 +17,7 @@ const VALIDATE: &str = "/validate/workloadspreads";
 #[tokio::test]
 async fn a_spread_is_judged_by_what_there_is() {
     let webhook = start(world());
-    // Nobody waits for the watches.
+    // The review does not wait for the watches.
     let allowed = webhook.ask(VALIDATE, &validation(spread())).await;
     assert_eq!(allowed, json!({"uid": "v", "allowed": true}));
     let mut second = spread();
@@ -28,7 +28,7 @@ async fn a_spread_is_judged_by_what_there_is() {
     assert_eq!(refused["status"]["code"], 400);
     for part in [
         "spec.targetRef: Invalid value: ",
-        // Who asks shows no certificate, and is not told its name.
+        // This client shows no certificate, and is not told the name of the other one.
         "another WorkloadSpread of the namespace has the same target",
         "spec.subsets[0].patch",
     ] {
@@ -153,7 +153,7 @@ async fn versions_are_converted_before_the_cluster_is_known() {
     let answer = webhook.ask("/convert/workloadspreads", &review).await;
     assert_eq!(answer["result"], json!({"status": "Success"}));
     assert_eq!(answer["convertedObjects"], json!([spread()]));
-    // Nobody would ask it if it were not ready, and it would never be.
+    // A webhook that is not ready is asked nothing, and would never get ready.
     webhook.ready().await;
     let body = super::review("CREATE", "web-7-0").to_string();
     assert_eq!(webhook.post("/admit/pods", body).await.0, 503);

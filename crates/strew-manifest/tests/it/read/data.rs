@@ -1,4 +1,4 @@
-//! Real inputs that nobody here wrote, where the machine has them.
+//! Real inputs of other projects, if this machine has them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -471,7 +471,7 @@ fn path_of(text: &str) -> FieldPath {
         })
 }
 
-/// In a folder stands what is no object, too; who names a file means it.
+/// A folder may hold other files than manifests; a file that is named by itself must be one.
 #[test]
 fn data_found_in_a_folder_is_passed_over() {
     let passed =

@@ -50,7 +50,7 @@ impl World {
         let words = intern(&["app", "version", "dedicated"]);
         let (app, version, taint) = (words[0], words[1], words[2]);
         let keys = vec![well_known::HOSTNAME, well_known::ZONE, rack];
-        // All strings that facts will hold: who clones the names now knows them all.
+        // All strings of later facts, so that a clone of the interner knows them too.
         for i in 0..8 {
             names.intern(&format!("n{i}"));
         }
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// A world in which some pods may make others go, with so many pods on nodes and so many more that are pending.
+    /// A world in which some pods may preempt others, with `bound` pods on nodes and `pending` others.
     pub(crate) fn crowded(seed: u64, bound: usize, pending: usize) -> Self {
         let mut world = Self {
             preempts: true,

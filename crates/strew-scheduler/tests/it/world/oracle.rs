@@ -44,7 +44,7 @@ impl World {
         }
         for (node, naive) in spread.filter() {
             let ours = refusals.iter().find(|(n, _)| *n == node).map(|(_, r)| r);
-            // Plugins before and after: a node passes spread iff nobody before it, nor it, refused.
+            // Plugins before and after: a node passes spread iff neither an earlier plugin nor spread refused it.
             match ours {
                 Some(r) if r.plugin < PluginId::PodTopologySpread => continue,
                 Some(r) if r.plugin == PluginId::PodTopologySpread => {
