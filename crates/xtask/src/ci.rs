@@ -110,7 +110,8 @@ const STAGES: &[Stage] = &[
         cargo: &["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"],
         environment: &[],
     },
-    // The fuzz targets keep compiling; nothing is linked, so their library in C++ need not be built.
+    // The fuzz targets keep compiling; nothing is linked, so their library in C++ need not be built. In the workspace's
+    // folder, where the crates of others are checked already.
     Stage {
         name: "fuzz clippy",
         cargo: &[
@@ -121,7 +122,10 @@ const STAGES: &[Stage] = &[
             "--",
             "-Dwarnings",
         ],
-        environment: &[("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a")],
+        environment: &[
+            ("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a"),
+            ("CARGO_TARGET_DIR", "target"),
+        ],
     },
     // The build of the tests: answers are integers and IEEE doubles, the same with and without optimisation, and a
     // release build of everything would double the time of a cold run.
