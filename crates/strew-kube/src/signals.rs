@@ -10,7 +10,8 @@ use crate::clock::Clock;
 use crate::leading::{Leading, Turn};
 use crate::metrics::process::build;
 use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
-use crate::serve::health::{Awaited, LeaderWatchdog, Ping, Shutdown};
+pub(crate) use crate::serve::health::TURNS_EVERY;
+use crate::serve::health::{Awaited, Heartbeat, LeaderWatchdog, Ping, Shutdown};
 use crate::serve::pages::json_page;
 use crate::serve::{Check, Health};
 
@@ -18,6 +19,7 @@ use crate::serve::{Check, Health};
 pub(crate) struct Signals {
     synced: Arc<Awaited>,
     watchdog: Option<Arc<LeaderWatchdog>>,
+    turns: Arc<Heartbeat>,
     leader: Leader,
     pub(crate) asked: MetricsRequests,
 }
@@ -65,9 +67,11 @@ impl Signals {
             Arc::new(LeaderWatchdog::new(name, holds, now))
         });
         let ping: Arc<dyn Check> = Arc::new(Ping);
+        let turns = Arc::new(Heartbeat::of_decisions());
+        let decisions = Arc::clone(&turns) as Arc<dyn Check>;
         let dog = watchdog.clone().map(|dog| dog as Arc<dyn Check>);
         let health = Health {
-            live: vec![Arc::clone(&ping)],
+            live: vec![Arc::clone(&ping), Arc::clone(&decisions)],
             ready: [
                 dog.clone(),
                 Some(Arc::new(Shutdown(end)) as Arc<dyn Check>),
@@ -76,7 +80,10 @@ impl Signals {
             .into_iter()
             .flatten()
             .collect(),
-            health: [Some(ping), dog].into_iter().flatten().collect(),
+            health: [Some(ping), Some(decisions), dog]
+                .into_iter()
+                .flatten()
+                .collect(),
         };
         let (led, requests) = (leader.clone(), requests.clone());
         let (version, kubernetes) = (about.version.clone(), about.kubernetes.clone());
@@ -88,6 +95,7 @@ impl Signals {
         let signals = Self {
             synced,
             watchdog,
+            turns,
             leader,
             asked,
         };
@@ -99,8 +107,10 @@ impl Signals {
         self.synced.set(is_synced);
     }
 
-    /// Advances the election to now, and reports what has changed.
+    /// Records a turn of the loop, which comes at least every [`TURNS_EVERY`]. Advances the election to now, and reports
+    /// what has changed.
     pub(crate) fn turn(&self, leading: &mut Leading) {
+        self.turns.beat();
         let turn = leading.turn();
         self.leads(leading);
         match turn {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use kube::Client;
-use strew_model::time::Instant;
+use strew_model::time::{Instant, Span};
 use strew_runtime::watch::Watches;
 use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Observer, Progress, Warning};
 use strew_wire::workloadspread::review::Decision;
@@ -20,6 +20,9 @@ const TAKEN_MAX: usize = 512;
 
 /// The most effects carried out before the loop handles what has arrived.
 const EFFECTS_MAX: usize = 32;
+
+/// The longest time for either, but for its last event or effect: some pods cost a thousand times what others cost.
+const SLICE: Span = Span::from_millis(500);
 
 /// The longest wait of the loop.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -126,7 +129,11 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
 
     /// Handles what has arrived, without waiting. Call [`act`](Self::act) or [`work`](Self::work) afterwards.
     pub fn take_in(&mut self) {
+        let over = self.clock.now() + SLICE;
         for _ in 0..TAKEN_MAX {
+            if self.clock.now() > over {
+                return;
+            }
             let answer = self.exchanges.try_next();
             let event = self.streams.try_next();
             if answer.is_none() && event.is_none() {
@@ -154,8 +161,9 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
 
     /// Carries out the driver's effects, up to a limit. Returns true if there may be more.
     pub fn act(&mut self) -> bool {
+        let over = self.clock.now() + SLICE;
         let mut n_effects = 0;
-        while n_effects < EFFECTS_MAX {
+        while n_effects < EFFECTS_MAX && self.clock.now() <= over {
             self.tell_lease();
             match self.driver.poll(moment(self.clock), &mut self.observer) {
                 Progress::Do(Action::Send(ticket, request)) => self.exchanges.send(ticket, request),

@@ -40,7 +40,7 @@ use crate::registration::{Guard, guard};
 use crate::send::Patience;
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
-use crate::signals::Signals;
+use crate::signals::{Signals, TURNS_EVERY};
 use crate::work::{Links, Worker};
 pub use name::{Choice, Name, UnknownController};
 pub use placement::debug::PATHS as DEBUG_PATHS;
@@ -175,7 +175,7 @@ impl Process {
         let mut is_over = std::pin::pin!(end.cancelled());
         self.tell_synced();
         loop {
-            let wake = self.leading.wake();
+            let wake = self.leading.wake().min(TURNS_EVERY);
             tokio::select! {
                 biased;
                 () = &mut is_over => break,

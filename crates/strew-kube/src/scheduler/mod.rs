@@ -28,7 +28,7 @@ use crate::metrics::unreadable;
 use crate::send::Patience;
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
-use crate::signals::Signals;
+use crate::signals::{Signals, TURNS_EVERY};
 use crate::work::{Links, Worker};
 
 /// How long the shutdown waits for requests in transit.
@@ -114,7 +114,7 @@ impl Process {
     pub async fn run(mut self, end: CancellationToken) {
         let mut is_over = std::pin::pin!(end.cancelled());
         loop {
-            let wake = self.leading.wake();
+            let wake = self.leading.wake().min(TURNS_EVERY);
             tokio::select! {
                 biased;
                 () = &mut is_over => break,

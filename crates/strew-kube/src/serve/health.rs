@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::RawQuery;
@@ -197,6 +198,12 @@ impl Check for Awaited {
     }
 }
 
+/// The loop of a machine hangs if it has not turned for this long. A turn takes a small part of this.
+const HANGS_AFTER: Span = Span::from_secs(30);
+
+/// The loop of a machine turns at least this often.
+pub(crate) const TURNS_EVERY: Duration = Duration::from_secs(5);
+
 /// Healthy while a loop keeps turning; a hanging thread stops beating.
 #[derive(Debug)]
 pub struct Heartbeat {
@@ -208,6 +215,11 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
+    /// The loop of a machine, which has turned just now.
+    pub(crate) fn of_decisions() -> Self {
+        Self::new("decisions", HANGS_AFTER, crate::clock::stopwatch)
+    }
+
     /// A loop that has turned just now, and counts as hanging after this long without a turn.
     pub fn new(name: &'static str, hangs_after: Span, clock: fn() -> u64) -> Self {
         Self {

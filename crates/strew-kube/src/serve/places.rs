@@ -2,13 +2,16 @@
 //!
 //! If all are in use, the connection that was idle for longest is closed: first one without any data, then one without
 //! any request. So a client that only holds connections open loses its own, and never displaces a kubelet that probes.
+//! Whether there are data is looked at before a connection is closed: in a burst of connections, more are accepted than
+//! a peer has places before the first of them is read.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +21,17 @@ pub(super) struct Places {
     places_max: usize,
     of_peer_max: usize,
     taken: Mutex<Taken>,
+    /// Told when a connection was looked at, or is gone.
+    looked: Notify,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// All connections that could be closed are answering a request.
+    AllBusy,
+    /// The connection to close has not been looked at yet; [`Places::looked`] returns when one was.
+    NotLookedAt,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +65,13 @@ impl Places {
             places_max: places_max.max(1),
             of_peer_max: (places_max / 4).max(1),
             taken: Mutex::default(),
+            looked: Notify::new(),
         }
+    }
+
+    /// Returns after a connection was looked at, or is gone.
+    pub(super) async fn looked(&self) {
+        self.looked.notified().await;
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -59,9 +79,11 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection of this peer. `None` if every connection that could be closed for it is answering a
-    /// request.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// A place for a connection of this peer.
+    ///
+    /// # Errors
+    /// There is none, and none can be made (now).
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<Place, NoPlace> {
         let mut taken = self.taken();
         let n_of_peer = taken.holders.values().filter(|h| h.peer == peer).count();
         if n_of_peer >= self.of_peer_max {
@@ -79,7 +101,7 @@ impl Places {
             closed: closed.clone(),
         };
         taken.holders.insert(id, holder);
-        Some(Place {
+        Ok(Place {
             places: Arc::clone(self),
             id,
             requests,
@@ -89,28 +111,60 @@ impl Places {
 }
 
 impl Taken {
-    /// Closes the connection that was unused for longest. `None` if all are in use.
-    fn close_one(&mut self, may_go: impl Fn(&Holder) -> bool) -> Option<()> {
+    /// Closes the connection that was unused for longest.
+    fn close_one(&mut self, may_go: impl Fn(&Holder) -> bool) -> Result<(), NoPlace> {
         let holders = self.holders.iter();
         let unused = holders.filter(|(_, holder)| may_go(holder) && !holder.requests.any());
-        let (&id, _) = unused.min_by_key(|(_, holder)| holder.requests.last())?;
-        self.holders.remove(&id)?.closed.cancel();
-        Some(())
+        let unused = unused.map(|(&id, holder)| (holder.requests.last(), id));
+        let ((progress, _), id) = unused.min().ok_or(NoPlace::AllBusy)?;
+        if progress == Progress::NotLookedAt {
+            return Err(NoPlace::NotLookedAt);
+        }
+        if let Some(holder) = self.holders.remove(&id) {
+            holder.closed.cancel();
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Records that the connection was looked at, and whether the client had sent anything.
+    pub(super) fn look(&self, has_data: bool) {
+        self.requests.reach(match has_data {
+            true => Progress::Speaking,
+            false => Progress::Silent,
+        });
+        self.places.looked.notify_one();
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.places.taken().holders.remove(&self.id);
+        self.places.looked.notify_one();
     }
+}
+
+/// How far a client has got; those that got least far are closed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Nothing was sent.
+    Silent,
+    /// Not known yet.
+    NotLookedAt,
+    /// Something was sent.
+    Speaking,
+    /// The TLS handshake has begun.
+    Greeted,
+    /// There was a request.
+    Asked,
 }
 
 /// The requests of one connection.
 #[derive(Debug)]
 pub(super) struct Requests {
     since: Instant,
-    /// True if the client has begun its TLS handshake.
-    greeted: AtomicBool,
+    progress: Mutex<Progress>,
     begun: AtomicU64,
     under_way: AtomicU64,
     /// Milliseconds after `since` at which the last request ended.
@@ -121,7 +175,7 @@ impl Default for Requests {
     fn default() -> Self {
         Self {
             since: Instant::now(),
-            greeted: AtomicBool::new(false),
+            progress: Mutex::new(Progress::NotLookedAt),
             begun: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -136,11 +190,16 @@ pub(super) struct UnderWay(Arc<Requests>);
 impl Requests {
     /// Records that the client has begun its TLS handshake.
     pub(super) fn greet(&self) {
-        self.greeted.store(true, Ordering::Relaxed);
+        self.reach(Progress::Greeted);
+    }
+
+    fn reach(&self, progress: Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
     }
 
     /// Begins a request, which ends when the value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+        self.reach(Progress::Asked);
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay(Arc::clone(self))
@@ -156,12 +215,11 @@ impl Requests {
         self.under_way.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the client has begun its handshake, whether there was a request, and when the last one ended (or the
-    /// connection began).
-    fn last(&self) -> (bool, bool, Instant) {
+    /// How far the client has got, and when the last request ended (or the connection began).
+    fn last(&self) -> (Progress, Instant) {
         let ended = Duration::from_millis(self.ended.load(Ordering::Relaxed));
-        let greeted = self.greeted.load(Ordering::Relaxed);
-        (greeted, self.n_begun() > 0, self.since + ended)
+        let progress = *self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        (progress, self.since + ended)
     }
 }
 
@@ -184,12 +242,19 @@ mod tests {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, n))
     }
 
+    /// A connection that has said nothing.
+    fn silent(places: &Arc<Places>, of: u8) -> Place {
+        let place = places.take(peer(of)).unwrap();
+        place.look(false);
+        place
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_connection_that_was_unused_for_longest_makes_room() {
         let places = Arc::new(Places::new(4));
         let mut held = Vec::new();
         for n in 0..4 {
-            held.push(places.take(peer(n)).unwrap());
+            held.push(silent(&places, n));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         // The oldest connection has had a request, the next one is answering one.
@@ -200,9 +265,9 @@ mod tests {
                 .map(|place| place.closed.is_cancelled())
                 .collect()
         };
-        held.push(places.take(peer(9)).unwrap());
+        held.push(silent(&places, 9));
         assert_eq!(closed(&held), [false, false, true, false, false]);
-        held.push(places.take(peer(8)).unwrap());
+        held.push(silent(&places, 8));
         assert_eq!(closed(&held), [false, false, true, true, false, false]);
         // A place that was taken away is not given back a second time.
         held.truncate(2);
@@ -216,9 +281,9 @@ mod tests {
         let places = Arc::new(Places::new(8));
         let probe = places.take(peer(1)).unwrap();
         probe.requests.greet();
-        let silent: Vec<Place> = (0..100).map(|_| places.take(peer(1)).unwrap()).collect();
+        let sockets: Vec<Place> = (0..100).map(|_| silent(&places, 1)).collect();
         assert!(!probe.closed.is_cancelled());
-        drop(silent);
+        drop(sockets);
         // Of connections that have begun, the oldest is closed.
         tokio::time::advance(Duration::from_secs(1)).await;
         let begin = |_| {
@@ -230,11 +295,28 @@ mod tests {
         assert!(probe.closed.is_cancelled() && !begun[0].closed.is_cancelled());
     }
 
+    /// Before, a burst closed connections that were accepted within it, whatever they had sent.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_closed_before_it_was_looked_at() {
+        let places = Arc::new(Places::new(8));
+        let probe = places.take(peer(1)).unwrap();
+        let socket = places.take(peer(1)).unwrap();
+        assert_eq!(places.take(peer(1)).unwrap_err(), NoPlace::NotLookedAt);
+        // A client that has spoken goes after one that may not have.
+        probe.look(true);
+        places.looked().await;
+        assert_eq!(places.take(peer(1)).unwrap_err(), NoPlace::NotLookedAt);
+        socket.look(false);
+        places.looked().await;
+        assert!(places.take(peer(1)).is_ok());
+        assert!(!probe.closed.is_cancelled() && socket.closed.is_cancelled());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_peer_takes_places_from_itself_alone() {
         let places = Arc::new(Places::new(8));
-        let kubelet = places.take(peer(1)).unwrap();
-        let held: Vec<Place> = (0..100).map(|_| places.take(peer(2)).unwrap()).collect();
+        let kubelet = silent(&places, 1);
+        let held: Vec<Place> = (0..100).map(|_| silent(&places, 2)).collect();
         assert_eq!(
             held.iter()
                 .filter(|place| !place.closed.is_cancelled())
@@ -250,8 +332,8 @@ mod tests {
                 (place, request)
             })
             .collect();
-        assert!(places.take(peer(3)).is_none());
+        assert_eq!(places.take(peer(3)).unwrap_err(), NoPlace::AllBusy);
         drop(busy);
-        assert!(places.take(peer(3)).is_some());
+        assert!(places.take(peer(3)).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,11 @@ use http::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use rustix::net::{RecvFlags, recv};
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{Acceptor, NoClientAuth};
+use strew_runtime::Warning;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -29,7 +31,7 @@ use super::distrust::Distrust;
 use super::listen::{Listen, ServeError};
 use super::pages::error;
 use super::patience::Patient;
-use super::places::{Place, Places, Requests};
+use super::places::{NoPlace, Place, Places, Requests};
 use crate::panics::{caught, kept};
 
 /// The wait after a connection could not be accepted, because no file handles are left.
@@ -80,9 +82,9 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default)]
 pub struct PeerCertificates(pub Arc<[rustls::pki_types::CertificateDer<'static>]>);
 
-/// A listening server with a certificate.
+/// A listening server with a certificate. It belongs to no runtime until it [runs](Server::run).
 pub struct Server {
-    listener: TcpListener,
+    listener: std::net::TcpListener,
     address: SocketAddr,
     certificate: Arc<Shown>,
     tls: TlsAcceptor,
@@ -123,7 +125,7 @@ impl Server {
         let tls = tls.map_err(ServeError::Tls)?;
         let address = SocketAddr::new(listen.address, listen.port);
         let bound = TcpListener::bind(address).await;
-        let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener.into_std()?)));
         let (address, listener) = bound.map_err(|source| ServeError::Bind { address, source })?;
         Ok(Self {
             listener,
@@ -144,6 +146,19 @@ impl Server {
         self.certificate.exchange()
     }
 
+    /// As [`run`](Self::run), on a thread of its own: it answers while the caller's runtime is busy.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn run_apart(self, pages: Router, stop: CancellationToken) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let serve = move || runtime.block_on(self.run(pages, stop));
+        let thread = std::thread::Builder::new().name("pages".to_owned());
+        thread.spawn(serve).map(drop)
+    }
+
     /// Serves until it is stopped; then open requests may finish.
     pub async fn run(self, pages: Router, stop: CancellationToken) {
         let (certificate, until) = (Arc::clone(&self.certificate), stop.clone());
@@ -152,7 +167,24 @@ impl Server {
         let places = Arc::new(Places::new(self.limits.connections_max));
         let mut connections = JoinSet::new();
         let distrust = Arc::new(Distrust::default());
-        while let Some((stream, place)) = stop.run_until_cancelled(self.accept(&places)).await {
+        let listener = match TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                let server = self.address.to_string();
+                let serve = Warning {
+                    kind: "server",
+                    namespace: "",
+                    name: &server,
+                    node: None,
+                    action: "serve",
+                    error: &error.to_string(),
+                    next: "none: its pages are away",
+                };
+                return serve.log();
+            }
+        };
+        while let Some((stream, place)) = stop.run_until_cancelled(accept(&listener, &places)).await
+        {
             while connections.try_join_next().is_some() {}
             let connection = Connection {
                 tls: self.tls.clone(),
@@ -163,34 +195,44 @@ impl Server {
             };
             connections.spawn(connection.serve(stream, pages.clone()));
         }
-        drop(self.listener);
+        drop(listener);
         let all = async { while connections.join_next().await.is_some() {} };
         if timeout(self.limits.goodbye, all).await.is_err() {
             connections.shutdown().await;
         }
         drop(follow.await);
     }
+}
 
-    async fn accept(&self, places: &Arc<Places>) -> (TcpStream, Place) {
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, peer)) => {
-                    let Some(place) = places.take(peer.ip()) else {
-                        tracing::debug!("a connection of {peer} was refused: it has too many");
-                        continue;
-                    };
-                    // With Nagle's algorithm, an answer of several frames would wait for the peer's acknowledgement, 40
-                    // ms on Linux.
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!("a connection is slower than it could be: {error}");
-                    }
-                    return (stream, place);
-                }
-                Err(error) => {
-                    tracing::debug!("a connection could not be taken: {error}");
-                    sleep(ACCEPT_AGAIN_AFTER).await;
-                }
+async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Place) {
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::debug!("a connection could not be taken: {error}");
+                sleep(ACCEPT_AGAIN_AFTER).await;
+                continue;
             }
+        };
+        let Some(place) = place(places, peer.ip()).await else {
+            tracing::debug!("a connection of {peer} was refused: it has too many");
+            continue;
+        };
+        // With Nagle's algorithm, an answer of several frames would wait for the peer's acknowledgement, 40 ms on Linux.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("a connection is slower than it could be: {error}");
+        }
+        return (stream, place);
+    }
+}
+
+/// A place for a connection of this peer; `None` if all of its connections are answering requests.
+async fn place(places: &Arc<Places>, peer: IpAddr) -> Option<Place> {
+    loop {
+        match places.take(peer) {
+            Ok(place) => return Some(place),
+            Err(NoPlace::AllBusy) => return None,
+            Err(NoPlace::NotLookedAt) => places.looked().await,
         }
     }
 }
@@ -221,6 +263,7 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream, pages: Router) {
         let began = Instant::now();
+        self.place.look(has_data(&stream));
         let stream = Patient::new(stream, self.limits.write);
         let handshake = timeout(self.limits.first_request, self.handshake(stream));
         let stream = tokio::select! {
@@ -314,6 +357,12 @@ async fn until_unused(requests: &Requests, idle: Duration, stop: &CancellationTo
         }
         seen = Some(begun);
     }
+}
+
+/// True if bytes of the client wait to be read. Asks the kernel: tokio knows only after its next turn.
+fn has_data(stream: &TcpStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(stream, &mut [0_u8], flags).is_ok_and(|(_, n)| n > 0)
 }
 
 fn too_late() -> Response {

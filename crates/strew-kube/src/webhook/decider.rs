@@ -20,6 +20,7 @@ use super::pages::Pages;
 use super::queue::FairQueue;
 use crate::discovery;
 use crate::metrics::unreadable;
+use crate::serve::health::TURNS_EVERY;
 use crate::watch::Kind;
 use crate::work::Worker;
 
@@ -32,9 +33,6 @@ const TAKEN_MAX: usize = 512;
 
 /// How often the loop checks why the cluster is not known yet.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The loop turns at least this often, which shows that it does not hang.
-const TURNS_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the shutdown waits for open calls, and for places in subsets to be given back.
 const END_WITHIN: Duration = Duration::from_secs(8);

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics;
 use crate::authority::rotator::Standing;
-use crate::clock::{Clock, stopwatch};
+use crate::clock::Clock;
 use crate::der::Fields;
 use crate::metrics::process::build;
 use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
@@ -18,10 +18,6 @@ use crate::signals::About;
 
 /// A leader hangs if it has not renewed its lease for this long: twice the duration of the lease with its tolerance.
 const LEADER_HANGS_AFTER: Span = Span::from_secs(60);
-
-/// The loop hangs if it has not turned for this long. A turn takes a small part of this, and one comes every five
-/// seconds.
-const HANGS_AFTER: Span = Span::from_secs(30);
 
 /// The loop's end: metrics, and the questions of pages.
 pub(super) struct Pages {
@@ -95,7 +91,7 @@ impl Pages {
         let (source, asked) = channel();
         let synced = Arc::new(Awaited::new("watches", "the cluster is not known yet"));
         let ping: Arc<dyn Check> = Arc::new(Ping);
-        let turns = Arc::new(Heartbeat::new("decisions", HANGS_AFTER, stopwatch));
+        let turns = Arc::new(Heartbeat::of_decisions());
         let keeping = standing.clone();
         let keeping =
             keeping.map(|standing| Arc::new(Keeping { standing, clock }) as Arc<dyn Check>);

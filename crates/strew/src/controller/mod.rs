@@ -101,7 +101,7 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
         let judged_there = Paths::parse(DEBUG_PATHS).unwrap_or_else(|_| Paths::none());
         serving
             .judged_there(judged_there)
-            .start(pages, served.clone());
+            .start(pages, served.clone())?;
     }
     process.run(end).await;
     served.cancel();

@@ -124,8 +124,12 @@ impl Serving {
         }
     }
 
-    /// Serves the pages until the end, to clients with access.
-    pub(crate) fn start(self, pages: Router, end: CancellationToken) {
+    /// Serves the pages until the end, to clients with access: on a thread of their own, because a probe must be answered
+    /// while the machine is busy with a pod that takes seconds.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn start(self, pages: Router, end: CancellationToken) -> Result<(), Failure> {
         let Self {
             server,
             access,
@@ -135,6 +139,7 @@ impl Serving {
         if let Some(clients) = clients {
             tokio::spawn(clients.follow(end.clone()));
         }
-        tokio::spawn(server.run(guarded([pages], access), end));
+        let served = server.run_apart(guarded([pages], access), end);
+        served.map_err(Failure::outside)
     }
 }

@@ -153,7 +153,7 @@ async fn work(
     // Health is served until the process ends.
     let served = CancellationToken::new();
     if let Some(serving) = serving {
-        serving.start(pages, served.clone());
+        serving.start(pages, served.clone())?;
     }
     process.run(end).await;
     served.cancel();

@@ -127,7 +127,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     // Health is served, and calls are answered, until the process ends.
     let served = CancellationToken::new();
     if let Some(serving) = serving {
-        serving.start(pages, served.clone());
+        serving.start(pages, served.clone())?;
     }
     tracing::info!("pods and WorkloadSpreads on https://{}", server.address());
     let hooks = tokio::spawn(server.run(hooks, served.clone()));

@@ -38,11 +38,7 @@ async fn start(limits: Limits) -> Running {
     start_with(pages, None, limits).await
 }
 
-pub(crate) async fn start_with(
-    pages: Router,
-    clients: Option<Arc<dyn ClientCertVerifier>>,
-    limits: Limits,
-) -> Running {
+async fn bind(clients: Option<Arc<dyn ClientCertVerifier>>, limits: Limits) -> Server {
     let listen = Listen {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 0,
@@ -50,7 +46,15 @@ pub(crate) async fn start_with(
             host: "node-1".to_owned(),
         },
     };
-    let server = Server::bind_any(listen, clients, limits).await.unwrap();
+    Server::bind_any(listen, clients, limits).await.unwrap()
+}
+
+pub(crate) async fn start_with(
+    pages: Router,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    limits: Limits,
+) -> Running {
+    let server = bind(clients, limits).await;
     let address = server.address();
     let certificate = server.certificate.shown();
     let stop = CancellationToken::new();
@@ -73,23 +77,16 @@ impl Running {
     }
 
     async fn connect_by(&self, client: Option<Shows>, protocols: &[&str]) -> TlsStream<TcpStream> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone()).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match client {
-            None => config.with_no_client_auth(),
-            Some((certificate, key)) => config
-                .with_client_auth_cert(vec![certificate], key)
-                .unwrap(),
-        };
-        config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(self.address).await.unwrap();
+        let connector = TlsConnector::from(trusting(&self.certificate, client, protocols));
         let name = ServerName::try_from("node-1").unwrap();
-        let connector = TlsConnector::from(Arc::new(config));
         connector.connect(name, stream).await.unwrap()
+    }
+
+    /// A client that has not begun yet.
+    fn client(&self, client: Option<Shows>, protocols: &[&str]) -> rustls::ClientConnection {
+        let name = ServerName::try_from("node-1").unwrap();
+        rustls::ClientConnection::new(trusting(&self.certificate, client, protocols), name).unwrap()
     }
 
     pub(crate) async fn ask(&self, request: &str) -> String {
@@ -103,6 +100,28 @@ impl Running {
         drop(stream.read_to_end(&mut answer).await);
         String::from_utf8(answer).unwrap()
     }
+}
+
+/// The settings of a client that trusts this certificate.
+fn trusting(
+    certificate: &CertificateDer<'static>,
+    client: Option<Shows>,
+    protocols: &[&str],
+) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match client {
+        None => config.with_no_client_auth(),
+        Some((certificate, key)) => config
+            .with_client_auth_cert(vec![certificate], key)
+            .unwrap(),
+    };
+    config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+    Arc::new(config)
 }
 
 const CLOSE: &str = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
@@ -201,6 +220,62 @@ async fn sockets_that_say_nothing_go_before_a_connection_that_has_spoken() {
     let mut answer = String::new();
     probe.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("hello"), "{answer}");
+}
+
+/// Before, probes of the scheduler waited for its decisions: a pod with thousands of terms takes a part of a second.
+#[test]
+fn a_server_apart_answers_while_the_callers_runtime_is_busy() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let stop = CancellationToken::new();
+    let server = runtime.block_on(bind(None, Limits::default()));
+    let (address, certificate) = (server.address(), server.certificate.shown());
+    let pages = Router::new().route("/", get(async || "hello"));
+    server.run_apart(pages, stop.clone()).unwrap();
+    // From here on nothing runs on this thread's runtime.
+    let name = ServerName::try_from("node-1").unwrap();
+    let mut client =
+        rustls::ClientConnection::new(trusting(&certificate, None, &[]), name).unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let within = Some(Duration::from_secs(10));
+    stream.set_read_timeout(within).unwrap();
+    let answer = ask_by(&mut client, &mut stream).unwrap();
+    assert!(answer.ends_with("hello"), "{answer}");
+    stop.cancel();
+}
+
+/// Asks for a page on a blocking stream.
+fn ask_by(
+    client: &mut rustls::ClientConnection,
+    stream: &mut std::net::TcpStream,
+) -> io::Result<String> {
+    use std::io::{Read, Write};
+    let mut stream = rustls::Stream::new(client, stream);
+    stream.write_all(format!("GET / {CLOSE}\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// Before, a burst of sockets closed a connection of the same peer that had sent its greeting: more were accepted than a
+/// peer has places before the first was read.
+#[tokio::test]
+async fn a_burst_of_sockets_closes_no_connection_that_has_spoken() {
+    let server = start(Limits::default()).await;
+    let address = server.address;
+    // Everything up to the last socket happens before the server, which is on this thread, has a turn.
+    let mut probe = server.client(None, &[]);
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    probe.write_tls(&mut stream).unwrap();
+    let sockets: Vec<std::net::TcpStream> = (0..100)
+        .map(|_| std::net::TcpStream::connect(address).unwrap())
+        .collect();
+    let asked = tokio::task::spawn_blocking(move || ask_by(&mut probe, &mut stream));
+    let answer = asked.await.unwrap().unwrap();
+    assert!(answer.ends_with("hello"), "{answer}");
+    drop(sockets);
 }
 
 #[tokio::test]
