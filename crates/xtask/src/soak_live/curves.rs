@@ -13,10 +13,10 @@ const MARGIN: f64 = 60.0;
 /// Colours that differ for most eyes, also in grey.
 const COLOURS: [&str; 5] = ["#1b6ca8", "#d1495b", "#3c7a3c", "#8a5fbf", "#444444"];
 
-/// One curve: its name and its points, in seconds and something.
+/// One curve: its name and its points; x in seconds, y in the unit of its panel.
 type Curve = (String, Vec<(f64, f64)>);
 
-/// A row for each figure: seconds, phase, what, of which process, value.
+/// A row for each figure: seconds, phase, quantity, process, value.
 pub(super) fn csv(log: &Log) -> String {
     let mut rows: Vec<(f64, &str, &str, f64)> = Vec::new();
     for sample in &log.samples {
@@ -47,7 +47,7 @@ fn phase_at(log: &Log, at: f64) -> &str {
     begun.map_or("start", |(_, name)| name)
 }
 
-/// Three panels, one above the other: memory, CPU, latencies; a line where a phase begins.
+/// Three panels, one above the other: memory, CPU, latencies. A vertical line begins each phase.
 pub(super) fn svg(log: &Log) -> String {
     let panels = [
         ("memory, MiB", memory(log)),

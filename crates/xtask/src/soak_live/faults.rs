@@ -8,7 +8,7 @@ use xtask::lab::{now, until};
 use super::phases::Field;
 use crate::e2e::stage::PAUSE;
 
-/// How long a process below stands still.
+/// The time for which API server or store are frozen.
 const FROZEN: Duration = Duration::from_secs(10);
 
 /// Longer than a lease of 15 s, and long enough for another replica to take it.
@@ -56,12 +56,12 @@ fn killed(field: &mut Field<'_>, name: &str) -> anyhow::Result<()> {
     component.kill();
     component.restart()?;
     field.stage.lab.wait_for_server()?;
-    // kwok gives up what the API server refused it once; kubelets are not on trial, and begin anew.
+    // kwok does not retry a refused request. Kubelets are not under test, so they start again.
     field.stage.renew_kubelets()?;
     field.stage.until_nodes_are_ready()
 }
 
-/// Stops the scheduler that leads; the scale-up is that of the other replica.
+/// Freezes the scheduler that leads; the other replica takes over during the scale-up.
 pub(super) fn leader_stopped(field: &mut Field<'_>) -> anyhow::Result<()> {
     let name = leader(field)?;
     field.observer.set_stopped(name, true);
@@ -76,7 +76,7 @@ pub(super) fn leader_stopped(field: &mut Field<'_>) -> anyhow::Result<()> {
     passed
 }
 
-/// The replica whose lease it is.
+/// The replica that holds the lease.
 fn leader(field: &Field<'_>) -> anyhow::Result<&'static str> {
     let mut last = None;
     for part in &field.parts.all {

@@ -1,7 +1,7 @@
 //! Runs strew's processes under churn, faults and attacks: `cargo xtask soak-live`.
 //!
 //! A victim's Deployment goes from nothing to 100 pods again and again, and every process is probed each second as a
-//! kubelet does. What counts are ratios within a run: each phase is compared with quiet times just before it. Attackers
+//! kubelet does. Ratios within a run are judged: each phase is compared with quiet times just before it. Attackers
 //! are processes of their own that yield to all others ([`crate::attack`]): the cores that they take would be those of
 //! other machines.
 //!

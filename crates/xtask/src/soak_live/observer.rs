@@ -11,29 +11,29 @@ use xtask::lab::now;
 use super::parts::Parts;
 use crate::taken::Taken;
 
-/// A kubelet waits so long for a probe. Source: `timeoutSeconds` of a probe, by default.
+/// The time limit of a kubelet for a probe. Source: `timeoutSeconds` of a probe, by default.
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Between two probes, and two samples.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Looks until the runtime that it was started on ends.
+/// Observes until its runtime ends.
 pub(super) struct Observer {
     begin: Instant,
     targets: Vec<Arc<Target>>,
     log: Arc<Mutex<Log>>,
 }
 
-/// A process that is looked at.
+/// An observed process.
 struct Target {
     name: &'static str,
     id: u32,
     pages: u16,
-    /// Whether it stands still on purpose: it is not probed then.
+    /// True while it is frozen on purpose, and so not probed.
     is_stopped: AtomicBool,
 }
 
-/// All that was seen.
+/// All observations.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Log {
     /// The names of the processes.
@@ -41,7 +41,7 @@ pub(super) struct Log {
     pub(super) samples: Vec<Sample>,
     pub(super) probes: Vec<Probe>,
     pub(super) scale_ups: Vec<Done>,
-    /// When which phase began.
+    /// The beginning of each phase.
     pub(super) phases: Vec<(f64, String)>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Probe {
     pub(super) at: f64,
     pub(super) of: usize,
     pub(super) seconds: f64,
-    /// Whether it was answered well, in time.
+    /// True if it was answered with 200 in time.
     pub(super) is_ok: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Done {
 }
 
 impl Observer {
-    /// Begins to look.
+    /// Starts to observe.
     pub(super) fn start(parts: &Parts, runtime: &tokio::runtime::Handle) -> Self {
         let targets = parts.all.iter().map(|part| {
             Arc::new(Target {
@@ -111,7 +111,7 @@ impl Observer {
         self.begin.elapsed().as_secs_f64()
     }
 
-    /// Changes what is known.
+    /// The observations so far.
     pub(super) fn log(&self) -> MutexGuard<'_, Log> {
         lock(&self.log)
     }
@@ -131,7 +131,7 @@ impl Observer {
         each.collect()
     }
 
-    /// Says that a process stands still on purpose, or goes on.
+    /// Marks a process as frozen on purpose, or as running again.
     pub(super) fn set_stopped(&self, name: &str, is_stopped: bool) {
         for target in self.targets.iter().filter(|target| target.name == name) {
             target.is_stopped.store(is_stopped, Ordering::Release);
@@ -140,7 +140,7 @@ impl Observer {
 }
 
 impl Log {
-    /// How many of the probes since then were answered, how many were sent, and the longest, in seconds.
+    /// Of the probes since `begin`: the number answered, the number sent, and the longest, in seconds.
     pub(super) fn probes_since(&self, begin: f64) -> (usize, usize, f64) {
         let probes = || self.probes.iter().filter(|probe| probe.at >= begin);
         let longest = probes().map(|probe| probe.seconds).fold(0.0, f64::max);
@@ -164,7 +164,7 @@ async fn probe(of: usize, target: &Arc<Target>, begin: Instant, log: &Mutex<Log>
         let pages = target.pages;
         let asked = move || ask(pages, PROBE_WITHIN, "GET", "/livez", &[], &[]);
         let reply = tokio::task::spawn_blocking(asked).await;
-        // What was stopped meanwhile is not to blame.
+        // A process that was frozen meanwhile is not judged.
         if target.is_stopped.load(Ordering::Acquire) {
             continue;
         }

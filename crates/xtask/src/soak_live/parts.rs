@@ -11,9 +11,9 @@ use crate::e2e::stage::{PAUSE, SOON, Stage};
 
 /// The processes.
 pub(super) struct Parts {
-    /// What the API server calls; the webhook is behind it.
+    /// The Service that the API server calls; it passes connections to the webhook.
     pub(super) hooks: Service,
-    /// Where the webhook itself is called.
+    /// The webhook's own port.
     pub(super) hooks_port: u16,
     pub(super) all: Vec<Part>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Parts {
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) process: Component,
-    /// Where it tells health and metrics.
+    /// The port of its health and metrics.
     pub(super) pages: u16,
 }
 
@@ -71,14 +71,14 @@ impl Parts {
         })
     }
 
-    /// An error if a process has ended: nothing that is done to them may do that.
+    /// An error if a process has ended, which no attack and no fault may cause.
     pub(super) fn expect_running(&mut self) -> anyhow::Result<()> {
         let mut all = self.all.iter_mut();
         all.try_for_each(|part| part.process.expect_running())
     }
 }
 
-/// What passes connections on to the API server.
+/// The proxy before the API server.
 fn api(stage: &Stage) -> anyhow::Result<Service> {
     let config = stage.run(&["config", "view", "--output=json"])?;
     let config: Value = serde_json::from_str(&config)?;

@@ -17,26 +17,26 @@ use super::victim::{ScaleUp, Victim};
 use crate::bench_live::figures::{median, quantile};
 use crate::e2e::stage::{PAUSE, Stage};
 
-/// Something that is done to the processes.
+/// An attack or a fault.
 pub(super) struct Phase {
     pub(super) name: &'static str,
-    /// In a line.
+    /// Its description, one line.
     pub(super) story: &'static str,
     act: Act,
-    /// What is asked of it.
+    /// Its bar.
     pub(super) asks: Asks,
 }
 
-/// What is asked of a phase, beside all pods, all probes, and memory.
+/// The bar for the speed of a phase. All pods, all probes and memory are judged in each phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
     /// 100 pods as soon as in quiet times.
     Speed,
-    /// The same, beside what this phase came to.
+    /// 100 pods as soon as in the named phase.
     SpeedBeside(&'static str),
-    /// No speed.
+    /// Speed is not judged.
     NoSpeed,
-    /// Nothing at all: it says what an attack does to the control plane by itself.
+    /// Nothing is judged: the phase measures what an attack does to the control plane alone.
     Nothing,
 }
 
@@ -44,7 +44,7 @@ enum Act {
     Nothing,
     /// The arguments of `cargo xtask attack`; scale-ups go on while it does.
     Attack(fn(&Field<'_>) -> Vec<String>),
-    /// Done before the scale-up.
+    /// A function that runs before the scale-up.
     Fault(fn(&mut Field<'_>) -> anyhow::Result<()>),
 }
 
@@ -170,7 +170,7 @@ pub(super) const PHASES: &[Phase] = &[
     },
 ];
 
-/// So long after an attack began, it is under way.
+/// The time after which an attack that has begun is at full speed.
 const UNDER_WAY_AFTER: Duration = Duration::from_secs(2);
 
 /// An attack that is over ends within this time: it yields to everything else on the machine.
@@ -179,7 +179,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// The number of quiet times before a phase that it is compared with.
 const QUIET_TIMES: usize = 3;
 
-/// Where phases are played.
+/// The cluster, the processes and the measurements so far.
 pub(super) struct Field<'a> {
     pub(super) stage: &'a mut Stage,
     pub(super) parts: Parts,
@@ -335,6 +335,7 @@ impl<'a> Field<'a> {
         let mut said = String::new();
         let output = attack.stdout.take().context("it was piped")?;
         std::io::BufReader::new(output).read_to_string(&mut said)?;
+        Tenants::sweep(self.stage)?;
         Ok((scale_ups, said.trim().to_owned()))
     }
 
@@ -363,7 +364,7 @@ impl<'a> Field<'a> {
         self.observer.log().phases.push((at, phase.to_owned()));
     }
 
-    /// Ends all; returns what was seen.
+    /// Ends all processes; returns the observations.
     pub(super) fn end(self) -> anyhow::Result<Log> {
         let log = self.observer.log().clone();
         self.runtime.shutdown_background();

@@ -18,17 +18,17 @@ pub(super) struct Report {
     broken: Vec<String>,
 }
 
-/// What a phase came to; of memory and CPU, one figure for each process.
+/// The result of a phase; memory and CPU have one figure for each process.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) asks: Asks,
     pub(super) n_scale_ups: usize,
-    /// The fewest pods that were ready in the end.
+    /// The smallest number of pods that were ready at the end of a scale-up.
     pub(super) ready: usize,
     /// Seconds until 100 pods were ready: the median of the scale-ups.
     pub(super) seconds: f64,
-    /// The same of quiet times, or of what the control plane does by itself.
+    /// The same in quiet times, or of the control plane alone.
     pub(super) quiet: f64,
     /// The share of probes that may be late.
     pub(super) late_max: f64,
@@ -47,7 +47,7 @@ pub(super) struct Row {
     pub(super) finals: Vec<f64>,
     /// Cores.
     pub(super) cpu: Vec<f64>,
-    /// What the attack says of itself.
+    /// The output of the attack.
     pub(super) attacked: String,
 }
 

@@ -21,10 +21,10 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// Nodes with room for all.
 const NODES: usize = 10;
 
-/// What the tenants attack with.
+/// The accounts and objects that attacks use.
 pub(super) struct Tenants {
     kubeconfigs: [PathBuf; 2],
-    /// The uid of the ReplicaSet that the dear pods name.
+    /// The uid of the ReplicaSet that the expensive pods name.
     owner: String,
 }
 
@@ -73,6 +73,23 @@ impl Tenants {
             kubeconfigs: [file(HOSTILE)?, file(CHURN)?],
             owner: owner.to_owned(),
         })
+    }
+
+    /// Deletes what an attack has left, so that the next phase begins as the first one did.
+    pub(super) fn sweep(stage: &Stage) -> anyhow::Result<()> {
+        for namespace in [HOSTILE, CHURN] {
+            let namespace = format!("--namespace={namespace}");
+            let delete = [
+                "delete",
+                "pods",
+                "--all",
+                "--grace-period=0",
+                "--force",
+                &namespace,
+            ];
+            stage.kubectl().run(&delete)?;
+        }
+        Ok(())
     }
 
     /// Takes the tenants' namespaces away.

@@ -30,18 +30,18 @@ pub(super) struct Victim {
     namespace: String,
 }
 
-/// What one scale-up came to.
+/// The result of one scale-up.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScaleUp {
     /// Seconds until all pods were ready, or the scale-up was given up.
     pub(super) seconds: f64,
-    /// How many were ready then.
+    /// The number of pods that were ready then.
     pub(super) ready: usize,
     /// Milliseconds from a pod's first event to the one with its node.
     pub(super) waits: Vec<f64>,
 }
 
-/// As much of a pod as is looked at.
+/// The fields of a pod that are read.
 #[derive(Deserialize, Clone, Debug)]
 struct Pod {
     metadata: Meta,
@@ -82,7 +82,7 @@ struct List {
     items: Vec<Pod>,
 }
 
-/// The pods that there are.
+/// The present pods.
 #[derive(Default)]
 struct Seen {
     pods: BTreeMap<String, Times>,
@@ -95,7 +95,7 @@ struct Times {
 }
 
 impl Victim {
-    /// With the administrator's rights, past everything that is attacked.
+    /// A client with the administrator's rights, which uses none of the attacked doors.
     pub(super) async fn connect(lab: &Lab, namespace: &str) -> anyhow::Result<Self> {
         let access = Access {
             kubeconfig: Some(lab.folder().join("kubeconfig")),
@@ -155,7 +155,7 @@ impl Victim {
         }
     }
 
-    /// Follows the pods until they are as asked; a watch that ends begins anew with a list.
+    /// Watches the pods until `is_so`. A watch that ends is followed by a list.
     async fn follow(&self, seen: &mut Seen, is_so: impl Fn(&Seen) -> bool) {
         while self.follow_once(seen, &is_so).await.is_err() {
             tokio::time::sleep(AGAIN_AFTER).await;
