@@ -24,7 +24,7 @@ pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
     // Registered first, so that Ctrl-C leaves nothing behind at any time.
     let mut end = until_told()?;
     let scheduler = match options.no_scheduler {
-        true => Scheduler::Nobody,
+        true => Scheduler::None,
         false => Scheduler::Kube(None),
     };
     if let Some(n_nodes) = options.real_nodes {

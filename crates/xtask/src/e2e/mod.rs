@@ -86,7 +86,7 @@ pub(crate) fn control_plane() -> anyhow::Result<Lab> {
         top(),
         &Options {
             timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
-            scheduler: Scheduler::Nobody,
+            scheduler: Scheduler::None,
             feature_gates: Vec::new(),
         },
     )

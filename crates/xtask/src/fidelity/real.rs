@@ -29,7 +29,7 @@ pub(crate) fn play(
         timing: scenario.timing.clone(),
         scheduler: match strew {
             None => Scheduler::Kube(scenario.scheduler.clone()),
-            Some(_) => Scheduler::Nobody,
+            Some(_) => Scheduler::None,
         },
         feature_gates: scenario.feature_gates.clone(),
     };

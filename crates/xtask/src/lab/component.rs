@@ -117,9 +117,8 @@ impl Component {
     /// # Errors
     /// If it has not ended within this time.
     pub fn ended(&mut self, within: Duration) -> anyhow::Result<ExitStatus> {
-        let running = self.running.as_mut().context("it was killed")?;
         let what = format!("the end of {}", self.name);
-        until(&what, within, PAUSE, || Ok(running.child.try_wait()?))
+        until(&what, within, PAUSE, || self.has_ended())
     }
 
     /// How it ended, if it has.

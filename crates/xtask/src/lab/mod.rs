@@ -58,7 +58,7 @@ pub enum Scheduler {
     /// kube-scheduler with a `KubeSchedulerConfiguration`, or its default one; connection and election are filled in.
     Kube(Option<Value>),
     /// No scheduler, until the caller starts one.
-    Nobody,
+    None,
 }
 
 /// A running control plane. All of its processes end when it is dropped.

@@ -240,7 +240,7 @@ mod tests {
         text
     }
 
-    /// Nobody is asked: who is ready is said by the test.
+    /// The service asks no replica: the test says which are ready.
     fn service(replicas: &[(u16, bool)]) -> Service {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let all = replicas.iter().map(|&(port, is_ready)| Replica {
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn who_does_not_listen_is_passed_over_and_nobody_is_an_end() {
-        // Port 1 is nobody's.
+        // No process listens on port 1.
         let service = service(&[(1, true), (replica("b"), true)]);
         assert_eq!(said(&service), "b");
         assert_eq!(service.n_ready(), 1);

@@ -34,7 +34,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     RealLab::check()?;
     let suite = binary(stage.top(), Build::Suite)?;
     let agnhost = binary(stage.top(), Build::Agnhost)?;
-    let mut lab = RealLab::start(stage.top(), &stage.strew, 3, &Scheduler::Nobody)?;
+    let mut lab = RealLab::start(stage.top(), &stage.strew, 3, &Scheduler::None)?;
     let own = [
         ("agnhost", lab.add_image(&agnhost, "agnhost")?),
         ("pause", PAUSE_IMAGE.to_owned()),

@@ -3,6 +3,8 @@
 //!
 //! One case of several rows, since the nodes take longer to start than most rows.
 
+mod sweep;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +34,7 @@ const CREATED_WITHIN: Duration = Duration::from_secs(5);
 /// A row's name, and its function.
 type Row = (&'static str, fn(&Field<'_>) -> anyhow::Result<String>);
 
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     ("install", install),
     ("restricted profile", restricted),
     ("spread", spread),
@@ -44,6 +46,7 @@ const ROWS: [Row; 12] = [
     ("zone of a webhook replica cut", webhook_cut),
     ("a node drained", drain),
     ("all nodes off and on", all_off),
+    ("a sweep of seeds", sweep::play),
     ("uninstall", uninstall),
 ];
 
@@ -58,6 +61,8 @@ const SILENT_WITHIN: Duration = Duration::from_secs(100);
 
 struct Field<'a> {
     lab: &'a RealLab,
+    /// The folder of the project.
+    top: &'a Path,
     strew: &'a Path,
 }
 
@@ -72,6 +77,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     );
     let field = Field {
         lab: &lab,
+        top: stage.top(),
         strew: &stage.strew,
     };
     for (name, row) in ROWS {
@@ -84,16 +90,22 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 impl Field<'_> {
-    /// The objects that `strew` prints with these arguments, beside the API server.
-    fn printed(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+    /// What `strew` prints with these arguments, beside the API server.
+    fn said(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = self.lab.command(self.strew);
-        command.args(arguments).arg("--output=json");
+        command.args(arguments).current_dir(self.top);
         let output = command
             .env("KUBECONFIG", self.lab.folder().join("kubeconfig"))
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "strew {arguments:?}: {said}");
-        Ok(serde_json::from_slice(&output.stdout)?)
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// The objects that `strew` prints.
+    fn printed(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        let text = self.said(&[arguments, &["--output=json"]].concat())?;
+        Ok(serde_json::from_str(&text)?)
     }
 
     fn apply(&self, object: &Value) -> anyhow::Result<()> {

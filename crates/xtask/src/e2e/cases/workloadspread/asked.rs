@@ -64,7 +64,7 @@ pub(crate) fn evicted(stage: &mut Stage) -> anyhow::Result<()> {
     expect_truth(stage, "shop").map(drop)
 }
 
-/// Waits until the budget lets so many pods go.
+/// Waits until the budget allows this number of disruptions.
 fn until_allowed(stage: &Stage, n: usize) -> anyhow::Result<()> {
     let mut last = Value::Null;
     let allowed = until("the budget counts", SOON, PAUSE, || {
@@ -116,7 +116,7 @@ pub(crate) fn two_owners(stage: &mut Stage) -> anyhow::Result<()> {
     let is_told = said.contains("spec.targetRef") && said.contains("has the pods of this target");
     ensure!(is_told, "{said}");
 
-    // Nobody is asked any more.
+    // The API server asks no webhook any more.
     stage.run(&["delete", "validatingwebhookconfiguration", "strew-webhook"])?;
     let mut refused = Ok(());
     let made = until("a second WorkloadSpread", SOON, PAUSE, || {
@@ -270,6 +270,6 @@ pub(crate) fn moved_back(stage: &mut Stage) -> anyhow::Result<()> {
     })?;
     ensure!(least >= 5, "only {least} of 6 pods were there");
     until_ledger(stage, "shop", &[("own", 4, 0), ("elastic", 2, -1)])?;
-    // Nobody moves any more.
+    // No pod moves any more.
     until_at_rest(stage)
 }
