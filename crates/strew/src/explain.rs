@@ -331,11 +331,7 @@ fn life(
         output,
         out: None,
         html: None,
-        choice: Choice {
-            namespace: None,
-            query: None,
-            top: usize::MAX,
-        },
+        choice: Choice::ALL,
         by: &[],
         headers: true,
     };

@@ -46,6 +46,13 @@ pub(crate) struct AsBefore {
 }
 
 impl Choice<'_> {
+    /// All workloads.
+    pub(crate) const ALL: Self = Self {
+        namespace: None,
+        query: None,
+        top: usize::MAX,
+    };
+
     /// The matching workloads in the order of the files; the worst first if only the top is shown. New workloads beside
     /// those of a dump, `was_there`, come first; of the other ones only the changed ones are shown.
     pub(crate) fn of(&self, view: &View, was_there: &BTreeSet<usize>) -> Shown {

@@ -1,4 +1,4 @@
-//! What a Placement held, and what it gets: who goes, who comes, who stays, and the counts of topologies.
+//! What a Placement held, and what it gets: clusters that leave, join and stay, and the counts of topologies.
 
 use std::collections::{BTreeMap, BTreeSet};
 

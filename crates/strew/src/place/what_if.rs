@@ -18,7 +18,7 @@ use strew_wire::placement::schema::EFFECTS;
 use super::difference::clusters;
 use super::fleet::{self, Fleet};
 use crate::failure::Failure;
-use crate::parts;
+use crate::{parts, what_if};
 
 /// The help of `--what-if`.
 const HELP: &str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, \
@@ -79,11 +79,8 @@ pub(super) fn asked(text: &str) -> Result<Asked, String> {
             ))?
         }
         ("untaint", Some(taint)) => {
-            let (key, effect) = match taint.split_once(':') {
-                Some((key, effect)) => (key, Some(effect_of(effect)?)),
-                None => (taint, None),
-            };
-            clusters(ClusterVerb::Untaint(key.to_owned(), effect))?
+            let (key, effect) = what_if::taints(taint, effect_of)?;
+            clusters(ClusterVerb::Untaint(key, effect))?
         }
         ("label", Some(label)) => {
             let (key, value) = pair(label)?;

@@ -187,11 +187,7 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
         output: Some(Format::Summary),
         out: None,
         html: None,
-        choice: Choice {
-            namespace: None,
-            query: None,
-            top: usize::MAX,
-        },
+        choice: Choice::ALL,
         by: &[],
         headers: true,
     };

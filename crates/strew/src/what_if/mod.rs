@@ -87,11 +87,8 @@ pub(crate) fn asked(text: &str) -> Result<Asked, String> {
             ))?
         }
         ("untaint", Some(taint)) => {
-            let (key, effect) = match taint.split_once(':') {
-                Some((key, effect)) => (key, Some(effect_of(effect)?)),
-                None => (taint, None),
-            };
-            nodes(NodeVerb::Untaint(key.to_owned(), effect))?
+            let (key, effect) = taints(taint, effect_of)?;
+            nodes(NodeVerb::Untaint(key, effect))?
         }
         ("label", Some(label)) => {
             let (key, value) = label.split_once('=').ok_or("a label is KEY=VALUE")?;
@@ -124,6 +121,18 @@ pub(crate) fn asked(text: &str) -> Result<Asked, String> {
 fn positive(text: &str) -> Result<i32, String> {
     let number = text.parse().ok().filter(|&n| n > 0);
     number.ok_or_else(|| format!("{text:?} is no number above 0"))
+}
+
+/// Reads the taints to remove: `KEY[:EFFECT]`; of each effect if none is given.
+pub(crate) fn taints<E>(
+    text: &str,
+    effect_of: impl Fn(&str) -> Result<E, String>,
+) -> Result<(String, Option<E>), String> {
+    let (key, effect) = match text.split_once(':') {
+        Some((key, effect)) => (key, Some(effect_of(effect)?)),
+        None => (text, None),
+    };
+    Ok((key.to_owned(), effect))
 }
 
 fn effect_of(text: &str) -> Result<Effect, String> {
