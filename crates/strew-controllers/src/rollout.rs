@@ -9,9 +9,12 @@ use k8s_openapi::api::apps::v1::{DaemonSetSpec, DeploymentSpec, StatefulSetSpec}
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use strew_model::time::Instant;
 
+pub use crate::deployment::from_pods::{present_revision, replica_set_of_pods};
 use crate::deployment::revision::{NOT_COPIED, revision};
+pub use crate::deployment::template::POD_TEMPLATE_HASH;
 use crate::deployment::template::{equals, without_hash};
-pub use crate::sets::revisions::template_of;
+pub use crate::sets::REVISION_LABEL;
+pub use crate::sets::revisions::{revision_of_pods, template_of};
 use strew_apiserver::object::{ControllerRevision, Deployment, Pairs, ReplicaSet};
 
 /// The annotation of a template whose pods should be recreated.

@@ -51,6 +51,7 @@ const LISTED: &[Listed] = &[
     other("apis/apps/v1", "replicasets"),
     other("apis/apps/v1", "statefulsets"),
     other("apis/apps/v1", "daemonsets"),
+    other("apis/apps/v1", "controllerrevisions"),
     other("apis/batch/v1", "cronjobs"),
     other("apis/batch/v1", "jobs"),
     other("apis/autoscaling/v2", "horizontalpodautoscalers"),

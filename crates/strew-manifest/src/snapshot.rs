@@ -98,7 +98,7 @@ const ANNOTATIONS: &[&str] = &[
 ];
 
 /// The name of the variable that distinguishes templates.
-const DIGEST: &str = "STREW_SNAPSHOT";
+pub const DIGEST: &str = "STREW_SNAPSHOT";
 
 /// Removes fields from objects. Use one for all objects of a cluster: equal removed parts get equal numbers.
 #[derive(Debug, Default)]
@@ -124,6 +124,10 @@ impl Scrubber {
                 }
             }
             _ => {}
+        }
+        if kind == "ControllerRevision" {
+            let template = object.pointer_mut("/data/spec/template").map(Value::take);
+            object["data"] = json!({"spec": {"template": template}});
         }
         if kind == "StorageClass"
             && let Some(fields) = object.as_object_mut()
@@ -163,7 +167,10 @@ impl Scrubber {
         if taken.iter().all(Map::is_empty) {
             return;
         }
-        let text = json!(taken).to_string();
+        // A ControllerRevision has its template's fields in another order than the set.
+        let mut taken = json!(taken);
+        taken.sort_all_objects();
+        let text = taken.to_string();
         let next = self.taken.len() + 1;
         let number = *self.taken.entry(text).or_insert(next);
         if let Some(first) = objects(spec, "containers").next() {
@@ -322,6 +329,39 @@ mod tests {
             set["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"].clone()
         };
         assert_eq!(["a", "b", "a"].map(&mut number), ["1", "2", "1"]);
+    }
+
+    #[test]
+    fn a_revision_keeps_its_template_as_the_set_does_and_nothing_else() {
+        let mut scrubber = Scrubber::default();
+        let mut set = json!({"kind": "StatefulSet", "spec": {"template": {"spec": {"containers": [
+            {"name": "c", "image": "db:1", "env": [{"name": "TOKEN", "value": "s3cret"}], "args": ["x"]},
+        ]}}}});
+        let mut revision = json!({
+            "kind": "ControllerRevision",
+            "revision": 3,
+            "data": {"spec": {
+                "template": {"$patch": "replace", "spec": {"containers": [
+                    {"args": ["x"], "env": [{"value": "s3cret", "name": "TOKEN"}], "image": "db:1", "name": "c"},
+                ]}},
+                "token": "s3cret",
+            }},
+        });
+        scrubber.scrub(&mut set);
+        scrubber.scrub(&mut revision);
+        let mut template = set["spec"]["template"].clone();
+        template["$patch"] = "replace".into();
+        assert_eq!(
+            revision,
+            json!({
+                "kind": "ControllerRevision",
+                "revision": 3,
+                "data": {"spec": {"template": template}},
+            })
+        );
+        // What some other controller keeps in its revisions is not a template.
+        let other = scrubbed(json!({"kind": "ControllerRevision", "data": {"key": "s3cret"}}));
+        assert!(!other.to_string().contains("s3cret"), "{other}");
     }
 
     #[test]

@@ -383,10 +383,8 @@ impl<M: Machine> Component<M> {
                 let kind = Kind::of_group(&kind.api_version(), &kind.kind);
                 let all = server.tables().all_of(&kind).into_iter();
                 let here = all.filter(|object| *object.meta().name.namespace == *namespace);
-                let objects = here.filter_map(|object| {
-                    let read = read(&object, Reading::Known)?;
-                    Some((named(object.meta()), read))
-                });
+                let objects =
+                    here.map(|object| (named(object.meta()), read(&object, Reading::Known)));
                 let objects = objects.collect();
                 self.hear(now, id, WatchEvent::Again(namespace, objects));
             }
@@ -408,9 +406,7 @@ impl<M: Machine> Component<M> {
         }
         for object in all {
             self.seen.set(object.clone());
-            if let Some(event) = set(&object, reading) {
-                self.hear(now, id, event);
-            }
+            self.hear(now, id, set(&object, reading));
         }
         self.hear(now, id, WatchEvent::ListEnds);
     }
@@ -445,7 +441,7 @@ impl<M: Machine> Component<M> {
             Some(object) => {
                 let event = set(&object, reading);
                 self.seen.set(object);
-                event
+                Some(event)
             }
             // The object was deleted, or no longer matches this watch.
             None => {
@@ -477,21 +473,21 @@ fn named(meta: &Meta) -> Named {
     }
 }
 
-/// The watch event for a stored object; `None` if the wire has no form of it.
-fn set(object: &Object, reading: Reading) -> Option<WatchEvent> {
-    let read = read(object, reading)?;
-    Some(WatchEvent::Set(named(object.meta()), Box::new(read)))
+/// The watch event for a stored object.
+fn set(object: &Object, reading: Reading) -> WatchEvent {
+    let read = read(object, reading);
+    WatchEvent::Set(named(object.meta()), Box::new(read))
 }
 
-fn read(object: &Object, reading: Reading) -> Option<watch::Object> {
-    Some(match (object, reading) {
+fn read(object: &Object, reading: Reading) -> watch::Object {
+    match (object, reading) {
         (Object::Pod(pod), Reading::Known) => watch::Object::Pod(pod.clone()),
-        (object, Reading::Known) => watch::Object::Known(object.to_kube()?),
+        (object, Reading::Known) => watch::Object::Known(object.to_kube()),
         (object, Reading::Custom { .. }) => watch::Object::Custom(Custom {
             object: object.to_json(),
             scale: None,
         }),
-    })
+    }
 }
 
 /// True if a watch of this scope delivers the object.

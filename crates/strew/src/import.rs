@@ -41,7 +41,7 @@ pub(crate) struct ImportArgs {
     nodes: NodeArgs,
 }
 
-/// Who writes recordings.
+/// A tool that writes recordings.
 #[derive(ValueEnum, Debug, Clone, Copy)]
 enum Recorder {
     /// A trace of SimKube, as JSON

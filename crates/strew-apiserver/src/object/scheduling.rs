@@ -10,7 +10,7 @@ pub fn wire_of(object: &Object) -> Option<KubeObject> {
         | Kind::ReplicaSet
         | Kind::ReplicationController
         | Kind::StatefulSet
-        | Kind::PodDisruptionBudget => object.to_kube(),
+        | Kind::PodDisruptionBudget => Some(object.to_kube()),
         Kind::Other(_) => match object {
             Object::Plain(plain) => match &plain.object {
                 KubeObject::Service(_)
@@ -18,7 +18,7 @@ pub fn wire_of(object: &Object) -> Option<KubeObject> {
                 | KubeObject::PersistentVolumeClaim(_)
                 | KubeObject::PersistentVolume(_)
                 | KubeObject::StorageClass(_)
-                | KubeObject::CSINode(_) => object.to_kube(),
+                | KubeObject::CSINode(_) => Some(object.to_kube()),
                 _ => None,
             },
             _ => None,

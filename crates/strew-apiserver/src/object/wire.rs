@@ -47,6 +47,15 @@ impl Object {
             }
             KubeObject::StatefulSet(object) => of_wire!(object, StatefulSet, true),
             KubeObject::DaemonSet(object) => of_wire!(object, DaemonSet, true),
+            KubeObject::ControllerRevision(object) => {
+                let apps::v1::ControllerRevision {
+                    metadata,
+                    data,
+                    revision,
+                } = *object;
+                let data = data.map(|RawExtension(data)| data).unwrap_or_default();
+                Self::revision(Meta::of_wire(metadata, true), data, revision)
+            }
             KubeObject::Job(object) => of_wire!(object, Job, true),
             KubeObject::CronJob(object) => {
                 let batch::v1::CronJob {
@@ -92,9 +101,9 @@ impl Object {
         }
     }
 
-    /// The object in its wire form; `None` for kinds that are not written in files.
-    pub fn to_kube(&self) -> Option<KubeObject> {
-        Some(match self {
+    /// The object in its wire form.
+    pub fn to_kube(&self) -> KubeObject {
+        match self {
             Self::Pod(pod) => pod.to_wire().into(),
             Self::Node(object) => to_wire!(object, core::v1::Node).into(),
             Self::Deployment(object) => to_wire!(object, apps::v1::Deployment).into(),
@@ -124,26 +133,20 @@ impl Object {
             Self::Plain(object) => {
                 KubeObject::of_json(object.to_json()).unwrap_or_else(|_| object.object.clone())
             }
-            Self::ControllerRevision(_) => return None,
-        })
+            Self::ControllerRevision(object) => apps::v1::ControllerRevision {
+                metadata: object.meta.to_wire(),
+                data: Some(RawExtension(object.spec.data.clone())),
+                revision: object.spec.revision,
+            }
+            .into(),
+        }
     }
 
     /// The object as JSON of the wire, with `apiVersion` and `kind`.
     pub fn to_json(&self) -> Value {
-        let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
         match self {
-            Self::ControllerRevision(object) => {
-                json(serde_json::to_value(apps::v1::ControllerRevision {
-                    metadata: object.meta.to_wire(),
-                    data: Some(RawExtension(object.spec.data.clone())),
-                    revision: object.spec.revision,
-                }))
-            }
             Self::Plain(object) => object.to_json(),
-            object => object
-                .to_kube()
-                .map(|kube| kube.to_json())
-                .unwrap_or_default(),
+            object => object.to_kube().to_json(),
         }
     }
 

@@ -121,9 +121,6 @@ impl Admission {
             Object::Pod(pod) => return self.mutate(pod, tables).map(Into::into),
             other => other.to_kube(),
         };
-        let Some(kube) = kube else {
-            return Ok(object);
-        };
         let classes = self.classes.get_or_insert_with(|| classes(tables));
         let context = AdmissionContext {
             priority_classes: classes,
@@ -139,12 +136,7 @@ impl Admission {
 
     /// Defaults, plug-ins and validation of an update.
     pub(super) fn admit_update(&self, new: KubeObject, old: &Object) -> Result<Object, ApiError> {
-        let Some(stored) = old.to_kube() else {
-            return Err(ApiError::Invalid(
-                "nobody writes objects of this kind".into(),
-            ));
-        };
-        let admitted = admit_object_update(new, stored, &self.options);
+        let admitted = admit_object_update(new, old.to_kube(), &self.options);
         let admitted = admitted.map_err(|errors| refusal(old, &errors))?;
         Ok(Object::of_wire(admitted))
     }

@@ -6,6 +6,7 @@
 //!
 //! Source: spec/controllers §2.
 
+pub mod from_pods;
 pub mod revision;
 mod rollout;
 pub mod sizes;

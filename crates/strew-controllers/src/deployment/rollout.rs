@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::ReplicaSetSpec;
+use k8s_openapi::api::apps::v1::{ReplicaSetSpec, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use strew_apiserver::object::{Deployment, Key, Kind, Meta, Name, Object, ReplicaSet, Resource};
 use strew_apiserver::tables::OwnedPods;
@@ -31,6 +31,50 @@ pub(super) struct Rollout<'s, 'c> {
     pub(super) sets: Vec<Arc<ReplicaSet>>,
     /// The index of the one with the present template.
     pub(super) new: Option<usize>,
+}
+
+/// A ReplicaSet of a Deployment with this template and hash, before its creation; `number` is its revision.
+pub(super) fn replica_set(
+    deployment: &Deployment,
+    template: PodTemplateSpec,
+    hash: &str,
+    size: i64,
+    number: i64,
+) -> ReplicaSet {
+    let own = &deployment.meta;
+    let mut template = template::without_hash(template);
+    let labels = template
+        .metadata
+        .get_or_insert_default()
+        .labels
+        .get_or_insert_default();
+    labels.insert(POD_TEMPLATE_HASH.to_owned(), hash.to_owned());
+    let mut name = Name::clone(&own.name);
+    name.name = format!("{}-{hash}", own.name.name).into();
+    let mut meta = Meta::new(name);
+    meta.labels = Arc::new(labels.clone());
+    let owner = Object::from(deployment.clone());
+    meta.owners = Arc::new([pod_control::owner_reference(&owner)]);
+    revision::annotate(own, &mut meta, number);
+    annotate_sizes(&mut meta, Limits::of(&deployment.spec));
+    let mut selector = deployment.spec.selector.clone();
+    let pairs = selector.match_labels.get_or_insert_default();
+    pairs.insert(POD_TEMPLATE_HASH.to_owned(), hash.to_owned());
+    Resource {
+        meta,
+        spec: Arc::new(ReplicaSetSpec {
+            min_ready_seconds: deployment.spec.min_ready_seconds,
+            replicas: i32::try_from(size).ok(),
+            selector,
+            template: Some(template),
+        }),
+        status: ReplicaSetStatus::default(),
+    }
+}
+
+fn annotate_sizes(meta: &mut Meta, limits: Limits) {
+    meta.annotate(DESIRED_REPLICAS, limits.replicas.to_string());
+    meta.annotate(MAX_REPLICAS, limits.total_max().to_string());
 }
 
 pub(super) fn size(set: &ReplicaSet) -> i64 {
@@ -186,46 +230,10 @@ impl Rollout<'_, '_> {
 
     /// The new ReplicaSet, before its creation.
     fn draft(&self, size: i64) -> ReplicaSet {
-        let Deployment {
-            meta: own,
-            spec,
-            status,
-        } = &self.deployment;
+        let Deployment { spec, status, .. } = &self.deployment;
         let hash = template_hash_after(&spec.template, status.collision_count);
-        let mut template: PodTemplateSpec = template::without_hash(spec.template.clone());
-        let labels = template
-            .metadata
-            .get_or_insert_default()
-            .labels
-            .get_or_insert_default();
-        labels.insert(POD_TEMPLATE_HASH.to_owned(), hash.clone());
-        let mut name = Name::clone(&own.name);
-        name.name = format!("{}-{hash}", own.name.name).into();
-        let mut meta = Meta::new(name);
-        meta.labels = Arc::new(labels.clone());
-        meta.owners = Arc::new([pod_control::owner_reference(&Object::from(
-            self.deployment.clone(),
-        ))]);
-        revision::annotate(own, &mut meta, self.newest_old_revision() + 1);
-        self.annotate_sizes(&mut meta);
-        let mut selector = spec.selector.clone();
-        let pairs = selector.match_labels.get_or_insert_default();
-        pairs.insert(POD_TEMPLATE_HASH.to_owned(), hash);
-        Resource {
-            meta,
-            spec: Arc::new(ReplicaSetSpec {
-                min_ready_seconds: spec.min_ready_seconds,
-                replicas: i32::try_from(size).ok(),
-                selector,
-                template: Some(template),
-            }),
-            status: k8s_openapi::api::apps::v1::ReplicaSetStatus::default(),
-        }
-    }
-
-    fn annotate_sizes(&self, meta: &mut Meta) {
-        meta.annotate(DESIRED_REPLICAS, self.limits.replicas.to_string());
-        meta.annotate(MAX_REPLICAS, self.limits.total_max().to_string());
+        let number = self.newest_old_revision() + 1;
+        replica_set(&self.deployment, spec.template.clone(), &hash, size, number)
     }
 
     fn say(&mut self, note: String) {
@@ -246,7 +254,7 @@ impl Rollout<'_, '_> {
     fn set_size(&mut self, index: usize, new: i64) -> Result<bool, ApiError> {
         let old = size(&self.sets[index]);
         let mut set = ReplicaSet::clone(&self.sets[index]);
-        self.annotate_sizes(&mut set.meta);
+        annotate_sizes(&mut set.meta, self.limits);
         if old == new && set.meta.annotations == self.sets[index].meta.annotations {
             return Ok(false);
         }

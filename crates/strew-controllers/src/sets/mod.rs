@@ -21,7 +21,7 @@ use crate::controller::{Change, Context};
 use crate::queue::Queue;
 
 /// `controller-revision-hash`: the revision of a pod.
-pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";
+pub const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// The label of a revision with its hash.
 pub(crate) const HASH_LABEL: &str = "controller.kubernetes.io/hash";

@@ -1,4 +1,4 @@
-//! ControllerRevisions: the templates that a StatefulSet or DaemonSet has had.
+//! ControllerRevisions: the templates that a StatefulSet, DaemonSet or CloneSet has had.
 //!
 //! Source: spec/controllers §3.1, §4; upstream `pkg/controller/history`.
 
@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
-use strew_apiserver::object::{ControllerRevision, Meta, Name, Object, Stored};
+use strew_apiserver::object::{ControllerRevision, Kind, Meta, Name, Object, Stored};
 use strew_apiserver::selection::Selection;
 use strew_apiserver::workloads::template_hash;
 use strew_apiserver::{ApiError, DeleteOptions};
 
 use super::unseen::Unseen;
-use super::{owner_of, still_wants, tolerate_gone};
+use super::{HASH_LABEL, REVISION_LABEL, owner_of, still_wants, tolerate_gone};
 use crate::controller::Context;
+use crate::deployment::template::equals;
 
 /// A set's revisions.
 #[derive(Debug, Clone)]
@@ -62,7 +63,11 @@ impl<T: Stored> RevisionOwner<'_, T> {
         let data = data_of(self.template);
         let mut collisions = self.collisions;
         let newest = all.last().map_or(0, |r| r.spec.revision);
-        let equal = all.iter().rposition(|r| r.spec.data == data);
+        // What a real controller wrote may have other fields without a value (`creationTimestamp: null`).
+        let is_present = |r: &ControllerRevision| {
+            r.spec.data == data || template_of(r).is_some_and(|t| equals(&t, self.template))
+        };
+        let equal = all.iter().rposition(|r| is_present(r));
         let update = match equal {
             Some(at) if at + 1 == all.len() => all.remove(at),
             Some(at) => {
@@ -222,6 +227,28 @@ fn data_of(template: &PodTemplateSpec) -> Value {
     let mut template = serde_json::to_value(template).unwrap_or_default();
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
+}
+
+/// The revision of a set's present template, under the name that its pods know it by; `label` is their
+/// [`REVISION_LABEL`].
+pub fn revision_of_pods<T: Stored>(set: &T, template: &PodTemplateSpec, label: &str) -> Object {
+    let of = &set.meta().name;
+    let prefix = format!("{}-", of.name);
+    // The pods of a DaemonSet have the hash alone.
+    let (name, hash_label, hash) = match T::KIND {
+        Kind::DaemonSet => (format!("{prefix}{label}"), REVISION_LABEL, label),
+        _ => {
+            let hash = label.strip_prefix(&prefix).unwrap_or(label);
+            (label.to_owned(), HASH_LABEL, hash)
+        }
+    };
+    let mut meta = Meta::new(Name::new(Arc::clone(&of.namespace), name));
+    let given = template.metadata.as_ref();
+    let mut labels = given.and_then(|m| m.labels.clone()).unwrap_or_default();
+    labels.insert(hash_label.to_owned(), hash.to_owned());
+    meta.labels = Arc::new(labels);
+    meta.owners = Arc::new([owner_of(set)]);
+    Object::revision(meta, data_of(template), 1)
 }
 
 /// The template in a revision.

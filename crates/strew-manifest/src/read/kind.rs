@@ -154,6 +154,7 @@ kinds! {
     StatefulSet: apps::v1::StatefulSet { short: Some("sts"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
     DaemonSet: apps::v1::DaemonSet { short: Some("ds"), patch: Some(Merge::Workload), pods: Pods::Make },
     ReplicationController: core::v1::ReplicationController { short: Some("rc"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    ControllerRevision: apps::v1::ControllerRevision { patch: Some(Merge::Object) },
     Job: batch::v1::Job { short: Some("job"), patch: Some(Merge::Workload), pods: Pods::Make },
     CronJob: batch::v1::CronJob { short: Some("cj"), patch: Some(Merge::CronJob), pods: Pods::Make },
     Namespace: core::v1::Namespace { short: Some("ns"), patch: Some(Merge::Object) },
@@ -188,7 +189,6 @@ kinds! {
     coordination::v1::Lease { short: Some("lease"), patch: Some(Merge::Object) },
     core::v1::ConfigMap { patch: Some(Merge::Object) },
     core::v1::PodTemplate { patch: Some(Merge::Object) },
-    apps::v1::ControllerRevision { patch: Some(Merge::Object) },
 }
 
 impl Kind {
@@ -449,7 +449,11 @@ mod tests {
             ),
             ("v1", "Binding", Meaning::Other),
             ("v1", "ComponentStatus", Meaning::Other),
-            ("apps/v1", "ControllerRevision", Meaning::Other),
+            (
+                "apps/v1",
+                "ControllerRevision",
+                Meaning::Known(Kind::ControllerRevision),
+            ),
             ("storage.k8s.io/v1", "CSIDriver", Meaning::Other),
             (
                 "storage.k8s.io/v1",

@@ -21,7 +21,7 @@ use strew_wire::facts;
 use strew_wire::workloadspread::lint;
 
 use super::configuration::is_scheduler_configuration;
-use super::owners;
+use super::{missing, owners};
 
 /// The admitted objects of a stream.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +54,9 @@ pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted,
         return Err(refusals);
     }
     admitted.notes = without_effect(stream);
+    admitted
+        .notes
+        .extend(missing::complete(&mut admitted.objects).notes());
     let released = owners::release(&mut admitted.objects);
     admitted.notes.extend(released.note());
     admitted.workloads = Workloads::of_objects(&admitted.objects);

@@ -1,12 +1,13 @@
 //! Plays a scenario: a variant and a seed give one run of a cluster, and an outcome for each expectation.
 //!
-//! Reading order: [`configuration`] (which scheduler), [`admission`] (files as the API server holds them), `owners`,
-//! [`plan`] (a variant made ready, once for all seeds), `play` (one run), [`played`] (its results), [`verbs`] (the
-//! verbs of a step), [`errands`] (what continues after its step).
+//! Reading order: [`configuration`] (which scheduler), [`admission`] (files as the API server holds them), `missing` and
+//! `owners` (objects that the files leave out), [`plan`] (a variant made ready, once for all seeds), `play` (one run),
+//! [`played`] (its results), [`verbs`] (the verbs of a step), [`errands`] (what continues after its step).
 
 pub mod admission;
 pub mod configuration;
 pub mod errands;
+mod missing;
 mod owners;
 pub mod plan;
 pub mod play;

@@ -88,15 +88,11 @@ impl View {
                     .iter_mut()
                     .for_each(|taints| taints.retain(|taint| !is_of_start(taint)));
             }
-            if let Some(wire) = Object::from(node).to_kube() {
-                // An object that cannot be decoded into facts gets no pods.
-                let _ = facts::apply(&wire, &mut cluster);
-            }
+            // An object that cannot be decoded into facts gets no pods.
+            let _ = facts::apply(&Object::from(node).to_kube(), &mut cluster);
         }
         for object in seen.all_plain().cloned().map(Object::Plain) {
-            if let Some(wire) = object.to_kube() {
-                let _ = facts::apply(&wire, &mut cluster);
-            }
+            let _ = facts::apply(&object.to_kube(), &mut cluster);
         }
         for pod in seen.of::<Pod>().iter().filter(|pod| !pod.is_finished()) {
             if let Ok(Some(fact)) = known.fact(&**pod, &mut cluster.names) {

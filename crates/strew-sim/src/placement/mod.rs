@@ -35,7 +35,7 @@ fn wire_of(object: &Object) -> Option<KubeObject> {
     let kind = object.kind();
     let concerns = matches!(&kind, Kind::Other(name)
         if strew_runtime::placement::kinds().iter().any(|kind| *kind.kind == **name));
-    concerns.then(|| object.to_kube()).flatten()
+    concerns.then(|| object.to_kube())
 }
 
 /// For the witness: the number of each placement's last decision and the clusters that it wants, by the placement's

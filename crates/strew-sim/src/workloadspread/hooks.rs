@@ -130,7 +130,7 @@ impl Webhooks {
                 kind: Kind::of_group(&target.api_version, &target.kind),
                 name: Name::new(Arc::clone(namespace), target.name.as_str()),
             };
-            tables.find(&key)?.to_kube()
+            Some(tables.find(&key)?.to_kube())
         };
         let theirs = others
             .iter()
@@ -165,7 +165,7 @@ fn wire(object: &Object) -> Option<v1beta1::WorkloadSpread> {
         return None;
     }
     match object.to_kube() {
-        Some(KubeObject::WorkloadSpread(wire)) => Some(*wire),
+        KubeObject::WorkloadSpread(wire) => Some(*wire),
         _ => None,
     }
 }

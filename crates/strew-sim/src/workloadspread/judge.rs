@@ -218,7 +218,7 @@ impl Judge {
             };
         }
         let base = Arc::clone(self.stored.get(&basis.version)?);
-        let object = Object::WorkloadSpread(Arc::clone(&base)).to_kube()?;
+        let object = Object::WorkloadSpread(Arc::clone(&base)).to_kube();
         let KubeObject::WorkloadSpread(wire) = object else {
             return None;
         };

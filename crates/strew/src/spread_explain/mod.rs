@@ -65,7 +65,7 @@ impl Spreads {
     /// From a simulated cluster; `None` if there is no WorkloadSpread.
     pub(crate) fn of_simulation(simulation: &Simulation) -> Option<Self> {
         let objects = simulation.server().tables().all();
-        let objects: Vec<KubeObject> = objects.iter().filter_map(Object::to_kube).collect();
+        let objects: Vec<KubeObject> = objects.iter().map(Object::to_kube).collect();
         let now = simulation.now();
         let source = Source::Simulation(now.since(simulation.start()));
         let mut spreads = Self::of_objects(&objects.iter().collect::<Vec<_>>(), source)?;

@@ -64,7 +64,7 @@ fn commands() -> Vec<(String, String)> {
     commands
 }
 
-/// Also those that need a cluster, or somebody's files.
+/// Also those that need a cluster, or a user's files.
 #[test]
 fn commands_of_the_documents_have_the_flags_that_they_use() {
     let reference = std::fs::read_to_string(root().join("docs/commands.md")).unwrap();

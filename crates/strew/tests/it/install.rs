@@ -529,7 +529,7 @@ fn another_scheduler_is_asked_for_where_a_cluster_is_known() {
     assert!(stdout(&run).contains("kind: Deployment"));
     let quiet = install("scheduler --quiet").env("KUBECONFIG", &kubeconfig);
     assert_eq!(stderr(&quiet.assert().code(0)), "");
-    // A cluster that somebody names must answer.
+    // A cluster that the arguments name must answer.
     let named = install(&format!("scheduler --kubeconfig {}", kubeconfig.display()));
     assert!(stderr(&named.assert().code(3)).contains("does not answer"));
     // One that takes connections and says nothing does not hold the manifests up for ever.

@@ -10,6 +10,7 @@ mod complete;
 mod configuration;
 mod data;
 mod documents;
+mod dump;
 mod explain;
 mod formats;
 mod html;
