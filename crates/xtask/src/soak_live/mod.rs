@@ -27,6 +27,7 @@ use xtask::lab::now;
 
 use crate::ci::top;
 use crate::e2e::stage::Stage;
+use observer::Log;
 use phases::{Field, PHASES, Phase};
 use report::Report;
 
@@ -54,6 +55,19 @@ pub(crate) struct SoakLive {
     /// Only tell which phases there are
     #[arg(long)]
     list: bool,
+}
+
+impl SoakLive {
+    /// Writes the curves into their files.
+    fn draw(&self, log: &Log) -> anyhow::Result<()> {
+        if let Some(file) = &self.csv {
+            std::fs::write(file, curves::csv(log))?;
+        }
+        if let Some(file) = &self.svg {
+            std::fs::write(file, curves::svg(log))?;
+        }
+        Ok(())
+    }
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -111,17 +125,13 @@ fn play(stage: &mut Stage, phases: &[&Phase], options: &SoakLive) -> anyhow::Res
         for phase in phases {
             field.play(phase, options.attack, &mut report)?;
         }
+        // After each round, so that a run that is broken off has curves too.
+        options.draw(&field.log())?;
         if begin.elapsed() >= options.time {
             break;
         }
     }
-    let log = field.end()?;
-    if let Some(file) = &options.csv {
-        std::fs::write(file, curves::csv(&log))?;
-    }
-    if let Some(file) = &options.svg {
-        std::fs::write(file, curves::svg(&log))?;
-    }
+    field.end()?;
     Ok(report)
 }
 

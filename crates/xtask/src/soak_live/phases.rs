@@ -364,13 +364,17 @@ impl<'a> Field<'a> {
         self.observer.log().phases.push((at, phase.to_owned()));
     }
 
-    /// Ends all processes; returns the observations.
-    pub(super) fn end(self) -> anyhow::Result<Log> {
-        let log = self.observer.log().clone();
+    /// The observations so far.
+    pub(super) fn log(&self) -> Log {
+        self.observer.log().clone()
+    }
+
+    /// Ends all processes.
+    pub(super) fn end(self) -> anyhow::Result<()> {
         self.runtime.shutdown_background();
         Tenants::clear(self.stage)?;
         self.stage.api = None;
-        Ok(log)
+        Ok(())
     }
 }
 
