@@ -146,26 +146,22 @@ fn sets_of<'a>(
     };
     let is_own = |orphans: &&Orphans<'_>| {
         let meta = &orphans.pods[0].meta;
-        meta.name.namespace == name.namespace
-            && *orphans.owner.name == *format!("{}-{}", name.name, orphans.hash)
+        let prefix = orphans.owner.name.strip_suffix(orphans.hash);
+        prefix.and_then(|prefix| prefix.strip_suffix('-')) == Some(&*name.name)
+            && meta.name.namespace == name.namespace
             && selection.matches(&meta.labels)
     };
     let template = &deployment.spec.template;
-    let own = orphans.filter(is_own);
-    let (present, mut own): (Vec<_>, Vec<_>) =
-        own.partition(|orphans| is_made_from(orphans.pods[0], template));
-    own.extend(&present);
-    let n_sets = i64::try_from(own.len()).unwrap_or(i64::MAX);
-    let last = present_revision(deployment).unwrap_or(n_sets).max(n_sets);
-    let first = last - n_sets + 1;
-    let numbered = own.iter().zip(first..);
-    let made = numbered.map(|(orphans, number)| {
-        let template = match number > last - i64::try_from(present.len()).unwrap_or(0) {
-            true => template.clone(),
-            false => template_of(orphans.pods[0]),
-        };
-        let Orphans { owner, hash, pods } = orphans;
-        replica_set_of_pods(deployment, owner, template, hash, number, pods)
+    let (present, old): (Vec<_>, Vec<_>) = orphans
+        .filter(is_own)
+        .partition(|orphans| is_made_from(orphans.pods[0], template));
+    let n_old = i64::try_from(old.len()).unwrap_or(i64::MAX);
+    let number = present_revision(deployment).unwrap_or(n_old + 1);
+    let old = old.iter().zip(number - n_old..);
+    let old = old.map(|(of, number)| (of, number.max(1), template_of(of.pods[0])));
+    let present = present.iter().map(|of| (of, number, template.clone()));
+    let made = old.chain(present).map(|(of, number, template)| {
+        replica_set_of_pods(deployment, of.owner, template, of.hash, number, &of.pods)
     });
     made.collect()
 }

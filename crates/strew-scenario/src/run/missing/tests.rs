@@ -131,7 +131,7 @@ fn replica_sets_are_made_from_their_pods() {
     edited["spec"]["containers"][0]["image"] = "db:2".into();
     assert_eq!(
         added_sets("d", &edited, &pods[1..]),
-        ["db-b uid-b 7 2 db:1"]
+        ["db-b uid-b 6 2 db:1"]
     );
     // A Deployment that is only now applied has no pods.
     assert!(added_sets("", &t, &pods).is_empty());
