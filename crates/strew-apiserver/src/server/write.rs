@@ -139,7 +139,7 @@ impl Server {
             return Ok(stored);
         }
         if part == Part::Main && !merged.has_spec_of(&stored) {
-            merged.meta_mut().generation = old.generation + 1;
+            merged.meta_mut().generation = old.generation.wrapping_add(1);
         }
         let meta = merged.meta();
         if meta.is_terminating() && meta.finalizers.is_empty() && is_due(&merged) {
@@ -207,7 +207,7 @@ impl Server {
         let is_sooner = meta.deletion.is_none_or(|old| at < old.at);
         if is_sooner {
             meta.deletion = Some(Deletion { at, grace });
-            meta.generation += 1;
+            meta.generation = meta.generation.wrapping_add(1);
         } else if wanted.is_none() {
             return Ok(());
         }

@@ -117,7 +117,7 @@ impl Rollout<'_, '_> {
         let Some(index) = self.new else {
             return Ok(());
         };
-        let newest = self.newest_old_revision() + 1;
+        let newest = self.next_revision();
         let mut set = ReplicaSet::clone(&self.sets[index]);
         let is_annotated = revision::annotate(&self.deployment.meta, &mut set.meta, newest);
         let min_ready = self.deployment.spec.min_ready_seconds;
@@ -140,12 +140,13 @@ impl Rollout<'_, '_> {
         self.write_deployment()
     }
 
-    fn newest_old_revision(&self) -> i64 {
+    /// The number after those of all old ReplicaSets. After the largest number it is negative, as upstream's.
+    fn next_revision(&self) -> i64 {
         let old = self
             .old()
             .into_iter()
             .map(|index| revision::revision(&self.sets[index]));
-        old.max().unwrap_or(0).max(0)
+        old.max().unwrap_or(0).max(0).wrapping_add(1)
     }
 
     fn progress(&mut self, truth: &str, reason: &str, message: String) {
@@ -232,7 +233,7 @@ impl Rollout<'_, '_> {
     fn draft(&self, size: i64) -> ReplicaSet {
         let Deployment { spec, status, .. } = &self.deployment;
         let hash = template_hash_after(&spec.template, status.collision_count);
-        let number = self.newest_old_revision() + 1;
+        let number = self.next_revision();
         replica_set(&self.deployment, spec.template.clone(), &hash, size, number)
     }
 

@@ -294,6 +294,22 @@ fn a_return_to_an_old_template_renumbers_its_set_and_bad_pods_go_first() {
     );
 }
 
+/// Before, a debug build panicked.
+#[test]
+fn a_rollout_goes_on_after_the_largest_revision_number() {
+    let mut world = running(1, &json!({}));
+    let name = {
+        let mut sets = world.server.tables.of::<ReplicaSet>().iter();
+        sets.next().unwrap().meta.name.name.to_string()
+    };
+    world.edit::<ReplicaSet>(&name, |set| {
+        set.meta.annotate(REVISION, i64::MAX.to_string())
+    });
+    image(&mut world, "v2");
+    finish(&mut world);
+    assert_eq!(sets(&world), format!("v2 r0: 1/1, v1 r{}: 0/0", i64::MAX));
+}
+
 #[test]
 fn recreate_waits_until_the_last_old_pod_is_gone() {
     let mut world = running(3, &json!({"strategy": {"type": "Recreate"}}));

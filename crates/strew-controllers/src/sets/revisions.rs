@@ -62,7 +62,8 @@ impl<T: Stored> RevisionOwner<'_, T> {
         });
         let data = data_of(self.template);
         let mut collisions = self.collisions;
-        let newest = all.last().map_or(0, |r| r.spec.revision);
+        // After the largest number it is negative, as upstream's.
+        let next = all.last().map_or(0, |r| r.spec.revision).wrapping_add(1);
         // What a real controller wrote may have other fields without a value (`creationTimestamp: null`).
         let is_present = |r: &ControllerRevision| {
             r.spec.data == data || template_of(r).is_some_and(|t| equals(&t, self.template))
@@ -72,11 +73,11 @@ impl<T: Stored> RevisionOwner<'_, T> {
             Some(at) if at + 1 == all.len() => all.remove(at),
             Some(at) => {
                 let mut renumbered = ControllerRevision::clone(&all.remove(at));
-                Arc::make_mut(&mut renumbered.spec).revision = newest + 1;
+                Arc::make_mut(&mut renumbered.spec).revision = next;
                 let stored = cx.api.update(renumbered.into())?;
                 self.stored(stored, unseen, cx)?
             }
-            None => self.create(data, newest + 1, &mut collisions, unseen, cx)?,
+            None => self.create(data, next, &mut collisions, unseen, cx)?,
         };
         Ok(History {
             update,

@@ -157,7 +157,7 @@ fn sets_of<'a>(
         .partition(|orphans| is_made_from(orphans.pods[0], template));
     let n_old = i64::try_from(old.len()).unwrap_or(i64::MAX);
     let number = present_revision(deployment).unwrap_or(n_old + 1);
-    let old = old.iter().zip(number - n_old..);
+    let old = old.iter().zip(number.saturating_sub(n_old)..);
     let old = old.map(|(of, number)| (of, number.max(1), template_of(of.pods[0])));
     let present = present.iter().map(|of| (of, number, template.clone()));
     let made = old.chain(present).map(|(of, number, template)| {

@@ -79,10 +79,20 @@ fn completed(mut objects: Vec<Object>) -> (Vec<String>, Vec<String>) {
 /// Of a Deployment with this template, and pods of the ReplicaSets `db-HASH` with theirs: the ReplicaSets that are
 /// added, each as name, revision, replicas and image.
 fn added_sets(uid: &str, template: &Value, pods: &[(&str, &Value)]) -> Vec<String> {
+    added_sets_at("7", uid, template, pods)
+}
+
+/// The same of a Deployment with this revision.
+fn added_sets_at(
+    revision: &str,
+    uid: &str,
+    template: &Value,
+    pods: &[(&str, &Value)],
+) -> Vec<String> {
     let mut all = vec![object(json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "db", "namespace": "default", "uid": uid,
-            "annotations": {"deployment.kubernetes.io/revision": "7"}},
+            "annotations": {"deployment.kubernetes.io/revision": revision}},
         "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": template},
     }))];
     for (number, (hash, template)) in pods.iter().enumerate() {
@@ -132,6 +142,12 @@ fn replica_sets_are_made_from_their_pods() {
     assert_eq!(
         added_sets("d", &edited, &pods[1..]),
         ["db-b uid-b 6 2 db:1"]
+    );
+    // Whatever its number is; before, a debug build panicked.
+    let least = i64::MIN.to_string();
+    assert_eq!(
+        added_sets_at(&least, "d", &t, &pods[..1]),
+        ["db-z uid-z 1 1 db:0"]
     );
     // A Deployment that is only now applied has no pods.
     assert!(added_sets("", &t, &pods).is_empty());
