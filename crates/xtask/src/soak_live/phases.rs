@@ -120,6 +120,14 @@ pub(super) const PHASES: &[Phase] = &[
         )
     },
     Phase {
+        asks: Asks::Nothing,
+        ..attack(
+            "pods-bound",
+            "the same, bound by strew's scheduler",
+            |field| field.tenants.past_the_webhook(9_000),
+        )
+    },
+    Phase {
         asks: Asks::SpeedBeside(CONTROL),
         ..attack(
             "pods-large",

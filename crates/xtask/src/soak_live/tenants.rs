@@ -93,8 +93,7 @@ impl Tenants {
 
     /// The arguments of an attack with pods of `terms` terms.
     pub(super) fn hostile(&self, terms: usize) -> Vec<String> {
-        let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
-        args.push(format!("--terms={terms}"));
+        let mut args = self.past_the_webhook(terms);
         args.push(format!("--owner={}", self.owner));
         args
     }
@@ -102,9 +101,15 @@ impl Tenants {
     /// The arguments of the attack with pods that do not concern strew: they have no controller, and name another
     /// scheduler.
     pub(super) fn past_strew(&self, terms: usize) -> Vec<String> {
+        let mut args = self.past_the_webhook(terms);
+        args.push("--scheduler=nobody".to_owned());
+        args
+    }
+
+    /// The arguments of the attack with pods that have no controller.
+    pub(super) fn past_the_webhook(&self, terms: usize) -> Vec<String> {
         let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
         args.push(format!("--terms={terms}"));
-        args.push("--scheduler=nobody".to_owned());
         args
     }
 
