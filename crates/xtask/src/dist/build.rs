@@ -31,7 +31,7 @@ const SECTION: &str = ".dep-v0";
 /// Builds the program and adds the list of its packages; returns its path.
 ///
 /// With a target, flags of the compiler reach neither build scripts nor procedural macros, which cannot be static. Paths
-/// of this machine are replaced, in Rust and in C, so that every folder gives the same program.
+/// of this machine are replaced, in Rust and in C, so that every folder gives the same program, and C has one date.
 pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
     let base = top().join("target");
     let names = base.join("names.o");
@@ -47,14 +47,11 @@ pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
 
     let hidden = [(top().to_owned(), "/strew"), (cargo_home()?, "/cargo")];
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
-    let mut c_flags = Vec::new();
     for (path, instead) in &hidden {
         let replaced = format!("{}={instead}", path.display());
         flags.push(format!("--remap-path-prefix={replaced}"));
-        c_flags.push(format!("-ffile-prefix-map={replaced}"));
     }
-    let c_flags = c_flags.join(" ");
-    let status = Command::new("cargo")
+    let status = of_no_place_and_time(&mut Command::new("cargo"), &hidden)
         .args(["rustc", "--locked", "--profile=dist"])
         .args(["--package=strew", "--bin=strew"])
         .arg(format!("--target={TARGET}"))
@@ -63,8 +60,6 @@ pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
         .arg("--")
         .arg(format!("-Clink-arg={}", names.display()))
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        .env("CFLAGS", &c_flags)
-        .env("CXXFLAGS", &c_flags)
         .current_dir(top())
         .status()
         .context("starting cargo")?;
@@ -74,6 +69,22 @@ pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
     add_list(&folder.join("strew"), bill, &program)?;
     check(&program)?;
     Ok(program)
+}
+
+/// Has the C compilers that this command starts replace these paths, and take the beginning of 1970 for the date and the
+/// time (`__DATE__`): mimalloc says when it was built.
+fn of_no_place_and_time<'a>(
+    command: &'a mut Command,
+    hidden: &[(PathBuf, &str)],
+) -> &'a mut Command {
+    let flag = |(path, instead): &(PathBuf, &str)| {
+        format!("-ffile-prefix-map={}={instead}", path.display())
+    };
+    let flags = hidden.iter().map(flag).collect::<Vec<_>>().join(" ");
+    command
+        .env("CFLAGS", &flags)
+        .env("CXXFLAGS", &flags)
+        .env("SOURCE_DATE_EPOCH", "0")
 }
 
 fn cargo_home() -> anyhow::Result<PathBuf> {
@@ -142,6 +153,23 @@ mod tests {
         let packages = list["packages"].as_array().unwrap();
         assert!(packages.iter().any(|p| p["name"] == "rustls"), "{text}");
         run(&mut Command::new(&program)).unwrap();
+    }
+
+    /// Before, two builds of one minute were equal, and no others.
+    #[test]
+    fn c_knows_neither_the_folder_nor_the_time() {
+        let folder = Scratch::new("c");
+        let source = folder.path().join("a.c");
+        let object = folder.path().join("a.o");
+        std::fs::write(&source, "const char a[] = __DATE__ __TIME__ __FILE__;").unwrap();
+        let mut compile = Command::new("sh");
+        compile.args(["-c", "${CC:-cc} $CFLAGS -c \"$0\" -o \"$1\""]);
+        compile.args([&source, &object]);
+        let hidden = [(folder.path().to_owned(), "/strew")];
+        run(of_no_place_and_time(&mut compile, &hidden)).unwrap();
+        let bytes = std::fs::read(&object).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("Jan  1 197000:00:00/strew/a.c"), "{text}");
     }
 
     #[test]
