@@ -76,8 +76,8 @@ const fn fault(
     }
 }
 
-/// The attack with large pods, past strew.
-const CONTROL: &str = "pods-control";
+/// The attack with large pods, past the webhook: what they cost an API server as soon as a scheduler binds them.
+const BOUND: &str = "pods-bound";
 
 /// In the order in which they are played.
 pub(super) const PHASES: &[Phase] = &[
@@ -114,21 +114,19 @@ pub(super) const PHASES: &[Phase] = &[
     Phase {
         asks: Asks::Nothing,
         ..attack(
-            CONTROL,
+            "pods-control",
             "valid pods of 9,000 terms that are no concern of strew's, at full speed",
             |field| field.tenants.past_strew(9_000),
         )
     },
     Phase {
         asks: Asks::Nothing,
-        ..attack(
-            "pods-bound",
-            "the same, bound by strew's scheduler",
-            |field| field.tenants.past_the_webhook(9_000),
-        )
+        ..attack(BOUND, "the same, bound by strew's scheduler", |field| {
+            field.tenants.past_the_webhook(9_000)
+        })
     },
     Phase {
-        asks: Asks::SpeedBeside(CONTROL),
+        asks: Asks::SpeedBeside(BOUND),
         ..attack(
             "pods-large",
             "the same under a WorkloadSpread with simulated scheduling",
