@@ -62,15 +62,16 @@ impl<T: Stored> RevisionOwner<'_, T> {
         });
         let data = data_of(self.template);
         let mut collisions = self.collisions;
-        // After the largest number it is negative, as upstream's.
-        let next = all.last().map_or(0, |r| r.spec.revision).wrapping_add(1);
+        let newest = all.last().map_or(0, |r| r.spec.revision);
+        let next = newest.saturating_add(1);
         // What a real controller wrote may have other fields without a value (`creationTimestamp: null`).
         let is_present = |r: &ControllerRevision| {
             r.spec.data == data || template_of(r).is_some_and(|t| equals(&t, self.template))
         };
         let equal = all.iter().rposition(|r| is_present(r));
         let update = match equal {
-            Some(at) if at + 1 == all.len() => all.remove(at),
+            // There is no number after the largest one.
+            Some(at) if at + 1 == all.len() || all[at].spec.revision == next => all.remove(at),
             Some(at) => {
                 let mut renumbered = ControllerRevision::clone(&all.remove(at));
                 Arc::make_mut(&mut renumbered.spec).revision = next;

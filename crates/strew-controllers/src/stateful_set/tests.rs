@@ -197,6 +197,25 @@ fn on_delete_updates_only_what_a_user_deletes() {
     check(&mut world, "web-0=1+ web-1=2- web-2=1+");
 }
 
+/// Before, a debug build panicked.
+#[test]
+fn a_rollout_goes_on_after_the_largest_revision_number() {
+    let mut world = at_rest(json!({"replicas": 1}), false);
+    let status = world.get::<StatefulSet>("web").status.clone();
+    let present = status.update_revision.unwrap();
+    world.edit::<ControllerRevision>(&present, |revision| {
+        std::sync::Arc::make_mut(&mut revision.spec).revision = i64::MAX;
+    });
+    set_image(&mut world, "b");
+    world.settle();
+    world.end_pods();
+    world.settle();
+    let status = world.get::<StatefulSet>("web").status.clone();
+    let next = world.get::<ControllerRevision>(&status.update_revision.unwrap());
+    assert_eq!(next.spec.revision, i64::MAX);
+    assert_eq!(status.updated_replicas, Some(1));
+}
+
 #[test]
 fn a_pod_that_never_gets_ready_stops_the_rollback_too() {
     let mut world = at_rest(json!({}), false);

@@ -103,9 +103,9 @@ impl Stage {
         account: &str,
         args: &[&str],
     ) -> anyhow::Result<PathBuf> {
-        // Nothing renews it: it lasts longer than any run.
         let mut create = vec!["--namespace", namespace, "create", "token", account];
-        create.extend(["--duration=24h"]);
+        // Nothing renews the token, so it must outlast every run.
+        create.push("--duration=24h");
         create.extend(args);
         let token = self.kubectl().run(&create)?;
         let own = self.run(&["config", "view", "--raw", "--output=json"])?;

@@ -76,8 +76,8 @@ const fn fault(
     }
 }
 
-/// The attack with large pods, past the webhook: what they cost an API server as soon as a scheduler binds them.
-const BOUND: &str = "pods-bound";
+/// The attack with large pods, past strew.
+const CONTROL: &str = "pods-control";
 
 /// In the order in which they are played.
 pub(super) const PHASES: &[Phase] = &[
@@ -114,19 +114,21 @@ pub(super) const PHASES: &[Phase] = &[
     Phase {
         asks: Asks::Nothing,
         ..attack(
-            "pods-control",
+            CONTROL,
             "valid pods of 9,000 terms that are no concern of strew's, at full speed",
             |field| field.tenants.past_strew(9_000),
         )
     },
     Phase {
-        asks: Asks::Nothing,
-        ..attack(BOUND, "the same, bound by strew's scheduler", |field| {
-            field.tenants.past_the_webhook(9_000)
-        })
+        asks: Asks::NoSpeed,
+        ..attack(
+            "pods-bound",
+            "the same, bound by strew's scheduler, past the webhook",
+            |field| field.tenants.without_owner(9_000),
+        )
     },
     Phase {
-        asks: Asks::SpeedBeside(BOUND),
+        asks: Asks::SpeedBeside(CONTROL),
         ..attack(
             "pods-large",
             "the same under a WorkloadSpread with simulated scheduling",

@@ -190,7 +190,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "Asked: {PODS} pods within {TIMES_MAX} times the quiet time (attacks and calm), every probe within 1 s, \
-             memory within {MEMORY_TIMES_MAX} times the quiet one; pods-large beside pods-bound, which never reaches the webhook."
+             memory within {MEMORY_TIMES_MAX} times the quiet one; pods-large beside pods-control, which never reaches strew."
         )?;
         match self.broken.as_slice() {
             [] => writeln!(f, "No bar is broken."),

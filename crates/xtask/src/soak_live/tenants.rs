@@ -91,23 +91,23 @@ impl Tenants {
         stage.kubectl().run(&delete).map(drop)
     }
 
-    /// The arguments of an attack with pods of `terms` terms.
+    /// The arguments of an attack with pods of `terms` terms, under a WorkloadSpread.
     pub(super) fn hostile(&self, terms: usize) -> Vec<String> {
-        let mut args = self.past_the_webhook(terms);
+        let mut args = self.without_owner(terms);
         args.push(format!("--owner={}", self.owner));
         args
     }
 
-    /// The arguments of the attack with pods that do not concern strew: they have no controller, and name another
+    /// The arguments of the attack with pods that do not concern strew: no controller owns them, and they name another
     /// scheduler.
     pub(super) fn past_strew(&self, terms: usize) -> Vec<String> {
-        let mut args = self.past_the_webhook(terms);
+        let mut args = self.without_owner(terms);
         args.push("--scheduler=nobody".to_owned());
         args
     }
 
-    /// The arguments of the attack with pods that have no controller.
-    pub(super) fn past_the_webhook(&self, terms: usize) -> Vec<String> {
+    /// The arguments of the attack with pods that strew's scheduler binds, and about which no API server asks the webhook.
+    pub(super) fn without_owner(&self, terms: usize) -> Vec<String> {
         let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
         args.push(format!("--terms={terms}"));
         args
