@@ -196,6 +196,24 @@ fn a_merge_patch_changes_the_metadata_of_a_custom_resource() {
     expect(&answer, 415, "UnsupportedMediaType");
 }
 
+/// As a Go program counts: after the largest generation comes the least one.
+#[test]
+fn the_largest_generation_of_an_object_ends_in_no_overflow() {
+    let mut spread = spread();
+    spread["metadata"]["generation"] = i64::MAX.into();
+    spread["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    let mut server = server(&[spread]);
+    let body = json!({"spec": {"subsets": [{"name": "other"}]}});
+    let answer = server.ask(Verb::MergePatch, WORKLOAD_SPREADS, "", body);
+    assert_eq!(answer.code(), Some(200), "{answer:?}");
+    let generation =
+        |server: &mut Server| server.read(WORKLOAD_SPREADS)["metadata"]["generation"].as_i64();
+    assert_eq!(generation(&mut server), Some(i64::MIN));
+    let answer = server.ask(Verb::Delete, WORKLOAD_SPREADS, "", Value::Null);
+    assert_eq!(answer.code(), Some(200), "{answer:?}");
+    assert_eq!(generation(&mut server), Some(i64::MIN + 1));
+}
+
 #[test]
 fn a_json_patch_is_carried_out_whole_or_not_at_all() {
     let mut server = server(&[pod()]);
