@@ -7,7 +7,7 @@
 //! machine); the processes [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds),
 //! [`definitions`] (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`]
 //! (certificates), [`registration`] (when the webhook is registered), `signals` (health pages), [`metrics`],
-//! [`panics`], [`snapshot`] (all objects at one time, for `strew snapshot` and `strew explain`), [`jobs`] (an Indexed
+//! [`memory`], [`panics`], [`snapshot`] (all objects at one time, for `strew snapshot` and `strew explain`), [`jobs`] (an Indexed
 //! Job and its logs, for `strew sweep`).
 
 mod agent;
@@ -21,6 +21,7 @@ pub mod discovery;
 pub mod identity;
 pub mod jobs;
 pub mod leading;
+pub mod memory;
 pub mod metrics;
 pub mod panics;
 pub mod permission;

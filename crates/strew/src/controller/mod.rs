@@ -17,10 +17,9 @@ use strew_model::time::Span;
 use strew_wire::config::{ClientConnection, LeaderElection};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::process::{connected, log, permissions, signals};
+use crate::process::{self, connected, log, permissions, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{ControllerArgs, EXAMPLES};
 
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &ControllerArgs, context: &Context) -> Result<u8, Failur
         return Err(Failure::input(error).with_hint("there are workloadspread and placement"));
     }
     log::start(&args.log, context)?;
-    cluster::runtime()?.block_on(work(args, election))
+    process::run(work(args, election))
 }
 
 async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Failure> {

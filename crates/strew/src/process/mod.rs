@@ -10,9 +10,16 @@ pub(crate) mod signals;
 
 use strew_kube::Warning;
 use strew_kube::connect::{self, Connection};
+use strew_kube::memory;
 
-use crate::cluster::access;
+use crate::cluster::{self, access};
 use crate::failure::Failure;
+
+/// Runs the work of a process that ends by a signal.
+pub(crate) fn run(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    memory::without_huge_pages();
+    cluster::runtime()?.block_on(work)
+}
 
 /// Connects to the API server as a part of strew, and logs which one it is.
 pub(crate) async fn connected(

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
-use crate::process::{connected, log, permissions, signals};
+use crate::process::{self, connected, log, permissions, signals};
+use crate::terminal;
 use crate::version::KUBERNETES;
-use crate::{cluster, terminal};
 pub(crate) use arguments::{EXAMPLES, SchedulerArgs};
 
 /// The profile that decides without a configuration: pods must name it.
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SchedulerArgs, context: &Context) -> Result<u8, Failure
     for note in &configuration.notes {
         tracing::info!("{note}");
     }
-    cluster::runtime()?.block_on(work(args, configuration, names))
+    process::run(work(args, configuration, names))
 }
 
 /// The configuration with the flags; `None` if it is invalid, which was reported.

@@ -33,12 +33,11 @@ use strew_wire::lease::Settings;
 use strew_wire::workloadspread::registration::{Reach, Registration};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster;
 use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::permissions::{Needed, NeededOf, check};
-use crate::process::{connected, log, signals};
+use crate::process::{self, connected, log, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, WebhookArgs};
 pub(crate) use policy::FailurePolicy;
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &WebhookArgs, context: &Context) -> Result<u8, Failure> 
         return Ok(EXIT_INPUT);
     };
     log::start(&args.log, context)?;
-    cluster::runtime()?.block_on(work(args, profiles, names))
+    process::run(work(args, profiles, names))
 }
 
 /// The profiles for simulated scheduling; `None` if the configuration is invalid, which was reported.
