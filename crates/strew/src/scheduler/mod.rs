@@ -1,7 +1,7 @@
 //! `strew scheduler`: decides for the pods of a cluster.
 //!
 //! This file has the arguments and the start of the process; `strew_kube::scheduler` has the rest. Reading order:
-//! [`arguments`], this file; [`process`](crate::process) is shared with other commands.
+//! [`arguments`], this file; [`process`] is shared with other commands.
 
 mod arguments;
 

@@ -1,7 +1,7 @@
 //! `strew webhook`: puts pods into subsets, checks WorkloadSpreads, and converts their versions.
 //!
 //! This file has the arguments and the start of the process; `strew_kube::webhook` has the rest. Reading order:
-//! [`arguments`], this file; [`process`](crate::process) is shared with other commands.
+//! [`arguments`], this file; [`process`] is shared with other commands.
 
 mod arguments;
 mod policy;
