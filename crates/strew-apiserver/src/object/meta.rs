@@ -192,7 +192,7 @@ impl Meta {
             name: some(&self.name.name),
             uid: some(&self.uid),
             resource_version: (self.version > 0).then(|| self.version.to_string()),
-            generation: (self.generation > 0).then_some(self.generation),
+            generation: (self.generation != 0).then_some(self.generation),
             creation_timestamp: (self.created > Instant::default())
                 .then(|| moment::to_wire(self.created)),
             deletion_timestamp: self.deletion.map(|d| moment::to_wire(d.at)),

@@ -21,7 +21,7 @@ impl PodView for Pod {
     }
 
     fn generation(&self) -> Option<i64> {
-        (self.meta.generation > 0).then_some(self.meta.generation)
+        (self.meta.generation != 0).then_some(self.meta.generation)
     }
 
     fn labels(&self) -> Option<&Pairs> {
