@@ -7,8 +7,8 @@
 //! machine); the processes [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds),
 //! [`definitions`] (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`]
 //! (certificates), [`registration`] (when the webhook is registered), `signals` (health pages), [`metrics`],
-//! [`memory`], [`panics`], [`snapshot`] (all objects at one time, for `strew snapshot` and `strew explain`), [`jobs`] (an Indexed
-//! Job and its logs, for `strew sweep`).
+//! [`panics`], [`huge_pages`], [`snapshot`] (all objects at one time, for `strew snapshot` and `strew explain`), [`jobs`]
+//! (an Indexed Job and its logs, for `strew sweep`).
 
 mod agent;
 pub mod authority;
@@ -18,10 +18,10 @@ pub mod controller;
 pub mod definitions;
 mod der;
 pub mod discovery;
+pub mod huge_pages;
 pub mod identity;
 pub mod jobs;
 pub mod leading;
-pub mod memory;
 pub mod metrics;
 pub mod panics;
 pub mod permission;

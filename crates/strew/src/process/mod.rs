@@ -10,14 +10,14 @@ pub(crate) mod signals;
 
 use strew_kube::Warning;
 use strew_kube::connect::{self, Connection};
-use strew_kube::memory;
+use strew_kube::huge_pages;
 
 use crate::cluster::{self, access};
 use crate::failure::Failure;
 
 /// Runs the work of a process that ends by a signal.
 pub(crate) fn run(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
-    memory::without_huge_pages();
+    huge_pages::disable();
     cluster::runtime()?.block_on(work)
 }
 

@@ -26,7 +26,7 @@ use super::*;
 const CROWD: usize = 32;
 
 /// So often is asked beside it.
-const ASKED: usize = 12;
+const ASKED: usize = 48;
 
 /// A server that is asked.
 #[derive(Clone)]
@@ -269,5 +269,5 @@ async fn a_crowd_of_one_namespace_holds_up_no_other() {
     let crowd = Crowd::of(&served.hooks);
     let (between, longest) = crowd.beside(of_shop).await;
     println!("{between} reviews of the crowd are answered while another is; {longest:?} at most");
-    assert!(between <= CROWD / 2, "{between}");
+    assert!(between <= CROWD / 4, "{between}");
 }

@@ -1,11 +1,11 @@
-//! The memory of a process that runs for long.
+//! Transparent huge pages, which a process that runs for long does without.
 
-/// Asks the kernel for no huge pages, for this process.
+/// Asks the kernel for no further huge pages for this process; those that it has stay.
 ///
-/// A freed part of a huge page is given back, and the kernel makes it whole again in the background, with memory for the
-/// hole (khugepaged, `max_ptes_none`). So a process that was large once stays large. Beside that, a small process needs
-/// half as much without huge pages. A kernel without them is no failure.
-pub fn without_huge_pages() {
+/// A freed part of a huge page is given back, and the kernel makes the page whole again in the background, with memory
+/// for the hole (khugepaged, `max_ptes_none`). So a process that was large once would stay large. A kernel that refuses is
+/// no failure.
+pub fn disable() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages stay on");
@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn the_kernel_makes_no_huge_pages_for_it() {
-        without_huge_pages();
+        disable();
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let enabled = status.lines().find(|line| line.starts_with("THP_enabled"));
         assert_eq!(enabled, Some("THP_enabled:\t0"));
