@@ -4,7 +4,13 @@ use std::sync::Arc;
 
 use strew_model::time::Span;
 
-use crate::object::Key;
+use crate::object::{Key, Meta};
+
+/// The finalizer of an owner that waits for its dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+
+/// The finalizer of an owner whose dependents should stay.
+pub const ORPHAN: &str = "orphan";
 
 /// The options of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,11 +19,19 @@ pub struct DeleteOptions {
     pub uid: Option<Arc<str>>,
     /// `gracePeriodSeconds`; `None`: as the pod's spec says.
     pub grace: Option<Span>,
-    /// What happens to the objects that it owns.
-    pub propagation: Propagation,
+    /// What happens to the objects that it owns; `None`: what an earlier deletion asked for, else as
+    /// [`Propagation::Background`].
+    pub propagation: Option<Propagation>,
 }
 
 impl DeleteOptions {
+    /// What `kubectl delete` asks for.
+    pub const KUBECTL: Self = Self {
+        uid: None,
+        grace: None,
+        propagation: Some(Propagation::Background),
+    };
+
     /// Deletes only the object with this uid; otherwise with defaults.
     pub fn of_uid(uid: &Arc<str>) -> Self {
         Self {
@@ -25,18 +39,46 @@ impl DeleteOptions {
             ..Self::default()
         }
     }
+
+    /// Gives an object the finalizer that the propagation needs, in the place of the one of an earlier deletion. False
+    /// if nothing changes.
+    ///
+    /// Source: `deletionFinalizersForGarbageCollection` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+    pub fn set_finalizer(&self, meta: &mut Meta) -> bool {
+        let Some(propagation) = self.propagation else {
+            return false;
+        };
+        let wanted = propagation.finalizer();
+        let stays = |name: &str| Some(name) == wanted || ![FOREGROUND, ORPHAN].contains(&name);
+        let kept = meta.finalizers.iter().filter(|name| stays(name));
+        let missing = wanted.filter(|wanted| !meta.finalizers.iter().any(|name| name == wanted));
+        let after: Vec<String> = kept.cloned().chain(missing.map(str::to_owned)).collect();
+        let is_changed = after[..] != meta.finalizers[..];
+        meta.finalizers = after.into();
+        is_changed
+    }
 }
 
 /// `propagationPolicy`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// The owner is deleted at once, its dependents follow.
-    #[default]
     Background,
     /// Dependents that block the owner are deleted first.
     Foreground,
     /// Dependents stay, without the owner.
     Orphan,
+}
+
+impl Propagation {
+    /// The finalizer that keeps the owner until its dependents are gone or free.
+    const fn finalizer(self) -> Option<&'static str> {
+        match self {
+            Self::Background => None,
+            Self::Foreground => Some(FOREGROUND),
+            Self::Orphan => Some(ORPHAN),
+        }
+    }
 }
 
 /// Why a request was not carried out.

@@ -19,6 +19,6 @@ pub mod tables;
 pub mod validation;
 pub mod workloads;
 
-pub use error::{ApiError, DeleteOptions, Propagation};
+pub use error::{ApiError, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub use selection::Selection;
 pub use tables::{OwnedPods, Table, Tables};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use strew_apiserver::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
-use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_manifest::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
@@ -113,16 +113,7 @@ impl Api for Server {
         let at = now + grace;
         let at = meta.deletion.map_or(at, |d| d.at.min(at));
         meta.deletion = Some(Deletion { at, grace });
-        let finalizer = match options.propagation {
-            Propagation::Background => None,
-            Propagation::Foreground => Some("foregroundDeletion"),
-            Propagation::Orphan => Some("orphan"),
-        };
-        if let Some(finalizer) = finalizer {
-            let mut all = meta.finalizers.to_vec();
-            all.push(finalizer.to_owned());
-            meta.finalizers = all.into();
-        }
+        options.set_finalizer(meta);
         self.put(object);
         Ok(())
     }

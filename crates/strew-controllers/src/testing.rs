@@ -202,7 +202,7 @@ impl Api for Server {
         }
         let stays = match &found {
             Object::Pod(pod) => pod.node.is_some() && !pod.is_finished(),
-            _ => options.propagation != Propagation::Background,
+            _ => !matches!(options.propagation, None | Some(Propagation::Background)),
         };
         if !stays {
             self.remove(key);

@@ -149,9 +149,10 @@ impl Server {
 
 fn delete_options(wire: meta::DeleteOptions) -> Result<DeleteOptions, Answer> {
     let propagation = match wire.propagation_policy.as_deref() {
-        None | Some("Background") => Propagation::Background,
-        Some("Foreground") => Propagation::Foreground,
-        Some("Orphan") => Propagation::Orphan,
+        None => None,
+        Some("Background") => Some(Propagation::Background),
+        Some("Foreground") => Some(Propagation::Foreground),
+        Some("Orphan") => Some(Propagation::Orphan),
         Some(other) => {
             let message = format!("invalid propagationPolicy: {other:?}");
             return Err(failure(422, "Invalid", &message));

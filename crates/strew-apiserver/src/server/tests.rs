@@ -214,6 +214,34 @@ fn the_largest_generation_of_an_object_ends_in_no_overflow() {
     assert_eq!(generation(&mut server), Some(i64::MIN + 1));
 }
 
+/// As `deletionFinalizersForGarbageCollection` of the API server: there is never more than one of the two.
+#[test]
+fn the_propagation_of_a_later_deletion_takes_the_place_of_an_earlier_one() {
+    let mut spread = spread();
+    spread["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    let mut server = server(&[spread]);
+    for (policy, expected) in [
+        (None, json!(["example.com/wait"])),
+        (
+            Some("Foreground"),
+            json!(["example.com/wait", "foregroundDeletion"]),
+        ),
+        (None, json!(["example.com/wait", "foregroundDeletion"])),
+        (Some("Orphan"), json!(["example.com/wait", "orphan"])),
+        (
+            Some("Foreground"),
+            json!(["example.com/wait", "foregroundDeletion"]),
+        ),
+        (Some("Background"), json!(["example.com/wait"])),
+    ] {
+        let body = json!({"propagationPolicy": policy});
+        let answer = server.ask(Verb::Delete, WORKLOAD_SPREADS, "", body);
+        assert_eq!(answer.code(), Some(200), "{policy:?}: {answer:?}");
+        let read = server.read(WORKLOAD_SPREADS);
+        assert_eq!(read["metadata"]["finalizers"], expected, "{policy:?}");
+    }
+}
+
 #[test]
 fn a_json_patch_is_carried_out_whole_or_not_at_all() {
     let mut server = server(&[pod()]);

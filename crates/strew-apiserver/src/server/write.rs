@@ -8,13 +8,7 @@ use strew_model::time::{Instant, Span};
 use super::{AdmissionRequest, Server, registration};
 use crate::object::{Deletion, Key, Kind, Name, Object, Part, Pod, moment};
 use crate::workloads::generated_name;
-use crate::{ApiError, DeleteOptions, Propagation};
-
-/// The finalizer of an owner that waits for its dependents.
-pub(super) const FOREGROUND: &str = "foregroundDeletion";
-
-/// The finalizer of an owner whose dependents should stay.
-pub(super) const ORPHAN: &str = "orphan";
+use crate::{ApiError, DeleteOptions};
 
 impl Server {
     /// Adds an object that existed before the simulation began; a missing uid is generated.
@@ -188,27 +182,23 @@ impl Server {
             Object::Pod(pod) => grace_of(pod, options),
             _ => Span::default(),
         };
-        let wanted = match options.propagation {
-            Propagation::Background => None,
-            Propagation::Foreground => Some(FOREGROUND),
-            Propagation::Orphan => Some(ORPHAN),
-        };
         let meta = object.meta_mut();
-        if let Some(wanted) = wanted.filter(|w| !meta.finalizers.iter().any(|f| f == w)) {
-            let mut finalizers = meta.finalizers.to_vec();
-            finalizers.push(wanted.to_owned());
-            meta.finalizers = finalizers.into();
+        let at = moment::whole_seconds(now + grace);
+        let is_sooner = meta.deletion.is_none_or(|old| at < old.at);
+        let has_time = grace > Span::default();
+        // A pod that ends already, and has time for it, stays as it is.
+        if has_time && !is_sooner {
+            return Ok(());
         }
-        if meta.finalizers.is_empty() && grace == Span::default() {
+        let is_changed = options.set_finalizer(meta);
+        if meta.finalizers.is_empty() && !has_time {
             self.take(key);
             return Ok(());
         }
-        let at = moment::whole_seconds(now + grace);
-        let is_sooner = meta.deletion.is_none_or(|old| at < old.at);
         if is_sooner {
             meta.deletion = Some(Deletion { at, grace });
             meta.generation = meta.generation.wrapping_add(1);
-        } else if wanted.is_none() {
+        } else if !is_changed {
             return Ok(());
         }
         self.admission.observe(key);

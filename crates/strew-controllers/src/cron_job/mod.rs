@@ -16,7 +16,7 @@ use k8s_openapi::api::batch::v1::CronJobStatus;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use strew_apiserver::object::{CronJob, Job, Key, Kind, Meta, Name, Object, Owner, Resource};
-use strew_apiserver::{ApiError, DeleteOptions, Tables};
+use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
 use strew_model::time::{Instant, Span};
 
 use crate::workers;
@@ -413,7 +413,10 @@ impl Look<'_, '_> {
 
     fn delete(&mut self, job: &Job) -> Result<(), ApiError> {
         let key = self.job_key(&job.meta.name.name);
-        let options = DeleteOptions::of_uid(&job.meta.uid);
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::of_uid(&job.meta.uid)
+        };
         if let Err(error) = self.cx.api.delete(&key, &options) {
             if error != ApiError::Lost {
                 self.warn("FailedDelete", format!("Deleted job: {error}"));

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::object::{Key, Kind, Meta, Name, Object, Owner};
-use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
+use strew_apiserver::{ApiError, DeleteOptions, FOREGROUND, ORPHAN, Propagation, Tables};
 use strew_model::time::Instant;
 
 use crate::api::Api;
@@ -21,12 +21,6 @@ use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
 use crate::workers;
 use crate::write::{self, Part};
-
-/// The finalizer of an object that waits for its dependents.
-pub const FOREGROUND: &str = "foregroundDeletion";
-
-/// The finalizer of an object whose dependents should stay.
-pub const ORPHAN: &str = "orphan";
 
 /// The owner garbage collector.
 #[derive(Debug, Default)]
@@ -129,7 +123,7 @@ impl GarbageCollector {
             }
         }
         let options = DeleteOptions {
-            propagation,
+            propagation: Some(propagation),
             ..DeleteOptions::of_uid(&uid)
         };
         match cx.api.delete(&object.key(), &options) {

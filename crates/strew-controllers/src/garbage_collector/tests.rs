@@ -42,7 +42,7 @@ fn left(world: &World) -> String {
 
 fn delete(world: &mut World, kind: Kind, name: &str, propagation: Propagation) {
     let options = DeleteOptions {
-        propagation,
+        propagation: Some(propagation),
         ..DeleteOptions::default()
     };
     world.server.delete(&key(kind, name), &options).unwrap();
@@ -72,6 +72,45 @@ fn in_the_foreground_the_owner_waits_level_by_level() {
     assert_eq!(left(&world), "d p0 rs");
     world.run_until(41);
     assert_eq!(left(&world), "");
+}
+
+#[test]
+fn a_later_deletion_says_what_becomes_of_the_dependents() {
+    let of_set = |world: &World| {
+        let set = world.get::<ReplicaSet>("rs");
+        set.map_or_else(String::new, |set| set.meta.finalizers.join(" "))
+    };
+    let mut world = world_with_a_set_in_the_foreground();
+    delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Orphan);
+    assert_eq!(of_set(&world), ORPHAN);
+    world.run_until(100);
+    assert_eq!(left(&world), "d");
+
+    let mut world = world_with_a_set_in_the_foreground();
+    delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Background);
+    world.run_until(12);
+    assert_eq!(left(&world), "d p0");
+
+    let mut world = self::world();
+    delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Orphan);
+    delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Foreground);
+    assert_eq!(of_set(&world), FOREGROUND);
+    world.run_until(11);
+    assert_eq!(left(&world), "d p0 rs");
+    let unsaid = DeleteOptions::default();
+    let set = key(Kind::ReplicaSet, "rs");
+    world.server.delete(&set, &unsaid).unwrap();
+    assert_eq!(of_set(&world), FOREGROUND);
+    world.run_until(41);
+    assert_eq!(left(&world), "d");
+}
+
+fn world_with_a_set_in_the_foreground() -> World {
+    let mut world = world();
+    delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Foreground);
+    world.run_until(11);
+    assert_eq!(left(&world), "d p0 rs");
+    world
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Controller for TtlController {
         match due(&job) {
             Some(at) if at <= cx.now => {
                 let mut options = DeleteOptions::of_uid(&job.meta.uid);
-                options.propagation = Propagation::Foreground;
+                options.propagation = Some(Propagation::Foreground);
                 match cx.api.delete(&key, &options) {
                     Err(ApiError::NotFound(_)) => Ok(()),
                     result => result,

@@ -84,7 +84,7 @@ impl Api for Store {
     fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         let found = self.tables.find(key);
         let mut found = found.ok_or_else(|| ApiError::NotFound(key.clone()))?;
-        if options.propagation == Propagation::Background {
+        if matches!(options.propagation, None | Some(Propagation::Background)) {
             for dependent in self.tables.dependents(&found.meta().uid) {
                 self.delete(&dependent.key(), &DeleteOptions::default())?;
             }

@@ -198,7 +198,7 @@ fn pods_of_others_and_of_a_set_that_goes_are_left_alone() {
     );
     let key = Object::ReplicaSet(world.get("web")).key();
     let foreground = strew_apiserver::DeleteOptions {
-        propagation: strew_apiserver::Propagation::Foreground,
+        propagation: Some(strew_apiserver::Propagation::Foreground),
         ..Default::default()
     };
     crate::api::Api::delete(&mut world.server, &key, &foreground).unwrap();

@@ -44,7 +44,7 @@ fn done(
         Verb::Apply(manifests) => each(manifests, |m| sim.apply(&m.value).map(drop)),
         Verb::Create(manifests) => each(manifests, |m| sim.create(m.object.clone()).map(drop)),
         Verb::Delete(targets) => each(&objects(targets, sim)?, |key| {
-            sim.delete(key, &DeleteOptions::default())
+            sim.delete(key, &DeleteOptions::KUBECTL)
         }),
         Verb::Patch(patches) => {
             for (target, patch) in patches {

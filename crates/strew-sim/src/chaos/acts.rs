@@ -53,7 +53,7 @@ fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
         }
         Action::Delete(name, propagation) => {
             let options = DeleteOptions {
-                propagation: *propagation,
+                propagation: Some(*propagation),
                 ..DeleteOptions::default()
             };
             sim.delete(&key_of(world, name)?, &options)

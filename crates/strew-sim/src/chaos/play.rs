@@ -339,7 +339,7 @@ impl Life {
         let makers: BTreeSet<Key> = waiting.map(|pod| maker(pod, tables)).collect();
         for key in &makers {
             // The workload may be gone already.
-            let _gone = self.sim.delete(key, &DeleteOptions::default());
+            let _gone = self.sim.delete(key, &DeleteOptions::KUBECTL);
         }
         !makers.is_empty()
     }

@@ -112,7 +112,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: wor
         name: Name::new("default", "work"),
     };
     let options = DeleteOptions {
-        propagation: Propagation::Orphan,
+        propagation: Some(Propagation::Orphan),
         ..DeleteOptions::default()
     };
     life.sim.delete(&key, &options).unwrap();

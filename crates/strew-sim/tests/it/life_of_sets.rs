@@ -95,7 +95,7 @@ fn a_stateful_set_that_is_deleted_in_the_foreground_goes() {
             name: Name::new("default", "db"),
         };
         let options = DeleteOptions {
-            propagation: Propagation::Foreground,
+            propagation: Some(Propagation::Foreground),
             ..DeleteOptions::default()
         };
         life.sim.delete(&key, &options).unwrap();
