@@ -64,6 +64,7 @@ pub mod room;
 pub mod spreads;
 pub mod targets;
 mod turns;
+mod waiting;
 mod work;
 pub mod workloads;
 

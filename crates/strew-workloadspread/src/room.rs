@@ -18,6 +18,7 @@ use strew_scheduler::{Decision, DefaultConstraints, Engine, Profile, Unfit};
 use crate::choose::Fit;
 use crate::facts::spec::WsKey;
 use crate::marker::Marker;
+use crate::waiting::Waiting;
 use crate::work::Work;
 
 /// The largest number of waiting pods that are put onto nodes for one question. Beyond it the answer is "unknown".
@@ -52,9 +53,9 @@ pub struct Room {
     /// Waiting pods that the room put onto a node.
     placed: FxHashMap<PodIdx, NodeIdx>,
     /// Waiting pods without a node, oldest first.
-    unsettled: VecDeque<Arc<str>>,
+    unsettled: Waiting,
     /// Waiting pods for which no node was found, with the state in which they were tried.
-    stuck: Vec<Arc<str>>,
+    stuck: Waiting,
     stuck_at: State,
     /// Grows whenever a pod leaves a node.
     frees: u64,
@@ -103,8 +104,8 @@ impl Room {
             virtual_nodes: BTreeSet::new(),
             virtual_label,
             placed: FxHashMap::default(),
-            unsettled: VecDeque::new(),
-            stuck: Vec::new(),
+            unsettled: Waiting::default(),
+            stuck: Waiting::default(),
             stuck_at: State::default(),
             frees: 0,
             freed: VecDeque::new(),
@@ -151,6 +152,11 @@ impl Room {
     /// The number of steps for all questions so far.
     pub(crate) fn work_done(&self) -> u64 {
         self.work.done()
+    }
+
+    /// The length of the queues of waiting pods; some of these may be gone.
+    pub fn queued(&self) -> usize {
+        self.unsettled.len() + self.stuck.len()
     }
 
     /// The number of admitted pods that are not seen yet.
@@ -249,9 +255,9 @@ impl Room {
             _ => None,
         };
         let before = known.and_then(|pod| self.cluster.pod(pod).node);
-        let (uid, bound) = (Arc::clone(&fact.uid), fact.node.is_some());
+        let bound = fact.node.is_some();
         if !bound && marker.is_none() {
-            return self.pod_gone(&uid);
+            return self.pod_gone(&fact.uid);
         }
         let waiting = known.is_some_and(|pod| self.placed.remove(&pod).is_some());
         let pod = self.cluster.set_pod(fact);
@@ -270,7 +276,7 @@ impl Room {
         // It stays on its node, unless its class changed; then the next question moves it.
         match at.filter(|_| waiting || known.is_none()) {
             Some(node) => self.put(pod, node),
-            None if known.is_none() || before.is_some() => self.unsettled.push_back(uid),
+            None if known.is_none() || before.is_some() => self.unsettled.push(pod, &self.cluster),
             None => {}
         }
     }
@@ -335,7 +341,7 @@ impl Room {
             self.placed.remove(&pod);
             self.cluster.unbind(pod);
             self.left(Some(node));
-            self.unsettled.push_back(self.cluster.pod(pod).uid.clone());
+            self.unsettled.push(pod, &self.cluster);
         }
     }
 }
@@ -383,14 +389,14 @@ impl Room {
         };
         let until = now + UNSEEN_FOR;
         let hold = Hold {
-            uid: Arc::clone(&uid),
+            uid,
             admitted,
             until,
         };
         self.holds.insert(id, hold);
         match node {
             Some(node) => self.put(row, node),
-            None => self.unsettled.push_back(uid),
+            None => self.unsettled.push(row, &self.cluster),
         }
         id
     }
@@ -501,28 +507,22 @@ impl Room {
         let state = self.state();
         if self.stuck_at != state {
             self.stuck_at = state;
-            self.unsettled.extend(self.stuck.drain(..));
+            self.unsettled.append(&mut self.stuck);
         }
         let mut tries = 0;
-        while let Some(uid) = self.unsettled.pop_front() {
-            let Some(pod) = self.cluster.find_pod(&uid) else {
-                continue;
-            };
-            if self.cluster.pod(pod).node.is_some() {
-                continue;
-            }
+        while let Some(pod) = self.unsettled.next(&self.cluster) {
             let is_allowed = tries < PLACINGS_MAX && {
                 let spec = self.cluster.spec_of(pod);
                 self.work.allows(&self.cluster, spec)
             };
             if !is_allowed {
-                self.unsettled.push_front(uid);
+                self.unsettled.put_back(pod);
                 return false;
             }
             tries += 1;
             match self.place(pod) {
                 Ok(node) => self.put(pod, node),
-                Err(_) => self.stuck.push(uid),
+                Err(_) => self.stuck.push(pod, &self.cluster),
             }
         }
         true

@@ -173,6 +173,11 @@ impl Cluster {
             .expect("an index is used only while its pod is there")
     }
 
+    /// A pod, if it is still there.
+    pub fn try_pod(&self, pod: PodIdx) -> Option<&PodRow> {
+        self.pods.get(pod)
+    }
+
     /// A pod by uid.
     pub fn find_pod(&self, uid: &str) -> Option<PodIdx> {
         self.pod_by_uid.get(uid).copied()

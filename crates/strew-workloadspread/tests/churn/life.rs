@@ -14,8 +14,8 @@ use strew_scheduler::Profile;
 use strew_workloadspread::admission::{self, Admission, Operation, PodAsked, Request, RequestId};
 use strew_workloadspread::controller::{self, SpreadController};
 use strew_workloadspread::{
-    Adaptive, Controller, Marked, Marker, MaxReplicas, NoPatches, Phase, Pod, Spec, Status,
-    Strategy, Subset, TargetRef, WorkloadFact, WorkloadKey, WorkloadSpread, WsKey,
+    Controller, Marked, Marker, MaxReplicas, NoPatches, Phase, Pod, Spec, Status, Strategy, Subset,
+    TargetRef, WorkloadFact, WorkloadKey, WorkloadSpread, WsKey,
 };
 
 /// The number of pods at a time.
@@ -33,12 +33,13 @@ pub(crate) struct Churn {
     alive: VecDeque<usize>,
     /// Version and status of the WorkloadSpread of each Job.
     spreads: BTreeMap<usize, (u64, Arc<Status>)>,
+    strategy: Strategy,
     next: usize,
 }
 
 impl Churn {
     /// Empty nodes in three zones.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(strategy: Strategy) -> Self {
         let profiles = vec![Profile::default()];
         let limits = admission::Limits::production();
         let mut admission = Admission::new(Interner::new(), profiles, limits, 1);
@@ -62,6 +63,7 @@ impl Churn {
             now,
             alive: VecDeque::new(),
             spreads: BTreeMap::new(),
+            strategy,
             next: 0,
         }
     }
@@ -86,10 +88,14 @@ impl Churn {
             subset,
             uid: None,
         };
-        let mut fact = pod_fact(self.admission.names_mut(), number);
-        fact.node = Some(node_name(self.admission.names_mut(), number % NODES));
-        let seen = admission::Input::PodSet(Box::new(fact), Some(marker.clone()));
-        self.admission.handle(self.now, seen);
+        // It waits before it is on a node.
+        let node = node_name(self.admission.names_mut(), number % NODES);
+        for node in [None, Some(node)] {
+            let mut fact = pod_fact(self.admission.names_mut(), number);
+            fact.node = node;
+            let seen = admission::Input::PodSet(Box::new(fact), Some(marker.clone()));
+            self.admission.handle(self.now, seen);
+        }
         let pod = pod(self.controller.names_mut(), number, marker);
         let seen = controller::Input::PodSet(Box::new(pod));
         self.controller.handle(self.now, seen);
@@ -140,10 +146,10 @@ impl Churn {
         let Some(stored) = self.spreads.get(&job) else {
             return;
         };
-        let ws = spread(self.admission.names_mut(), job, stored);
+        let ws = spread(self.admission.names_mut(), job, stored, self.strategy);
         let set = admission::Input::SpreadSet(Box::new(ws));
         self.admission.handle(self.now, set);
-        let ws = spread(self.controller.names_mut(), job, stored);
+        let ws = spread(self.controller.names_mut(), job, stored, self.strategy);
         let set = controller::Input::SpreadSet(Box::new(ws));
         self.controller.handle(self.now, set);
     }
@@ -289,11 +295,12 @@ fn labels(names: &mut Interner, job: usize) -> Labels {
     ])
 }
 
-/// Six pods in the first zone, the others anywhere; scheduling is simulated.
+/// Six pods in the first zone, the others anywhere.
 fn spread(
     names: &mut Interner,
     job: usize,
     (version, status): &(u64, Arc<Status>),
+    strategy: Strategy,
 ) -> WorkloadSpread {
     let zone = names.intern("zone-0");
     let in_zone = NodeSelectorTerm::AllOf {
@@ -329,7 +336,7 @@ fn spread(
             also: None,
             filter: None,
             subsets: [subset("a", Some(6), Some(in_zone)), subset("b", None, None)].into(),
-            strategy: Strategy::Adaptive(Adaptive::default()),
+            strategy,
             limit_scope: Default::default(),
             when_no_room: Default::default(),
             move_back: None,

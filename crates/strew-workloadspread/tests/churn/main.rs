@@ -5,6 +5,7 @@ mod life;
 
 use life::Churn;
 use peak_alloc::PeakAlloc;
+use strew_workloadspread::{Adaptive, Strategy};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -34,14 +35,22 @@ fn until(churn: &mut Churn, pods: usize) -> Taken {
 
 #[test]
 fn jobs_that_are_gone_cost_neither_memory_nor_work() {
-    let mut churn = Churn::new();
-    let early = until(&mut churn, 10_000);
+    come_and_go(Strategy::Adaptive(Adaptive::default()), 10_000);
+    // Nobody asks for room, and the first sweep is later.
+    come_and_go(Strategy::Fixed, 14_000);
+}
+
+/// Compares the cost after `few` pods with the one after 30,000.
+fn come_and_go(strategy: Strategy, few: usize) {
+    let mut churn = Churn::new(strategy);
+    let early = until(&mut churn, few);
     let late = until(&mut churn, 30_000);
     assert!(late.bytes * 10 <= early.bytes * 12, "{early:?}, {late:?}");
     assert!(
         late.weighed * 10 <= early.weighed * 12,
         "{early:?}, {late:?}"
     );
+    assert!(churn.admission.room().queued() < 200);
     assert_eq!(churn.admission.room().cluster().audit(), Ok(()));
     assert!(churn.controller.spreads().iter().count() < 200);
 }

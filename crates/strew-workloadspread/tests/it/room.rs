@@ -170,6 +170,34 @@ fn a_pod_that_goes_gives_its_place_to_one_that_waits_first() {
     assert_eq!(server.subset(3).as_deref(), Some("a"));
 }
 
+/// Only a question takes pods from the queues; one that finds no node waits there for the next question.
+#[test]
+fn pods_that_waited_and_are_gone_leave_the_queues() {
+    let words = words();
+    let (mut server, web) = server(&words, false);
+    let wait = |server: &mut Server, uid: &str| {
+        let mut fact = pod_fact(uid, 7000);
+        fact.spec.node_affinity.terms = Some([words.in_pool("a")].into());
+        let Marked::As(marker) = marked("a") else {
+            panic!("a marker");
+        };
+        server.tell(Input::PodSet(Box::new(fact), Some(marker)));
+    };
+    for asks in [false, true] {
+        for id in 0..400 {
+            let uid = format!("u{id}");
+            wait(&mut server, &uid);
+            if asks {
+                ask(&mut server, &web, id, true);
+                server.run();
+            }
+            server.tell(Input::PodGone(uid.into()));
+        }
+        let queued = server.machine.room().queued();
+        assert!(queued < 200, "{queued}, {asks}");
+    }
+}
+
 #[test]
 fn unmarked_unbound_pods_hold_nothing() {
     let words = words();
