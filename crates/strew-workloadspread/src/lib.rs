@@ -6,8 +6,8 @@
 //! scheduled.
 //!
 //! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`rollout`], [`workloads`], [`targets`], [`spreads`],
-//! [`choose`] (the subset of a pod), [`inject`], [`room`] (whether a node takes the pod), `work` (the bound of that),
-//! [`admission`], [`controller`], [`explain`], [`invariants`].
+//! [`choose`] (the subset of a pod), [`inject`], [`room`] (whether a node takes the pod), `waiting` (its queues), `work`
+//! (its bound), [`admission`], [`controller`], [`explain`], [`invariants`].
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
 //! This crate has no clock, no sockets and no JSON. An implementation of [`PodPatcher`] outside applies patches.
