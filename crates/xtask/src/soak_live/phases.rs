@@ -11,7 +11,7 @@ use xtask::lab::{now, until};
 use super::faults;
 use super::observer::{Done, Log, Observer};
 use super::parts::Parts;
-use super::report::{Report, Row};
+use super::report::{CALM, Report, Row};
 use super::tenants::Tenants;
 use super::victim::{ScaleUp, Victim};
 use crate::bench_live::figures::{median, quantile};
@@ -171,7 +171,7 @@ pub(super) const PHASES: &[Phase] = &[
         faults::leader_stopped,
     ),
     Phase {
-        name: "calm",
+        name: CALM,
         story: "nothing, after all that",
         act: Act::Nothing,
         asks: Asks::Speed,

@@ -11,6 +11,12 @@ const TIMES_MAX: f64 = 1.5;
 /// A process may have this many times the memory of quiet times.
 const MEMORY_TIMES_MAX: f64 = 3.0;
 
+/// The phase without an attack that ends each round.
+pub(super) const CALM: &str = "calm";
+
+/// At rest, after a round, a process may have this many times the memory that it had after the second one.
+const REST_TIMES_MAX: f64 = 1.2;
+
 /// All rows.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -69,7 +75,30 @@ impl Report {
 
     /// Whether no bar is broken.
     pub(super) fn is_met(&self) -> bool {
-        self.broken.is_empty()
+        self.broken().is_empty()
+    }
+
+    /// The bars that are broken.
+    fn broken(&self) -> Vec<String> {
+        let mut broken = self.broken.clone();
+        broken.extend(self.grown());
+        broken
+    }
+
+    /// The processes that keep more from round to round. The first round fills what is kept for use again.
+    fn grown(&self) -> Vec<String> {
+        let rests = self.rows.iter().filter(|row| row.name == CALM);
+        let rests: Vec<&Row> = rests.collect();
+        let (Some(second), Some(last)) = (rests.get(1), rests.last()) else {
+            return Vec::new();
+        };
+        let of = last.names.iter().zip(&last.finals).zip(&second.finals);
+        let grown = of.filter_map(|((name, last), second)| {
+            let times = last / second;
+            (times > REST_TIMES_MAX)
+                .then(|| format!("{CALM}: {name} has {times:.1} times the memory of round 2"))
+        });
+        grown.collect()
     }
 }
 
@@ -190,9 +219,10 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "Asked: {PODS} pods within {TIMES_MAX} times the quiet time (attacks and calm), every probe within 1 s, \
-             memory within {MEMORY_TIMES_MAX} times the quiet one; pods-large beside pods-control, which never reaches strew."
+             memory within {MEMORY_TIMES_MAX} times the quiet one, and after a round within {REST_TIMES_MAX} times that \
+             after the second; pods-large beside pods-control, which never reaches strew."
         )?;
-        match self.broken.as_slice() {
+        match self.broken().as_slice() {
             [] => writeln!(f, "No bar is broken."),
             broken => broken
                 .iter()
@@ -263,6 +293,26 @@ mod tests {
         assert!(beside.is_met());
         beside.answered = 4;
         assert!(!beside.is_met());
+    }
+
+    #[test]
+    fn memory_at_rest_that_grows_from_round_to_round_breaks_a_bar() {
+        let mut report = Report::default();
+        for (mib, is_met) in [
+            (10.0, true),
+            (20.0, true),
+            (24.0, true),
+            (24.1, false),
+            (20.0, true),
+        ] {
+            let mut attacked = row();
+            attacked.finals[0] = 30.0;
+            report.push(attacked, true);
+            let mut calm = row();
+            (calm.name, calm.finals[0]) = (CALM, mib);
+            report.push(calm, true);
+            assert_eq!(report.is_met(), is_met, "{mib}");
+        }
     }
 
     #[test]
