@@ -1,7 +1,7 @@
 //! Measures what pods that are long gone cost webhook and controller: memory, and CPU time per pod, as Jobs come and
 //! go. Prints JSON lines on stdout.
 //!
-//! The argument is the number of pods; a million by default.
+//! The arguments: the number of pods (a million by default), and `fixed` (the strategy; Adaptive by default).
 
 #[path = "../../../strew-scheduler/benches/decide/clock.rs"]
 mod clock;
@@ -11,6 +11,7 @@ mod life;
 use clock::{cpu_ns, rss_mib};
 use life::Churn;
 use peak_alloc::PeakAlloc;
+use strew_workloadspread::{Adaptive, Strategy};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -21,7 +22,11 @@ const WINDOW: usize = 2_000;
 fn main() {
     let number = std::env::args().skip(1).find_map(|a| a.parse().ok());
     let pods: usize = number.unwrap_or(1_000_000);
-    let mut churn = Churn::new();
+    let strategy = match std::env::args().any(|a| a == "fixed") {
+        true => Strategy::Fixed,
+        false => Strategy::Adaptive(Adaptive::default()),
+    };
+    let mut churn = Churn::new(strategy);
     let mut at = 2_000;
     while at <= pods {
         (churn.pods()..at - WINDOW).for_each(|_| churn.step());
