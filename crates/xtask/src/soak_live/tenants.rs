@@ -34,7 +34,7 @@ impl Tenants {
         stage.apply_all((0..NODES).map(node).collect())?;
         stage.apply_all(vec![
             workload("Deployment", VICTIM),
-            spread("Deployment", VICTIM, "Fixed"),
+            spread("Deployment", VICTIM, Strategy::Fixed),
         ])?;
         for namespace in [HOSTILE, CHURN] {
             let kubectl = |args: &[&str]| {
@@ -61,7 +61,7 @@ impl Tenants {
         };
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [
             workload("ReplicaSet", "owner"),
-            spread("ReplicaSet", "owner", "Adaptive"),
+            spread("ReplicaSet", "owner", Strategy::Adaptive),
         ]});
         let namespace = format!("--namespace={HOSTILE}");
         let apply = ["apply", "--server-side", "--filename=-", &namespace];
@@ -168,8 +168,15 @@ fn workload(kind: &str, name: &str) -> Value {
     })
 }
 
-/// Two zones, of which the first takes 50 pods.
-fn spread(kind: &str, name: &str, strategy: &str) -> Value {
+#[derive(Clone, Copy)]
+enum Strategy {
+    Fixed,
+    /// With simulated scheduling.
+    Adaptive,
+}
+
+/// Two zones, of which the first takes 50 pods under Fixed.
+fn spread(kind: &str, name: &str, strategy: Strategy) -> Value {
     let subset = |number: usize| {
         let zone = zone(number);
         let expression = json!({"key": ZONE, "operator": "In", "values": [zone]});
@@ -179,16 +186,21 @@ fn spread(kind: &str, name: &str, strategy: &str) -> Value {
         })
     };
     let mut subsets = [subset(0), subset(1)];
-    if strategy == "Fixed" {
-        subsets[0]["maxReplicas"] = 50.into();
-    }
+    // Without `adaptive` it would be Fixed.
+    let scheduling = match strategy {
+        Strategy::Fixed => {
+            subsets[0]["maxReplicas"] = 50.into();
+            json!({"type": "Fixed"})
+        }
+        Strategy::Adaptive => json!({"type": "Adaptive", "adaptive": {}}),
+    };
     json!({
         "apiVersion": "apps.kruise.io/v1alpha1",
         "kind": "WorkloadSpread",
         "metadata": {"name": name},
         "spec": {
             "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
-            "scheduleStrategy": {"type": strategy},
+            "scheduleStrategy": scheduling,
             "subsets": subsets,
         },
     })
