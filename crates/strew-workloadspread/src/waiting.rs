@@ -7,10 +7,10 @@ use strew_cluster::{Cluster, PodIdx};
 /// The shortest queue that is tidied.
 const TIDY_MIN: usize = 64;
 
-/// A queue of waiting pods. Pods that are gone, or on a node by now, stay in it until it is tidied.
+/// A queue of waiting pods. A pod that is deleted or bound stays in the queue until [`push`](Self::push) tidies it.
 ///
-/// Only a question takes pods from the queue, and it may be that nobody ever asks: so it is tidied when it is twice as
-/// long as after the last time.
+/// Only simulated scheduling takes pods from the queue, and under Fixed WorkloadSpreads it never runs. So `push` removes
+/// these pods when the queue is twice as long as after the last removal.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pods: VecDeque<PodIdx>,

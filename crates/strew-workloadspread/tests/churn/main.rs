@@ -36,7 +36,7 @@ fn until(churn: &mut Churn, pods: usize) -> Taken {
 #[test]
 fn jobs_that_are_gone_cost_neither_memory_nor_work() {
     come_and_go(Strategy::Adaptive(Adaptive::default()), 10_000);
-    // Nobody asks for room, and the first sweep is later.
+    // Fixed simulates no scheduling. Its first sweep comes after 10,000 pods.
     come_and_go(Strategy::Fixed, 14_000);
 }
 

@@ -170,7 +170,7 @@ fn a_pod_that_goes_gives_its_place_to_one_that_waits_first() {
     assert_eq!(server.subset(3).as_deref(), Some("a"));
 }
 
-/// Only a question takes pods from the queues; one that finds no node waits there for the next question.
+/// Only simulated scheduling takes pods from the queues. A pod that finds no node stays queued for the next request.
 #[test]
 fn pods_that_waited_and_are_gone_leave_the_queues() {
     let words = words();
