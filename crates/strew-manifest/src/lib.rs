@@ -3,7 +3,7 @@
 //! [`mod@read`] turns YAML and JSON into typed objects, every problem with its place; [`kinds`] is the table of kinds,
 //! [`kruise`] and [`ocm`] have the types of those that are not Kubernetes' own. [`defaults`] and [`validation`] are the
 //! rules that configurations and custom resources share with pods, and a [`field`] path names what they are about.
-//! [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
+//! [`finding`] is what a person should know. [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
 //! makes text safe to print. [`quantity`] and [`duration`] are texts with a meaning.
 //!
 //! It decides nothing and knows no machine: what decisions read of an object is made in `strew-wire`.
@@ -11,6 +11,7 @@
 pub mod defaults;
 pub mod duration;
 pub mod field;
+pub mod finding;
 pub mod kinds;
 pub mod kruise;
 pub mod ocm;

@@ -1,6 +1,7 @@
 //! Prints what is wrong with the input: for people, and for programs.
 
 use serde_json::json;
+use strew_manifest::finding::Finding;
 use strew_manifest::printable::printable_line;
 use strew_manifest::read::{Diagnostic, Severity, Sources, render};
 
@@ -28,8 +29,8 @@ pub(crate) fn print_diagnostics(
         return Ok(());
     };
     let each = said.iter();
-    let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_json(sources)));
-    let items: Vec<_> = items.collect();
+    let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_finding(sources)));
+    let items: Vec<Finding> = items.collect();
     let list = json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
     terminal::print(&serialized(&list, format)?)
 }

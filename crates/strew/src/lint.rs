@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use clap::Args;
 use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::finding::Finding;
 use strew_manifest::read::{
     self, Broken, Diagnostic, KubeObject, Locator, Origin, Severity, Sources, document_at, render,
 };
@@ -51,48 +52,7 @@ pub(crate) struct LintArgs {
 struct Written {
     api_version: String,
     kind: String,
-    items: Vec<WrittenDiagnostic>,
-}
-
-/// A finding.
-#[derive(schemars::JsonSchema)]
-#[schemars(rename = "Diagnostic", rename_all = "camelCase")]
-#[expect(dead_code, reason = "the shape of a value")]
-struct WrittenDiagnostic {
-    /// `error`, `warning` or `note`.
-    severity: String,
-    /// The rule.
-    code: String,
-    message: String,
-    /// The object.
-    object: Option<String>,
-    /// The path of the field.
-    field: Option<String>,
-    place: Option<WrittenPlace>,
-    /// What to do about it.
-    help: Option<String>,
-    /// Other places that are related.
-    #[schemars(default)]
-    related: Vec<WrittenRelated>,
-}
-
-/// A place in a file; lines and columns count from 1.
-#[derive(schemars::JsonSchema)]
-#[schemars(rename = "Place")]
-#[expect(dead_code, reason = "the shape of a value")]
-struct WrittenPlace {
-    file: String,
-    line: u32,
-    column: u32,
-}
-
-/// Another place, with a note.
-#[derive(schemars::JsonSchema)]
-#[schemars(rename = "Related")]
-#[expect(dead_code, reason = "the shape of a value")]
-struct WrittenRelated {
-    label: String,
-    place: WrittenPlace,
+    items: Vec<Finding>,
 }
 
 /// The JSON schema of diagnostics.

@@ -3,7 +3,7 @@
 //! Source: SARIF 2.1.0 (OASIS), section 3.27.
 
 use serde_json::{Value, json};
-use strew_manifest::read::{Diagnostic, Severity, Sources};
+use strew_manifest::read::{Diagnostic, Sources};
 
 /// One run of strew with these results.
 pub(crate) fn log(results: Vec<Value>) -> Value {
@@ -61,10 +61,6 @@ pub(crate) fn location(file: &str, place: Option<(u32, u32)>) -> Option<Value> {
 }
 
 fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
-    let level = match diagnostic.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
     let mut text = diagnostic.message.clone();
     if let Some(object) = &diagnostic.object {
         text = format!("{object}: {text}");
@@ -78,7 +74,7 @@ fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
     });
     json!({
         "ruleId": diagnostic.code,
-        "level": level,
+        "level": diagnostic.severity.name(),
         "message": {"text": text},
         "locations": location.into_iter().collect::<Vec<_>>(),
     })

@@ -1,8 +1,9 @@
 //! One problem of the input: message, place and help.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::source::{Place, Sources};
+use super::source::Place;
 use crate::field::{FieldError, FieldPath};
 
 /// A problem of the input, for the user.
@@ -27,12 +28,17 @@ pub struct Diagnostic {
 }
 
 /// The severity of a [`Diagnostic`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// The input is wrong; its object is not used.
+    /// The input is wrong, and its object is not used; or what was asked for does not hold.
     Error,
-    /// Something was ignored.
+    /// The answer holds, and yet a person should act: something was ignored, assumed, or is probably not meant.
     Warning,
+    /// Nothing has to be done about it.
+    Note,
 }
 
 /// A second place of a [`Diagnostic`].
@@ -45,11 +51,12 @@ pub struct Related {
 }
 
 impl Severity {
-    /// `error` or `warning`.
+    /// `error`, `warning` or `note`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Note => "note",
         }
     }
 }
@@ -123,40 +130,4 @@ impl Diagnostic {
         self.related.push(Related { place, label });
         self
     }
-
-    /// The form for `-o json`; absent parts are left out.
-    pub fn to_json(&self, sources: &Sources) -> Value {
-        let mut fields = json!({
-            "severity": self.severity.name(),
-            "code": self.code,
-            "message": self.message,
-        });
-        if let Some(object) = &self.object {
-            fields["object"] = json!(object);
-        }
-        if let Some(path) = &self.path {
-            fields["field"] = json!(path.to_string());
-        }
-        if let Some(place) = self.place {
-            fields["place"] = place_json(place, sources);
-        }
-        if let Some(help) = &self.help {
-            fields["help"] = json!(help);
-        }
-        if !self.related.is_empty() {
-            let related = self.related.iter().map(|related| {
-                json!({"label": related.label, "place": place_json(related.place, sources)})
-            });
-            fields["related"] = related.collect();
-        }
-        fields
-    }
-}
-
-fn place_json(place: Place, sources: &Sources) -> Value {
-    json!({
-        "file": sources.file(place.file).name(),
-        "line": place.line,
-        "column": place.column,
-    })
 }

@@ -1,0 +1,134 @@
+//! A finding: one thing that a person should know about their files, or about what came of them.
+//!
+//! Reading, playing, judging and linting make findings; every format writes them. A finding is a plain value: it has no
+//! reference to the files or to the simulation that it is about.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::read::{Diagnostic, Place, Severity, Sources};
+
+/// One thing that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Finding {
+    /// The rule: a stable name, for tools: `unknown-field`.
+    pub code: String,
+    /// Whether it fails the command.
+    pub severity: Severity,
+    /// Kind, namespace and name of its object: `Deployment shop/web`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The path of the field inside the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Where the object, or its field, is written; `None` if it is in no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<FilePlace>,
+    /// The numbers that the message is made of, by their names: `pods`, `maxSkew`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, i64>,
+    /// The message: one sentence, lower case, no full stop.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Other places that are related.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<RelatedPlace>,
+}
+
+/// A place in a file; lines and columns count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FilePlace {
+    /// The name of the file, as the user gave it.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+    /// The column, in characters.
+    pub column: u32,
+}
+
+/// Another place, with what is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RelatedPlace {
+    /// What is there: `first defined here`.
+    pub label: String,
+    /// The place.
+    pub place: FilePlace,
+}
+
+impl Finding {
+    /// A finding with a message only.
+    pub fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            severity,
+            object: None,
+            field: None,
+            place: None,
+            numbers: BTreeMap::new(),
+            message: message.into(),
+            help: None,
+            related: Vec::new(),
+        }
+    }
+
+    /// Sets the object.
+    #[must_use]
+    pub fn about(mut self, object: impl Into<String>) -> Self {
+        self.object = Some(object.into());
+        self
+    }
+
+    /// Sets the place.
+    #[must_use]
+    pub fn at(mut self, place: FilePlace) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Adds a number.
+    #[must_use]
+    pub fn with_number(mut self, name: &str, number: i64) -> Self {
+        self.numbers.insert(name.to_owned(), number);
+        self
+    }
+
+    /// Sets the advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Diagnostic {
+    /// The diagnostic as a finding, with the names of its files.
+    pub fn to_finding(&self, sources: &Sources) -> Finding {
+        let place = |place: Place| FilePlace {
+            file: sources.file(place.file).name().to_owned(),
+            line: place.line,
+            column: place.column,
+        };
+        let related = self.related.iter().map(|related| RelatedPlace {
+            label: related.label.clone(),
+            place: place(related.place),
+        });
+        Finding {
+            code: self.code.to_owned(),
+            severity: self.severity,
+            object: self.object.clone(),
+            field: self.path.as_ref().map(ToString::to_string),
+            place: self.place.map(place),
+            numbers: BTreeMap::new(),
+            message: self.message.clone(),
+            help: self.help.clone(),
+            related: related.collect(),
+        }
+    }
+}
