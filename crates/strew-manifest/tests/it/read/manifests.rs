@@ -352,7 +352,7 @@ fn tells_tools_in_json() {
     let json: Vec<_> = reading
         .diagnostics
         .iter()
-        .map(|diagnostic| diagnostic.to_json(&sources))
+        .map(|diagnostic| serde_json::json!(diagnostic.to_finding(&sources)))
         .collect();
     let expected = serde_json::json!([
         {
