@@ -1,4 +1,4 @@
-//! The built-in story as a Scenario: deploy, roll out, scale to half, lose the largest zone, restore it.
+//! The built-in story as a Scenario: deploy, roll out, lose the largest zone, restore it, run CronJobs, scale to half.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,24 +8,38 @@ use strew_manifest::read::{KubeObject, Located};
 
 use crate::format::{API_VERSION, KIND};
 
-/// The steps of the story, in order.
-pub const STEPS: [&str; 5] = ["deploy", "rollout", "scale", "lose", "restore"];
+/// The first step.
+pub const FIRST_STEP: &str = "deploy";
 
 /// The scenario's annotation `story`.
-const STORY: &str = "deploy, roll out, scale to half, lose the largest zone, restore it";
+const STORY: &str = "deploy, roll out, lose the largest zone, restore it, scale to half";
 
-/// The time for the pods of a lost zone to be evicted and replaced.
-const LOST_WITHIN: &str = "10m";
+/// The time for the pods of a lost zone to be evicted and replaced, and for the cluster to come to rest.
+const LOST_WITHIN: &str = "20m";
+
+/// The largest number of seeds that the story plays by itself.
+const SEEDS_MAX: u64 = 20;
+
+/// Pods and nodes that all seeds of the story may have together. A run of fewer than 1,000 takes well under a second.
+const PLAYED_MAX: u64 = 5_000;
 
 const ZONE_KEYS: [&str; 2] = [
     "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/zone",
 ];
 
+/// The number of seeds that the story of such a cluster plays: chance decides ties, and one seed hides what it can
+/// decide otherwise. It depends on the size alone, so that equal files give equal reports.
+pub fn seeds(n_pods: u64, n_nodes: u64) -> u64 {
+    let size = n_pods.saturating_add(n_nodes).max(1);
+    (PLAYED_MAX / size).clamp(1, SEEDS_MAX)
+}
+
 /// The story of a stream of manifests, with these nodes in addition to the stream's: a document of kind Scenario.
 ///
-/// Each step ends when the cluster is at rest. Then all workloads must be rolled out. After the loss they only have to
-/// be within their budgets: the remaining nodes may have no room for all pods.
+/// Each step ends when the cluster is at rest. Then all workloads must be rolled out, and keep their hard constraints
+/// where a manifest can see to it. After the loss, which comes at full size, they must have a ready pod and be within
+/// their budgets: the remaining nodes may have no room for all pods.
 pub fn story(
     stream: &[Located],
     nodes: &[Node],
@@ -35,51 +49,48 @@ pub fn story(
     let workloads = Workloads::of(stream);
     let mut spec = Map::new();
     spec.insert("seed".to_owned(), seed.into());
+    let n_seeds = seeds(workloads.n_pods, n_nodes(stream, nodes));
+    spec.insert("seeds".to_owned(), n_seeds.into());
     if !feature_gates.is_empty() {
         spec.insert("featureGates".to_owned(), json!(feature_gates));
     }
-    let rest = || json!({});
-    let step = |name: &str, verb: Option<(&str, Value)>, rest: Value| {
-        let mut step = Map::new();
-        step.insert("name".to_owned(), name.into());
-        if let Some((verb, targets)) = verb {
-            step.insert(verb.to_owned(), targets);
-        }
-        step.insert("rest".to_owned(), rest);
-        Value::Object(step)
-    };
-    let [deploy, rollout, scale, lose, restore] = STEPS;
-    let expecting = |claim: &str, mut step: Value| {
-        step["expect"] = json!([{claim: {}}]);
-        step
-    };
-    let whole = |step| expecting("rolledOut", step);
-    let restarted = some(&workloads.restarted).map(|names| ("rollout-restart", names));
-    let halves = workloads
-        .scaled
-        .iter()
-        .map(|name| (name.clone(), "50%".into()));
-    let halves = Value::Object(halves.collect());
-    let halves = (!workloads.scaled.is_empty()).then_some(("scale", halves));
     let most = match zone_key(stream, nodes) {
         Some(key) => format!("{key}=<most pods>"),
         None => "<most pods>".to_owned(),
     };
-    let timeline = json!([
-        whole(step(deploy, None, rest())),
-        whole(step(rollout, restarted, rest())),
-        whole(step(scale, halves, rest())),
-        expecting(
-            "withinBudget",
-            step(
-                lose,
-                Some(("lose", most.into())),
-                json!({"within": LOST_WITHIN})
-            )
+    let halves = workloads.scaled.iter();
+    let halves = halves.map(|name| (name.clone(), "50%".into()));
+    let halves = Value::Object(halves.collect());
+    let halves = (!workloads.scaled.is_empty()).then_some(("scale", halves));
+    let restarted = some(&workloads.restarted).map(|names| ("rollout-restart", names));
+    let rolled_out = || json!({"rolledOut": {}});
+    // A manifest can keep its rollouts even.
+    let even = || json!([rolled_out(), {"withinConstraints": {}}]);
+    // Pods that run are not moved, and a ReplicaSet does not ask its constraints which pods to delete.
+    let told = || json!([rolled_out(), {"withinConstraints": {}, "warn": true}]);
+    let rest = || json!({});
+    let mut timeline = vec![
+        step(FIRST_STEP, None, rest(), even()),
+        step("rollout", restarted, rest(), even()),
+        step(
+            "lose",
+            Some(("lose", most.into())),
+            json!({"within": LOST_WITHIN}),
+            json!([{"survives": {}}]),
         ),
-        whole(step(restore, Some(("restore", "<lost>".into())), rest())),
-    ]);
-    spec.insert("timeline".to_owned(), timeline);
+        step(
+            "restore",
+            Some(("restore", "<lost>".into())),
+            rest(),
+            told(),
+        ),
+    ];
+    if let Some(names) = some(&workloads.scheduled) {
+        let once = Some(("run-once", names));
+        timeline.push(step("cronjobs", once, rest(), json!([rolled_out()])));
+    }
+    timeline.push(step("scale", halves, rest(), told()));
+    spec.insert("timeline".to_owned(), timeline.into());
     json!({
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -88,15 +99,52 @@ pub fn story(
     })
 }
 
+/// A step that ends at rest.
+fn step(name: &str, verb: Option<(&str, Value)>, rest: Value, expect: Value) -> Value {
+    let mut step = Map::new();
+    step.insert("name".to_owned(), name.into());
+    if let Some((verb, targets)) = verb {
+        step.insert(verb.to_owned(), targets);
+    }
+    step.insert("rest".to_owned(), rest);
+    step.insert("expect".to_owned(), expect);
+    Value::Object(step)
+}
+
+fn n_nodes(stream: &[Located], made: &[Node]) -> u64 {
+    let is_node = |located: &&Located| matches!(located.object, KubeObject::Node(_));
+    (stream.iter().filter(is_node).count() + made.len()) as u64
+}
+
 fn some(names: &[String]) -> Option<Value> {
     (!names.is_empty()).then(|| json!(names))
 }
 
-/// The names of the workloads, as targets of verbs.
+/// The names of the workloads, as targets of verbs, and the number of their pods.
 #[derive(Default)]
 struct Workloads {
     restarted: Vec<String>,
     scaled: Vec<String>,
+    /// CronJobs.
+    scheduled: Vec<String>,
+    n_pods: u64,
+}
+
+/// What the story does with a workload, and the order in which it names it.
+struct Part {
+    order: u8,
+    is_restarted: bool,
+    is_scaled: bool,
+}
+
+impl Part {
+    const fn new(order: u8, is_restarted: bool, is_scaled: bool) -> Self {
+        Self {
+            order,
+            is_restarted,
+            is_scaled,
+        }
+    }
 }
 
 impl Workloads {
@@ -105,43 +153,73 @@ impl Workloads {
             .iter()
             .filter_map(|located| located.object.metadata()?.uid.as_deref());
         let uids: HashSet<&str> = uids.collect();
+        let mut workloads = Self::default();
         let mut found = BTreeMap::new();
         for located in stream {
             let object = &located.object;
-            let (order, is_restarted, is_scaled) = match object {
+            workloads.n_pods = workloads.n_pods.saturating_add(pods_asked_for(object));
+            let part = match object {
                 KubeObject::Deployment(deployment) => {
                     let paused = deployment.spec.as_ref().and_then(|spec| spec.paused);
-                    (0, paused != Some(true), true)
+                    Part::new(0, paused != Some(true), true)
                 }
                 KubeObject::ReplicaSet(set) => {
                     let owners = set.metadata.owner_references.iter().flatten();
                     let mut owners = owners.filter(|owner| uids.contains(owner.uid.as_str()));
                     let is_owned = owners.any(|owner| owner.controller == Some(true));
-                    (1, false, !is_owned)
+                    Part::new(1, false, !is_owned)
                 }
-                KubeObject::StatefulSet(_) => (2, true, true),
-                KubeObject::DaemonSet(_) => (3, true, false),
+                KubeObject::StatefulSet(_) => Part::new(2, true, true),
+                KubeObject::CloneSet(_) => Part::new(3, true, true),
+                KubeObject::DaemonSet(_) => Part::new(4, true, false),
+                KubeObject::CronJob(cron_job) => {
+                    if cron_job.spec.suspend != Some(true) {
+                        workloads.scheduled.push(target(object));
+                    }
+                    continue;
+                }
                 _ => continue,
             };
             let namespace = object.namespace().unwrap_or("default").to_owned();
-            let place = (order, namespace, object.name().to_owned());
-            found.insert(place, (object.kind(), is_restarted, is_scaled));
+            let place = (part.order, namespace, object.name().to_owned());
+            found.insert(place, (target(object), part));
         }
-        let mut workloads = Self::default();
-        for ((_, namespace, name), (kind, is_restarted, is_scaled)) in found {
-            let name = match namespace.as_str() {
-                "default" => format!("{}/{name}", kind.to_lowercase()),
-                _ => format!("{namespace}/{}/{name}", kind.to_lowercase()),
-            };
-            if is_restarted {
+        for (name, part) in found.into_values() {
+            if part.is_restarted {
                 workloads.restarted.push(name.clone());
             }
-            if is_scaled {
+            if part.is_scaled {
                 workloads.scaled.push(name);
             }
         }
         workloads
     }
+}
+
+/// `deployment/web`; `shop/deployment/web` outside the namespace `default`.
+fn target(object: &KubeObject) -> String {
+    let (kind, name) = (object.kind().to_lowercase(), object.name());
+    match object.namespace().unwrap_or("default") {
+        "default" => format!("{kind}/{name}"),
+        namespace => format!("{namespace}/{kind}/{name}"),
+    }
+}
+
+/// The pods that an object asks for; a pod counts as one.
+fn pods_asked_for(object: &KubeObject) -> u64 {
+    let replicas = match object {
+        KubeObject::Pod(_) => Some(1),
+        KubeObject::Deployment(d) => d.spec.as_ref().and_then(|spec| spec.replicas).or(Some(1)),
+        KubeObject::StatefulSet(s) => s.spec.as_ref().and_then(|spec| spec.replicas).or(Some(1)),
+        KubeObject::CloneSet(set) => set.spec.as_ref().and_then(|spec| spec.replicas).or(Some(1)),
+        KubeObject::Job(job) => job
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.parallelism)
+            .or(Some(1)),
+        _ => None,
+    };
+    u64::try_from(replicas.unwrap_or(0)).unwrap_or(0)
 }
 
 /// The topology key of the nodes' zones; `None` if they have none.

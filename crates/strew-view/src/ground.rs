@@ -5,18 +5,18 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{
-    Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
+    Kind, Node, Object, Pairs, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
 };
 use strew_apiserver::server::{Change, Cursor, Server};
 use strew_cluster::{Cluster, Eligibility, KeyId, PodFact};
 use strew_manifest::read::KubeObject;
-use strew_model::{Interner, Symbol};
+use strew_model::{Interner, Labels, Symbol};
 use strew_scheduler::Profile;
 use strew_spread::{DomainIdx, Tally};
 use strew_wire::facts::{self, PodFacts};
 
 use crate::schedulers::Schedulers;
-use crate::spread;
+use crate::spread::{self, HardConstraint};
 use crate::world::World;
 
 /// Nodes, and everything beside pods that their constraints depend on.
@@ -150,6 +150,29 @@ impl Ground {
         let answer = ask(&mut self.world, class);
         self.world.cluster.remove_pod(&uid);
         Some(answer)
+    }
+
+    /// The hard constraints that the scheduler enforces for such a pod; empty if the pod cannot be converted.
+    pub fn hard(&mut self, pod: &Pod) -> Vec<HardConstraint> {
+        self.of_pod(pod, spread::hard).unwrap_or_default()
+    }
+
+    /// True if a constraint counts pods with these labels.
+    pub fn counts(&mut self, constraint: &HardConstraint, labels: &Pairs) -> bool {
+        let names = &mut self.world.cluster.names;
+        let pairs = labels.iter();
+        let pairs = pairs.map(|(key, value)| (names.intern(key), names.intern(value)));
+        constraint.selector.matches(&Labels::new(pairs.collect()))
+    }
+
+    /// The name of a key.
+    pub fn name(&self, key: Symbol) -> &str {
+        self.world.cluster.names.text(key)
+    }
+
+    /// The domains that a constraint compares, without pods.
+    pub fn compared(&mut self, constraint: &HardConstraint) -> (KeyId, Tally) {
+        spread::places(&mut self.world.cluster, constraint.key, &constraint.nodes)
     }
 
     /// The domains of a rule, without pods.

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use strew_cluster::topology::EMPTY_DOMAIN;
 use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy};
-use strew_model::{Symbol, well_known};
+use strew_model::{Selector, Symbol, well_known};
 use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
-use strew_spread::{DomainIdx, Tally};
+use strew_spread::{DomainIdx, Limit, Tally};
 
 use crate::natural_order::natural_order;
 use crate::world::World;
@@ -250,6 +250,44 @@ pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
 pub fn rule(world: &mut World, class: ClassId, key: Symbol) -> Eligibility {
     let plan = plan(world, class);
     nodes(&world.cluster, &plan, class, key)
+}
+
+/// A hard constraint that is in force for pods of a class.
+#[derive(Debug, Clone)]
+pub struct HardConstraint {
+    /// Its index in the pods' spec, or in the defaults.
+    pub index: usize,
+    /// True for a default of the cluster, false for the pods' own.
+    pub is_default: bool,
+    /// The topology key.
+    pub key: Symbol,
+    /// `maxSkew` and `minDomains`.
+    pub limit: Limit,
+    /// The pods that count.
+    pub selector: Selector,
+    /// The nodes that count.
+    pub nodes: Eligibility,
+}
+
+/// The hard constraints that the scheduler enforces for pods of a class.
+pub fn hard(world: &mut World, class: ClassId) -> Vec<HardConstraint> {
+    let plan = plan(world, class);
+    let is_default = plan.effective.origin != Origin::Pod;
+    let constraints = plan.effective.constraints.iter().enumerate();
+    let enforced = constraints.filter(|(index, c)| c.hard && !plan.is_off(*index));
+    enforced
+        .map(|(index, constraint)| HardConstraint {
+            index,
+            is_default,
+            key: constraint.key,
+            limit: Limit {
+                max_skew: constraint.max_skew,
+                min_domains: constraint.min_domains.unwrap_or(1),
+            },
+            selector: constraint.selector.clone(),
+            nodes: plan.eligibility(&world.cluster, class, index),
+        })
+        .collect()
 }
 
 fn plan(world: &mut World, class: ClassId) -> SpreadPlan {

@@ -317,7 +317,7 @@ fn life(
     let play = PlayArgs {
         variant: vec![variant.unwrap_or_else(|| scenario::BASE.to_owned())],
         // For manifests, the explanation is about their deployment.
-        until: (!scenario::is_in(&inputs)).then(|| story::STEPS[0].to_owned()),
+        until: (!scenario::is_in(&inputs)).then(|| story::FIRST_STEP.to_owned()),
         ..PlayArgs::default()
     };
     let scenario = ScenarioArgs {

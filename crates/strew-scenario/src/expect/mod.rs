@@ -1,8 +1,10 @@
 //! Judges the expectations of a scenario.
 //!
 //! Reading order: this file (a claim and its verdict), [`subject`] (which pods are meant), [`spread`], [`pods`],
-//! [`object`], [`events`], [`removed`], [`placement`], [`workloads`], [`expression`].
+//! [`object`], [`events`], [`removed`], [`placement`], [`availability`] (ready pods over time), [`workloads`],
+//! [`expression`].
 
+pub mod availability;
 pub mod events;
 pub mod expression;
 pub mod object;
@@ -13,17 +15,22 @@ pub mod spread;
 pub mod subject;
 pub mod workloads;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
 use strew_cel::Program;
+use strew_manifest::finding::Finding;
+use strew_manifest::read::Severity;
 use strew_scheduler::Profile;
 use strew_sim::{Blueprint, Simulation};
 use strew_view::ground::Ground;
 
+use availability::{Availability, Preemption};
 use expression::Views;
+use workloads::LossOf;
 
-use crate::format::{Claim, Expectation};
+use crate::format::{Claim, Expectation, ObjectTarget, Step};
 use crate::run::Plan;
 
 /// Whether a claim is true, and what was found.
@@ -35,6 +42,8 @@ pub struct Verdict {
     pub why: String,
     /// Pods by domain; `None` if the claim counts none.
     pub counts: Option<spread::ByDomain>,
+    /// What a person should know, whether the claim holds or not.
+    pub findings: Vec<Finding>,
 }
 
 impl Verdict {
@@ -43,7 +52,29 @@ impl Verdict {
             holds,
             why: why.into(),
             counts: None,
+            findings: Vec::new(),
         }
+    }
+
+    /// Adds findings.
+    pub(crate) fn with_findings(self, findings: Vec<Finding>) -> Self {
+        Self { findings, ..self }
+    }
+
+    /// The verdict of a claim that only warns: it holds, and what broke it is a warning.
+    fn as_warning(mut self) -> Self {
+        if self.holds {
+            return self;
+        }
+        if self.findings.is_empty() {
+            let warning = Finding::new(Severity::Warning, "expectation", self.why.clone());
+            self.findings.push(warning);
+        }
+        for finding in &mut self.findings {
+            finding.severity = finding.severity.max(Severity::Warning);
+        }
+        self.holds = true;
+        self
     }
 
     /// Adds the counts that the verdict was made from.
@@ -69,6 +100,18 @@ pub struct Judge {
     /// change, as feature gates change them.
     ground: Option<(Vec<Profile>, Ground)>,
     short_before: workloads::ShortBefore,
+    exceeded_before: workloads::ExceededBefore,
+    /// `None` if no claim asks for pods over time.
+    availability: Option<Availability>,
+}
+
+/// What is told of a step beside its claims.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StepFacts {
+    /// What a loss did to each workload, the worst first; empty unless a claim asks for it.
+    pub losses: Vec<LossOf>,
+    /// The pods that were deleted to make room for others; empty unless a claim asks whether workloads have their pods.
+    pub preemptions: Vec<Preemption>,
 }
 
 impl Judge {
@@ -80,8 +123,14 @@ impl Judge {
             Claim::Placement(claim) => claim.moved_max.is_some(),
             _ => false,
         });
-        let is_of_workloads =
-            |e: &Expectation| matches!(e.claim, Claim::RolledOut(_) | Claim::WithinBudget(_));
+        let is_of_workloads = |e: &Expectation| {
+            matches!(
+                e.claim,
+                Claim::RolledOut(_) | Claim::WithinBudget(_) | Claim::Survives(_)
+            )
+        };
+        let is_over_time =
+            |e: &Expectation| matches!(e.claim, Claim::RolledOut(_) | Claim::Survives(_));
         let judges_workloads =
             plan.scenario.expects_nothing() || expectations().any(is_of_workloads);
         let short_before = match judges_workloads {
@@ -92,13 +141,78 @@ impl Judge {
             ),
             false => workloads::ShortBefore::new(),
         };
-        Self {
+        let availability = expectations()
+            .any(is_over_time)
+            .then(|| Availability::new(simulation.server()));
+        let asks_for_constraints =
+            expectations().any(|e| matches!(e.claim, Claim::WithinConstraints(_)));
+        let mut judge = Self {
             programs: plan.programs.clone(),
             views: Views::default(),
             before: None,
             compares,
             ground: None,
             short_before,
+            exceeded_before: Default::default(),
+            availability,
+        };
+        if asks_for_constraints {
+            let ground = judge.ground(simulation);
+            judge.exceeded_before = workloads::exceeded_now(simulation.server(), ground);
+        }
+        judge
+    }
+
+    /// Which domains count at present.
+    fn ground(&mut self, simulation: &Simulation) -> &mut Ground {
+        let server = simulation.server();
+        let Blueprint {
+            names, profiles, ..
+        } = simulation.blueprint();
+        self.ground.take_if(|(of, _)| of != profiles);
+        let begin = || (profiles.clone(), Ground::new(server, names, profiles));
+        let (_, ground) = self.ground.get_or_insert_with(begin);
+        ground.follow(server, |_, _| {});
+        ground
+    }
+
+    /// Begins a step; none of its verbs is done.
+    pub fn begin_step(&mut self, simulation: &Simulation) {
+        if let Some(availability) = &mut self.availability {
+            availability.begin_step(simulation.server(), simulation.elapsed());
+        }
+    }
+
+    /// The verbs of the step are done, and nothing else has happened since; these nodes are lost.
+    pub fn verbs_done(&mut self, simulation: &Simulation, lost: &BTreeSet<Arc<str>>) {
+        if let Some(availability) = &mut self.availability {
+            availability.verbs_done(simulation.server(), lost, simulation.elapsed());
+        }
+    }
+
+    /// Takes in an instant. Call it at the end of each one that changes something.
+    pub fn observe(&mut self, simulation: &Simulation) {
+        if let Some(availability) = &mut self.availability {
+            availability.observe(simulation.server(), simulation.elapsed());
+        }
+    }
+
+    /// What is told of the step so far, beside its claims.
+    pub fn facts(&self, simulation: &Simulation, step: &Step) -> StepFacts {
+        let Some(availability) = &self.availability else {
+            return StepFacts::default();
+        };
+        let asks = |e: &&Expectation| matches!(e.claim, Claim::Survives(_));
+        let losses = step.expect.iter().find(asks).map(|e| {
+            let of = match &e.claim {
+                Claim::Survives(of) => of.as_ref(),
+                _ => None,
+            };
+            workloads::survives(simulation, of, &self.short_before, availability).1
+        });
+        StepFacts {
+            losses: losses.unwrap_or_default(),
+            preemptions: availability.preemptions().to_vec(),
         }
     }
 
@@ -131,27 +245,31 @@ impl Judge {
     ) -> Verdict {
         let verdict = match &expectation.claim {
             Claim::Spread(claim) => {
-                let server = simulation.server();
-                let Blueprint {
-                    names, profiles, ..
-                } = simulation.blueprint();
-                self.ground.take_if(|(of, _)| of != profiles);
-                let begin = || (profiles.clone(), Ground::new(server, names, profiles));
-                let (_, ground) = self.ground.get_or_insert_with(begin);
-                ground.follow(server, |_, _| {});
-                spread::judge(server.tables(), ground, claim)
+                let ground = self.ground(simulation);
+                spread::judge(simulation.server().tables(), ground, claim)
             }
             Claim::Pods(claim) => pods::judge(simulation, &simulation.blueprint().profiles, claim),
             Claim::Object(partial) => object::judge(simulation, partial),
             Claim::Events(claim) => events::judge(simulation, claim),
             Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),
             Claim::Placement(claim) => placement::judge(simulation, claim, before.as_deref()),
-            Claim::RolledOut(of) => workloads::rolled_out(
-                simulation.server(),
-                &simulation.blueprint().profiles,
-                of.as_ref(),
-                &self.short_before,
-            ),
+            Claim::RolledOut(of) => self.rolled_out(simulation, of.as_ref()),
+            Claim::Survives(of) => match &self.availability {
+                Some(availability) => {
+                    let before = &self.short_before;
+                    workloads::survives(simulation, of.as_ref(), before, availability).0
+                }
+                None => Verdict::new(false, "no pod was followed"),
+            },
+            Claim::WithinConstraints(of) => {
+                let before = std::mem::take(&mut self.exceeded_before);
+                let ground = self.ground(simulation);
+                let of = of.as_ref();
+                let verdict =
+                    workloads::within_constraints(simulation.server(), ground, of, &before);
+                self.exceeded_before = before;
+                verdict
+            }
             Claim::WithinBudget(of) => workloads::within_budget(
                 simulation.server().tables(),
                 of.as_ref(),
@@ -162,12 +280,34 @@ impl Judge {
                 None => Verdict::new(false, "the expression was not compiled"),
             },
         };
-        match expectation.is_negated {
+        let verdict = match expectation.is_negated {
             true => Verdict {
                 holds: !verdict.holds,
                 ..verdict
             },
             false => verdict,
+        };
+        match expectation.warns {
+            true => verdict.as_warning(),
+            false => verdict,
+        }
+    }
+
+    fn rolled_out(&self, simulation: &Simulation, of: Option<&ObjectTarget>) -> Verdict {
+        let Some(availability) = &self.availability else {
+            return Verdict::new(false, "no pod was followed");
+        };
+        let (server, before) = (simulation.server(), &self.short_before);
+        let profiles = &simulation.blueprint().profiles;
+        let verdict = workloads::rolled_out(server, profiles, of, before, availability);
+        match of {
+            Some(_) => verdict,
+            None => verdict.with_findings(workloads::of_rollout(
+                server.tables(),
+                before,
+                availability,
+                simulation.elapsed(),
+            )),
         }
     }
 }

@@ -57,6 +57,16 @@ pub(super) static EXPECTATION: Shape = Shape {
             "PodDisruptionBudgets have the healthy pods that they ask for.",
         ),
         may(
+            "survives",
+            &Form::Shape(&WORKLOADS),
+            "After a loss, workloads have a ready pod and the healthy pods of their budgets.",
+        ),
+        may(
+            "withinConstraints",
+            &Form::Shape(&WORKLOADS),
+            "The pods of the newest template keep the workloads' hard spread constraints.",
+        ),
+        may(
             "cel",
             &Text,
             "A CEL expression over pods, nodes, objects and now.",
@@ -69,6 +79,11 @@ pub(super) static EXPECTATION: Shape = Shape {
             "It must hold when the cluster is at rest after the step: nothing was written for six minutes.",
         ),
         may("not", &Boolean, "The opposite must be true."),
+        may(
+            "warn",
+            &Boolean,
+            "A breach is a warning, and fails nothing.",
+        ),
     ],
 };
 

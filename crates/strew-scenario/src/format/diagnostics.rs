@@ -489,7 +489,7 @@ const LISTED_MAX: usize = 12;
 
 pub(super) fn no_claim() -> Diagnostic {
     error("no-claim", "nothing is expected here")
-        .with_help("give one of spread, pods, object, events, removed, placement, rolledOut, withinBudget, cel")
+        .with_help("give one of spread, pods, object, events, removed, placement, rolledOut, withinBudget, survives, withinConstraints, cel")
 }
 
 pub(super) fn second_claim() -> Diagnostic {

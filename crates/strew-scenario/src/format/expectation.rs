@@ -23,6 +23,8 @@ pub struct Expectation {
     pub at_rest: bool,
     /// The claim must be false.
     pub is_negated: bool,
+    /// A breach is a warning, and does not fail the run.
+    pub warns: bool,
     /// Its text in reports: one line of YAML, as written.
     pub text: String,
     /// The field that it was read from.
@@ -50,6 +52,11 @@ pub enum Claim {
     RolledOut(Option<ObjectTarget>),
     /// Workloads keep the pods that their budgets ask for; `None`: all workloads.
     WithinBudget(Option<ObjectTarget>),
+    /// What the loss at the begin of the step does to workloads: each keeps a ready pod and its budgets, or gets them
+    /// back; `None`: all workloads.
+    Survives(Option<ObjectTarget>),
+    /// The pods of workloads keep their hard spread constraints; `None`: all workloads.
+    WithinConstraints(Option<ObjectTarget>),
     /// The text of a CEL expression.
     Cel(String),
 }

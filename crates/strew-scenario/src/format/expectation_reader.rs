@@ -72,7 +72,7 @@ const BUDGETED: Wanted = Wanted {
 };
 
 /// Fields beside the claim.
-const AROUND: [&str; 4] = ["within", "for", "atRest", "not"];
+const AROUND: [&str; 5] = ["within", "for", "atRest", "not", "warn"];
 
 fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Expectation> {
     let fields = at.fields(&EXPECTATION, problems)?;
@@ -89,6 +89,7 @@ fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Ex
         }
     }
     let is_negated = fields.get("not").and_then(|at| at.boolean(problems));
+    let warns = fields.get("warn").and_then(|at| at.boolean(problems));
     let claims: Vec<_> = fields
         .present()
         .filter(|(name, _)| !AROUND.contains(name))
@@ -119,6 +120,7 @@ fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Ex
         lasts,
         at_rest,
         is_negated: is_negated.unwrap_or(false),
+        warns: warns.unwrap_or(false),
         text: flow::fields(at.value),
         path: at.path.clone(),
         place: None,
@@ -142,6 +144,11 @@ impl Reader<'_> {
                 Claim::RolledOut(self.one_or_all(workloads("rolledOut"), at, problems)?)
             }
             "withinBudget" => Claim::WithinBudget(self.one_or_all(BUDGETED, at, problems)?),
+            "survives" => Claim::Survives(self.one_or_all(workloads("survives"), at, problems)?),
+            "withinConstraints" => {
+                let wanted = workloads("withinConstraints");
+                Claim::WithinConstraints(self.one_or_all(wanted, at, problems)?)
+            }
             "cel" => Claim::Cel(at.name(problems)?.to_owned()),
             other => {
                 debug_assert!(false, "{other} is in the vocabulary, and nothing reads it");

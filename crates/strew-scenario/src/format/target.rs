@@ -24,6 +24,20 @@ pub struct ObjectTarget {
     pub name: String,
 }
 
+impl ObjectTarget {
+    /// The object of a key; `None` if its kind is none of the table.
+    pub fn of_key(key: &strew_apiserver::object::Key) -> Option<Self> {
+        let type_name = kinds::of_kind(key.kind.name())?;
+        Some(Self {
+            type_name,
+            namespace: type_name
+                .is_namespaced
+                .then(|| key.name.namespace.to_string()),
+            name: key.name.name.to_string(),
+        })
+    }
+}
+
 /// Nodes: one by name, or all with a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeTarget {

@@ -27,6 +27,8 @@ pub enum Verb {
     SetImage(Vec<(ObjectTarget, Vec<ImageEdit>)>),
     /// Changes the rollout of workloads.
     Rollout(RolloutAction, Vec<ObjectTarget>),
+    /// Makes a Job of each CronJob that has made none yet.
+    RunOnce(Vec<ObjectTarget>),
     /// Keeps new pods off nodes.
     Cordon(Vec<NodeTarget>),
     /// Allows new pods on nodes again.

@@ -24,6 +24,8 @@ use super::verb::{LocatedVerb, Replicas, RolloutAction, Verb};
 use super::vocabulary::DRAIN;
 
 const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
+const RESTARTED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "CloneSet"];
+const SCHEDULED: &[&str] = &["CronJob"];
 const PAUSABLE: &[&str] = &["Deployment"];
 const METERED: &[&str] = &["HorizontalPodAutoscaler"];
 const ANY: &[&str] = &[];
@@ -63,10 +65,11 @@ impl Reader<'_> {
             "patch" => Verb::Patch(self.patches(at, problems)),
             "scale" => Verb::Scale(self.replicas(at, problems)),
             "set-image" => Verb::SetImage(self.images(at, problems)),
-            "rollout-restart" => rollout(RolloutAction::Restart, ROLLED_OUT, problems),
+            "rollout-restart" => rollout(RolloutAction::Restart, RESTARTED, problems),
             "rollout-undo" => rollout(RolloutAction::Undo, ROLLED_OUT, problems),
             "rollout-pause" => rollout(RolloutAction::Pause, PAUSABLE, problems),
             "rollout-resume" => rollout(RolloutAction::Resume, PAUSABLE, problems),
+            "run-once" => Verb::RunOnce(self.objects(at, SCHEDULED, problems)),
             "cordon" => Verb::Cordon(self.nodes(at, problems)),
             "uncordon" => Verb::Uncordon(self.nodes(at, problems)),
             "drain" => self.drain(at, problems)?,

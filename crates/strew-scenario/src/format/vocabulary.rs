@@ -355,6 +355,11 @@ pub(super) static STEP: Shape = Shape {
         may("rollout-undo", &TARGETS, "Back to the revision before."),
         may("rollout-pause", &TARGETS, "Pauses deployments."),
         may("rollout-resume", &TARGETS, "Resumes deployments."),
+        may(
+            "run-once",
+            &TARGETS,
+            "Makes a Job of each CronJob that has made none yet.",
+        ),
         may("cordon", &TARGETS, "No new pods on these nodes."),
         may("uncordon", &TARGETS, "New pods again."),
         may(

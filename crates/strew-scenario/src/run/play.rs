@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use strew_apiserver::Tables;
+use strew_apiserver::object::{CloneSet, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use strew_apiserver::server::Cursor;
 use strew_model::time::Span;
 use strew_sim::Simulation;
@@ -10,7 +12,7 @@ use super::errands::Errands;
 use super::plan::Plan;
 use super::played::{Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher};
 use super::verbs;
-use crate::expect::{Before, Judge, Verdict};
+use crate::expect::{Before, Judge, StepFacts, Verdict};
 use crate::format::{Expectation, Rest, Step};
 
 /// An expectation that is not decided yet.
@@ -32,9 +34,12 @@ struct Open<'a> {
 impl Open<'_> {
     /// When the cluster is at rest after its step, if nothing more is written; `None` if the claim does not wait for
     /// rest.
-    fn rest(&self, last_change: Span) -> Option<Span> {
+    ///
+    /// `slowest` is the longest silent wait of a workload ([`slowest_ready`]).
+    fn rest(&self, last_change: Span, slowest: Span) -> Option<Span> {
         let after = self.rests_after?;
-        Some(later(last_change.max(after), Rest::default().quiet))
+        let quiet = Rest::default().quiet.max(slowest);
+        Some(later(last_change.max(after), quiet))
     }
 }
 
@@ -60,6 +65,7 @@ pub fn play(
         always: plan.scenario.always.iter().map(|_| None).collect(),
         seen: None,
         last_change: Span::default(),
+        slowest: Span::default(),
         played: Played {
             steps: Vec::new(),
             always: Vec::new(),
@@ -84,6 +90,8 @@ struct Life<'a> {
     seen: Option<Cursor>,
     /// The time of the last write.
     last_change: Span,
+    /// The longest silent wait of a workload, as its last step began.
+    slowest: Span,
     played: Played,
     n_events: usize,
     /// `Some`: the run ends then, whatever the scenario says.
@@ -145,7 +153,7 @@ impl<'a> Life<'a> {
     ) -> Result<ControlFlow<()>, RunError> {
         let next = |life: &Self| {
             let rests = life.open.iter().filter_map(|open| {
-                let rest = open.rest(life.last_change)?;
+                let rest = open.rest(life.last_change, life.slowest)?;
                 Some(rest.min(open.deadline))
             });
             rests.min()
@@ -171,7 +179,10 @@ impl<'a> Life<'a> {
             .partition(|open| open.rests_after.is_some());
         self.open = others;
         for open in waiting {
-            if open.rest(self.last_change).is_none_or(|rest| rest > now) {
+            if open
+                .rest(self.last_change, self.slowest)
+                .is_none_or(|rest| rest > now)
+            {
                 self.not_at_rest(&open, now, when);
             }
         }
@@ -258,7 +269,9 @@ impl<'a> Life<'a> {
             chosen: Vec::new(),
             expectations: Vec::new(),
             refused: Vec::new(),
+            facts: StepFacts::default(),
         };
+        self.judge.begin_step(simulation);
         let held_before = self.held_before(simulation, step, first_program);
         for located in &step.verbs {
             let done = verbs::act(&located.verb, &located.text, simulation, &mut self.errands);
@@ -266,6 +279,8 @@ impl<'a> Life<'a> {
             watcher.verb(began, &located.text, why.as_deref());
             result.refused.extend(done.err());
         }
+        self.slowest = slowest_ready(simulation.server().tables());
+        self.judge.verbs_done(simulation, &self.errands.lost);
         result.chosen = std::mem::take(&mut self.errands.chosen);
         self.played.steps.push(result);
         let flow = match step.rest {
@@ -293,11 +308,12 @@ impl<'a> Life<'a> {
                 }
             });
         }
+        let facts = self.judge.facts(simulation, step);
         self.judge.end_step(simulation);
         let Some(result) = self.played.steps.last_mut() else {
             return Ok(flow);
         };
-        result.expectations = expectations;
+        (result.expectations, result.facts) = (expectations, facts);
         Ok(watcher.step(number, step, result, simulation))
     }
 
@@ -308,11 +324,12 @@ impl<'a> Life<'a> {
         rest: Rest,
         watcher: &mut dyn Watcher,
     ) -> Result<ControlFlow<()>, RunError> {
-        let end = later(simulation.elapsed(), rest.within);
+        let quiet = rest.quiet.max(self.slowest);
+        let end = later(simulation.elapsed(), rest.within.max(quiet));
         let mut seen = None;
         let mut last = simulation.elapsed();
         let (state, ended) = loop {
-            let stop = later(last, rest.quiet).min(end);
+            let stop = later(last, quiet).min(end);
             let stop = self.until.map_or(stop, |until| until.min(stop));
             let stop = self.next_errand(simulation, stop);
             let flow = simulation.run_until(stop, &mut |simulation| {
@@ -327,7 +344,7 @@ impl<'a> Life<'a> {
             }
             self.run_errands(simulation, watcher);
             match stop {
-                stop if later(last, rest.quiet) <= stop => break (StepState::AtRest, last),
+                stop if later(last, quiet) <= stop => break (StepState::AtRest, last),
                 stop if stop >= end => break (StepState::NotAtRest, end),
                 stop if self.until.is_some_and(|until| stop >= until) => {
                     break (StepState::Cut, stop);
@@ -405,6 +422,9 @@ impl<'a> Life<'a> {
     fn instant(&mut self, simulation: &Simulation) {
         let now = simulation.elapsed();
         let is_changed = simulation.server().has_changed(&mut self.seen);
+        if is_changed {
+            self.judge.observe(simulation);
+        }
         self.judge_open(simulation, now, is_changed);
         if is_changed {
             self.last_change = now;
@@ -417,7 +437,7 @@ impl<'a> Life<'a> {
         let mut still_open = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
             let (expectation, program) = (open.expectation, open.program);
-            let rest = open.rest(self.last_change);
+            let rest = open.rest(self.last_change, self.slowest);
             if rest.is_some_and(|rest| rest < now || rest == now && !is_changed) {
                 // The result after the last write also holds at rest.
                 continue;
@@ -504,6 +524,7 @@ impl<'a> Life<'a> {
                     at: now,
                     cause: None,
                     counts: None,
+                    findings: Vec::new(),
                     held_at_once: false,
                 })
             })
@@ -537,6 +558,7 @@ fn outcome(text: &str, verdict: Verdict, at: Span) -> Outcome {
         at,
         cause: None,
         counts: verdict.counts,
+        findings: verdict.findings,
         held_at_once: false,
     }
 }
@@ -551,7 +573,29 @@ fn undecided(expectation: &Expectation, at: Span) -> Outcome {
         at,
         cause: None,
         counts: None,
+        findings: Vec::new(),
         held_at_once: false,
+    }
+}
+
+/// The longest time after which a ready pod becomes available without a write in between: the largest
+/// `minReadySeconds`, and half a minute.
+fn slowest_ready(tables: &Tables) -> Span {
+    let deployments = tables.of::<Deployment>().iter();
+    let deployments = deployments.map(|d| d.spec.min_ready_seconds);
+    let sets = tables.of::<ReplicaSet>().iter();
+    let sets = sets.map(|set| set.spec.min_ready_seconds);
+    let stateful = tables.of::<StatefulSet>().iter();
+    let stateful = stateful.map(|set| set.spec.min_ready_seconds);
+    let daemons = tables.of::<DaemonSet>().iter();
+    let daemons = daemons.map(|set| set.spec.min_ready_seconds);
+    let clones = tables.of::<CloneSet>().iter();
+    let clones = clones.map(|set| set.spec.min_ready_seconds);
+    let all = deployments.chain(sets).chain(stateful).chain(daemons);
+    let slowest = all.chain(clones).flatten().max().unwrap_or(0);
+    match u64::try_from(slowest) {
+        Ok(seconds @ 1..) => Span::from_secs(seconds.saturating_add(30)),
+        _ => Span::default(),
     }
 }
 

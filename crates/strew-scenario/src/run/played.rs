@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use strew_manifest::finding::Finding;
 use strew_model::time::Span;
 use strew_sim::{Simulation, Stuck};
 
+use crate::expect::StepFacts;
 use crate::expect::spread::ByDomain;
 use crate::format::Step;
 
@@ -71,6 +73,8 @@ pub struct Outcome {
     pub cause: Option<String>,
     /// Pods by domain, as counted for the claim.
     pub counts: Option<ByDomain>,
+    /// What a person should know, whether it held or not.
+    pub findings: Vec<Finding>,
     /// True if the claim had time to become true, but was already true before the verbs of its step and right after
     /// them. Such a claim does not test the step.
     pub held_at_once: bool,
@@ -92,6 +96,8 @@ pub struct StepResult {
     pub expectations: Vec<Outcome>,
     /// Verbs that the API server refused, or that gave up, as a drain does, with the reasons.
     pub refused: Vec<Refused>,
+    /// What is told of it beside its expectations.
+    pub facts: StepFacts,
 }
 
 /// How a step ended.

@@ -1,16 +1,17 @@
-//! The verbs of `kubectl rollout`.
+//! The verbs of `kubectl rollout`, and `kubectl create job --from`.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{
-    ControllerRevision, DaemonSet, Deployment, Key, Kind, Meta, ReplicaSet, StatefulSet, Stored,
-    moment,
+    ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Meta, Name, ReplicaSet,
+    StatefulSet, Stored, moment,
 };
 use strew_controllers::rollout::{
     RESTARTED_AT, RolloutError, Undo, template_of, undo_deployment, undo_revision,
 };
+use strew_manifest::read::KubeObject;
 use strew_sim::Simulation;
 
 use super::verbs::edit;
@@ -51,6 +52,49 @@ fn restart(simulation: &mut Simulation, key: &Key) -> Result<(), String> {
         Ok(())
     })
 }
+
+/// Makes a Job of a CronJob, as `kubectl create job --from` does, unless the CronJob has made one already.
+///
+/// # Errors
+/// The message of the API server.
+pub(super) fn run_once(simulation: &mut Simulation, key: &Key) -> Result<(), String> {
+    let tables = simulation.server().tables();
+    let Some(cron_job) = tables.get::<CronJob>(&key.name) else {
+        return Err(format!("{key} not found"));
+    };
+    if owned::<Job>(tables, &cron_job.meta).next().is_some() {
+        return Ok(());
+    }
+    let template = &cron_job.spec.job_template;
+    let metadata = template.metadata.clone().unwrap_or_default();
+    let mut annotations = metadata.annotations.unwrap_or_default();
+    annotations.insert(INSTANTIATED.to_owned(), "manual".to_owned());
+    let Name { namespace, name } = &key.name;
+    let job = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "namespace": &**namespace,
+            "name": format!("{name}-once"),
+            "labels": metadata.labels.unwrap_or_default(),
+            "annotations": annotations,
+            "ownerReferences": [{
+                "apiVersion": "batch/v1",
+                "kind": "CronJob",
+                "name": &**name,
+                "uid": &*cron_job.meta.uid,
+                "controller": true,
+            }],
+        },
+        "spec": template.spec,
+    });
+    let job = KubeObject::of_json(job).map_err(|error| error.to_string())?;
+    let created = simulation.create(job).map(drop);
+    created.map_err(|error| error.to_string())
+}
+
+/// Marks Jobs that no schedule made.
+const INSTANTIATED: &str = "cronjob.kubernetes.io/instantiate";
 
 /// What an undo restores.
 enum Target {

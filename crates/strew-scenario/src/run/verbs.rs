@@ -78,6 +78,12 @@ fn done(
             }
             Ok(())
         }
+        Verb::RunOnce(targets) => {
+            for target in targets {
+                rollout::run_once(sim, &key_of(target))?;
+            }
+            Ok(())
+        }
         Verb::Cordon(targets) => cordon(sim, errands, targets, true),
         Verb::Uncordon(targets) => cordon(sim, errands, targets, false),
         Verb::Drain { nodes, timeout } => {

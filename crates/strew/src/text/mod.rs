@@ -7,8 +7,6 @@ mod steps;
 
 use std::fmt::Write;
 
-use strew_model::time::Span;
-
 use domains::spread_block;
 
 use crate::shown::{AsBefore, Shown};
@@ -17,6 +15,7 @@ pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
 pub(crate) use steps::{failed, step_changes, step_head, verdict};
 use strew_view::blocked::Outcome;
+pub(crate) use strew_view::time_text::time_text;
 use strew_view::view::{Summary, View};
 
 /// The command for a pod of a name and namespace, and the files and options that are equal for all pods.
@@ -89,21 +88,6 @@ pub(crate) fn drawn(text: String, terminal: &Terminal) -> String {
         true => text,
         false => terminal::ascii(&text),
     }
-}
-
-/// `1h2m5s`, in whole seconds.
-pub(crate) fn time_text(time: Span) -> String {
-    let seconds = time.0 / 1_000_000_000;
-    let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m")];
-    let mut text: String = parts
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, unit)| format!("{n}{unit}"))
-        .collect();
-    if !seconds.is_multiple_of(60) || text.is_empty() {
-        let _ = write!(text, "{}s", seconds % 60);
-    }
-    text
 }
 
 /// The summary of the first step, without the end of its line.
@@ -280,12 +264,6 @@ fn pods(out: &mut String, view: &View, index: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_written_without_empty_parts() {
-        let text = |secs| time_text(Span::from_secs(secs));
-        assert_eq!([text(0), text(61), text(3600)], ["0s", "1m1s", "1h"]);
-    }
 
     #[test]
     fn large_numbers_are_grouped() {

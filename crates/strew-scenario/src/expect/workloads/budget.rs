@@ -1,14 +1,26 @@
 //! Claims about PodDisruptionBudgets: whether each has the healthy pods that it asks for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_apiserver::object::{Budget, Key, Kind, Name, Object, Stored};
+use strew_apiserver::object::{Budget, Key, Kind, Name, Object, Pod, Stored};
 use strew_apiserver::{Selection, Tables};
+use strew_view::loss::BudgetCount;
 use strew_view::workload::pod_labels;
 
-use super::{Short, ShortBefore, is, of_all, of_one};
+use super::replicas::Replicas;
+use super::{Short, ShortBefore, is, of_all, of_one, workload_of};
 use crate::expect::Verdict;
 use crate::format::ObjectTarget;
+
+/// The kinds whose pods a budget protects.
+const PROTECTED: [Kind; 5] = [
+    Kind::Deployment,
+    Kind::StatefulSet,
+    Kind::CloneSet,
+    Kind::ReplicaSet,
+    Kind::ReplicationController,
+];
 
 /// Judges whether each budget has its healthy pods; with `of`, only the budgets that select pods of that workload.
 pub fn within_budget(tables: &Tables, of: Option<&ObjectTarget>, before: &ShortBefore) -> Verdict {
@@ -29,32 +41,81 @@ pub fn within_budget(tables: &Tables, of: Option<&ObjectTarget>, before: &ShortB
     of_one(short, |short| is(&short.key, target) || is_its(short))
 }
 
-/// Every budget with too few healthy pods. A budget that asks for more pods than its workloads do needs all of theirs:
-/// a workload that was scaled down is not short of pods.
+/// Every budget with too few healthy pods.
 pub(super) fn short(tables: &Tables) -> Vec<Short> {
-    let below = tables.of::<Budget>().iter().filter_map(|budget| {
-        let status = &budget.status;
-        let number = |of: Option<i32>| of.unwrap_or(0);
-        let wanted = number(status.desired_healthy).min(number(status.expected_pods));
-        let healthy = number(status.current_healthy);
-        (healthy < wanted).then(|| Short {
+    let counted = tables.of::<Budget>().iter();
+    let counted = counted.map(|budget| (budget, count(tables, budget)));
+    let below = counted.filter(|(_, count)| count.is_short());
+    below
+        .map(|(budget, count)| Short {
             key: Key {
                 kind: Budget::KIND,
                 name: budget.meta.name.clone(),
             },
             uid: Arc::clone(&budget.meta.uid),
-            is_observed: status.observed_generation.is_some(),
+            is_observed: budget.status.observed_generation.is_some(),
             is_refused: false,
-            why: format!("{healthy} of {wanted} healthy pods"),
+            why: format!("{} of {} healthy pods", count.healthy, count.asks),
         })
+        .collect()
+}
+
+/// The budgets that select pods of a workload, with their numbers.
+pub(super) fn of_workload(tables: &Tables, object: &Object) -> Vec<BudgetCount> {
+    let namespace = &object.meta().name.namespace;
+    let budgets = tables.of::<Budget>().in_namespace(namespace);
+    let its = budgets.filter(|budget| selects(budget, object));
+    its.map(|budget| count(tables, budget)).collect()
+}
+
+/// The numbers of a budget. It asks for no more pods than its workloads do: a workload that was scaled down is not
+/// short of pods, and a pod that terminates is none of the workload's.
+fn count(tables: &Tables, budget: &Budget) -> BudgetCount {
+    let number = |of: Option<i32>| u32::try_from(of.unwrap_or(0)).unwrap_or(0);
+    let status = &budget.status;
+    BudgetCount {
+        name: budget.meta.name.name.to_string(),
+        healthy: number(status.current_healthy),
+        asks: number(status.desired_healthy).min(asked(tables, budget)),
+    }
+}
+
+/// The pods that the workloads of a budget ask for. A pod of another workload, or of none, asks for itself.
+fn asked(tables: &Tables, budget: &Budget) -> u32 {
+    let namespace = &budget.meta.name.namespace;
+    let mut by_workload: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    for object in PROTECTED.iter().flat_map(|kind| tables.all_of(kind)) {
+        if object.meta().name.namespace == *namespace
+            && selects(budget, &object)
+            && let Some(replicas) = Replicas::of(&object)
+        {
+            let wanted = u32::try_from(replicas.wanted).unwrap_or(0);
+            by_workload.insert(Arc::clone(&object.meta().uid), wanted);
+        }
+    }
+    let selection = budget.spec.selector.as_ref().and_then(Selection::of);
+    let pods = tables.of::<Pod>().in_namespace(namespace);
+    let others = pods.filter(|pod| {
+        let is_meant = selection
+            .as_ref()
+            .is_some_and(|s| s.matches(&pod.meta.labels));
+        let is_known = |uid: Arc<str>| by_workload.contains_key(&uid);
+        pod.is_active() && is_meant && !workload_of(tables, pod).is_some_and(is_known)
     });
-    below.collect()
+    let others = u32::try_from(others.count()).unwrap_or(u32::MAX);
+    by_workload
+        .values()
+        .fold(others, |sum, n| sum.saturating_add(*n))
 }
 
 fn selects(budget: &Budget, object: &Object) -> bool {
     let selector = budget.spec.selector.as_ref().and_then(Selection::of);
+    let labels = match object {
+        Object::Pod(pod) => Some(&*pod.meta.labels),
+        object => pod_labels(object),
+    };
     budget.meta.name.namespace == object.meta().name.namespace
         && selector
-            .zip(pod_labels(object))
+            .zip(labels)
             .is_some_and(|(selector, labels)| selector.matches(labels))
 }

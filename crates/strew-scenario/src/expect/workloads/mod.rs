@@ -1,11 +1,19 @@
-//! Claims about workloads: whether they have the pods that their specs and their budgets ask for.
+//! Claims about workloads: whether they have the pods that their specs and their budgets ask for, what a loss does to
+//! them, and whether their hard constraints hold.
 //!
-//! Reading order: `replicas` (the numbers of one workload), this file (all workloads and their pods), `budget`.
+//! Reading order: `replicas` (the numbers of one workload), this file (all workloads and their pods), `budget`, `loss`,
+//! `constraints`, `remarks` (what is told beside a verdict).
 
 mod budget;
-mod replicas;
+mod constraints;
+mod loss;
+mod remarks;
+pub(super) mod replicas;
 
 pub use budget::within_budget;
+pub use constraints::{ExceededBefore, exceeded_now, within_constraints};
+pub use loss::{LossOf, survives};
+pub(super) use remarks::of_rollout;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +24,12 @@ use strew_apiserver::server::Server;
 use strew_scheduler::Profile;
 
 use super::Verdict;
+use super::availability::Availability;
 use crate::format::ObjectTarget;
 use replicas::Replicas;
 
 /// The kinds with replicas.
-const KINDS: [Kind; 7] = [
+pub(super) const KINDS: [Kind; 7] = [
     Kind::Deployment,
     Kind::StatefulSet,
     Kind::DaemonSet,
@@ -29,6 +38,13 @@ const KINDS: [Kind; 7] = [
     Kind::ReplicationController,
     Kind::Job,
 ];
+
+/// True for a workload whose available pods are followed: it asks for a number of them, wherever they run. ReplicaSets
+/// of a Deployment are not; their pods are the Deployment's.
+pub(super) fn is_counted(object: &Object) -> bool {
+    let kind = object.kind();
+    KINDS.contains(&kind) && !matches!(kind, Kind::DaemonSet | Kind::Job)
+}
 
 /// ReplicaSets of a Deployment are judged with it.
 const DEPLOYMENT: &str = "Deployment";
@@ -60,7 +76,11 @@ pub fn short_before(server: &Server, profiles: &[Profile], given: &[Object]) -> 
     };
     let mut workloads = given.iter().filter(is_workload);
     if workloads.all(|object| !object.meta().uid.is_empty()) {
-        return ShortBefore::new();
+        // No step of the run can make a failed Job well again.
+        let failed = given.iter().filter(|object| {
+            Replicas::of(object).is_some_and(|replicas| replicas.failed.is_some())
+        });
+        return failed.map(|job| Arc::clone(&job.meta().uid)).collect();
     }
     let uids = given.iter().map(|object| &object.meta().uid);
     let uids: BTreeSet<&Arc<str>> = uids.filter(|uid| !uid.is_empty()).collect();
@@ -78,12 +98,40 @@ pub fn rolled_out(
     profiles: &[Profile],
     of: Option<&ObjectTarget>,
     before: &ShortBefore,
+    availability: &Availability,
 ) -> Verdict {
-    let short = short(server, profiles);
+    let mut short = short(server, profiles);
+    short.extend(gone(server, availability));
     match of {
         None => of_all(short, before),
         Some(target) => of_one(short, |short| is(&short.key, target)),
     }
+}
+
+/// Pods without a workload that ran and are gone: nothing makes them again.
+fn gone(server: &Server, availability: &Availability) -> Vec<Short> {
+    let gone = availability.records().filter(|(_, record)| record.is_gone);
+    gone.map(|(uid, record)| Short {
+        key: record.key.clone(),
+        uid: Arc::clone(uid),
+        is_observed: true,
+        is_refused: false,
+        why: format!(
+            "gone for good, since it has no workload{}",
+            why_gone(server, uid)
+        ),
+    })
+    .collect()
+}
+
+/// The last reason for the deletion of a pod, from its events; empty if there is none.
+fn why_gone(server: &Server, uid: &str) -> String {
+    const REASONS: [&str; 3] = ["Preempted", "TaintManagerEviction", "Evicted"];
+    let mut events = server.events().iter().rev();
+    let last = events.find(|event| *event.uid == *uid && REASONS.contains(&&*event.reason));
+    last.map_or(String::new(), |event| {
+        format!(" ({}: {})", event.reason, event.note)
+    })
 }
 
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
@@ -133,7 +181,7 @@ pub(super) fn is(key: &Key, target: &ObjectTarget) -> bool {
 }
 
 /// `deployment/web`; `shop/deployment/web` outside the namespace `default`.
-fn name(key: &Key) -> String {
+pub(super) fn name(key: &Key) -> String {
     let kind = key.kind.name().to_lowercase();
     match &*key.name.namespace {
         "default" | "" => format!("{kind}/{}", key.name.name),
@@ -216,7 +264,7 @@ fn waiting<'a>(
 }
 
 /// The uid of the pod's workload; for the pod of a Deployment, the Deployment's.
-fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
+pub(super) fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
     let owner = pod.meta.controller()?;
     let name = Name::new(
         Arc::clone(&pod.meta.name.namespace),

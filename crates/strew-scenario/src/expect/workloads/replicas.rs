@@ -6,12 +6,12 @@ use super::{DEPLOYMENT, Waiting};
 
 /// What a workload asks for, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Replicas {
+pub(in crate::expect) struct Replicas {
     /// `spec.replicas`; for a DaemonSet, the number of its nodes.
-    pub(super) wanted: i32,
+    pub(in crate::expect) wanted: i32,
     /// Its pods, those of old revisions included.
     pub(super) pods: i32,
-    /// Pods of the newest template, and how many there should be; `None` if nothing is being rolled out.
+    /// Pods of the newest template, and how many there should be; `None` if nothing is rolled out.
     pub(super) updated: Option<(i32, i32)>,
     /// Pods that are available.
     pub(super) available: i32,
@@ -21,11 +21,31 @@ pub(super) struct Replicas {
     pub(super) refused: Option<String>,
     /// True if a controller has ever written its status.
     pub(super) is_observed: bool,
+    /// True if its rollout is paused.
+    pub(super) is_paused: bool,
+    /// True if pods of the newest template are made only when old ones are deleted (`OnDelete`).
+    pub(super) waits_for_deletion: bool,
+    /// Why it failed for good, for a Job: `DeadlineExceeded`.
+    pub(super) failed: Option<String>,
 }
+
+/// A workload that asks for nothing and has nothing.
+const NONE: Replicas = Replicas {
+    wanted: 0,
+    pods: 0,
+    updated: None,
+    available: 0,
+    is_late: false,
+    refused: None,
+    is_observed: false,
+    is_paused: false,
+    waits_for_deletion: false,
+    failed: None,
+};
 
 impl Replicas {
     /// The numbers of a workload; `None` if the object has none, or belongs to another workload.
-    pub(super) fn of(object: &Object) -> Option<Self> {
+    pub(in crate::expect) fn of(object: &Object) -> Option<Self> {
         match object {
             Object::Deployment(deployment) => {
                 let status = &deployment.status;
@@ -43,6 +63,8 @@ impl Replicas {
                     is_late: late == Some("ProgressDeadlineExceeded"),
                     refused: refused.and_then(|c| c.message.clone()),
                     is_observed: status.observed_generation.is_some(),
+                    is_paused: deployment.spec.paused == Some(true),
+                    ..NONE
                 })
             }
             Object::StatefulSet(set) => {
@@ -56,11 +78,11 @@ impl Replicas {
                 Some(Self {
                     wanted,
                     pods: status.replicas,
-                    updated: (!is_by_hand).then_some((updated, to_be)),
+                    updated: Some((updated, to_be)),
+                    waits_for_deletion: is_by_hand,
                     available: status.available_replicas.unwrap_or(0),
-                    is_late: false,
-                    refused: None,
                     is_observed: status.observed_generation.is_some(),
+                    ..NONE
                 })
             }
             Object::DaemonSet(set) => {
@@ -72,11 +94,11 @@ impl Replicas {
                 Some(Self {
                     wanted,
                     pods: status.current_number_scheduled,
-                    updated: (!is_by_hand).then_some((updated, wanted)),
+                    updated: Some((updated, wanted)),
+                    waits_for_deletion: is_by_hand,
                     available: status.number_available.unwrap_or(0),
-                    is_late: false,
-                    refused: None,
                     is_observed: status.observed_generation.is_some(),
+                    ..NONE
                 })
             }
             Object::CloneSet(set) => {
@@ -88,9 +110,8 @@ impl Replicas {
                     pods: status.replicas.unwrap_or(0),
                     updated: to_be.map(|to_be| (updated, to_be)),
                     available: status.available_replicas.unwrap_or(0),
-                    is_late: false,
-                    refused: None,
                     is_observed: status.observed_generation.is_some(),
+                    ..NONE
                 })
             }
             Object::ReplicaSet(set) => {
@@ -105,9 +126,9 @@ impl Replicas {
                     pods: status.replicas,
                     updated: None,
                     available: status.available_replicas.unwrap_or(0),
-                    is_late: false,
                     refused: refused.and_then(|c| c.message.clone()),
                     is_observed: status.observed_generation.is_some(),
+                    ..NONE
                 })
             }
             Object::ReplicationController(controller) => {
@@ -117,17 +138,17 @@ impl Replicas {
                     pods: status.replicas,
                     updated: None,
                     available: status.available_replicas.unwrap_or(0),
-                    is_late: false,
-                    refused: None,
                     is_observed: status.observed_generation.is_some(),
+                    ..NONE
                 })
             }
             // Pods of a Job come and go: a Job is short only while no pod runs and none can be created.
             Object::Job(job) => {
                 let status = &job.status;
                 let mut conditions = status.conditions.iter().flatten();
-                let is_over = status.completion_time.is_some()
-                    || conditions.any(|c| c.type_ == "Failed" && c.status == "True");
+                let failed = conditions.find(|c| c.type_ == "Failed" && c.status == "True");
+                let failed = failed.map(|c| c.reason.clone().unwrap_or_default());
+                let is_over = status.completion_time.is_some() || failed.is_some();
                 let runs = !is_over && job.spec.suspend != Some(true);
                 let active = status.active.unwrap_or(0);
                 let wanted = i32::from(runs && job.spec.parallelism != Some(0));
@@ -136,9 +157,9 @@ impl Replicas {
                     pods: active.min(wanted),
                     updated: None,
                     available: active.min(wanted),
-                    is_late: false,
-                    refused: None,
                     is_observed: status.start_time.is_some(),
+                    failed,
+                    ..NONE
                 })
             }
             _ => None,
@@ -161,8 +182,12 @@ impl Replicas {
             available,
             ..
         } = *self;
+        if let Some(reason) = &self.failed {
+            return Some(format!("failed: {reason}"));
+        }
         let mut parts = Vec::new();
-        if let Some((updated, to_be)) = updated.filter(|(updated, to_be)| updated < to_be) {
+        let is_awaited = !self.waits_for_deletion;
+        if let Some((updated, to_be)) = updated.filter(|(n, to_be)| is_awaited && n < to_be) {
             parts.push(format!("{updated} of {to_be} updated"));
         }
         if pods < wanted {
@@ -176,6 +201,9 @@ impl Replicas {
         }
         if parts.is_empty() && waiting.pending.is_empty() {
             return None;
+        }
+        if self.is_paused {
+            parts.push("its rollout is paused".to_owned());
         }
         if self.is_late {
             parts.push("progress deadline exceeded".to_owned());

@@ -1,0 +1,369 @@
+//! How many pods of each workload are ready, followed from change to change: what a rollout or a loss leaves on the
+//! way, which the state at rest does not show.
+//!
+//! A pod is available while it is ready, does not terminate, and its node is not lost. An API server learns of a lost
+//! node only later; the pod's users notice at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Key, Object, Pod, Stored};
+use strew_apiserver::server::{Cursor, Server};
+use strew_model::Span;
+
+use super::workloads::{replicas::Replicas, workload_of};
+
+/// The pods of every workload that asks for a number of pods, and every pod without a workload.
+pub struct Availability {
+    seen: Cursor,
+    n_events: usize,
+    lost: BTreeSet<Arc<str>>,
+    /// By uid.
+    records: BTreeMap<Arc<str>, Record>,
+    /// By uid.
+    pods: HashMap<Arc<str>, PodState>,
+    /// The records that changed in this instant.
+    touched: BTreeSet<Arc<str>>,
+    /// The pods without a workload that were gone or leaving when the step began, by uid.
+    leaving: BTreeSet<Arc<str>>,
+    preemptions: Vec<Preemption>,
+}
+
+/// A workload, or a pod without one.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Its name.
+    pub key: Key,
+    /// The pods that it asks for.
+    pub wanted: u32,
+    /// The available ones.
+    pub ready: u32,
+    /// The available ones when the step began.
+    pub before: u32,
+    /// The fewest available ones since the step began, at the end of any instant.
+    pub fewest: u32,
+    /// The time with fewer available pods than it asks for.
+    short: Stopwatch,
+    /// The time without an available pod.
+    none: Stopwatch,
+    /// True for a pod without a workload that was on a node and is gone, though no verb deleted it.
+    pub is_gone: bool,
+}
+
+/// A time with interruptions.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stopwatch {
+    since: Option<Span>,
+    sum: Span,
+}
+
+impl Stopwatch {
+    fn set(&mut self, runs: bool, now: Span) {
+        match (runs, self.since) {
+            (true, None) => self.since = Some(now),
+            (false, Some(_)) => {
+                self.sum = self.at(now);
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn at(self, now: Span) -> Span {
+        let runs = self.since.map_or(0, |since| now.0.saturating_sub(since.0));
+        Span(self.sum.0.saturating_add(runs))
+    }
+}
+
+impl Record {
+    fn new(key: Key, wanted: u32) -> Self {
+        Self {
+            key,
+            wanted,
+            ready: 0,
+            before: 0,
+            fewest: 0,
+            short: Stopwatch::default(),
+            none: Stopwatch::default(),
+            is_gone: false,
+        }
+    }
+
+    /// The time with fewer available pods than it asks for, since the step began.
+    pub fn short_for(&self, now: Span) -> Span {
+        self.short.at(now)
+    }
+
+    /// The time without an available pod, since the step began.
+    pub fn none_for(&self, now: Span) -> Span {
+        self.none.at(now)
+    }
+
+    fn begin_step(&mut self, now: Span) {
+        (self.before, self.fewest) = (self.ready, self.ready);
+        (self.short, self.none) = Default::default();
+        self.settle(now);
+    }
+
+    /// Takes in the state at the end of an instant.
+    fn settle(&mut self, now: Span) {
+        self.fewest = self.fewest.min(self.ready);
+        self.short.set(self.ready < self.wanted, now);
+        self.none.set(self.wanted > 0 && self.ready == 0, now);
+    }
+}
+
+/// A pod as it was seen last.
+struct PodState {
+    name: Arc<str>,
+    namespace: Arc<str>,
+    /// The uid of its record; its own, if it has no workload.
+    of: Arc<str>,
+    node: Option<Arc<str>>,
+    is_ready: bool,
+}
+
+/// A pod that was deleted to make room for another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preemption {
+    /// When.
+    pub at: Span,
+    /// The namespace and name of the deleted pod.
+    pub victim: (Arc<str>, Arc<str>),
+    /// Its workload; `None` if it has none.
+    pub victim_of: Option<Key>,
+    /// The namespace and name of the pod that took its place; `None` if that one is gone.
+    pub by: Option<(Arc<str>, Arc<str>)>,
+    /// The workload of that pod; `None` if it has none.
+    pub by_of: Option<Key>,
+}
+
+impl Availability {
+    /// The present state.
+    pub fn new(server: &Server) -> Self {
+        let mut all = Self {
+            seen: server.listen(),
+            n_events: server.events().len(),
+            lost: BTreeSet::new(),
+            records: BTreeMap::new(),
+            pods: HashMap::new(),
+            touched: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+            preemptions: Vec::new(),
+        };
+        let tables = server.tables();
+        for object in super::workloads::KINDS
+            .iter()
+            .flat_map(|kind| tables.all_of(kind))
+        {
+            all.workload(&object);
+        }
+        for pod in tables.of::<Pod>().iter() {
+            all.pod(tables, pod);
+        }
+        all
+    }
+
+    /// The record of a workload, or of a pod without one, by its uid.
+    pub fn of(&self, uid: &str) -> Option<&Record> {
+        self.records.get(uid)
+    }
+
+    /// All records.
+    pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+        self.records.iter()
+    }
+
+    /// Begins a step. Call it before its verbs.
+    pub fn begin_step(&mut self, server: &Server, now: Span) {
+        self.observe(server, now);
+        self.preemptions.clear();
+        self.leaving = self.bare_and_leaving(server.tables());
+        self.records
+            .values_mut()
+            .for_each(|record| record.begin_step(now));
+    }
+
+    fn bare_and_leaving(&self, tables: &Tables) -> BTreeSet<Arc<str>> {
+        let is_leaving = |record: &Record| {
+            let pod = tables.get::<Pod>(&record.key.name);
+            record.key.kind == Pod::KIND && pod.is_none_or(|pod| pod.meta.is_terminating())
+        };
+        let leaving = self.records.iter().filter(|(_, record)| is_leaving(record));
+        leaving.map(|(uid, _)| Arc::clone(uid)).collect()
+    }
+
+    /// The preemptions since the step began.
+    pub fn preemptions(&self) -> &[Preemption] {
+        &self.preemptions
+    }
+
+    /// The verbs of the step are done, and nothing else has happened since: a pod that is leaving now was deleted by
+    /// them, and is not missed. `lost` are the nodes that are lost now.
+    pub fn verbs_done(&mut self, server: &Server, lost: &BTreeSet<Arc<str>>, now: Span) {
+        let tables = server.tables();
+        self.observe(server, now);
+        for uid in self.bare_and_leaving(tables).difference(&self.leaving) {
+            self.records.remove(uid);
+        }
+        let changed: BTreeSet<Arc<str>> = self.lost.symmetric_difference(lost).cloned().collect();
+        if changed.is_empty() {
+            return;
+        }
+        let on_changed = |pod: &&mut PodState| {
+            let node = pod.node.as_ref();
+            pod.is_ready && node.is_some_and(|node| changed.contains(node))
+        };
+        for pod in self.pods.values_mut().filter(on_changed) {
+            let is_lost = pod.node.as_ref().is_some_and(|node| lost.contains(node));
+            if let Some(record) = self.records.get_mut(&pod.of) {
+                record.ready = match is_lost {
+                    true => record.ready.saturating_sub(1),
+                    false => record.ready.saturating_add(1),
+                };
+                self.touched.insert(Arc::clone(&pod.of));
+            }
+        }
+        self.lost = lost.clone();
+        self.settle(now);
+    }
+
+    /// Takes in what changed since the last call. Call it at the end of each instant.
+    pub fn observe(&mut self, server: &Server, now: Span) {
+        let tables = server.tables();
+        while let Some(change) = server.next_change(&mut self.seen) {
+            match (&change.old, &change.new) {
+                (_, Some(Object::Pod(pod))) => self.pod(tables, pod),
+                (Some(Object::Pod(pod)), None) => self.pod_gone(pod),
+                (_, Some(object)) => self.workload(object),
+                (Some(object), None) => {
+                    self.records.remove(&object.meta().uid);
+                }
+                (None, None) => {}
+            }
+        }
+        for event in server.events().from(self.n_events) {
+            if &*event.reason == "Preempted" {
+                let preemption = self.preemption(&event.uid, &event.note, now);
+                self.preemptions.extend(preemption);
+            }
+        }
+        self.n_events = server.events().len();
+        self.settle(now);
+    }
+
+    fn settle(&mut self, now: Span) {
+        for uid in std::mem::take(&mut self.touched) {
+            if let Some(record) = self.records.get_mut(&uid) {
+                record.settle(now);
+            }
+        }
+    }
+
+    fn workload(&mut self, object: &Object) {
+        if !super::workloads::is_counted(object) {
+            return;
+        }
+        let Some(replicas) = Replicas::of(object) else {
+            return;
+        };
+        let uid = &object.meta().uid;
+        let wanted = u32::try_from(replicas.wanted).unwrap_or(0);
+        let record = self.records.entry(Arc::clone(uid));
+        record
+            .or_insert_with(|| Record::new(object.key(), wanted))
+            .wanted = wanted;
+        self.touched.insert(Arc::clone(uid));
+    }
+
+    fn pod(&mut self, tables: &Tables, pod: &Pod) {
+        let uid = &pod.meta.uid;
+        let known = self.pods.get(uid).map(|known| Arc::clone(&known.of));
+        let own = || match pod.meta.controller() {
+            Some(_) => workload_of(tables, pod),
+            None => Some(Arc::clone(uid)),
+        };
+        let Some(of) = known.or_else(own) else {
+            return;
+        };
+        if *of == **uid {
+            let wanted = u32::from(!pod.is_finished());
+            let key = Key {
+                kind: Pod::KIND,
+                name: pod.meta.name.clone(),
+            };
+            let record = self.records.entry(Arc::clone(&of));
+            record.or_insert_with(|| Record::new(key, wanted)).wanted = wanted;
+        }
+        let state = PodState {
+            name: Arc::clone(&pod.meta.name.name),
+            namespace: Arc::clone(&pod.meta.name.namespace),
+            of,
+            node: pod.node.clone(),
+            is_ready: pod.is_ready() && pod.is_active(),
+        };
+        self.set(uid, Some(state));
+    }
+
+    fn pod_gone(&mut self, pod: &Pod) {
+        let uid = &pod.meta.uid;
+        self.set(uid, None);
+        if let Some(record) = self.records.get_mut(uid) {
+            match pod.node.is_some() && !pod.is_finished() {
+                true => record.is_gone = true,
+                false => drop(self.records.remove(uid)),
+            }
+        }
+    }
+
+    /// Replaces the state of a pod, and counts it for its record.
+    fn set(&mut self, uid: &Arc<str>, state: Option<PodState>) {
+        let before = match state {
+            Some(state) => {
+                self.count(&state, true);
+                self.pods.insert(Arc::clone(uid), state)
+            }
+            None => self.pods.remove(uid),
+        };
+        if let Some(before) = before {
+            self.count(&before, false);
+        }
+    }
+
+    fn count(&mut self, pod: &PodState, adds: bool) {
+        let is_lost = pod
+            .node
+            .as_ref()
+            .is_some_and(|node| self.lost.contains(node));
+        if pod.is_ready
+            && !is_lost
+            && let Some(record) = self.records.get_mut(&pod.of)
+        {
+            record.ready = match adds {
+                true => record.ready.saturating_add(1),
+                false => record.ready.saturating_sub(1),
+            };
+        }
+        self.touched.insert(Arc::clone(&pod.of));
+    }
+
+    /// `note` is the event's: `Preempted by pod UID on node NODE`.
+    fn preemption(&self, victim: &str, note: &str, at: Span) -> Option<Preemption> {
+        let victim = self.pods.get(victim)?;
+        let by = note.strip_prefix("Preempted by pod ");
+        let by = by.and_then(|rest| self.pods.get(rest.split_whitespace().next()?));
+        let name = |pod: &PodState| (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        let of = |pod: &PodState| {
+            let record = self.records.get(&pod.of)?;
+            (record.key.kind != Pod::KIND).then(|| record.key.clone())
+        };
+        Some(Preemption {
+            at,
+            victim: name(victim),
+            victim_of: of(victim),
+            by: by.map(name),
+            by_of: by.and_then(of),
+        })
+    }
+}

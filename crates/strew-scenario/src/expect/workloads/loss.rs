@@ -1,0 +1,193 @@
+//! Claims about what a loss does to workloads.
+
+use std::sync::Arc;
+
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Kind, Object, Pod};
+use strew_manifest::finding::Finding;
+use strew_model::Span;
+use strew_sim::Simulation;
+use strew_view::loss::{Loss, LossVerdict};
+
+use super::{ShortBefore, budget, is, is_counted, name, workload_of};
+use crate::expect::Verdict;
+use crate::expect::availability::{Availability, Record};
+use crate::expect::pods::{blocked_by, message};
+use crate::format::ObjectTarget;
+
+/// What a loss did to a workload, or to a pod without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LossOf {
+    /// The workload: `deployment/web`, with its namespace if that is not `default`.
+    pub name: String,
+    /// The numbers.
+    pub loss: Loss,
+    /// Why pods are missing at rest; empty if none is, or if it is not known.
+    pub cause: String,
+}
+
+/// Judges what the loss at the begin of the step did to all workloads, or to that of `of`. Those that were short at
+/// second 0 are not judged. The second part is what each met, the worst first.
+pub fn survives(
+    simulation: &Simulation,
+    of: Option<&ObjectTarget>,
+    before: &ShortBefore,
+    availability: &Availability,
+) -> (Verdict, Vec<LossOf>) {
+    let now = simulation.elapsed();
+    let tables = simulation.server().tables();
+    let judged = availability.records().filter(|(uid, record)| match of {
+        Some(target) => is(&record.key, target),
+        None => !before.contains(*uid),
+    });
+    let mut losses: Vec<LossOf> = judged
+        .filter_map(|(uid, record)| {
+            let loss = loss(tables, record, now)?;
+            let is_missed = loss.ready < loss.wanted && loss.verdict() != LossVerdict::Unknown;
+            let cause = is_missed.then(|| cause(simulation, uid, record));
+            Some(LossOf {
+                name: name(&record.key),
+                loss,
+                cause: cause.unwrap_or_default(),
+            })
+        })
+        .collect();
+    losses.sort_by(|a, b| (a.loss.verdict(), &a.name).cmp(&(b.loss.verdict(), &b.name)));
+    let lost = losses.iter();
+    let lost = lost.filter(|of| of.loss.verdict() == LossVerdict::Lost);
+    let lost: Vec<String> = lost.map(LossOf::sentence).collect();
+    let findings = losses.iter().filter_map(LossOf::finding).collect();
+    let verdict = Verdict::new(lost.is_empty(), lost.join("; ")).with_findings(findings);
+    (verdict, losses)
+}
+
+impl LossOf {
+    /// `deployment/web is DEGRADED: 6 of 8 ready …: no room …`.
+    fn sentence(&self) -> String {
+        let Self { name, loss, cause } = self;
+        let verdict = loss.verdict().name();
+        let mut text = format!("{name} is {verdict}: {}", loss.sentence());
+        if !cause.is_empty() {
+            text.push_str(": ");
+            text.push_str(cause);
+        }
+        text
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let Loss {
+            wanted,
+            ready,
+            fewest,
+            none_for,
+            ..
+        } = self.loss;
+        let severity = self.loss.severity()?;
+        let seconds = i64::try_from(none_for.0 / 1_000_000_000).unwrap_or(i64::MAX);
+        let finding = Finding::new(severity, self.loss.verdict().code(), self.sentence())
+            .about(self.name.clone())
+            .with_number("wanted", wanted.into())
+            .with_number("ready", ready.into())
+            .with_number("fewest", fewest.into());
+        Some(match none_for.0 {
+            0 => finding,
+            _ => finding.with_number("secondsWithoutReady", seconds),
+        })
+    }
+}
+
+/// The numbers of a workload; `None` if it is not there any more, or is a pod that has ended.
+fn loss(tables: &Tables, record: &Record, now: Span) -> Option<Loss> {
+    let object = tables.find(&record.key);
+    let budgets = match &object {
+        Some(object) if is_counted(object) => budget::of_workload(tables, object),
+        Some(Object::Pod(_)) => Vec::new(),
+        _ if record.is_gone => Vec::new(),
+        _ => return None,
+    };
+    (record.wanted > 0).then(|| Loss {
+        wanted: record.wanted,
+        before: record.before,
+        ready: record.ready,
+        fewest: record.fewest,
+        short_for: record.short_for(now),
+        none_for: record.none_for(now),
+        budgets,
+    })
+}
+
+/// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none.
+fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
+    if record.is_gone {
+        return "it has no workload that would make it again".to_owned();
+    }
+    let tables = simulation.server().tables();
+    let all = tables.of::<Pod>().in_namespace(&record.key.name.namespace);
+    let own = all.filter(|pod| workload_of(tables, pod).as_ref() == Some(uid));
+    let (leaving, active): (Vec<_>, Vec<_>) =
+        own.partition(|pod| pod.meta.is_terminating() && !pod.is_finished());
+    let pending: Vec<_> = active.iter().filter(|pod| pod.node.is_none()).collect();
+    let Some(first) = pending.first() else {
+        return match (leaving.len(), &record.key.kind) {
+            (0, _) => String::new(),
+            (n, Kind::StatefulSet) => format!(
+                "{n} Terminating on a lost node, and a StatefulSet makes no second pod of the same name"
+            ),
+            (n, _) => format!("{n} Terminating on a lost node"),
+        };
+    };
+    let by = blocked_by(simulation, first);
+    let n = pending.len();
+    let kept = |why: &str| format!("{n} Pending: {why}");
+    let has = |plugins: &[&str]| plugins.iter().any(|plugin| by.contains(plugin));
+    if has(&["VolumeBinding", "VolumeZone"]) {
+        return kept("its volume is where no node is left");
+    }
+    let reasons = reasons(message(first));
+    let told = match reasons.as_str() {
+        "" => String::new(),
+        reasons => format!(" ({reasons})"),
+    };
+    if has(&["PodTopologySpread"]) {
+        return kept(&format!(
+            "its hard constraint still counts the lost domain, with no pod in it{told}"
+        ));
+    }
+    if has(&["NodeResourcesFit"]) {
+        return kept(&format!("no room on the nodes that are left{told}"));
+    }
+    if has(&["InterPodAffinity"]) {
+        return kept(&format!(
+            "its affinity admits none of the nodes that are left{told}"
+        ));
+    }
+    kept(match reasons.as_str() {
+        "" => "the scheduler has given no reason",
+        reasons => reasons,
+    })
+}
+
+/// The reasons in kube-scheduler's sentence, without taints: those of lost nodes.
+fn reasons(message: &str) -> String {
+    let (_, reasons) = message
+        .split_once(" nodes are available: ")
+        .unwrap_or_default();
+    let reasons = reasons.split(". ").next().unwrap_or_default();
+    let reasons = reasons.trim_end_matches('.').split(", ");
+    let reasons: Vec<&str> = reasons
+        .filter(|reason| !reason.is_empty() && !reason.contains("untolerated taint"))
+        .collect();
+    reasons.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reasons;
+
+    #[test]
+    fn reasons_are_those_of_nodes_that_are_left() {
+        let message = "0/12 nodes are available: 4 node(s) had untolerated taint(s), 8 Insufficient cpu. preemption: 0/12 nodes are available: 12 No preemption victims found.";
+        assert_eq!(reasons(message), "8 Insufficient cpu");
+        assert_eq!(reasons("something else"), "");
+    }
+}
