@@ -61,6 +61,15 @@ pub enum LossVerdict {
 }
 
 impl LossVerdict {
+    /// All verdicts, the worst first.
+    pub const ALL: [Self; 5] = [
+        Self::Lost,
+        Self::Outage,
+        Self::Degraded,
+        Self::Survives,
+        Self::Unknown,
+    ];
+
     /// `LOST`
     pub fn name(self) -> &'static str {
         match self {

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Object, Pod, Stored};
+use strew_apiserver::object::{Key, Name, Object, Pod, Stored};
 use strew_apiserver::server::{Cursor, Server};
 use strew_model::Span;
 
-use super::workloads::{replicas::Replicas, workload_of};
+use super::workloads::{name, replicas::Replicas, workload_of};
 
 /// The pods of every workload that asks for a number of pods, and every pod without a workload.
 pub struct Availability {
@@ -116,8 +116,7 @@ impl Record {
 
 /// A pod as it was seen last.
 struct PodState {
-    name: Arc<str>,
-    namespace: Arc<str>,
+    name: Name,
     /// The uid of its record; its own, if it has no workload.
     of: Arc<str>,
     node: Option<Arc<str>>,
@@ -129,14 +128,33 @@ struct PodState {
 pub struct Preemption {
     /// When.
     pub at: Span,
-    /// The namespace and name of the deleted pod.
-    pub victim: (Arc<str>, Arc<str>),
+    /// The deleted pod.
+    pub victim: Name,
     /// Its workload; `None` if it has none.
     pub victim_of: Option<Key>,
-    /// The namespace and name of the pod that took its place; `None` if that one is gone.
-    pub by: Option<(Arc<str>, Arc<str>)>,
+    /// The pod that takes its place; `None` if that one is gone.
+    pub by: Option<Name>,
     /// The workload of that pod; `None` if it has none.
     pub by_of: Option<Key>,
+}
+
+impl Preemption {
+    /// The workload of the pod that takes the place, or that pod.
+    pub fn by_text(&self) -> String {
+        match (&self.by_of, &self.by) {
+            (Some(workload), _) => name(workload),
+            (None, Some(pod)) => format!("pod/{}", pod.name),
+            (None, None) => "a pod that is gone".to_owned(),
+        }
+    }
+
+    /// The workload of the deleted pod, or that pod.
+    pub fn victim_text(&self) -> String {
+        match &self.victim_of {
+            Some(workload) => name(workload),
+            None => format!("pod/{}", self.victim.name),
+        }
+    }
 }
 
 impl Availability {
@@ -173,6 +191,19 @@ impl Availability {
     /// All records.
     pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
         self.records.iter()
+    }
+
+    /// The pods without a workload that ran when the step began and are gone.
+    pub fn gone(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+        let gone = self.records.iter().filter(|(_, record)| record.is_gone);
+        gone.filter(|(uid, _)| !self.leaving.contains(*uid))
+    }
+
+    /// The preemption since the step began whose victim has this name.
+    pub fn preemption_of(&self, victim: &Name) -> Option<&Preemption> {
+        self.preemptions
+            .iter()
+            .find(|preemption| preemption.victim == *victim)
     }
 
     /// Begins a step. Call it before its verbs.
@@ -297,8 +328,7 @@ impl Availability {
             record.or_insert_with(|| Record::new(key, wanted)).wanted = wanted;
         }
         let state = PodState {
-            name: Arc::clone(&pod.meta.name.name),
-            namespace: Arc::clone(&pod.meta.name.namespace),
+            name: pod.meta.name.clone(),
             of,
             node: pod.node.clone(),
             is_ready: pod.is_ready() && pod.is_active(),
@@ -353,16 +383,16 @@ impl Availability {
         let victim = self.pods.get(victim)?;
         let by = note.strip_prefix("Preempted by pod ");
         let by = by.and_then(|rest| self.pods.get(rest.split_whitespace().next()?));
-        let name = |pod: &PodState| (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        let named = |pod: &PodState| pod.name.clone();
         let of = |pod: &PodState| {
             let record = self.records.get(&pod.of)?;
             (record.key.kind != Pod::KIND).then(|| record.key.clone())
         };
         Some(Preemption {
             at,
-            victim: name(victim),
+            victim: named(victim),
             victim_of: of(victim),
-            by: by.map(name),
+            by: by.map(named),
             by_of: by.and_then(of),
         })
     }

@@ -72,6 +72,9 @@ impl Verdict {
         }
         for finding in &mut self.findings {
             finding.severity = finding.severity.max(Severity::Warning);
+            if finding.code == workloads::CONSTRAINT_EXCEEDED {
+                finding.help = Some(workloads::NOT_MOVED.to_owned());
+            }
         }
         self.holds = true;
         self
@@ -101,6 +104,10 @@ pub struct Judge {
     ground: Option<(Vec<Profile>, Ground)>,
     short_before: workloads::ShortBefore,
     exceeded_before: workloads::ExceededBefore,
+    /// The Jobs that had failed when the step began, by uid: they fail the step in which they did.
+    failed_before: BTreeSet<Arc<str>>,
+    /// The workloads whose pods waited for their deletion (`OnDelete`) when the step began, by uid.
+    waiting_before: BTreeSet<Arc<str>>,
     /// `None` if no claim asks for pods over time.
     availability: Option<Availability>,
 }
@@ -154,6 +161,8 @@ impl Judge {
             ground: None,
             short_before,
             exceeded_before: Default::default(),
+            failed_before: BTreeSet::new(),
+            waiting_before: BTreeSet::new(),
             availability,
         };
         if asks_for_constraints {
@@ -178,6 +187,9 @@ impl Judge {
 
     /// Begins a step; none of its verbs is done.
     pub fn begin_step(&mut self, simulation: &Simulation) {
+        let tables = simulation.server().tables();
+        self.failed_before = workloads::failed(tables);
+        self.waiting_before = workloads::waiting_for_deletion(tables);
         if let Some(availability) = &mut self.availability {
             availability.begin_step(simulation.server(), simulation.elapsed());
         }
@@ -299,12 +311,13 @@ impl Judge {
         };
         let (server, before) = (simulation.server(), &self.short_before);
         let profiles = &simulation.blueprint().profiles;
-        let verdict = workloads::rolled_out(server, profiles, of, before, availability);
+        let failed = &self.failed_before;
+        let verdict = workloads::rolled_out(server, profiles, of, [before, failed], availability);
         match of {
             Some(_) => verdict,
             None => verdict.with_findings(workloads::of_rollout(
                 server.tables(),
-                before,
+                [before, &self.waiting_before],
                 availability,
                 simulation.elapsed(),
             )),

@@ -90,7 +90,7 @@ struct Life<'a> {
     seen: Option<Cursor>,
     /// The time of the last write.
     last_change: Span,
-    /// The longest silent wait of a workload, as its last step began.
+    /// The longest silent wait of a workload.
     slowest: Span,
     played: Played,
     n_events: usize,
@@ -279,7 +279,6 @@ impl<'a> Life<'a> {
             watcher.verb(began, &located.text, why.as_deref());
             result.refused.extend(done.err());
         }
-        self.slowest = slowest_ready(simulation.server().tables());
         self.judge.verbs_done(simulation, &self.errands.lost);
         result.chosen = std::mem::take(&mut self.errands.chosen);
         self.played.steps.push(result);
@@ -324,11 +323,13 @@ impl<'a> Life<'a> {
         rest: Rest,
         watcher: &mut dyn Watcher,
     ) -> Result<ControlFlow<()>, RunError> {
-        let quiet = rest.quiet.max(self.slowest);
-        let end = later(simulation.elapsed(), rest.within.max(quiet));
+        let began = simulation.elapsed();
         let mut seen = None;
         let mut last = simulation.elapsed();
         let (state, ended) = loop {
+            self.slowest = slowest_ready(simulation.server().tables());
+            let quiet = rest.quiet.max(self.slowest);
+            let end = later(began, rest.within.max(quiet));
             let stop = later(last, quiet).min(end);
             let stop = self.until.map_or(stop, |until| until.min(stop));
             let stop = self.next_errand(simulation, stop);

@@ -4,7 +4,7 @@ use strew_manifest::read::Sources;
 use strew_model::Span;
 use strew_scenario::format::load;
 use strew_scenario::run::{Plan, Played, StepState, play, scheduler_of};
-use strew_scenario::story::{STEPS, story};
+use strew_scenario::story::story;
 
 use crate::{good, loaded};
 
@@ -179,11 +179,11 @@ fn the_story_is_a_scenario() {
         .iter()
         .filter_map(|step| step.name.as_deref())
         .collect();
-    assert_eq!(names, STEPS);
+    assert_eq!(names, ["deploy", "rollout", "lose", "restore", "scale"]);
     let played = play(&plan(&text), 7, None, &mut ()).unwrap();
     assert!(played.held(), "{played:?}");
-    assert_eq!(played.steps[3].chosen.len(), 1);
-    assert_eq!(played.steps[4].chosen, played.steps[3].chosen);
+    assert_eq!(played.steps[2].chosen.len(), 1);
+    assert_eq!(played.steps[3].chosen, played.steps[2].chosen);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use strew_manifest::finding::Finding;
 
 pub(crate) use moment::{
     MaxSkew, Moment, PreemptionReport, max_skews, warning, when_unsatisfiable,
@@ -112,9 +113,68 @@ pub(crate) struct StepReport<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) refused: Vec<RefusedReport>,
     pub(crate) expectations: Vec<ExpectationReport>,
+    /// What a person should know of the step.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) findings: Vec<Finding>,
+    /// After a loss: what it did to each workload, the worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) losses: Vec<LossReport>,
+    /// Pods that were deleted to make room for others.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) preempted: Vec<PreemptedReport>,
     /// The cluster at the end of the step.
     #[serde(flatten)]
     pub(crate) moment: Option<&'a Moment>,
+}
+
+/// What a loss did to a workload.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LossReport {
+    /// The workload: `deployment/web`.
+    pub(crate) of: String,
+    /// `LOST`, `OUTAGE`, `DEGRADED`, `SURVIVES` or `UNKNOWN`.
+    pub(crate) verdict: &'static str,
+    /// The pods that it asks for.
+    pub(crate) wanted: u32,
+    /// Its ready pods before the loss.
+    pub(crate) before: u32,
+    /// Its ready pods at rest.
+    pub(crate) ready: u32,
+    /// The fewest ready pods on the way.
+    pub(crate) fewest: u32,
+    /// The time with fewer ready pods than it asks for, in seconds.
+    pub(crate) seconds_short: u64,
+    /// The time without a ready pod, in seconds.
+    pub(crate) seconds_none: u64,
+    /// The PodDisruptionBudgets that select its pods.
+    pub(crate) budgets: Vec<BudgetReport>,
+    /// Why pods are missing at rest.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub(crate) cause: String,
+}
+
+/// The healthy pods of a PodDisruptionBudget.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BudgetReport {
+    pub(crate) name: String,
+    pub(crate) healthy: u32,
+    /// The smaller of what it asks for, and what its workloads ask for.
+    pub(crate) asks: u32,
+}
+
+/// A pod that was deleted to make room for another one.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PreemptedReport {
+    pub(crate) at: String,
+    pub(crate) pod: String,
+    pub(crate) namespace: String,
+    /// Its workload, or the pod itself.
+    pub(crate) of: String,
+    /// The workload whose pod takes the place, or that pod.
+    pub(crate) by: String,
 }
 
 /// A verb that was not done.

@@ -3,7 +3,7 @@
 //! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`suite`] (turns files into
 //! plans), [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line),
 //! [`screen`] (a run step by step), [`series`] (its counts at each instant), [`standing`] (adds runs up), [`summary`]
-//! (the results), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
+//! (the results), [`verdicts`] (the worst of them), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
 //! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, to look at), `clock`.
 
 mod arguments;
@@ -28,6 +28,7 @@ mod story;
 mod suite;
 pub(crate) mod summary;
 mod text;
+mod verdicts;
 mod work;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,9 @@
 //! The report.
 
+use strew_model::Span;
+use strew_scenario::expect::availability::Preemption;
 use strew_scenario::expect::spread::{ByDomain, skew};
+use strew_scenario::expect::workloads::LossOf;
 use strew_scenario::format::Step;
 use strew_scenario::run::{Outcome, Refused, StepResult, StepState};
 
@@ -9,8 +12,9 @@ use super::standing::{Answer, Judged, State};
 use super::suite::{Cast, Suite};
 use super::summary::{ScenarioSum, VariantSum};
 use crate::report::{
-    API_VERSION, CountedReport, ExpectationReport, KIND, Moment, RefusedReport, Report, RunReport,
-    ScenarioReport, StepReport, Summary, VariantReport,
+    API_VERSION, BudgetReport, CountedReport, ExpectationReport, KIND, LossReport, Moment,
+    PreemptedReport, RefusedReport, Report, RunReport, ScenarioReport, StepReport, Summary,
+    VariantReport,
 };
 
 /// The report on all scenarios: the summary, with each run that was kept.
@@ -112,7 +116,45 @@ fn step<'a>(step: &Step, result: &StepResult, moment: Option<&'a Moment>) -> Ste
         chosen: result.chosen.clone(),
         refused: result.refused.iter().map(self::refused).collect(),
         expectations: result.expectations.iter().map(expectation).collect(),
+        findings: { result.expectations.iter() }
+            .flat_map(|outcome| outcome.findings.clone())
+            .collect(),
+        losses: result.facts.losses.iter().map(loss).collect(),
+        preempted: result.facts.preemptions.iter().map(preempted).collect(),
         moment,
+    }
+}
+
+fn loss(of: &LossOf) -> LossReport {
+    let LossOf { name, loss, cause } = of;
+    let seconds = |span: Span| span.0 / 1_000_000_000;
+    let budgets = loss.budgets.iter().map(|budget| BudgetReport {
+        name: budget.name.clone(),
+        healthy: budget.healthy,
+        asks: budget.asks,
+    });
+    LossReport {
+        of: name.clone(),
+        verdict: loss.verdict().name(),
+        wanted: loss.wanted,
+        before: loss.before,
+        ready: loss.ready,
+        fewest: loss.fewest,
+        seconds_short: seconds(loss.short_for),
+        seconds_none: seconds(loss.none_for),
+        budgets: budgets.collect(),
+        cause: cause.clone(),
+    }
+}
+
+fn preempted(preemption: &Preemption) -> PreemptedReport {
+    let victim = &preemption.victim;
+    PreemptedReport {
+        at: clock(preemption.at),
+        pod: victim.name.to_string(),
+        namespace: victim.namespace.to_string(),
+        of: preemption.victim_text(),
+        by: preemption.by_text(),
     }
 }
 

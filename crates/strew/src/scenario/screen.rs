@@ -38,6 +38,8 @@ pub(super) struct Written {
     pub(super) notes: Vec<String>,
     pub(super) steps: String,
     pub(super) summary: String,
+    /// `deploy ok`, for each step with expectations.
+    pub(super) verdicts: Vec<String>,
     pub(super) names: Vec<String>,
 }
 
@@ -81,20 +83,20 @@ impl<'a> Screen<'a> {
             let verdict = text::verdict(result, &self.look);
             self.verdicts.push(format!("{name} {verdict}"));
         }
-        let failed = text::failed(result, &self.look);
+        let told = text::told(result, &self.look);
         if self.summary.is_empty() {
             let has_head = !step.verbs.is_empty();
             if has_head {
                 let head = text::step_head(&name, step, result, &self.look);
-                self.steps.push_str(&(head + &failed + "\n"));
+                self.steps.push_str(&(head + &told + "\n"));
             }
             self.steps.push_str(&text::write(view, shown, &self.look));
             if !spreads.is_empty() {
                 self.steps.push_str(&(spreads + "\n"));
             }
-            if !has_head && !failed.is_empty() {
+            if !has_head && !told.is_empty() {
                 let title = self.look.terminal.styles.title;
-                let text = format!("{title}{name}{title:#}\n{failed}\n");
+                let text = format!("{title}{name}{title:#}\n{told}\n");
                 self.steps.push_str(&text);
             }
             self.summary = text::summary_line(view, shown, self.look.terminal);
@@ -105,7 +107,7 @@ impl<'a> Screen<'a> {
         }
         self.steps
             .push_str(&text::step_head(&name, step, result, &self.look));
-        self.steps.push_str(&failed);
+        self.steps.push_str(&told);
         let changes = text::step_changes(view, before, skews, &shown.workloads, &self.look);
         self.steps.push_str(&(changes + &spreads + "\n"));
         let pods = view.summaries.iter().map(|s| s.replicas).sum();
@@ -156,14 +158,11 @@ impl<'a> Screen<'a> {
     }
 
     pub(super) fn finish(self) -> Written {
-        let verdicts = match self.verdicts.as_slice() {
-            [] => String::new(),
-            verdicts => format!("steps: {}\n", verdicts.join(", ")),
-        };
         Written {
             notes: [self.notes, self.unpatched].concat(),
             steps: self.steps,
-            summary: format!("{}{}\n{verdicts}", self.summary, self.last),
+            summary: format!("{}{}\n", self.summary, self.last),
+            verdicts: self.verdicts,
             names: self.names,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Step, Subject, Verdict};
 use strew_scenario::run::{Outcome, POD_CREATION};
@@ -12,7 +13,7 @@ use super::replay;
 use super::seeds::Seeds;
 use super::suite::{Cast, Suite};
 use super::summary::{
-    Breach, KIND, LineAndColumn, Must, RowSum, ScenarioSum, SeedAt, Summary, VariantSum,
+    Breach, KIND, LineAndColumn, Must, RemarkSum, RowSum, ScenarioSum, SeedAt, Summary, VariantSum,
 };
 use super::work::Run;
 use crate::report::API_VERSION;
@@ -123,6 +124,36 @@ impl Standings {
         }
     }
 
+    /// The seed of a variant that is shown: the first that broke, else the first with a warning, else `first`.
+    pub(super) fn shown(&self, [suite, cast]: [usize; 2], first: u64) -> u64 {
+        let scenario = self.summary.scenarios.get(suite);
+        let variant = scenario.and_then(|scenario| scenario.variants.get(cast));
+        let rows = || variant.into_iter().flat_map(|variant| &variant.rows);
+        let broken = rows().filter(|row| row.decides && row.broken > 0);
+        let broken = broken
+            .filter_map(|row| Some(row.first.as_ref()?.seed))
+            .min();
+        let is_told = |remark: &&RemarkSum| remark.finding.severity <= Severity::Warning;
+        let warned = || rows().flat_map(|row| &row.remarks).filter(is_told);
+        let warned = || warned().map(|remark| remark.first).min();
+        broken.or_else(warned).unwrap_or(first)
+    }
+
+    /// Shows this run of a variant in place of the others.
+    pub(super) fn show(&mut self, [suite, cast]: [usize; 2], of: &Cast, run: Run) {
+        let kept = self.kept.get_mut(suite).and_then(|kept| kept.get_mut(cast));
+        let Some(kept) = kept else {
+            return;
+        };
+        for other in kept.values_mut() {
+            other.run.moments.clear();
+            other.run.written = None;
+        }
+        let mut rows = rows(of, &[]);
+        let is_broken = add(of, &mut rows, &run);
+        kept.insert(run.seed, Judged { run, is_broken });
+    }
+
     /// The results of all runs.
     pub(super) fn finish(self, n_wanted: u64) -> Answer {
         let n_played = self.summary.variants().map(VariantSum::n_played);
@@ -229,6 +260,7 @@ fn row(when: Option<&str>, text: &str) -> RowSum {
         other_shapes: 0,
         first: None,
         seeds_broken: Vec::new(),
+        remarks: Vec::new(),
     }
 }
 
@@ -294,6 +326,7 @@ fn add_outcome(row: &mut RowSum, outcome: &Outcome, seed: u64) -> bool {
         row.add_counts(counts, skew);
     }
     row.held_at_once += u64::from(outcome.held_at_once);
+    row.add_findings(seed, &outcome.findings);
     match state {
         State::Held => row.held += 1,
         State::Open => row.open += 1,

@@ -3,11 +3,12 @@
 //! A sum depends neither on the order in which runs and parts are added nor on how the seeds were divided: numbers are
 //! added, and details are kept for the smallest seeds, up to a bound that the sum contains.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strew_manifest::read::Place;
+use strew_manifest::finding::Finding;
+use strew_manifest::read::{Place, Severity};
 use strew_model::Span;
 use strew_scenario::expect::spread::ByDomain;
 use strew_view::natural_order::natural_order;
@@ -150,7 +151,35 @@ pub(crate) struct RowSum {
     /// Seeds in which it broke, and when; at most the 1000 smallest.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) seeds_broken: Vec<SeedAt>,
+    /// What a person should know of it, the worst first; at most 1000.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) remarks: Vec<RemarkSum>,
 }
+
+/// A finding about a step, over the seeds that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RemarkSum {
+    /// The number of seeds that have it.
+    pub(crate) seeds: u64,
+    /// The smallest of them.
+    pub(crate) first: u64,
+    /// The finding of that seed.
+    pub(crate) finding: Finding,
+}
+
+/// What distinguishes a remark from the others of its row.
+type RemarkKey<'a> = (Severity, &'a str, Option<&'a str>);
+
+impl RemarkSum {
+    fn key(&self) -> RemarkKey<'_> {
+        let finding = &self.finding;
+        (finding.severity, &finding.code, finding.object.as_deref())
+    }
+}
+
+/// The largest number of remarks of a row.
+const REMARKS_MAX: usize = 1000;
 
 fn is_zero(n: &u64) -> bool {
     *n == 0
@@ -462,7 +491,44 @@ impl RowSum {
         }
     }
 
+    /// Adds what a run tells of it, each finding once.
+    pub(crate) fn add_findings(&mut self, seed: u64, findings: &[Finding]) {
+        let mut known = BTreeSet::new();
+        for finding in findings {
+            let remark = RemarkSum {
+                seeds: 1,
+                first: seed,
+                finding: finding.clone(),
+            };
+            if known.insert((finding.severity, &finding.code, &finding.object)) {
+                self.add_remark(remark);
+            }
+        }
+    }
+
+    fn add_remark(&mut self, remark: RemarkSum) {
+        match self
+            .remarks
+            .binary_search_by(|known| known.key().cmp(&remark.key()))
+        {
+            Ok(at) => {
+                if let Some(known) = self.remarks.get_mut(at) {
+                    let seeds = known.seeds.saturating_add(remark.seeds);
+                    if remark.first < known.first {
+                        *known = remark;
+                    }
+                    known.seeds = seeds;
+                }
+            }
+            Err(at) => self.remarks.insert(at, remark),
+        }
+        self.remarks.truncate(REMARKS_MAX);
+    }
+
     fn add(&mut self, other: Self) {
+        for remark in other.remarks {
+            self.add_remark(remark);
+        }
         other.began.into_iter().for_each(|at| self.add_began(at));
         for (sum, more) in [
             (&mut self.held, other.held),

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use strew_manifest::printable::printable_line;
+use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_scenario::expect::spread::ByDomain;
 
@@ -13,6 +15,7 @@ use super::suite::Suite;
 use super::summary::{
     BREACHES_MAX, Breach, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
 };
+use super::verdicts::{self, StepVerdict, Told};
 use crate::context::Context;
 use crate::diagnostics::say_note;
 use crate::terminal;
@@ -48,9 +51,81 @@ pub(super) fn names(suites: &[Suite], answer: &Answer) -> String {
     names
 }
 
-/// The text of a variant's first run.
+/// The run of a variant that is written step by step; `None` if none is.
+fn shown(kept: &[Judged]) -> Option<&Judged> {
+    kept.iter().find(|judged| judged.run.written.is_some())
+}
+
+/// The text of that run.
 fn written(kept: &[Judged]) -> Option<&Written> {
-    kept.first()?.run.written.as_ref()
+    shown(kept)?.run.written.as_ref()
+}
+
+/// The number of findings that the head of the story lists.
+const TOLD_MAX: usize = 8;
+
+/// The built-in story: the worst of all seeds, one of them step by step, and the verdicts on the steps.
+fn story(
+    out: &mut String,
+    summary: &Summary,
+    variant: &VariantSum,
+    shown: &Judged,
+    context: &Context,
+) {
+    let Some(written) = &shown.run.written else {
+        return;
+    };
+    let styles = &context.terminal.styles;
+    let mut told = verdicts::told_once(summary);
+    told.retain(|told| told.finding.severity <= Severity::Warning);
+    if !context.quiet {
+        for Told { finding, again, .. } in told.iter().take(TOLD_MAX) {
+            let (mark, style) = match finding.severity {
+                Severity::Error => ("✗", styles.bad),
+                _ => ("!", styles.warning),
+            };
+            let message = printable_line(&finding.message);
+            let again = match again.as_slice() {
+                [] => String::new(),
+                steps => format!("; likewise {}", steps.join(", ")),
+            };
+            let _ = writeln!(out, "{style}{mark}{style:#} {message}{again}");
+            if let Some(help) = &finding.help {
+                let hint = styles.hint;
+                let _ = writeln!(out, "  {hint}hint{hint:#}: {help}");
+            }
+        }
+        if told.len() > TOLD_MAX {
+            let _ = writeln!(out, "… {} more", told.len() - TOLD_MAX);
+        }
+        if !told.is_empty() {
+            out.push('\n');
+        }
+        if variant.n_played() > 1 {
+            let (dim, seed) = (styles.dim, shown.run.seed);
+            let seeds = count(size(variant.n_played()), "seed");
+            let _ = writeln!(out, "{dim}{seeds} played; shown: seed {seed}{dim:#}\n");
+        }
+        out.push_str(&written.steps);
+    }
+    out.push_str(&written.summary);
+    let steps = verdicts::steps(variant);
+    let steps = steps.iter().map(|step| {
+        let style = match step {
+            StepVerdict { failed: 1.., .. } => styles.bad,
+            StepVerdict { open: 1.., .. } | StepVerdict { warned: 1.., .. } => styles.warning,
+            _ => styles.good,
+        };
+        let aside = match step.failed > 0 && !step.decides {
+            true => ", not in --fail-on",
+            false => "",
+        };
+        format!("{} {style}{}{style:#}{aside}", step.name, step.word())
+    });
+    let steps: Vec<String> = steps.collect();
+    if !steps.is_empty() {
+        let _ = writeln!(out, "steps: {}", steps.join(", "));
+    }
 }
 
 /// Prints the notes about the start of each run that is shown step by step.
@@ -65,18 +140,12 @@ pub(super) fn say_notes(answer: &Answer, context: &Context) {
 pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> String {
     let mut out = String::new();
     let only = match answer.summary.scenarios.as_slice() {
-        [scenario] if scenario.built_in => answer.variants().next(),
+        [scenario] if scenario.built_in && !answer.is_interrupted => answer.variants().next(),
         _ => None,
     };
-    let only = only.filter(|(sum, _)| sum.n_played() == 1 && !answer.is_interrupted);
-    match only.and_then(|(_, kept)| written(kept)) {
-        // A single run needs no sums.
-        Some(written) => {
-            if !context.quiet {
-                out.push_str(&written.steps);
-            }
-            out.push_str(&written.summary);
-        }
+    let shown = only.and_then(|(variant, kept)| Some((variant, shown(kept)?)));
+    match shown {
+        Some((variant, judged)) => story(&mut out, &answer.summary, variant, judged, context),
         None => {
             let paper = Paper {
                 context,
@@ -168,11 +237,14 @@ impl Paper<'_> {
             result_text(variant)
         );
         if let Some(written) = written(kept) {
-            let seed = kept.first().map_or(0, |judged| judged.run.seed);
+            let seed = shown(kept).map_or(0, |judged| judged.run.seed);
             let dim = styles.dim;
             let _ = writeln!(out, "\n{dim}seed {seed}{dim:#}");
             out.push_str(&written.steps);
-            let _ = writeln!(out, "{}", written.summary.trim_end());
+            out.push_str(&written.summary);
+            if !written.verdicts.is_empty() {
+                let _ = writeln!(out, "steps: {}", written.verdicts.join(", "));
+            }
         }
         let shows = |row: &&RowSum| written(kept).is_none() || row.broken + row.open > 0;
         let in_time = in_time(&variant.rows);

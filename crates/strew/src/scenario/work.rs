@@ -137,6 +137,8 @@ impl<'a> Work<'a> {
         let failed = AtomicBool::new(false);
         let (sender, receiver) = channel();
         let mut errors = BTreeMap::new();
+        // The log of the one run that is shown.
+        let mut shown_log = String::new();
         let n_tasks = usize::try_from(self.n_tasks).unwrap_or(usize::MAX);
         std::thread::scope(|scope| {
             for _ in 0..n_threads.clamp(1, n_tasks.max(1)) {
@@ -165,6 +167,10 @@ impl<'a> Work<'a> {
                 let Some(file) = log.as_deref_mut() else {
                     continue;
                 };
+                if self.keeps_one(&self.suites[task.suite]) {
+                    shown_log.push_str(&text);
+                    continue;
+                }
                 waiting.insert(number, text);
                 while let Some(text) = waiting.remove(&written) {
                     written += 1;
@@ -175,10 +181,71 @@ impl<'a> Work<'a> {
                 }
             }
         });
-        match errors.into_values().next() {
-            Some(error) => Err(error),
-            None => Ok(standings.finish(self.n_tasks)),
+        if let Some(error) = errors.into_values().next() {
+            return Err(error);
         }
+        if !interrupt.load(Ordering::Relaxed) {
+            let again = self.show_worst(&mut standings, interrupt, logs, progress)?;
+            shown_log = again.unwrap_or(shown_log);
+        }
+        if let Some(file) = log {
+            let written = file.write_all(shown_log.as_bytes());
+            written.map_err(Failure::outside)?;
+        }
+        Ok(standings.finish(self.n_tasks))
+    }
+
+    /// Plays again what a person should see first, if that is not the first seed: which seed it is, is known only now.
+    /// Returns the log of the run, if it is the only one that is logged.
+    fn show_worst(
+        &self,
+        standings: &mut Standings,
+        interrupt: &AtomicBool,
+        logs: bool,
+        progress: &Progress,
+    ) -> Result<Option<String>, Failure> {
+        let mut log = None;
+        for (s, suite) in self.suites.iter().enumerate() {
+            let casts = suite.variants.iter().enumerate();
+            for (c, cast) in casts.filter(|_| suite.is_stepwise()) {
+                let first = cast.seeds.first;
+                let seed = standings.shown([s, c], first);
+                if seed == first || !self.shows_steps(suite) {
+                    continue;
+                }
+                let task = Task {
+                    suite: s,
+                    cast: c,
+                    seed,
+                };
+                let is_example = true;
+                let logs = logs && self.keeps_one(suite);
+                let (run, text) =
+                    self.play(task, [is_example, false], interrupt, logs, progress)?;
+                if logs {
+                    log = Some(text);
+                }
+                if !run.played.is_partial {
+                    standings.show([s, c], cast, run);
+                }
+            }
+        }
+        Ok(log)
+    }
+
+    /// True if the steps of one run are written, for people or for programs.
+    fn shows_steps(&self, suite: &Suite) -> bool {
+        match self.question.output {
+            Some(Format::Junit | Format::Sarif | Format::Summary) => false,
+            Some(format) if format.is_for_programs() => self.keeps_one(suite),
+            _ => true,
+        }
+    }
+
+    /// True if only one run of the suite is kept with the state of the cluster after each step: its seeds are many by
+    /// themselves, not because somebody asked for them.
+    fn keeps_one(&self, suite: &Suite) -> bool {
+        suite.is_story && self.question.args.play.seeds.is_none()
     }
 
     fn add(&self, standings: &mut Standings, task: Task, run: Run) {
@@ -206,7 +273,8 @@ impl<'a> Work<'a> {
             };
             let is_example = self.suites[task.suite].variants[task.cast].is_example(task.seed);
             let is_shown = self.question.html.is_some() && is_example;
-            let done = self.play(task, is_shown, stops[0], logs, progress);
+            let logs = logs && (is_example || !self.keeps_one(&self.suites[task.suite]));
+            let done = self.play(task, [is_example, is_shown], stops[0], logs, progress);
             if sender.send((number, task, done)).is_err() {
                 return;
             }
@@ -226,15 +294,15 @@ impl<'a> Work<'a> {
         progress: &Progress,
     ) -> Result<Run, Failure> {
         let task = Task { suite, cast, seed };
-        let (run, _) = self.play(task, true, interrupt, false, progress)?;
+        let (run, _) = self.play(task, [false, true], interrupt, false, progress)?;
         Ok(run)
     }
 
-    /// `is_shown`: on the page.
+    /// `is_example`: it is written step by step; `is_shown`: it is on the page.
     fn play(
         &self,
         task: Task,
-        is_shown: bool,
+        [is_example, is_shown]: [bool; 2],
         interrupt: &AtomicBool,
         logs: bool,
         progress: &Progress,
@@ -242,13 +310,12 @@ impl<'a> Work<'a> {
         let suite = &self.suites[task.suite];
         let cast = &suite.variants[task.cast];
         let seed = task.seed;
-        let is_example = cast.is_example(seed);
         let tells = self.context.verbose > 0 && is_example && !suite.is_stepwise();
         let mut recorder = Recorder {
             interrupt,
             progress: (self.n_tasks == 1).then_some(progress),
             log: (logs || is_shown).then(|| self.log(suite, cast, seed)),
-            ledger: self.ledger(suite, cast, seed, is_shown),
+            ledger: self.ledger(suite, cast, seed, [is_example, is_shown]),
             decisions: tells.then(Vec::new),
             step: String::new(),
         };
@@ -313,11 +380,11 @@ impl<'a> Work<'a> {
         suite: &'a Suite,
         cast: &'a Cast,
         seed: u64,
-        is_shown: bool,
+        [is_example, is_shown]: [bool; 2],
     ) -> Option<Ledger<'a>> {
         let question = self.question;
-        let is_example = cast.is_example(seed);
-        let is_report = question.output.is_some_and(Format::is_for_programs);
+        let is_report = question.output.is_some_and(Format::is_for_programs)
+            && (is_example || !self.keeps_one(suite));
         let is_screen = is_example
             && suite.is_stepwise()
             && !matches!(

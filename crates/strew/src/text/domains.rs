@@ -42,23 +42,21 @@ pub(super) fn spread_block(
         n if n <= BARS_MAX || look.wide => bars(out, world, spread, look),
         _ => histogram(out, world, spread),
     }
-    if spread
-        .domains
-        .iter()
-        .any(|domain| domain.own != domain.count)
-    {
-        own(out, world, spread);
-    }
+    out.push_str(&own_line(world, spread, "    "));
     if let Some(warning) = warning(summary, spread) {
         let style = look.terminal.styles.warning;
         let _ = writeln!(out, "    {style}warning{style:#}: {warning}");
     }
 }
 
-/// The workload's own pods, if the constraint counts other ones too, or not all of them.
-fn own(out: &mut String, world: &World, spread: &Spread) {
-    let skew = spread.own_skew;
-    let _ = write!(out, "    the workload's own pods: skew {skew}");
+/// The workload's own pods, those of old revisions included, if the constraint counts other ones too, or not all of
+/// them; empty otherwise.
+pub(super) fn own_line(world: &World, spread: &Spread, indent: &str) -> String {
+    let mut domains = spread.domains.iter();
+    if domains.all(|domain| domain.own == domain.count) {
+        return String::new();
+    }
+    let mut out = format!("{indent}the workload's own pods: skew {}", spread.own_skew);
     if spread.domains.len() <= BARS_MAX {
         let each = spread.domains.iter();
         let each = each.map(|domain| format!("{} {}", domain_name(world, domain), domain.own));
@@ -66,6 +64,7 @@ fn own(out: &mut String, world: &World, spread: &Spread) {
         let _ = write!(out, ", {}", each.join(", "));
     }
     out.push('\n');
+    out
 }
 
 fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {

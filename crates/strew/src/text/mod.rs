@@ -13,7 +13,7 @@ use crate::shown::{AsBefore, Shown};
 use crate::terminal::{self, Terminal};
 pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
-pub(crate) use steps::{failed, step_changes, step_head, verdict};
+pub(crate) use steps::{step_changes, step_head, told, verdict};
 use strew_view::blocked::Outcome;
 pub(crate) use strew_view::time_text::time_text;
 use strew_view::view::{Summary, View};

@@ -1,10 +1,15 @@
 //! A later step: its changes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use strew_manifest::printable::printable_line;
+use strew_manifest::read::Severity;
+use strew_scenario::expect::availability::Preemption;
+use strew_scenario::expect::workloads::LossOf;
+use strew_view::loss::LossVerdict;
 
-use super::domains::{domain_name, short_key};
+use super::domains::{domain_name, own_line, short_key};
 use super::{Look, count, time_text};
 use strew_model::Span;
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
@@ -61,16 +66,95 @@ pub(crate) fn verdict(result: &StepResult, look: &Look<'_>) -> String {
     format!("{style}{word}{style:#}")
 }
 
-/// A line for each failed expectation, with what was found.
-pub(crate) fn failed(result: &StepResult, look: &Look<'_>) -> String {
-    let bad = look.terminal.styles.bad;
-    let broken = result.expectations.iter();
-    let broken = broken.filter(|outcome| !outcome.held && !outcome.is_open);
-    let lines = broken.map(|outcome| {
-        let why = printable_line(&outcome.why);
-        format!("  {bad}failed{bad:#}: {why}\n")
-    });
-    lines.collect()
+/// What is told of a step: a line for each failed expectation, what a loss did to each workload, pods that were deleted
+/// to make room, and what a person should know.
+pub(crate) fn told(result: &StepResult, look: &Look<'_>) -> String {
+    let styles = &look.terminal.styles;
+    let mut out = String::new();
+    let facts = &result.facts;
+    let is_of_loss = |code: &str| {
+        LossVerdict::ALL
+            .iter()
+            .any(|verdict| verdict.code() == code)
+    };
+    for outcome in &result.expectations {
+        let mut findings = outcome.findings.iter();
+        // The losses say the same in more lines.
+        let is_told = !facts.losses.is_empty() && findings.any(|f| is_of_loss(&f.code));
+        if !outcome.held && !outcome.is_open && !is_told {
+            let (bad, why) = (styles.bad, printable_line(&outcome.why));
+            let _ = writeln!(out, "  {bad}failed{bad:#}: {why}");
+        }
+    }
+    losses(&mut out, &facts.losses, look);
+    preempted(&mut out, &facts.preemptions);
+    let findings = result.expectations.iter().flat_map(|o| &o.findings);
+    let findings = findings.filter(|finding| !is_of_loss(&finding.code));
+    for finding in findings.filter(|finding| finding.severity > Severity::Error) {
+        let (mark, style) = match finding.severity {
+            Severity::Note => ("-", styles.dim),
+            _ => ("!", styles.warning),
+        };
+        let message = printable_line(&finding.message);
+        let _ = writeln!(out, "  {style}{mark}{style:#} {message}");
+    }
+    out
+}
+
+/// The largest number of workloads that survive a loss and have a line each.
+const SURVIVORS_MAX: usize = 5;
+
+/// A line for each workload, the worst first; many that survive share one.
+fn losses(out: &mut String, losses: &[LossOf], look: &Look<'_>) {
+    let styles = &look.terminal.styles;
+    let survives = |of: &&LossOf| of.loss.verdict() == LossVerdict::Survives;
+    let n_survive = losses.iter().filter(survives).count();
+    let is_folded = n_survive > SURVIVORS_MAX;
+    let shown = losses.iter().filter(|of| !is_folded || !survives(of));
+    let shown: Vec<&LossOf> = shown.collect();
+    let widths = shown.iter().map(|of| of.name.chars().count());
+    let width = widths.max().unwrap_or(0);
+    for of in shown {
+        let (mark, style) = match of.loss.severity() {
+            Some(Severity::Error) => ("✗", styles.bad),
+            Some(Severity::Warning) => ("!", styles.warning),
+            Some(Severity::Note) => ("-", styles.dim),
+            None if of.loss.verdict() == LossVerdict::Unknown => ("?", styles.dim),
+            None => ("✓", styles.good),
+        };
+        let _ = writeln!(
+            out,
+            "  {style}{mark}{style:#} {:width$}  {:8}  {}",
+            printable_line(&of.name),
+            of.loss.verdict().name(),
+            of.loss.sentence()
+        );
+        if !of.cause.is_empty() {
+            let _ = writeln!(out, "      {}", printable_line(&of.cause));
+        }
+    }
+    if is_folded {
+        let good = styles.good;
+        let more = count(n_survive, "workload");
+        let _ = writeln!(out, "  {good}✓{good:#} {more} SURVIVE");
+    }
+}
+
+/// `preempted: 2 pods of deployment/low for deployment/high (the first: low-x on n1)`, for each pair of workloads.
+fn preempted(out: &mut String, preemptions: &[Preemption]) {
+    let mut pairs: BTreeMap<(String, String), Vec<&Preemption>> = BTreeMap::new();
+    for preemption in preemptions {
+        let pair = (preemption.victim_text(), preemption.by_text());
+        pairs.entry(pair).or_default().push(preemption);
+    }
+    for ((victim, by), all) in pairs {
+        let first = all.first().map_or("", |first| &first.victim.name);
+        let text = match (all.len(), victim.as_str()) {
+            (1, victim) if victim.starts_with("pod/") => format!("{victim} for {by}"),
+            (n, victim) => format!("{} of {victim} for {by} ({first})", count(n, "pod")),
+        };
+        let _ = writeln!(out, "  preempted: {}", printable_line(&text));
+    }
 }
 
 /// A verb as text; in words if it names many objects.
@@ -175,6 +259,7 @@ fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option
             let _ = write!(lines, ", up to {on_the_way} on the way");
         }
         lines.push('\n');
+        lines.push_str(&own_line(&view.world, spread, "      "));
     }
     (!same_pods || !lines.is_empty()).then_some(lines)
 }

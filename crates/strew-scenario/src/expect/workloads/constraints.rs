@@ -28,6 +28,12 @@ const KINDS: [Kind; 5] = [
     Kind::ReplicationController,
 ];
 
+/// The rule of findings about constraints that are exceeded at rest.
+pub const CONSTRAINT_EXCEEDED: &str = "constraint-exceeded";
+
+/// Why a constraint can be exceeded though the scheduler keeps it.
+pub const NOT_MOVED: &str = "no manifest prevents it: pods that run are not moved, and scaling down does not look at constraints";
+
 /// A hard constraint that a workload's pods exceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Exceeded {
@@ -71,6 +77,11 @@ pub fn within_constraints(
 impl Exceeded {
     /// `deployment/web ends at skew 2 over maxSkew 1 by zone: a 3, b 2, c 1`.
     fn sentence(&self) -> String {
+        let by = match self.by.as_str() {
+            "topology.kubernetes.io/zone" => "zone",
+            "kubernetes.io/hostname" => "hostname",
+            key => key,
+        };
         let counts = self.counts.iter();
         let counts: Vec<String> = counts.map(|(domain, n)| format!("{domain} {n}")).collect();
         format!(
@@ -78,13 +89,13 @@ impl Exceeded {
             name(&self.of),
             self.skew,
             self.max_skew,
-            self.by,
+            by,
             counts.join(", ")
         )
     }
 
     fn finding(&self) -> Finding {
-        let finding = Finding::new(Severity::Error, "constraint-exceeded", self.sentence())
+        let finding = Finding::new(Severity::Error, CONSTRAINT_EXCEEDED, self.sentence())
             .about(name(&self.of))
             .with_number("skew", self.skew)
             .with_number("maxSkew", self.max_skew.into());

@@ -143,16 +143,14 @@ fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
     if has(&["VolumeBinding", "VolumeZone"]) {
         return kept("its volume is where no node is left");
     }
+    if has(&["PodTopologySpread"]) {
+        return kept("its hard constraint still counts the lost domain, with no pod in it");
+    }
     let reasons = reasons(message(first));
     let told = match reasons.as_str() {
         "" => String::new(),
         reasons => format!(" ({reasons})"),
     };
-    if has(&["PodTopologySpread"]) {
-        return kept(&format!(
-            "its hard constraint still counts the lost domain, with no pod in it{told}"
-        ));
-    }
     if has(&["NodeResourcesFit"]) {
         return kept(&format!("no room on the nodes that are left{told}"));
     }

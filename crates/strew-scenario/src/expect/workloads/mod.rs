@@ -11,9 +11,11 @@ mod remarks;
 pub(super) mod replicas;
 
 pub use budget::within_budget;
-pub use constraints::{ExceededBefore, exceeded_now, within_constraints};
+pub use constraints::{
+    CONSTRAINT_EXCEEDED, ExceededBefore, NOT_MOVED, exceeded_now, within_constraints,
+};
 pub use loss::{LossOf, survives};
-pub(super) use remarks::of_rollout;
+pub(super) use remarks::{of_rollout, waiting_for_deletion};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -91,16 +93,26 @@ pub fn short_before(server: &Server, profiles: &[Profile], given: &[Object]) -> 
     all.filter(was_there).map(|short| short.uid).collect()
 }
 
+/// The Jobs that have failed, by uid.
+pub fn failed(tables: &Tables) -> BTreeSet<Arc<str>> {
+    let jobs = tables.all_of(&Kind::Job).into_iter();
+    let failed = jobs.filter(|job| Replicas::of(job).is_some_and(|r| r.failed.is_some()));
+    failed.map(|job| Arc::clone(&job.meta().uid)).collect()
+}
+
 /// Judges whether every workload is rolled out as `kubectl rollout status` understands it: all pods are created, of the
-/// newest template, and available. Also, no pod of a Job or without a workload waits for a node.
+/// newest template, and available. Also, no Job fails in the step, no pod of a Job or without a workload waits for a
+/// node, and no pod without a workload is gone. `before` and `failed` are not judged: what was short at second 0, and
+/// the Jobs that had failed when the step began.
 pub fn rolled_out(
     server: &Server,
     profiles: &[Profile],
     of: Option<&ObjectTarget>,
-    before: &ShortBefore,
+    [before, failed]: [&BTreeSet<Arc<str>>; 2],
     availability: &Availability,
 ) -> Verdict {
     let mut short = short(server, profiles);
+    short.retain(|short| !failed.contains(&short.uid));
     short.extend(gone(server, availability));
     match of {
         None => of_all(short, before),
@@ -108,30 +120,31 @@ pub fn rolled_out(
     }
 }
 
-/// Pods without a workload that ran and are gone: nothing makes them again.
+/// Pods without a workload that ran when the step began and are gone: nothing makes them again.
 fn gone(server: &Server, availability: &Availability) -> Vec<Short> {
-    let gone = availability.records().filter(|(_, record)| record.is_gone);
-    gone.map(|(uid, record)| Short {
-        key: record.key.clone(),
-        uid: Arc::clone(uid),
-        is_observed: true,
-        is_refused: false,
-        why: format!(
-            "gone for good, since it has no workload{}",
-            why_gone(server, uid)
-        ),
+    let gone = availability.gone();
+    gone.map(|(uid, record)| {
+        let why = match availability.preemption_of(&record.key.name) {
+            Some(preemption) => format!("preempted for {}", preemption.by_text()),
+            None => why_gone(server, uid),
+        };
+        Short {
+            key: record.key.clone(),
+            uid: Arc::clone(uid),
+            is_observed: true,
+            is_refused: false,
+            why: format!("gone for good, since it has no workload: {why}"),
+        }
     })
     .collect()
 }
 
-/// The last reason for the deletion of a pod, from its events; empty if there is none.
+/// The last reason for the deletion of a pod, from its events.
 fn why_gone(server: &Server, uid: &str) -> String {
-    const REASONS: [&str; 3] = ["Preempted", "TaintManagerEviction", "Evicted"];
+    const REASONS: [&str; 2] = ["TaintManagerEviction", "Evicted"];
     let mut events = server.events().iter().rev();
     let last = events.find(|event| *event.uid == *uid && REASONS.contains(&&*event.reason));
-    last.map_or(String::new(), |event| {
-        format!(" ({}: {})", event.reason, event.note)
-    })
+    last.map_or("deleted".to_owned(), |event| event.reason.to_string())
 }
 
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait

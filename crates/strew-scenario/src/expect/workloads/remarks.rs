@@ -1,6 +1,9 @@
 //! What a person should know of a step whose workloads are rolled out: times without a ready pod, and pods that keep
 //! the old template.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use strew_apiserver::Tables;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
@@ -11,10 +14,22 @@ use super::replicas::Replicas;
 use super::{KINDS, ShortBefore, name};
 use crate::expect::availability::{Availability, Record};
 
-/// Remarks about every workload.
+/// The workloads with pods of an old template that wait for their deletion, by uid.
+pub(in crate::expect) fn waiting_for_deletion(tables: &Tables) -> BTreeSet<Arc<str>> {
+    let all = KINDS.iter().flat_map(|kind| tables.all_of(kind));
+    let waiting = all.filter(|object| {
+        Replicas::of(object).is_some_and(|replicas| old_template("", &replicas).is_some())
+    });
+    waiting
+        .map(|object| Arc::clone(&object.meta().uid))
+        .collect()
+}
+
+/// Remarks about every workload that was not short at second 0 (`before`). Pods that waited for their deletion when the
+/// step began (`waiting`) were told of then.
 pub(in crate::expect) fn of_rollout(
     tables: &Tables,
-    before: &ShortBefore,
+    [before, waiting]: [&ShortBefore; 2],
     availability: &Availability,
     now: Span,
 ) -> Vec<Finding> {
@@ -24,7 +39,8 @@ pub(in crate::expect) fn of_rollout(
         let Some(replicas) = Replicas::of(&object).filter(|_| !before.contains(uid)) else {
             continue;
         };
-        remarks.extend(old_template(&name(&key), &replicas));
+        let is_new = !waiting.contains(uid);
+        remarks.extend(old_template(&name(&key), &replicas).filter(|_| is_new));
         let record = availability.of(uid);
         remarks.extend(record.and_then(|record| without_ready(&name(&key), record, now)));
     }

@@ -3,6 +3,7 @@
 use strew_apiserver::object::Object;
 
 use super::{DEPLOYMENT, Waiting};
+use crate::expect::pods::message;
 
 /// What a workload asks for, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,8 +209,12 @@ impl Replicas {
         if self.is_late {
             parts.push("progress deadline exceeded".to_owned());
         }
-        if !waiting.pending.is_empty() {
-            parts.push(format!("{} Pending", waiting.pending.len()));
+        if let Some(first) = waiting.pending.first() {
+            let n = waiting.pending.len();
+            parts.push(match reason(message(first)) {
+                "" => format!("{n} Pending"),
+                reason => format!("{n} Pending ({reason})"),
+            });
         }
         for (scheduler, n) in &waiting.left {
             parts.push(format!(
@@ -221,4 +226,10 @@ impl Replicas {
         }
         Some(parts.join(", "))
     }
+}
+
+/// The first sentence of the scheduler's message, which has the reasons of all nodes, without its full stop.
+fn reason(message: &str) -> &str {
+    let end = message.find(". ").unwrap_or(message.len());
+    message[..end].trim_end_matches('.')
 }
