@@ -20,7 +20,7 @@ pub(super) struct Loss {
     /// Clusters that are lost.
     clusters: usize,
     /// Placements with fewer clusters than asked for, as `namespace/name`.
-    pub(super) short: Vec<String>,
+    short: Vec<String>,
     /// Placements that are not spread as asked for, and have enough clusters.
     uneven: Vec<String>,
     /// How each Placement changes.
@@ -47,6 +47,11 @@ impl Loss {
             uneven: named(&|d| summary::is_trouble(d) && !d.is_short()),
             changes,
         }
+    }
+
+    /// True if a Placement is not as asked for then.
+    pub(super) fn is_trouble(&self) -> bool {
+        !self.short.is_empty() || !self.uneven.is_empty()
     }
 }
 
@@ -104,7 +109,7 @@ pub(super) fn write(losses: &[Loss], n_placements: usize, look: &Look<'_>) -> St
 const NAMES_MAX: usize = 12;
 
 fn told(loss: &Loss, page: &mut Page) {
-    if loss.short.is_empty() && loss.uneven.is_empty() {
+    if !loss.is_trouble() {
         return;
     }
     page.heading(&format!("{}={}", loss.key, loss.value));

@@ -65,7 +65,7 @@ Placements are decided in the order of namespace and name: each sees what the ea
 Where there are PlacementDecisions, what moves against them is shown.
 Without any ManagedClusterSet and binding in the files, every cluster may be chosen.
 
-Exit codes: 0 done; 1 fewer clusters than asked for, or none, or fewer topologies than minGroups;
+Exit codes: 0 done; 1 a Placement is not as asked for (a line with ✗): fewer clusters, none, or not spread so;
 2 wrong input, a Placement that is misconfigured included; 3 something outside failed.";
 
 /// Arguments of `strew place`.
@@ -185,8 +185,8 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
             None => each::write(losses, answer.outcome.decided.len(), &look),
         };
         terminal::print(&text)?;
-        let is_short = losses.iter().any(|loss| !loss.short.is_empty());
-        return Ok(if is_short { EXIT_NO } else { 0 });
+        let is_trouble = losses.iter().any(Loss::is_trouble);
+        return Ok(if is_trouble { EXIT_NO } else { 0 });
     }
     let outcome = &answer.outcome;
     let is_shown = |fact: &PlacementFact| args.shows(fact, &outcome.names);
@@ -536,9 +536,8 @@ fn exit(
         ));
         return Ok(2);
     }
-    Ok(if shown.iter().any(|d| d.is_short()) {
-        EXIT_NO
-    } else {
-        0
+    Ok(match shown.iter().any(|d| summary::is_trouble(d)) {
+        true => EXIT_NO,
+        false => 0,
     })
 }

@@ -206,6 +206,13 @@ fn conditions(decided: &Decided, page: &mut Page) {
         if is_good && kind == ConditionType::Misconfigured {
             continue;
         }
+        let is_empty =
+            kind == ConditionType::SpreadSatisfied && decided.clusters().next().is_none();
+        if is_good && is_empty && decided.is_short() {
+            // The condition is that of a Placement without clusters: it says nothing good.
+            page.line(2, "· nothing is spread: no cluster was selected");
+            continue;
+        }
         page_condition(condition, is_good, page);
     }
     let code = decided.why.as_ref().map(|why| &why.schedule.code);

@@ -207,10 +207,10 @@ fn many_placements_begin_with_a_summary() {
 #[test]
 fn what_no_cluster_has_is_a_warning_of_answer_explanation_and_lint() {
     let typo = "{spreadPolicy: {spreadConstraints: [{topologyKey: zoen, topologyKeyType: Label}]}}";
-    let run = on(&small(typo), "").assert().code(0);
+    let run = on(&small(typo), "").assert().code(1);
     let told = "✗ PlacementSpreadSatisfied SpreadKeyMissing: no cluster has the label zoen: 3 clusters not spread by it";
     assert!(stdout(&run).contains(told), "{}", stdout(&run));
-    let run = on(&small(typo), "--explain -o json").assert().code(0);
+    let run = on(&small(typo), "--explain -o json").assert().code(1);
     let warnings = &json(&run)["items"][0]["warnings"];
     assert_eq!(
         warnings,
