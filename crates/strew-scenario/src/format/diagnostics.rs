@@ -429,6 +429,7 @@ pub(super) fn label_not_there(
 ) -> Diagnostic {
     let Some(there) = known.get(key) else {
         let message = format!("no {noun} has the label {key:?}");
+        let nouns = noun.replace(" or ", "s or ") + "s";
         let keys = || known.keys().map(String::as_str);
         // `zone` for `topology.kubernetes.io/zone`.
         let is_end = |whole: &&str| whole.rsplit_once('/').is_some_and(|(_, end)| end == key);
@@ -440,7 +441,7 @@ pub(super) fn label_not_there(
             ),
             None if known.is_empty() => error("label-not-there", message),
             None => error("label-not-there", message)
-                .with_help(format!("labels of {noun}s: {}", listed(keys()))),
+                .with_help(format!("labels of {nouns}: {}", listed(keys()))),
         };
     };
     let wanted: Vec<String> = values

@@ -87,7 +87,7 @@ impl Mention {
         matches!(
             self,
             Self::Label {
-                of: Bearer::Pod,
+                of: Bearer::Pod | Bearer::NodeOrPod,
                 ..
             }
         )
@@ -182,10 +182,21 @@ impl Judge<'_> {
         let is_judged = match of {
             Bearer::Node => self.has_nodes,
             Bearer::Pod => true,
+            Bearer::NodeOrPod => {
+                if self.known.has_label(self.scenario, Bearer::Node, key, &[]) {
+                    return self.label(Bearer::Node, key, values, path);
+                }
+                // Without nodes in the files the label may be one of theirs.
+                self.has_nodes
+            }
             Bearer::Cluster => self.known.objects.iter().any(|key| key.kind == CLUSTER),
         };
         if is_judged && !self.known.has_label(self.scenario, of, key, values) {
-            let error = diagnostics::label_not_there(of.noun(), key, values, self.known.labels(of));
+            let mut there = self.known.labels(of).clone();
+            if of == Bearer::NodeOrPod {
+                there.extend(self.known.labels(Bearer::Node).clone());
+            }
+            let error = diagnostics::label_not_there(of.noun(), key, values, &there);
             self.problems.add_target(path, error);
         }
     }

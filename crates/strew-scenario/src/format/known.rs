@@ -18,6 +18,8 @@ pub(super) enum Bearer {
     Pod,
     /// ManagedClusters; their claims are read like labels.
     Cluster,
+    /// Nodes, or pods if no node has the key.
+    NodeOrPod,
 }
 
 impl Bearer {
@@ -27,6 +29,7 @@ impl Bearer {
             Self::Node => "node",
             Self::Pod => "pod",
             Self::Cluster => "cluster",
+            Self::NodeOrPod => "node or pod",
         }
     }
 }
@@ -74,7 +77,7 @@ impl Known {
         };
         let looks_at_templates = mentions().any(|mention| match mention {
             Mention::Container(..) => true,
-            Mention::Label { of, .. } => *of == Bearer::Pod,
+            Mention::Label { of, .. } => matches!(of, Bearer::Pod | Bearer::NodeOrPod),
             _ => false,
         });
         let mut known = Self {
@@ -166,7 +169,7 @@ impl Known {
     pub(super) fn label(&mut self, of: Bearer, key: &str, value: &str) {
         let labels = match of {
             Bearer::Node => &mut self.node_labels,
-            Bearer::Pod => &mut self.pod_labels,
+            Bearer::Pod | Bearer::NodeOrPod => &mut self.pod_labels,
             Bearer::Cluster => &mut self.cluster_labels,
         };
         insert(labels, key, value);
@@ -176,7 +179,7 @@ impl Known {
     pub(super) fn labels(&self, of: Bearer) -> &Labels {
         match of {
             Bearer::Node => &self.node_labels,
-            Bearer::Pod => &self.pod_labels,
+            Bearer::Pod | Bearer::NodeOrPod => &self.pod_labels,
             Bearer::Cluster => &self.cluster_labels,
         }
     }
@@ -191,7 +194,7 @@ impl Known {
     ) -> bool {
         let is_set_elsewhere = match of {
             Bearer::Node => key == HOSTNAME && self.has_hostname(scenario, values),
-            Bearer::Pod => SET_BY_CONTROLLERS.contains(&key),
+            Bearer::Pod | Bearer::NodeOrPod => SET_BY_CONTROLLERS.contains(&key),
             Bearer::Cluster => false,
         };
         let known = self.labels(of).get(key);

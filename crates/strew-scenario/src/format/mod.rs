@@ -85,7 +85,7 @@ pub use scenario::{Rest, Scenario, Step};
 pub use scenario_reader::SEEDS_MAX;
 pub use schema::schema;
 pub use starter::starter;
-pub use target::{NodeTarget, ObjectTarget, PodTarget, Target};
+pub use target::{Deleted, NodeTarget, ObjectTarget, PodTarget, Target};
 pub use timing::{Autoscaler, Expander, SpanRange, Timing};
 pub use variant::{BASE, ObjectPatch, Variant, Verdict};
 pub use verb::{LocatedVerb, Replicas, RolloutAction, Verb};

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::LazyLock;
 
+use strew_apiserver::object::{Key, Kind, Name};
 use strew_manifest::field::FieldPath;
 use strew_manifest::kinds::{self, KindRow, Pods};
 
@@ -67,6 +68,31 @@ pub enum Target {
     Object(ObjectTarget),
     /// `zone=a`
     NodeLabel(String, String),
+}
+
+/// The objects of `delete`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deleted {
+    /// `deployment/web`; a bare name is a node.
+    Object(ObjectTarget),
+    /// `app=web,tier=front`: the nodes with these labels; if no node has one of the keys, the pods with them, in all
+    /// namespaces.
+    Labelled(Vec<(String, String)>),
+    /// `{pods: "app=web"}`: the pods with these labels, in all namespaces.
+    Pods(Vec<(String, String)>),
+    /// `{pods: deployment/web}`: the pods of a workload.
+    PodsOf(ObjectTarget),
+}
+
+impl ObjectTarget {
+    /// Its key in the store.
+    pub(crate) fn key(&self) -> Key {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        Key {
+            kind: Kind::of(self.type_name.kind),
+            name: Name::new(namespace, self.name.as_str()),
+        }
+    }
 }
 
 impl fmt::Display for ObjectTarget {
@@ -237,14 +263,72 @@ impl Targets<'_> {
             };
             return self.object(text, wanted, at, problems).map(PodTarget::Pod);
         }
+        let pairs = self.pairs(text, Bearer::Pod, at, problems)?;
+        Some(PodTarget::Labels(pairs))
+    }
+
+    /// Labels that are all wanted: `app=web,tier=front`.
+    fn pairs(
+        &self,
+        text: &str,
+        of: Bearer,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Vec<(String, String)>> {
         let pairs: Option<Vec<_>> = text.split(',').map(label_pair).collect();
         if pairs.is_none() {
             problems.add_target(&at.path, diagnostics::no_target(text));
         }
         for (key, value) in pairs.iter().flatten() {
-            self.label(Bearer::Pod, key, vec![value.clone()], &at.path);
+            self.label(of, key, vec![value.clone()], &at.path);
         }
-        pairs.map(PodTarget::Labels)
+        pairs
+    }
+
+    /// What `delete` deletes.
+    pub(super) fn deleted(
+        &self,
+        text: &str,
+        wanted: Wanted,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Deleted> {
+        // As kubectl has it.
+        let selected = text
+            .strip_prefix("pods -l ")
+            .or_else(|| text.strip_prefix("pod -l "));
+        if let Some(selected) = selected {
+            return self.pods_of(selected.trim(), wanted.by, at, problems);
+        }
+        if text.contains('=') {
+            let pairs = self.pairs(text, Bearer::NodeOrPod, at, problems)?;
+            return Some(Deleted::Labelled(pairs));
+        }
+        Some(match self.any(text, wanted, at, problems)? {
+            Target::Object(object) => Deleted::Object(object),
+            Target::NodeLabel(key, value) => Deleted::Labelled(vec![(key, value)]),
+        })
+    }
+
+    /// Pods by label, of a workload, or one by name.
+    pub(super) fn pods_of(
+        &self,
+        text: &str,
+        by: &'static str,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Deleted> {
+        if text.contains('=') {
+            let pairs = self.pairs(text, Bearer::Pod, at, problems)?;
+            return Some(Deleted::Pods(pairs));
+        }
+        let kinds = &WITH_PODS;
+        let wanted = Wanted { kinds, by };
+        let object = self.object(text, wanted, at, problems)?;
+        Some(match object.type_name.kind {
+            "Pod" => Deleted::Object(object),
+            _ => Deleted::PodsOf(object),
+        })
     }
 
     /// Records that an object must exist.

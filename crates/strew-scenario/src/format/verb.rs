@@ -8,7 +8,7 @@ use super::edits::{ImageEdit, MetadataEdit, TaintEdit};
 use super::fault::{Crash, Fault};
 use super::manifest::Manifest;
 use super::patch::Patch;
-use super::target::{NodeTarget, ObjectTarget, PodTarget, Target};
+use super::target::{Deleted, NodeTarget, ObjectTarget, PodTarget, Target};
 
 /// A verb with its targets, in the order written.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub enum Verb {
     /// Creates objects that must not exist yet.
     Create(Vec<Manifest>),
     /// Deletes objects.
-    Delete(Vec<Target>),
+    Delete(Vec<Deleted>),
     /// Changes objects.
     Patch(Vec<(Target, Patch)>),
     /// Sets replicas.

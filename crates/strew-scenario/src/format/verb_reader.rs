@@ -16,12 +16,12 @@ use super::manifest::{self, Manifest};
 use super::patch::{self, Patch};
 use super::problems::Problems;
 use super::target::{
-    CLUSTER, NODE, NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS,
-    Wanted,
+    CLUSTER, Deleted, NODE, NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS,
+    WORKLOADS, Wanted,
 };
 use super::value::At;
 use super::verb::{LocatedVerb, Replicas, RolloutAction, Verb};
-use super::vocabulary::DRAIN;
+use super::vocabulary::{DELETE, DRAIN};
 
 const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
 const RESTARTED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "CloneSet"];
@@ -61,7 +61,7 @@ impl Reader<'_> {
         Some(match self.name {
             "apply" => Verb::Apply(self.manifests(at, problems)),
             "create" => Verb::Create(self.manifests(at, problems)),
-            "delete" => Verb::Delete(self.any(at, problems)),
+            "delete" => Verb::Delete(self.deleted(at, problems)?),
             "patch" => Verb::Patch(self.patches(at, problems)),
             "scale" => Verb::Scale(self.replicas(at, problems)),
             "set-image" => Verb::SetImage(self.images(at, problems)),
@@ -112,13 +112,24 @@ impl Reader<'_> {
         manifests
     }
 
-    fn any(&self, at: &At<'_>, problems: &mut Problems) -> Vec<Target> {
-        let found = self
-            .targets
-            .each(at, problems, |targets, text, at, problems| {
-                targets.any(text, self.wanted(ANY), at, problems)
-            });
-        only_once(found, problems)
+    fn deleted(&self, at: &At<'_>, problems: &mut Problems) -> Option<Vec<Deleted>> {
+        let wanted = self.wanted(ANY);
+        let found = match at.value.is_object() {
+            true => {
+                let fields = at.fields(&DELETE, problems)?;
+                let pods = fields.required("pods", problems)?;
+                self.targets
+                    .each(&pods, problems, |targets, text, at, problems| {
+                        targets.pods_of(text, self.name, at, problems)
+                    })
+            }
+            false => self
+                .targets
+                .each(at, problems, |targets, text, at, problems| {
+                    targets.deleted(text, wanted, at, problems)
+                }),
+        };
+        Some(only_once(found, problems))
     }
 
     fn objects(

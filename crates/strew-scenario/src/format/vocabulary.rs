@@ -90,6 +90,7 @@ use super::claim_vocabulary::EXPECTATION;
 use Form::{Boolean, Choice, Count, Either, List, Map, Number, Object, OneOrMany, Text};
 
 const TARGETS: Form = OneOrMany(&Text);
+const DELETED: Form = Either(&[TARGETS, Form::Shape(&DELETE)]);
 const TEXTS_BY_TARGET: Form = Map(&OneOrMany(&Text));
 const COUNTS_BY_TARGET: Form = Map(&Count);
 const EXPECTATIONS: Form = List(&Form::Shape(&EXPECTATION));
@@ -212,11 +213,7 @@ pub(super) static NODE_GROUP: Shape = shape(
             &Count,
             "The largest number of nodes that the autoscaler makes. Default: `size`.",
         ),
-        may(
-            "size",
-            &Count,
-            "The number of nodes at second 0. Default: `min`.",
-        ),
+        may("size", &Count, "Nodes at second 0. Default: `min`."),
         may(
             "boot",
             &Form::Span,
@@ -331,7 +328,7 @@ pub(super) static STEP: Shape = Shape {
             &OneOrMany(&Object),
             "Creates objects, which must be new.",
         ),
-        may("delete", &TARGETS, "Deletes objects."),
+        may("delete", &DELETED, "Deletes objects, or pods by label."),
         may(
             "patch",
             &Map(&Either(&[List(&Form::Shape(&OPERATION)), Object])),
@@ -443,6 +440,16 @@ pub(super) static OPERATION: Shape = shape(
         may("from", &Text, "From where, for move and copy."),
         may("value", &Object, "What, for add, replace and test."),
     ],
+);
+
+pub(super) static DELETE: Shape = shape(
+    "Delete",
+    "Pods to delete.",
+    &[must(
+        "pods",
+        &TARGETS,
+        "By label or workload: app=web, deployment/web.",
+    )],
 );
 
 pub(super) static DRAIN: Shape = shape(

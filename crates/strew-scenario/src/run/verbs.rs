@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_apiserver::object::{Key, Kind, Name, Node};
+use strew_apiserver::object::{Key, Kind, Name, Node, Pod};
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_sim::kubelet::Which;
 use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, WriteFault};
@@ -12,9 +12,10 @@ use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, Writ
 use super::errands::Errands;
 use super::played::Refused;
 use super::{plan, rollout};
+use crate::expect::subject;
 use crate::format::{
-    self, ImageEdit, MetadataEdit, NodeTarget, ObjectTarget, PodTarget, Replicas, TaintEdit,
-    Target, Verb,
+    self, Deleted, ImageEdit, MetadataEdit, NodeTarget, PodTarget, Replicas, TaintEdit, Target,
+    Verb,
 };
 
 /// Carries out a verb.
@@ -43,7 +44,7 @@ fn done(
     match verb {
         Verb::Apply(manifests) => each(manifests, |m| sim.apply(&m.value).map(drop)),
         Verb::Create(manifests) => each(manifests, |m| sim.create(m.object.clone()).map(drop)),
-        Verb::Delete(targets) => each(&objects(targets, sim)?, |key| {
+        Verb::Delete(targets) => each(&deleted(targets, sim)?, |key| {
             sim.delete(key, &DeleteOptions::KUBECTL)
         }),
         Verb::Patch(patches) => {
@@ -58,7 +59,7 @@ fn done(
         }
         Verb::Scale(targets) => {
             for (target, replicas) in targets {
-                edit(sim, &key_of(target), |value| {
+                edit(sim, &target.key(), |value| {
                     let now = value["spec"]["replicas"].as_u64().unwrap_or(1);
                     value["spec"]["replicas"] = json!(self::replicas(*replicas, now));
                     Ok(())
@@ -68,19 +69,19 @@ fn done(
         }
         Verb::SetImage(targets) => {
             for (target, images) in targets {
-                edit(sim, &key_of(target), |value| set_images(value, images))?;
+                edit(sim, &target.key(), |value| set_images(value, images))?;
             }
             Ok(())
         }
         Verb::Rollout(action, targets) => {
             for target in targets {
-                rollout::act(sim, *action, &key_of(target))?;
+                rollout::act(sim, *action, &target.key())?;
             }
             Ok(())
         }
         Verb::RunOnce(targets) => {
             for target in targets {
-                rollout::run_once(sim, &key_of(target))?;
+                rollout::run_once(sim, &target.key())?;
             }
             Ok(())
         }
@@ -127,7 +128,7 @@ fn done(
         Verb::Gates(gates) => set_gates(sim, errands, gates),
         Verb::Metric(targets) => {
             for (target, percent) in targets {
-                sim.set_utilisation(key_of(target).name, *percent);
+                sim.set_utilisation(target.key().name, *percent);
             }
             Ok(())
         }
@@ -159,14 +160,6 @@ pub(super) fn edit(
 
 // === targets ===
 
-fn key_of(target: &ObjectTarget) -> Key {
-    let namespace = target.namespace.as_deref().unwrap_or_default();
-    Key {
-        kind: Kind::of(target.type_name.kind),
-        name: Name::new(namespace, target.name.as_str()),
-    }
-}
-
 fn node_key(name: &str) -> Key {
     Key {
         kind: Kind::Node,
@@ -174,23 +167,24 @@ fn node_key(name: &str) -> Key {
     }
 }
 
-/// The nodes that have a label now.
+/// The nodes that have all of these labels now.
 ///
 /// # Errors
-/// No node has it: a verb without an effect is usually a mistake, and its expectations would hold by themselves.
+/// No node has them: a verb without an effect is usually a mistake, and its expectations would hold by themselves.
 fn labelled_nodes(
     simulation: &Simulation,
-    key: &str,
-    value: &str,
+    pairs: &[(String, String)],
 ) -> Result<Vec<Arc<str>>, String> {
     let nodes = simulation.server().tables().of::<Node>();
-    let has = nodes
-        .iter()
-        .filter(|node| node.meta.label(key) == Some(value));
+    let has = { nodes.iter() }.filter(|node| has_all(pairs, |key| node.meta.label(key)));
     let names: Vec<_> = has.map(|node| Arc::clone(&node.meta.name.name)).collect();
     if !names.is_empty() {
         return Ok(names);
     }
+    let wanted = joined(pairs);
+    let [(key, _)] = pairs else {
+        return Err(format!("no node has the labels {wanted} now"));
+    };
     let values = nodes.iter().filter_map(|node| node.meta.label(key));
     let values: BTreeSet<&str> = values.collect();
     let others = match values.is_empty() {
@@ -200,7 +194,7 @@ fn labelled_nodes(
             format!("the values are {}", values.join(", "))
         }
     };
-    Err(format!("no node has the label {key}={value} now: {others}"))
+    Err(format!("no node has the label {wanted} now: {others}"))
 }
 
 /// The number of values that an error lists.
@@ -210,14 +204,84 @@ fn objects(targets: &[Target], simulation: &Simulation) -> Result<Vec<Key>, Stri
     let mut keys = Vec::new();
     for target in targets {
         match target {
-            Target::Object(target) => keys.push(key_of(target)),
+            Target::Object(target) => keys.push(target.key()),
             Target::NodeLabel(key, value) => {
-                let nodes = labelled_nodes(simulation, key, value)?;
+                let nodes = labelled_nodes(simulation, &[(key.clone(), value.clone())])?;
                 keys.extend(nodes.iter().map(|node| node_key(node)));
             }
         }
     }
     Ok(keys)
+}
+
+fn deleted(targets: &[Deleted], simulation: &Simulation) -> Result<Vec<Key>, String> {
+    let tables = simulation.server().tables();
+    let mut keys = Vec::new();
+    for target in targets {
+        match target {
+            Deleted::Object(target) => keys.push(target.key()),
+            Deleted::Labelled(pairs) => {
+                let nodes = tables.of::<Node>();
+                let is_of_nodes =
+                    |key: &str| nodes.iter().any(|node| node.meta.label(key).is_some());
+                match pairs.iter().any(|(key, _)| is_of_nodes(key)) {
+                    true => {
+                        let names = labelled_nodes(simulation, pairs)?;
+                        keys.extend(names.iter().map(|name| node_key(name)));
+                    }
+                    false => keys.extend(labelled_pods(tables, pairs)?),
+                }
+            }
+            Deleted::Pods(pairs) => keys.extend(labelled_pods(tables, pairs)?),
+            Deleted::PodsOf(target) => {
+                let pods = subject::of_target(tables, target).into_iter();
+                let found = present(pods);
+                if found.is_empty() {
+                    return Err(format!("there is no pod of {target} now"));
+                }
+                keys.extend(found);
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// The pods that have all of these labels now.
+///
+/// # Errors
+/// There are none.
+fn labelled_pods(tables: &Tables, pairs: &[(String, String)]) -> Result<Vec<Key>, String> {
+    let has = |pod: &&Arc<Pod>| has_all(pairs, |key| pod.meta.label(key));
+    let found = present(tables.of::<Pod>().iter().filter(has));
+    match found.is_empty() {
+        true => Err(format!(
+            "there is no pod with the label {} now",
+            joined(pairs)
+        )),
+        false => Ok(found),
+    }
+}
+
+/// The keys of the pods that are not being deleted yet.
+fn present<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<Key> {
+    let pods = pods.filter(|pod| !pod.meta.is_terminating());
+    let key = |pod: &Arc<Pod>| Key {
+        kind: Kind::Pod,
+        name: pod.meta.name.clone(),
+    };
+    pods.map(key).collect()
+}
+
+fn has_all<'a>(pairs: &[(String, String)], label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    pairs.iter().all(|(key, value)| label(key) == Some(value))
+}
+
+fn joined(pairs: &[(String, String)]) -> String {
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    pairs.join(",")
 }
 
 fn nodes(
@@ -230,7 +294,8 @@ fn nodes(
         match target {
             NodeTarget::Name(name) => names.push(Arc::from(name.as_str())),
             NodeTarget::Label(key, value) => {
-                names.extend(labelled_nodes(simulation, key, value)?);
+                let pair = [(key.clone(), value.clone())];
+                names.extend(labelled_nodes(simulation, &pair)?);
             }
             NodeTarget::MostPods(key) => {
                 let (domain, nodes) = fullest(simulation.server().tables(), key.as_deref());
@@ -283,7 +348,7 @@ fn replicas(wanted: Replicas, now: u64) -> u64 {
 
 fn which(target: &PodTarget) -> Which {
     match target {
-        PodTarget::Pod(target) => Which::Named(key_of(target).name),
+        PodTarget::Pod(target) => Which::Named(target.key().name),
         PodTarget::Labels(pairs) => Which::Labelled(pairs.iter().cloned().collect()),
     }
 }
