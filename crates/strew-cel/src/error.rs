@@ -2,6 +2,17 @@
 
 use thiserror::Error;
 
+/// A field or key that is not there, and those that are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What lacks it: `a pod`, or a part of the expression, such as `o.status`.
+    pub of: String,
+    /// The field or key as written.
+    pub name: String,
+    /// The fields or keys that there are.
+    pub known: Vec<String>,
+}
+
 /// Why a text is no expression of its environment, with the place.
 ///
 /// Prints as cel-go does, without the picture: `ERROR: <input>:1:1: undeclared reference to 'x' (in container '')`.
@@ -16,6 +27,8 @@ pub struct CompileError {
     pub line: usize,
     /// The column of the place in characters, from 1.
     pub column: usize,
+    /// `Some` if a pod or node of a scenario has no such field.
+    pub unknown: Option<Box<Unknown>>,
 }
 
 impl CompileError {
@@ -28,6 +41,7 @@ impl CompileError {
             offset,
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
+            unknown: None,
         }
     }
 
@@ -67,6 +81,8 @@ pub struct EvalError {
     pub message: String,
     /// Which elements were looked at, innermost first: `p is default/web-1`. Only those that have a name.
     pub subjects: Vec<String>,
+    /// `Some` if a map has no such key.
+    pub unknown: Option<Box<Unknown>>,
 }
 
 /// The kinds of failures of an evaluation.
@@ -92,6 +108,7 @@ impl EvalError {
             kind,
             message: message.into(),
             subjects: Vec::new(),
+            unknown: None,
         }
     }
 

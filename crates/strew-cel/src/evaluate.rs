@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::error::{EvalError, EvalErrorKind};
+use crate::error::{EvalError, EvalErrorKind, Unknown};
 use crate::node::{Entry, Fold, FoldKind, Node, Operator};
 use crate::value::{Key, Map, Val};
 use crate::variables::{Environment, Variables};
@@ -120,7 +120,11 @@ impl<'a> Evaluation<'a> {
         match look_up(&of, &key, is_select)? {
             Some(value) => Ok(Some(value)),
             None if self.is_open(&of) => Ok(None),
-            None => Err(no_such(&key, of_node)),
+            None => {
+                let mut error = no_such(&key, of_node);
+                error.unknown = unknown(&of, &key, of_node);
+                Err(error)
+            }
         }
     }
 
@@ -399,6 +403,22 @@ fn missing(node: &Node) -> EvalError {
 fn no_such(key: &Val, of: &Node) -> EvalError {
     let message = format!("no such key: {} in {of}", key_text(key));
     EvalError::new(EvalErrorKind::NoSuchKey, message)
+}
+
+/// The keys of a map, for an error; `None` if it is no map or the key is no text.
+fn unknown(of: &Val, key: &Val, of_node: &Node) -> Option<Box<Unknown>> {
+    let (Val::Map(map), Val::Text(name)) = (of, key) else {
+        return None;
+    };
+    let known = map.entries().iter().filter_map(|(key, _)| match key {
+        Key::Text(key) => Some(key.to_string()),
+        _ => None,
+    });
+    Some(Box::new(Unknown {
+        of: of_node.to_string(),
+        name: name.to_string(),
+        known: known.collect(),
+    }))
 }
 
 fn key_text(key: &Val) -> String {

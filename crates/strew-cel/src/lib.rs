@@ -7,7 +7,8 @@
 //! Everything is a function of its arguments: no clock, and maps are walked in the order of their keys.
 //!
 //! Where this differs from cel-go:
-//! - types are checked at compile time for OCM's selectors alone, as OCM does; names and numbers of arguments always are;
+//! - types are checked at compile time for OCM's selectors alone, as OCM does; names and numbers of arguments always are,
+//!   and in scenarios the fields of pods and nodes;
 //! - missing labels in scenarios: see [`Environment::Scenario`];
 //! - costs are near cel-go's, not equal: [`Budget`];
 //! - quantities beyond what an API server keeps exactly (19 digits before the point, 9 after) are refused;
@@ -20,11 +21,12 @@
 //! (90,001 units; ten times the pods take ten times as long). A text is compiled in 0.3 ms.
 //!
 //! Modules in reading order: `value`, `variables`, `program`, `source` (what the parser may be given), `lower` (its
-//! tree into ours: `node`), `types` with `signatures`, `evaluate` with `operators` and `functions`, `library` (theirs).
+//! tree into ours: `node`), `fields`, `types` with `signatures`, `evaluate` with `operators` and `functions`, `library` (theirs).
 
 mod budget;
 mod error;
 mod evaluate;
+mod fields;
 mod function;
 mod functions;
 mod library;
@@ -43,7 +45,7 @@ mod variables;
 mod walk;
 
 pub use budget::Budget;
-pub use error::{CompileError, EvalError, EvalErrorKind};
+pub use error::{CompileError, EvalError, EvalErrorKind, Unknown};
 pub use program::Program;
 pub use value::Value;
-pub use variables::{Environment, Variables};
+pub use variables::{Environment, NODE_FIELDS, POD_FIELDS, Variables};

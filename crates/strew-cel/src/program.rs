@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::source::Source;
 use crate::value::Val;
 use crate::variables::{Environment, Variables};
-use crate::{lower, types, walk};
+use crate::{fields, lower, types, walk};
 
 /// An expression, compiled for its environment.
 ///
@@ -39,8 +39,8 @@ pub struct Program {
 impl Program {
     /// Reads an expression.
     ///
-    /// Names of variables and functions are checked, and how many arguments a function has; for OCM's selectors types
-    /// too, as OCM checks them. The type of the whole is not: `"abc"` compiles and holds nowhere.
+    /// Names of variables and functions are checked, and how many arguments a function has; in scenarios the fields of
+    /// pods and nodes too, and for OCM's selectors types, as OCM checks them. The type of the whole is not: `"abc"` compiles and holds nowhere.
     ///
     /// # Errors
     ///
@@ -56,8 +56,9 @@ impl Program {
             }
         })?;
         let root = lower::lower(environment, &source, &tree)?;
-        if environment == Environment::ManagedCluster {
-            types::check(&source, &root)?;
+        match environment {
+            Environment::ManagedCluster => types::check(&source, &root)?,
+            Environment::Scenario => fields::check(&source, &root)?,
         }
         Ok(Self { environment, root })
     }

@@ -10,7 +10,8 @@ use crate::value::{Val, Value};
 /// regular expressions, URLs, quantities, IP addresses and CIDRs, `format` and semantic versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// Expectations of scenarios: variables `pods`, `nodes`, `objects`, `now`.
+    /// Expectations of scenarios: variables `pods`, `nodes`, `objects`, `now`. Pods have [`POD_FIELDS`], nodes
+    /// [`NODE_FIELDS`].
     ///
     /// Maps under `labels`, `annotations` and `domains` are *open*: `==`, `!=` and `in` read a key that is not there
     /// as a label that is not set, equal to nothing, as Kubernetes' label selectors do. So
@@ -23,6 +24,22 @@ pub enum Environment {
     /// `"text".parseJSON()`. A missing key is an error, and OCM reads every error as no match.
     ManagedCluster,
 }
+
+/// The fields of each pod in a scenario.
+pub const POD_FIELDS: [&str; 9] = [
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "phase",
+    "node",
+    "ready",
+    "terminating",
+    "domains",
+];
+
+/// The fields of each node in a scenario.
+pub const NODE_FIELDS: [&str; 5] = ["name", "labels", "ready", "unschedulable", "pods"];
 
 impl Environment {
     pub(crate) fn variables(self) -> &'static [&'static str] {

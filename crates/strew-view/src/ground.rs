@@ -1,5 +1,6 @@
 //! The domains that count for pods, kept current with the store of an API server.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
@@ -118,22 +119,37 @@ impl Ground {
         let rules = self.of_pod(pod, spread::rules).unwrap_or_default();
         let names = &self.world.cluster.names;
         let named = |(key, nodes): (Symbol, Eligibility)| {
-            let rule = Rule { key, nodes };
-            (names.text(key).to_owned(), rule)
+            let nodes = vec![nodes];
+            (names.text(key).to_owned(), Rule { key, nodes })
         };
         rules.into_iter().map(named).collect()
     }
 
-    /// Which nodes count for such a pod by a key, as its first constraint over that key says. Without a pod, all nodes
-    /// with the key count.
-    pub fn rule(&mut self, pod: Option<&Pod>, key: &str) -> Rule {
+    /// Which nodes count for these pods together by a key: those that count for at least one of them, as its first
+    /// constraint over that key says. Pods of subsets, of DaemonSets and of several revisions count different nodes.
+    /// Without a pod, all nodes with the key count.
+    pub fn rule<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>, key: &str) -> Rule {
         let key = self.world.cluster.names.intern(key);
-        let of_pod =
-            pod.and_then(|pod| self.of_pod(pod, |world, class| spread::rule(world, class, key)));
-        let nodes = of_pod.unwrap_or_else(|| Eligibility {
-            required_keys: [key].into(),
-            ..Eligibility::default()
-        });
+        let mut nodes = Vec::new();
+        // Pods of one template share their spec.
+        let mut seen = HashSet::new();
+        for pod in pods {
+            if !seen.insert(Arc::as_ptr(&pod.spec)) {
+                continue;
+            }
+            let rule = self.of_pod(pod, |world, class| spread::rule(world, class, key));
+            if let Some(rule) = rule
+                && !nodes.contains(&rule)
+            {
+                nodes.push(rule);
+            }
+        }
+        if nodes.is_empty() {
+            nodes.push(Eligibility {
+                required_keys: [key].into(),
+                ..Eligibility::default()
+            });
+        }
         Rule { key, nodes }
     }
 
@@ -172,7 +188,8 @@ impl Ground {
 
     /// The domains that a constraint compares, without pods.
     pub fn compared(&mut self, constraint: &HardConstraint) -> (KeyId, Tally) {
-        spread::places(&mut self.world.cluster, constraint.key, &constraint.nodes)
+        let nodes = std::slice::from_ref(&constraint.nodes);
+        spread::places(&mut self.world.cluster, constraint.key, nodes)
     }
 
     /// The domains of a rule, without pods.
@@ -181,9 +198,20 @@ impl Ground {
     }
 }
 
-/// The nodes that form the domains of a key.
-#[derive(Debug, Clone)]
+/// The nodes that form the domains of a key: those that one of the rules of its pods admits.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     key: Symbol,
-    nodes: Eligibility,
+    nodes: Vec<Eligibility>,
+}
+
+impl Rule {
+    /// Adds the nodes that count for other pods by the same key.
+    pub fn add(&mut self, other: &Self) {
+        for nodes in &other.nodes {
+            if !self.nodes.contains(nodes) {
+                self.nodes.push(nodes.clone());
+            }
+        }
+    }
 }

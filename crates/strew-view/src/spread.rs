@@ -2,10 +2,10 @@
 //!
 //! [`Tally::skew`] computes the skew, as everywhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use strew_cluster::topology::EMPTY_DOMAIN;
-use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy};
+use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy, TallyId};
 use strew_model::{Selector, Symbol, well_known};
 use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
 use strew_spread::{DomainIdx, Limit, Tally};
@@ -24,14 +24,17 @@ pub struct Spread {
     pub domains: Vec<Domain>,
     /// The largest minus the smallest count of pods that the constraint counts.
     pub skew: i32,
+    /// True if the constraint counts other nodes for some of the workload's pods than for others, as for the subsets
+    /// of a WorkloadSpread. Then counts and skew are over all of these nodes, and the constraint limits only its part
+    /// of them for each pod.
+    pub is_split: bool,
     /// The largest minus the smallest count of the workload's own pods.
     pub own_skew: i32,
     /// The skew before the step, if there were pods.
     pub skew_before: Option<i32>,
     /// Counted pods that are not the workload's own.
     pub n_others: i64,
-    /// The workload's own pods on nodes that do not count for the pod whose constraint this is: pods of other subsets
-    /// of a WorkloadSpread, each of which needs nodes of its own.
+    /// The workload's own pods on nodes that count for none of its pods, such as nodes that were tainted since.
     pub n_elsewhere: i32,
 }
 
@@ -84,7 +87,7 @@ impl Spread {
 }
 
 /// The present spreads of every workload: by the keys of its constraints, zone, node and these `keys`. `classes` has a
-/// pod class for each workload with pods.
+/// pod class for each workload with pods: its constraints are shown.
 pub fn of_all(world: &mut World, classes: &[Option<ClassId>], keys: &[Symbol]) -> Vec<Vec<Spread>> {
     let mut orders = Orders::default();
     let each = classes.iter().enumerate();
@@ -168,18 +171,22 @@ fn of_workload(
         return Vec::new();
     }
     let is_one_pod = kind == "Pod";
-    let plan = plan(world, class);
+    let others = other_classes(world, workload, class).into_iter();
+    let mut plans: Vec<_> = others.map(|other| (other, plan(world, other))).collect();
+    // Made last, since its counts are read.
+    plans.insert(0, (class, plan(world, class)));
+    let plan = &plans[0].1;
     // A default that no plugin reads is left out.
     let is_default = plan.effective.origin != Origin::Pod;
     let holds = |index: &usize| !(is_default && plan.is_off(*index));
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
         .filter(holds)
-        .map(|index| of_constraint(world, workload, class, &plan, index, orders))
+        .map(|index| of_constraint(world, workload, &plans, index, orders))
         .collect();
     let shown = [well_known::ZONE, well_known::HOSTNAME];
     for key in keys.iter().copied().chain(shown) {
         if !is_one_pod && spreads.iter().all(|spread| spread.key != key) {
-            spreads.extend(unconstrained(world, workload, class, key, orders));
+            spreads.extend(unconstrained(world, workload, &plans, key, orders));
         }
     }
     // By zone first, then by node, since zones contain nodes.
@@ -187,26 +194,65 @@ fn of_workload(
     spreads
 }
 
+/// The classes of a workload's pods, apart from this one: of other subsets and revisions.
+fn other_classes(world: &World, workload: usize, first: ClassId) -> Vec<ClassId> {
+    let mut classes = Vec::new();
+    let mut seen = HashSet::from([first]);
+    for &entry in &world.members[workload] {
+        let pod = &world.pods[entry];
+        let class = world.cluster.pod(pod.pod).class;
+        if !pod.is_leaving && seen.insert(class) {
+            classes.push(class);
+        }
+    }
+    classes
+}
+
+/// The distinct rules of the plans, in their order.
+fn distinct<'a>(
+    plans: &'a [(ClassId, SpreadPlan)],
+    rule: impl Fn(ClassId, &'a SpreadPlan) -> Eligibility,
+) -> Vec<Eligibility> {
+    let mut rules = Vec::new();
+    for (class, plan) in plans {
+        let rule = rule(*class, plan);
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules
+}
+
+/// The constraint `index` of the first of the plans, which are those of the workload's classes.
 fn of_constraint(
     world: &mut World,
     workload: usize,
-    class: ClassId,
-    plan: &SpreadPlan,
+    plans: &[(ClassId, SpreadPlan)],
     index: usize,
     orders: &mut Orders,
 ) -> Spread {
+    let (class, plan) = &plans[0];
     let constraint = &plan.effective.constraints[index];
     let cluster = &mut world.cluster;
-    let (column, tally) = plan.counted(cluster, class, index);
-    let tally = cluster.tally(tally).clone();
+    let (column, counted) = plan.counted(cluster, *class, index);
+    let rules = distinct(plans, |class, plan| {
+        match plan.effective.constraints.get(index) {
+            Some(same) if same.key == constraint.key => plan.eligibility(cluster, class, index),
+            _ => nodes(cluster, plan, class, constraint.key),
+        }
+    });
+    let is_split = rules.len() > 1;
+    let tally = match is_split {
+        true => counted_on(cluster, counted, column, &rules),
+        false => cluster.tally(counted).clone(),
+    };
     let members = &world.members[workload];
     let n_own = members
         .iter()
         .filter(|&&entry| !world.pods[entry].is_leaving && world.node_of(entry).is_some())
         .count() as i64;
     let own = own(world, workload, column, &tally);
-    let rule = plan.eligibility(&world.cluster, class, index);
-    let counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
+    let n_counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
     let is_default = plan.effective.origin != Origin::Pod;
     Spread {
         key: constraint.key,
@@ -222,11 +268,28 @@ fn of_constraint(
         }),
         domains: domains(&world.cluster, column, [&tally, &own], orders),
         skew: tally.skew(),
+        is_split,
         own_skew: own.skew(),
         skew_before: None,
-        n_others: (counted - n_own).max(0),
-        n_elsewhere: elsewhere(world, workload, &rule),
+        n_others: (n_counted - n_own).max(0),
+        n_elsewhere: elsewhere(world, workload, &rules),
     }
+}
+
+/// The pods of a tally's census by domain, over the nodes that one of the rules admits.
+fn counted_on(cluster: &Cluster, tally: TallyId, key: KeyId, rules: &[Eligibility]) -> Tally {
+    let empty = cluster.tally(tally).exists(EMPTY_DOMAIN);
+    let per_node = cluster.census(tally.census).per_node();
+    let mut found = Tally::default();
+    for node in (0..cluster.node_rows()).map(NodeIdx::from) {
+        let domain = cluster.column(key).domain(node);
+        let domain = domain.or(empty.then_some(EMPTY_DOMAIN));
+        if let Some(domain) = domain.filter(|_| admits(cluster, rules, node)) {
+            found.add_place(domain);
+            found.add(domain, per_node.get(node.index()).copied().unwrap_or(0));
+        }
+    }
+    found
 }
 
 /// The topology keys for pods of a class, each with the nodes that count: those of their constraints, zone and node.
@@ -309,12 +372,12 @@ fn unconstrained_nodes(cluster: &Cluster, class: ClassId, key: Symbol) -> Eligib
     Eligibility::of(cluster.tables(), class, [key].into(), policies)
 }
 
-/// The domains of a key with nodes that a rule admits, without pods.
-pub fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId, Tally) {
+/// The domains of a key with nodes that at least one of the rules admits, without pods.
+pub fn places(cluster: &mut Cluster, key: Symbol, rules: &[Eligibility]) -> (KeyId, Tally) {
     let column = cluster.ensure_column(key);
     let mut tally = Tally::default();
     for node in (0..cluster.node_rows()).map(NodeIdx::from) {
-        if rule.admits(cluster.node(node), cluster.tables(), &cluster.names)
+        if admits(cluster, rules, node)
             && let Some(domain) = cluster.column(column).domain(node)
         {
             tally.add_place(domain);
@@ -323,23 +386,32 @@ pub fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId,
     (column, tally)
 }
 
-/// The workload's own pods over the nodes that its node affinity admits, and over the nodes that its pods are on;
-/// `None` if no node has the label.
+/// True if a node counts for at least one of the rules.
+fn admits(cluster: &Cluster, rules: &[Eligibility], node: NodeIdx) -> bool {
+    let node = cluster.node(node);
+    rules
+        .iter()
+        .any(|rule| rule.admits(node, cluster.tables(), &cluster.names))
+}
+
+/// The workload's own pods over the nodes that the node affinity of one of them admits, and over the nodes that they
+/// are on; `None` if no node has the label.
 fn unconstrained(
     world: &mut World,
     workload: usize,
-    class: ClassId,
+    plans: &[(ClassId, SpreadPlan)],
     key: Symbol,
     orders: &mut Orders,
 ) -> Option<Spread> {
-    let rule = unconstrained_nodes(&world.cluster, class, key);
-    let (column, places) = places(&mut world.cluster, key, &rule);
+    let rules = distinct(plans, |class, plan| nodes(&world.cluster, plan, class, key));
+    let (column, places) = places(&mut world.cluster, key, &rules);
     let tally = own(world, workload, column, &places);
     (tally.domains() > 0).then(|| Spread {
         key,
         constraint: None,
         domains: domains(&world.cluster, column, [&tally, &tally], orders),
         skew: tally.skew(),
+        is_split: rules.len() > 1,
         own_skew: tally.skew(),
         skew_before: None,
         n_others: 0,
@@ -347,16 +419,14 @@ fn unconstrained(
     })
 }
 
-/// The number of the workload's own pods on nodes that a rule does not admit.
-fn elsewhere(world: &World, workload: usize, rule: &Eligibility) -> i32 {
-    let cluster = &world.cluster;
+/// The number of the workload's own pods on nodes that no rule admits.
+fn elsewhere(world: &World, workload: usize, rules: &[Eligibility]) -> i32 {
     let members = world.members[workload].iter();
     let nodes = members
         .filter(|&&entry| !world.pods[entry].is_leaving)
         .filter_map(|&entry| world.node_of(entry));
-    let is_out =
-        |node: &NodeIdx| !rule.admits(cluster.node(*node), cluster.tables(), &cluster.names);
-    i32::try_from(nodes.filter(is_out).count()).unwrap_or(i32::MAX)
+    let n_out = nodes.filter(|&node| !admits(&world.cluster, rules, node));
+    i32::try_from(n_out.count()).unwrap_or(i32::MAX)
 }
 
 /// The workload's own pods over these domains, and over those that they are in: pods of different subsets of a

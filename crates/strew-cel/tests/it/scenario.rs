@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use strew_cel::Environment::Scenario;
-use strew_cel::{EvalErrorKind, Value, Variables};
+use strew_cel::{EvalErrorKind, POD_FIELDS, Program, Value, Variables};
 
 use crate::{check, compile, scenario};
 
@@ -115,11 +115,6 @@ fn where_no_answer_is_right_the_error_names_the_pod_and_the_key() {
                 "pods.all(p, p.labels.subset < 'f')",
                 "no such key: 'subset' in p.labels, where p is ops/other",
             ),
-            // A field is no label: a slip in its name must not pass.
-            (
-                "pods.all(p, p.phaze == 'Running')",
-                "no such key: 'phaze' in p, where p is default/shop-1",
-            ),
             (
                 "nodes.all(n, pods.all(p, p.labels.zone + n.name == ''))",
                 "no such key: 'zone' in p.labels, where p is default/shop-1 and n is n1",
@@ -128,6 +123,60 @@ fn where_no_answer_is_right_the_error_names_the_pod_and_the_key() {
             ("pods", "the result is of type list, not bool"),
         ],
     );
+}
+
+/// A field is no label: a slip in its name must not pass, also where no pod is there to try it on.
+#[test]
+fn a_field_that_pods_or_nodes_do_not_have_is_no_expression() {
+    let none = Json::Array(Vec::new());
+    check(
+        &scenario(&none, &none),
+        Scenario,
+        &[
+            (
+                "pods.all(p, p.phaze == 'Running')",
+                "ERROR: <input>:1:14: a pod has no field 'phaze'",
+            ),
+            (
+                "pods.filter(p, p.ready).exists(q, has(q.nodeName))",
+                "ERROR: <input>:1:40: a pod has no field 'nodeName'",
+            ),
+            (
+                "pods.size() > 0 && pods[0].zone == 'a'",
+                "ERROR: <input>:1:27: a pod has no field 'zone'",
+            ),
+            (
+                "nodes.all(n, pods.exists(p, p.node == n.hostname))",
+                "ERROR: <input>:1:40: a node has no field 'hostname'",
+            ),
+            (
+                "nodes.all(n, n['taints'].size() == 0)",
+                "ERROR: <input>:1:1: a node has no field 'taints'",
+            ),
+            (
+                "nodes.all(n, n.?taints.orValue([]).size() == 0)",
+                "ERROR: <input>:1:16: a node has no field 'taints'",
+            ),
+            // What is not known to be a pod is looked at when it is there.
+            ("pods.map(p, p.labels).all(l, l.zone == 'a')", "true"),
+            ("objects.all(o, o.zone == 'a')", "true"),
+            ("pods.all(p, nodes.exists(p, p.unschedulable))", "true"),
+        ],
+    );
+    let error = Program::compile("pods.all(p, p.phaze == '')", Scenario).unwrap_err();
+    let unknown = error.unknown.unwrap();
+    assert_eq!(unknown.known, POD_FIELDS);
+}
+
+#[test]
+fn a_missing_key_comes_with_the_keys_that_there_are() {
+    let objects = Value::from_json(&json!([{"kind": "Pod", "spec": {"replicas": 3}}]));
+    let none = Value::list([]);
+    let variables = Variables::scenario(none.clone(), none, objects, Value::duration(0));
+    let program = compile("objects.all(o, o.spec.replica == 3)", Scenario);
+    let unknown = program.holds(&variables).unwrap_err().unknown.unwrap();
+    assert_eq!((&*unknown.of, &*unknown.name), ("o.spec", "replica"));
+    assert_eq!(unknown.known, ["replicas"]);
 }
 
 #[test]

@@ -4,10 +4,11 @@ use serde_json::{Value as Json, json};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Node, Pod, moment};
 use strew_apiserver::server::Cursor;
-use strew_cel::{Program, Value, Variables};
+use strew_cel::{Program, Unknown, Value, Variables};
+use strew_manifest::read::nearest;
 use strew_sim::Simulation;
 
-use super::Verdict;
+use super::{Answer, Verdict};
 
 /// The variables of expressions, built once per state of the store and shared by all expressions judged in that state.
 #[derive(Default)]
@@ -27,10 +28,48 @@ impl Views {
         match program.holds(variables) {
             Ok(true) => Verdict::new(true, String::new()),
             Ok(false) => Verdict::new(false, "the expression is false"),
-            Err(error) => Verdict::new(false, error.message),
+            Err(error) => {
+                let there = error.unknown.as_deref().map(there_are);
+                let there = there.map_or_else(String::new, |there| format!("; {there}"));
+                let why = format!("the expression ended in an error: {error}{there}");
+                Verdict::of(Answer::Unknown, why)
+            }
         }
     }
 }
+
+/// The fields that there are instead of one that is not, and the nearest one.
+pub fn there_are(unknown: &Unknown) -> String {
+    let Unknown { of, name, known } = unknown;
+    let told = known.iter().take(KEYS_TOLD).map(String::as_str);
+    let mut list = told.collect::<Vec<_>>().join(", ");
+    if known.len() > KEYS_TOLD {
+        list += &format!(", … {} more", known.len() - KEYS_TOLD);
+    }
+    let has = match known.is_empty() {
+        true => format!("{of} has none"),
+        false => format!("{of} has {list}"),
+    };
+    let meant = nearest(name, known.iter().map(String::as_str));
+    match meant.or_else(|| within(name, known)) {
+        Some(meant) => format!("{has}; did you mean {meant}?"),
+        None => has,
+    }
+}
+
+/// `node` for `nodeName`, `ready` for `isReady`: the longest field that begins or ends the name.
+fn within<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let is_part = |field: &&String| {
+        let field = field.to_lowercase();
+        !field.is_empty() && (name.starts_with(&field) || name.ends_with(&field))
+    };
+    let parts = known.iter().filter(is_part);
+    parts.max_by_key(|field| field.len()).map(String::as_str)
+}
+
+/// Fields that an error lists by name.
+const KEYS_TOLD: usize = 20;
 
 fn variables(simulation: &Simulation) -> Variables {
     let tables = simulation.server().tables();

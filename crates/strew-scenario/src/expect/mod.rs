@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
+use strew_apiserver::object::Budget;
 use strew_cel::Program;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
@@ -33,11 +34,24 @@ use workloads::LossOf;
 use crate::format::{Claim, Expectation, ObjectTarget, Step};
 use crate::run::Plan;
 
-/// Whether a claim is true, and what was found.
+/// The answer to a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is true.
+    Yes,
+    /// It is false.
+    No,
+    /// Nothing is there yet that could be judged, such as pods on nodes.
+    Nothing,
+    /// It could not be judged: its expression ended in an error, or its numbers leave pods out.
+    Unknown,
+}
+
+/// The answer to a claim, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// True if the claim holds.
-    pub holds: bool,
+    /// The answer.
+    pub answer: Answer,
     /// What was found; empty if there is nothing to add.
     pub why: String,
     /// Pods by domain; `None` if the claim counts none.
@@ -48,12 +62,24 @@ pub struct Verdict {
 
 impl Verdict {
     pub(crate) fn new(holds: bool, why: impl Into<String>) -> Self {
+        match holds {
+            true => Self::of(Answer::Yes, why),
+            false => Self::of(Answer::No, why),
+        }
+    }
+
+    pub(crate) fn of(answer: Answer, why: impl Into<String>) -> Self {
         Self {
-            holds,
+            answer,
             why: why.into(),
             counts: None,
             findings: Vec::new(),
         }
+    }
+
+    /// True if the claim was judged, and is true.
+    pub fn holds(&self) -> bool {
+        self.answer == Answer::Yes
     }
 
     /// Adds findings.
@@ -63,7 +89,7 @@ impl Verdict {
 
     /// The verdict of a claim that only warns: it holds, and what broke it is a warning.
     fn as_warning(mut self) -> Self {
-        if self.holds {
+        if self.holds() {
             return self;
         }
         if self.findings.is_empty() {
@@ -76,7 +102,7 @@ impl Verdict {
                 finding.help = Some(workloads::NOT_MOVED.to_owned());
             }
         }
-        self.holds = true;
+        self.answer = Answer::Yes;
         self
     }
 
@@ -86,6 +112,17 @@ impl Verdict {
             counts: Some(counts),
             ..self
         }
+    }
+
+    /// The verdict on the opposite claim. What could not be judged is no success of that either.
+    fn negated(self) -> Self {
+        let answer = match self.answer {
+            Answer::Yes => Answer::No,
+            Answer::No => Answer::Yes,
+            Answer::Nothing => Answer::Nothing,
+            Answer::Unknown => Answer::Unknown,
+        };
+        Self { answer, ..self }
     }
 }
 
@@ -110,6 +147,10 @@ pub struct Judge {
     waiting_before: BTreeSet<Arc<str>>,
     /// `None` if no claim asks for pods over time.
     availability: Option<Availability>,
+    /// The number of claims of `always`.
+    n_always: usize,
+    /// The uids of the budgets that a claim of `always` judges so far.
+    budgets_due: BTreeSet<Arc<str>>,
 }
 
 /// What is told of a step beside its claims.
@@ -164,6 +205,8 @@ impl Judge {
             failed_before: BTreeSet::new(),
             waiting_before: BTreeSet::new(),
             availability,
+            n_always: plan.scenario.always.len(),
+            budgets_due: BTreeSet::new(),
         };
         if asks_for_constraints {
             let ground = judge.ground(simulation);
@@ -228,6 +271,14 @@ impl Judge {
         }
     }
 
+    /// From now on claims of `always` judge the present budgets, also those that never had their pods: the cluster has
+    /// come to rest, or the run is over.
+    pub fn judge_all_budgets(&mut self, simulation: &Simulation) {
+        let budgets = simulation.server().tables().of::<Budget>();
+        let uids = budgets.iter().map(|budget| Arc::clone(&budget.meta.uid));
+        self.budgets_due.extend(uids);
+    }
+
     /// Ends a step: later claims compare with the objects as they are now.
     pub fn end_step(&mut self, simulation: &Simulation) {
         if self.compares {
@@ -247,7 +298,7 @@ impl Judge {
     }
 
     /// Judges a claim on the present objects, compared with `before`. `program` is the index of the expectation among
-    /// all of the plan's.
+    /// all of the plan's, of which those of `always` are the first.
     pub fn judge(
         &mut self,
         simulation: &Simulation,
@@ -282,21 +333,23 @@ impl Judge {
                 self.exceeded_before = before;
                 verdict
             }
-            Claim::WithinBudget(of) => workloads::within_budget(
-                simulation.server().tables(),
-                of.as_ref(),
-                &self.short_before,
-            ),
+            Claim::WithinBudget(of) => {
+                let tables = simulation.server().tables();
+                let is_always = program < self.n_always;
+                if is_always {
+                    let met = workloads::budgets_met(tables);
+                    self.budgets_due.extend(met);
+                }
+                let only = is_always.then_some(&self.budgets_due);
+                workloads::within_budget(tables, of.as_ref(), &self.short_before, only)
+            }
             Claim::Cel(_) => match self.programs.get(program).and_then(Option::as_deref) {
                 Some(program) => self.views.judge(simulation, program),
-                None => Verdict::new(false, "the expression was not compiled"),
+                None => Verdict::of(Answer::Unknown, "the expression was not compiled"),
             },
         };
         let verdict = match expectation.is_negated {
-            true => Verdict {
-                holds: !verdict.holds,
-                ..verdict
-            },
+            true => verdict.negated(),
             false => verdict,
         };
         match expectation.warns {

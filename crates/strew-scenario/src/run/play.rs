@@ -12,7 +12,7 @@ use super::errands::Errands;
 use super::plan::Plan;
 use super::played::{Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher};
 use super::verbs;
-use crate::expect::{Before, Judge, StepFacts, Verdict};
+use crate::expect::{Answer, Before, Judge, StepFacts, Verdict};
 use crate::format::{Expectation, Rest, Step};
 
 /// An expectation that is not decided yet.
@@ -62,7 +62,9 @@ pub fn play(
         judge: Judge::new(plan, &simulation),
         errands: Errands::new(plan, seed),
         open: Vec::new(),
-        always: plan.scenario.always.iter().map(|_| None).collect(),
+        always: { plan.scenario.always.iter() }
+            .map(|_| Always::Waits(String::new()))
+            .collect(),
         seen: None,
         last_change: Span::default(),
         slowest: Span::default(),
@@ -80,13 +82,23 @@ pub fn play(
     Ok(life.finish(&simulation, is_partial))
 }
 
+/// How a claim of `always` stands.
+enum Always {
+    /// There was nothing to judge so far; what was there instead.
+    Waits(String),
+    /// It was judged, and held every time.
+    Holds,
+    /// It broke.
+    Broken(Outcome),
+}
+
 struct Life<'a> {
     plan: &'a Plan,
     judge: Judge,
     errands: Errands,
     open: Vec<Open<'a>>,
-    /// Per claim of `always`: its failure, once there is one.
-    always: Vec<Option<Outcome>>,
+    /// Per claim of `always`, how it stands.
+    always: Vec<Always>,
     seen: Option<Cursor>,
     /// The time of the last write.
     last_change: Span,
@@ -283,7 +295,14 @@ impl<'a> Life<'a> {
         result.chosen = std::mem::take(&mut self.errands.chosen);
         self.played.steps.push(result);
         let flow = match step.rest {
-            Some(rest) => self.rest(simulation, rest, watcher)?,
+            Some(rest) => {
+                let flow = self.rest(simulation, rest, watcher)?;
+                if !self.is_cut() {
+                    self.judge.judge_all_budgets(simulation);
+                    self.judge_always(simulation, simulation.elapsed());
+                }
+                flow
+            }
             None => {
                 simulation.drain()?;
                 self.instant(simulation);
@@ -375,7 +394,7 @@ impl<'a> Life<'a> {
         let within = expectation.within.unwrap_or_default();
         let lasts = expectation.lasts.unwrap_or_default();
         self.decided = self.decided.max(later(now, expectation.waits()));
-        let holds = verdict.holds;
+        let holds = verdict.holds();
         let rests = expectation.at_rest;
         let step_of = self.plan.scenario.timeline.get(step);
         let rests = rests && step_of.is_some_and(|step| step.rest.is_none());
@@ -413,7 +432,7 @@ impl<'a> Life<'a> {
                 && self
                     .judge
                     .judge(simulation, expectation, program + place, &before)
-                    .holds
+                    .holds()
         });
         held.collect()
     }
@@ -458,7 +477,9 @@ impl<'a> Life<'a> {
             let verdict = self
                 .judge
                 .judge(simulation, expectation, program, &open.before);
-            let holds = verdict.holds;
+            // A claim that must stay true is not broken where there is nothing to judge.
+            let is_kept = verdict.answer == Answer::Nothing && open.holds_until.is_some();
+            let holds = verdict.holds() || is_kept;
             let decided = open.rests_after.is_none()
                 && match (open.holds_until, holds) {
                     (Some(until), true) => now >= until,
@@ -472,6 +493,7 @@ impl<'a> Life<'a> {
                 };
             if let Some(step) = self.played.steps.get_mut(open.step)
                 && let Some(place) = step.expectations.get_mut(open.place)
+                && !is_kept
             {
                 *place = outcome(&expectation.text, verdict, now);
             }
@@ -482,19 +504,27 @@ impl<'a> Life<'a> {
         self.open = still_open;
     }
 
+    /// Judges the claims of `always`. A moment at which there is nothing to judge, such as pods that are all still on
+    /// no node, is passed over.
     fn judge_always(&mut self, simulation: &Simulation, now: Span) {
         let before = self.judge.before();
         for (number, expectation) in self.plan.scenario.always.iter().enumerate() {
-            if self.always[number].is_some() {
+            if matches!(self.always[number], Always::Broken(_)) {
                 continue;
             }
             let verdict = self.judge.judge(simulation, expectation, number, &before);
-            if !verdict.holds {
-                let mut broken = outcome(&expectation.text, verdict, now);
-                let recorded = simulation.server().events().from(self.n_events);
-                let last = recorded.last();
-                broken.cause = last.map(|e| format!("{} {}: {}", e.regarding, e.reason, e.note));
-                self.always[number] = Some(broken);
+            match (verdict.answer, &mut self.always[number]) {
+                (Answer::Nothing, Always::Waits(why)) => *why = verdict.why,
+                (Answer::Nothing, _) => {}
+                (Answer::Yes, standing) => *standing = Always::Holds,
+                (Answer::No | Answer::Unknown, standing) => {
+                    let mut broken = outcome(&expectation.text, verdict, now);
+                    let recorded = simulation.server().events().from(self.n_events);
+                    let last = recorded.last();
+                    broken.cause =
+                        last.map(|e| format!("{} {}: {}", e.regarding, e.reason, e.note));
+                    *standing = Always::Broken(broken);
+                }
             }
         }
     }
@@ -514,20 +544,19 @@ impl<'a> Life<'a> {
             }
         }
         self.judge_creation(simulation, now);
+        if !is_cut {
+            self.judge.judge_all_budgets(simulation);
+            self.judge_always(simulation, now);
+        }
         let always = self.plan.scenario.always.iter().zip(self.always);
         self.played.always = always
-            .map(|(expectation, broken)| {
-                broken.unwrap_or_else(|| Outcome {
-                    text: expectation.text.clone(),
-                    held: true,
-                    is_open: false,
-                    why: String::new(),
-                    at: now,
-                    cause: None,
-                    counts: None,
-                    findings: Vec::new(),
-                    held_at_once: false,
-                })
+            .map(|(expectation, standing)| match standing {
+                Always::Broken(outcome) => outcome,
+                Always::Holds => outcome(&expectation.text, Verdict::new(true, ""), now),
+                Always::Waits(why) => Outcome {
+                    is_open: is_cut,
+                    ..outcome(&expectation.text, never_judged(&why), now)
+                },
             })
             .collect();
         self.played.ended = now;
@@ -553,7 +582,7 @@ impl<'a> Life<'a> {
 fn outcome(text: &str, verdict: Verdict, at: Span) -> Outcome {
     Outcome {
         text: text.to_owned(),
-        held: verdict.holds,
+        held: verdict.holds(),
         is_open: false,
         why: verdict.why,
         at,
@@ -562,6 +591,11 @@ fn outcome(text: &str, verdict: Verdict, at: Span) -> Outcome {
         findings: verdict.findings,
         held_at_once: false,
     }
+}
+
+/// The verdict on a claim of `always` about something that never was there.
+fn never_judged(why: &str) -> Verdict {
+    Verdict::of(Answer::Nothing, format!("it was never judged: {why}"))
 }
 
 /// The outcome of an expectation whose step was cut.

@@ -5,6 +5,7 @@
 mod bad;
 mod examples;
 mod import;
+mod judged;
 #[macro_use]
 mod library;
 mod mutated;

@@ -9,6 +9,7 @@ use strew_manifest::read::{
     self, Broken, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources,
 };
 use strew_model::Interner;
+use strew_scenario::expect::expression::there_are;
 use strew_scenario::format::{GROUP, Loaded, Variant, load};
 use strew_scenario::run::{Configure, Plan, Unplayable, admission};
 use strew_wire::config::{AdmissionOptions, FeatureGates, is_configuration};
@@ -562,8 +563,11 @@ impl Stage<'_, '_> {
         path: &FieldPath,
         error: &strew_cel::CompileError,
     ) -> Diagnostic {
-        let diagnostic =
+        let mut diagnostic =
             Diagnostic::error("expression", error.message.clone()).in_field(path.child("cel"));
+        if let Some(unknown) = error.unknown.as_deref() {
+            diagnostic = diagnostic.with_help(there_are(unknown));
+        }
         let reading = read::read(self.sources);
         let scenario = reading.objects.iter().find(|located| {
             matches!(&located.object, KubeObject::Other(other) if other.api_version.starts_with(GROUP))

@@ -102,6 +102,8 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
     }
     if constraint.is_off {
         text.push_str(" (without effect: the plugin is off)");
+    } else if spread.is_split {
+        text.push_str(" (for pods of the same nodes)");
     } else if spread.skew > *max_skew {
         let bad = look.terminal.styles.bad;
         let _ = write!(text, " {bad}(exceeded){bad:#}");

@@ -120,6 +120,83 @@ spec:
     }
 }
 
+/// The pods of subsets have a node affinity each: the domains that count are those of all pods together.
+#[test]
+fn subsets_are_counted_together() {
+    let node = |zone: &str| {
+        NODES
+            .split("---")
+            .find(|node| node.contains(&format!("zone: {zone},")))
+            .unwrap()
+            .to_owned()
+    };
+    let manifests = |constraints: &str| {
+        let (a, b) = (node("a"), node("b"));
+        format!(
+            "{a}---{b}---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 6
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      containers: [{{name: c, image: i, resources: {{requests: {{cpu: 100m}}}}}}]
+      topologySpreadConstraints: {constraints}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {{name: web}}
+spec:
+  targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+  subsets:
+  - {{name: a, maxReplicas: 5, requiredNodeSelectorTerm: {{matchExpressions: [{{key: {ZONE}, operator: In, values: [a]}}]}}}}
+  - {{name: b, requiredNodeSelectorTerm: {{matchExpressions: [{{key: {ZONE}, operator: In, values: [b]}}]}}}}
+"
+        )
+    };
+    let hard = format!(
+        "[{{maxSkew: 1, topologyKey: {ZONE}, whenUnsatisfiable: DoNotSchedule, labelSelector: {{matchLabels: {{app: web}}}}}}]"
+    );
+    for constraints in ["[]", &hard] {
+        let run = strew("simulate - --until deploy -o json").stdin(manifests(constraints));
+        let report = json(&run.assert().code(0));
+        let spreads = &only_run(&report)["steps"][0]["workloads"][0]["spread"];
+        let (end, largest) = skews(spreads, &only_run(&report)["maxSkew"]);
+        assert_eq!(
+            (end, largest),
+            (&Value::from(4), &Value::from(4)),
+            "{constraints}"
+        );
+        let scenario = format!(
+            "{}---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {{name: counted}}
+spec:
+  always: [{{spread: {{of: deployment/web, by: {ZONE}, max: 4}}}}]
+  timeline: [{{rest: {{}}, expect: [{{spread: {{of: deployment/web, by: {ZONE}, skew: 4}}}}]}}]
+",
+            manifests(constraints)
+        );
+        strew("simulate -").stdin(scenario).assert().code(0);
+    }
+    let text = stdout(
+        &strew("simulate - --until deploy")
+            .stdin(manifests(&hard))
+            .assert()
+            .code(0),
+    );
+    assert!(
+        text.contains("by zone: skew 4, DoNotSchedule maxSkew 1"),
+        "{text}"
+    );
+    // The scheduler limits nothing here: each pod counts one zone only.
+    assert!(!text.contains("exceeded"), "{text}");
+}
+
 /// A selector with a typo counts nothing: report and text have both numbers, with a warning.
 #[test]
 fn a_constraint_that_counts_others_is_told_with_the_own_pods() {

@@ -60,7 +60,7 @@ fn a_breach_is_told_with_counts_cause_and_what_plays_it_again() {
     for part in [
         "✗ 1m  web by hostname 2/2/2 skew 0",
         "n-0  ████ 2",
-        "skew 2 - 2 = 0",
+        "2/2/2, not 3/2/2",
         "strew simulate - --variant base --seed 3 --until 1m",
         "1 run (1 variant × 1 seed): 0 held, 1 broke (base)",
     ] {

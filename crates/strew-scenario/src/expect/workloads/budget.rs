@@ -1,16 +1,16 @@
 //! Claims about PodDisruptionBudgets: whether each has the healthy pods that it asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_apiserver::object::{Budget, Key, Kind, Name, Object, Pod, Stored};
+use strew_apiserver::object::{Budget, Key, Kind, Object, Pod, Stored};
 use strew_apiserver::{Selection, Tables};
 use strew_view::loss::BudgetCount;
 use strew_view::workload::pod_labels;
 
 use super::replicas::Replicas;
 use super::{Short, ShortBefore, is, of_all, of_one, workload_of};
-use crate::expect::Verdict;
+use crate::expect::{Answer, Verdict};
 use crate::format::ObjectTarget;
 
 /// The kinds whose pods a budget protects.
@@ -22,21 +22,33 @@ const PROTECTED: [Kind; 5] = [
     Kind::ReplicationController,
 ];
 
-/// Judges whether each budget has its healthy pods; with `of`, only the budgets that select pods of that workload.
-pub fn within_budget(tables: &Tables, of: Option<&ObjectTarget>, before: &ShortBefore) -> Verdict {
-    let short = short(tables);
+/// Judges whether each budget has its healthy pods; with `of`, only the budgets that select pods of that workload, and
+/// with `only`, only those with these uids.
+pub fn within_budget(
+    tables: &Tables,
+    of: Option<&ObjectTarget>,
+    before: &ShortBefore,
+    only: Option<&BTreeSet<Arc<str>>>,
+) -> Verdict {
+    let mut short = short(tables);
+    short.retain(|short| only.is_none_or(|only| only.contains(&short.uid)));
     let Some(target) = of else {
         return of_all(short, before);
     };
-    let kind = Kind::of(target.type_name.kind);
-    let namespace = target.namespace.as_deref().unwrap_or_default();
-    let name = Name::new(namespace, target.name.as_str());
-    let object = tables.find(&Key { kind, name });
+    let object = tables.find(&target.key());
+    let Some(object) = object else {
+        return Verdict::of(Answer::Nothing, format!("there is no {target}"));
+    };
+    let mut budgets = tables.of::<Budget>().iter();
+    if target.type_name.kind != Budget::KIND.name()
+        && !budgets.any(|budget| selects(budget, &object))
+    {
+        let why = format!("no PodDisruptionBudget selects the pods of {target}");
+        return Verdict::of(Answer::Nothing, why);
+    }
     let is_its = |short: &Short| {
         let budget = tables.get::<Budget>(&short.key.name);
-        budget
-            .zip(object.as_ref())
-            .is_some_and(|(budget, object)| selects(budget, object))
+        budget.is_some_and(|budget| selects(budget, &object))
     };
     of_one(short, |short| is(&short.key, target) || is_its(short))
 }
@@ -106,6 +118,15 @@ fn asked(tables: &Tables, budget: &Budget) -> u32 {
     by_workload
         .values()
         .fold(others, |sum, n| sum.saturating_add(*n))
+}
+
+/// The uids of the budgets that have all healthy pods that they ask for.
+pub fn met(tables: &Tables) -> impl Iterator<Item = Arc<str>> {
+    let met = tables.of::<Budget>().iter().filter(|budget| {
+        let wanted = budget.status.desired_healthy.unwrap_or(0);
+        wanted > 0 && budget.status.current_healthy.unwrap_or(0) >= wanted
+    });
+    met.map(|budget| Arc::clone(&budget.meta.uid))
 }
 
 fn selects(budget: &Budget, object: &Object) -> bool {

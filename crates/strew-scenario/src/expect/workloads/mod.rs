@@ -10,7 +10,7 @@ mod loss;
 mod remarks;
 pub(super) mod replicas;
 
-pub use budget::within_budget;
+pub use budget::{met as budgets_met, within_budget};
 pub use constraints::{
     CONSTRAINT_EXCEEDED, ExceededBefore, NOT_MOVED, exceeded_now, within_constraints,
 };
@@ -25,8 +25,8 @@ use strew_apiserver::object::{Key, Kind, Name, Object, Pod, ReplicaSet, Stored};
 use strew_apiserver::server::Server;
 use strew_scheduler::Profile;
 
-use super::Verdict;
 use super::availability::Availability;
+use super::{Answer, Verdict};
 use crate::format::ObjectTarget;
 use replicas::Replicas;
 
@@ -116,7 +116,10 @@ pub fn rolled_out(
     short.extend(gone(server, availability));
     match of {
         None => of_all(short, before),
-        Some(target) => of_one(short, |short| is(&short.key, target)),
+        Some(target) => match server.tables().find(&target.key()) {
+            Some(_) => of_one(short, |short| is(&short.key, target)),
+            None => Verdict::of(Answer::Nothing, format!("there is no {target}")),
+        },
     }
 }
 
