@@ -14,6 +14,8 @@ pub struct Listed {
     api: &'static str,
     /// The plural name.
     plural: &'static str,
+    /// The version that is listed where this one is not served.
+    older: Option<&'static str>,
     /// True if a snapshot fails without it.
     is_needed: bool,
 }
@@ -22,6 +24,7 @@ const fn needed(api: &'static str, plural: &'static str) -> Listed {
     Listed {
         api,
         plural,
+        older: None,
         is_needed: true,
     }
 }
@@ -30,7 +33,16 @@ const fn other(api: &'static str, plural: &'static str) -> Listed {
     Listed {
         api,
         plural,
+        older: None,
         is_needed: false,
+    }
+}
+
+/// A kind of Kruise, in the version that it stores from 1.9 on, else in the first one.
+const fn of_kruise(plural: &'static str) -> Listed {
+    Listed {
+        older: Some("apis/apps.kruise.io/v1alpha1"),
+        ..other("apis/apps.kruise.io/v1beta1", plural)
     }
 }
 
@@ -56,8 +68,8 @@ const LISTED: &[Listed] = &[
     other("apis/batch/v1", "jobs"),
     other("apis/autoscaling/v2", "horizontalpodautoscalers"),
     other("apis/policy/v1", "poddisruptionbudgets"),
-    other("apis/apps.kruise.io/v1alpha1", "clonesets"),
-    other("apis/apps.kruise.io/v1alpha1", "workloadspreads"),
+    of_kruise("clonesets"),
+    of_kruise("workloadspreads"),
     other(
         "apis/cluster.open-cluster-management.io/v1",
         "managedclusters",
@@ -152,7 +164,7 @@ enum Found {
     Forbidden(String),
 }
 
-async fn list(client: &Client, listed: Listed) -> Result<Found, SnapshotError> {
+async fn list(client: &Client, mut listed: Listed) -> Result<Found, SnapshotError> {
     let fail = |text: String| SnapshotError {
         plural: listed.plural,
         text,
@@ -166,9 +178,13 @@ async fn list(client: &Client, listed: Listed) -> Result<Found, SnapshotError> {
         let page = tokio::time::timeout(PAGE_WITHIN, client.request::<Value>(request)).await;
         let mut page = match page {
             Ok(Ok(page)) => page,
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
-                return Ok(Found::Objects(objects));
-            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => match listed.older.take() {
+                Some(older) => {
+                    listed.api = older;
+                    continue;
+                }
+                None => return Ok(Found::Objects(objects)),
+            },
             Ok(Err(kube::Error::Api(status))) if status.code == 403 && !listed.is_needed => {
                 return Ok(Found::Forbidden(status.message.clone()));
             }

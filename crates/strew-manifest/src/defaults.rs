@@ -19,7 +19,8 @@ type Resources = BTreeMap<String, WireQuantity>;
 /// Sets the defaults of a pod. Source: `SetDefaults_Pod`.
 pub fn default_pod(pod: &mut Pod) {
     set_namespace(&mut pod.metadata);
-    let Some(spec) = &mut pod.spec else { return };
+    // A missing spec is an empty one to the API server.
+    let spec = pod.spec.get_or_insert_default();
     // Templates keep what they have: limits become requests and container ports host ports
     // only in the pods made from them (SetDefaults_Pod).
     for container in containers_mut(spec) {
@@ -54,11 +55,9 @@ pub fn set_if_empty(field: &mut Option<String>, value: &str) -> bool {
     empty
 }
 
-/// Sets the defaults of a pod template.
+/// Sets the defaults of a pod template. A missing spec is an empty one to the API server, with defaults.
 pub fn default_template(template: &mut PodTemplateSpec) {
-    if let Some(spec) = &mut template.spec {
-        default_pod_spec(spec);
-    }
+    default_pod_spec(template.spec.get_or_insert_default());
 }
 
 /// Source: `SetDefaults_PodSpec`.

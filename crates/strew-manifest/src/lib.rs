@@ -4,7 +4,9 @@
 //! [`kruise`] and [`ocm`] have the types of those that are not Kubernetes' own. [`defaults`] and [`validation`] are the
 //! rules that configurations and custom resources share with pods, and a [`field`] path names what they are about.
 //! [`finding`] is what a person should know. [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
-//! makes text safe to print. [`quantity`] and [`duration`] are texts with a meaning.
+//! makes text safe to print. [`quantity`] and [`duration`] are texts with a meaning,
+//! [`names`] completes names, [`schedule`]
+//! are the times of CronJobs.
 //!
 //! It decides nothing and knows no machine: what decisions read of an object is made in `strew-wire`.
 
@@ -14,10 +16,12 @@ pub mod field;
 pub mod finding;
 pub mod kinds;
 pub mod kruise;
+pub mod names;
 pub mod ocm;
 pub mod patch;
 pub mod printable;
 pub mod quantity;
 pub mod read;
+pub mod schedule;
 pub mod snapshot;
 pub mod validation;

@@ -30,6 +30,15 @@ pub fn printable_line(text: &str) -> Cow<'_, str> {
     replaced(text, |c| c.is_control() || changes_the_view(c))
 }
 
+/// A word, quoted for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,@%+=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// Makes every string in a value printable; keys stay.
 pub fn make_printable(value: &mut Value) {
     match value {

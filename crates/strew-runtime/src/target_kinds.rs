@@ -17,7 +17,7 @@ use serde_json::Value;
 use strew_manifest::kruise::GROUP as KRUISE;
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
 use strew_manifest::kruise::workloads::{
-    AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet,
+    AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet, CloneSetV1beta1,
 };
 use strew_model::Interner;
 use strew_wire::workloadspread::annotations::{self, ANY_KIND};
@@ -434,7 +434,7 @@ impl TargetKinds {
 
 /// The versions of one of Kruise's kinds that can be read, the newest first; empty: it is read as JSON.
 fn versions_read((group, kind): &Key) -> &'static [&'static str] {
-    const CLONE_SET: &[&str] = &[CloneSet::VERSION];
+    const CLONE_SET: &[&str] = &[CloneSetV1beta1::VERSION, CloneSet::VERSION];
     const STATEFUL_SET: &[&str] = &[
         AdvancedStatefulSet::VERSION,
         AdvancedStatefulSetV1alpha1::VERSION,

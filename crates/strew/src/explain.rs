@@ -212,14 +212,16 @@ impl ExplainArgs {
     /// The files; without any, the cluster of the kubeconfig.
     fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
         if !names.is_empty() {
-            return self.world.read.read(names);
+            let target = match self.words[0].as_str() {
+                whole if whole.contains('/') => whole,
+                _ => "TYPE/NAME",
+            };
+            let piped = format!("{} explain {target} -", context.program);
+            return self.world.inputs(names, piped);
         }
         let list = cluster::fetch(&self.access, context.quiet)?;
-        Ok(vec![Input {
-            name: "<cluster>".to_owned(),
-            bytes: list.to_string().into_bytes(),
-            is_found: false,
-        }])
+        let bytes = list.to_string().into_bytes();
+        Ok(vec![self.world.made("<cluster>", bytes)])
     }
 }
 
@@ -351,7 +353,7 @@ fn life(
 }
 
 /// The objects that a dump needs so that its pods can be explained.
-const DUMP: &str = "nodes,pods,svc,deploy,rs,sts,rc";
+pub(crate) const DUMP: &str = "nodes,pods,svc,deploy,rs,sts,rc";
 
 /// Parses `--at`: `90s`, `1h30m`.
 fn time_of(text: &str) -> Result<Span, String> {

@@ -12,16 +12,16 @@ use strew_wire::workloadspread::lint::{What, lint};
 use crate::context::Context;
 use crate::diagnostics::print_diagnostics;
 use crate::failure::{EXIT_NO, Failure};
-use crate::inputs::ReadArgs;
+use crate::inputs::{AsArgs, ReadArgs};
 use crate::output::Format;
 use crate::{inputs, place, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
   PROGRAM lint placement.yaml fleet/                do clusters have the keys and values it names?
-  PROGRAM lint -R deploy/                           everything below a folder
+  PROGRAM lint deploy/                              everything below a folder
   PROGRAM lint spread.yaml -o json | jq '.items[].message'
-  PROGRAM lint -R deploy/ -o sarif > strew.sarif    for code scanning
+  PROGRAM lint deploy/ -o sarif > strew.sarif       for code scanning
   kubectl get ws,deploy,nodes -A -o json | PROGRAM lint -
 
 WorkloadSpreads and Placements are looked at, and the clusters of a hub; the other objects tell what is there.
@@ -40,6 +40,8 @@ pub(crate) struct LintArgs {
     filename: Vec<String>,
     #[command(flatten)]
     read: ReadArgs,
+    #[command(flatten)]
+    as_: AsArgs,
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "sarif"])]
     output: Option<String>,
@@ -69,7 +71,8 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
         let hint = format!("{} lint FILE...", context.program);
         return Err(Failure::input(anyhow!("no file to look into")).with_hint(hint));
     }
-    let sources = inputs::sources(args.read.read(&names)?);
+    let how = args.as_.how(format!("{} lint -", context.program));
+    let sources = inputs::sources(args.read.read(&names, how)?);
     let found = look(&sources);
     let all = found.diagnostics;
     match args.output.as_deref() {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use strew_manifest::read::How;
 
 use crate::context::Context;
 use crate::destination;
@@ -72,7 +73,10 @@ pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
     let mut merger = Merger::default();
     for name in args.read.names(&args.files)? {
         // One at a time: a sweep may have more parts than fit into memory.
-        for input in args.read.read(std::slice::from_ref(&name))? {
+        for input in args
+            .read
+            .read(std::slice::from_ref(&name), How::default())?
+        {
             if let Some(out) = &args.out {
                 inputs::check_output(out, std::slice::from_ref(&input))?;
             }

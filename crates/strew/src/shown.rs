@@ -122,6 +122,9 @@ impl Choice<'_> {
         if all.iter().any(|workload| self.means(workload)) {
             return Ok(());
         }
+        if all.is_empty() {
+            return Err(Failure::input(anyhow!("no workload passed to simulate")));
+        }
         let names = all.iter().map(|workload| workload.name.namespace.as_str());
         let known: BTreeSet<&str> = names.collect();
         if let Some(namespace) = self.namespace.filter(|name| !known.contains(name)) {

@@ -18,7 +18,7 @@ use crate::{inputs, junit, sarif, terminal};
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
   PROGRAM simulate shop.yaml --until deploy           where do its pods go, and no more
-  PROGRAM simulate deploy/ -R --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
+  PROGRAM simulate deploy/ --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
   kubectl get nodes,pods,svc,deploy,rs,sts,rc -A -o json | PROGRAM simulate - app.yaml
                                                       what if app.yaml came to this cluster?
   PROGRAM simulate shop.yaml --fail-on deploy,rollout  the loss of a zone decides nothing
@@ -109,7 +109,8 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .cloned()
         .collect();
     args.world.scheduling.check(&names)?;
-    let inputs = args.world.read.read(&names)?;
+    let piped = format!("{} simulate -", context.program);
+    let inputs = args.world.inputs(&names, piped)?;
     let out = args.out.as_deref();
     let named = args.html.iter().chain(args.scenario.events.as_ref());
     for output in named.map(Path::new).chain(out) {

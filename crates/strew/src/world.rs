@@ -1,9 +1,11 @@
 //! The arguments of commands that read a cluster from files: the files, the scheduler, and more nodes.
 
 use clap::Args;
+use strew_manifest::read::How;
 
 use crate::configuration::SchedulingArgs;
-use crate::inputs::ReadArgs;
+use crate::failure::Failure;
+use crate::inputs::{AsArgs, Input, ReadArgs};
 use crate::memory::MemoryArgs;
 use crate::nodes::NodeArgs;
 use crate::storage::StorageArgs;
@@ -17,6 +19,8 @@ pub(crate) struct WorldArgs {
     #[command(flatten)]
     pub(crate) read: ReadArgs,
     #[command(flatten)]
+    pub(crate) as_: AsArgs,
+    #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) scheduling: SchedulingArgs,
@@ -24,4 +28,25 @@ pub(crate) struct WorldArgs {
     pub(crate) nodes: NodeArgs,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
+}
+
+impl WorldArgs {
+    /// Reads the files; `piped` is the command that reads manifests from standard input.
+    ///
+    /// # Errors
+    /// All files that cannot or must not be read.
+    pub(crate) fn inputs(&self, names: &[String], piped: String) -> Result<Vec<Input>, Failure> {
+        self.read.read(names, self.as_.how(piped))
+    }
+
+    /// An input that is no file.
+    pub(crate) fn made(&self, name: &str, bytes: Vec<u8>) -> Input {
+        let how = How::default();
+        Input::made(name, bytes, self.as_.how(how.piped))
+    }
+
+    /// The options that read the same files again.
+    pub(crate) fn read_args(&self) -> Vec<String> {
+        [self.read.to_args(), self.as_.to_args()].concat()
+    }
 }

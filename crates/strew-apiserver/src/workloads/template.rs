@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::names::{self, NameSource};
+use strew_manifest::names::NameSource;
+
+use super::names;
 use super::{
     ExpandError, Expansion, N_PODS_MAX, Note, PodOf, WorkloadKind, WorkloadRef, name_of,
     namespace_of,

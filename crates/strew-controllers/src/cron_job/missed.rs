@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::schedule::Schedule;
+use strew_manifest::schedule::Schedule;
 
 /// More missed times than this cause a warning.
 const N_MISSED_MAX: i64 = 100;

@@ -3,7 +3,6 @@
 //! Source: spec/controllers §5.2; kubernetes v1.36.3 pkg/controller/cronjob for what it leaves open.
 
 mod missed;
-pub mod schedule;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +20,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::workers;
 use missed::Plan;
-use schedule::Schedule;
+use strew_manifest::schedule::Schedule;
 
 use crate::api::Event;
 use crate::controller::{Change, Context, Controller};

@@ -1,6 +1,7 @@
 //! Kruise's own workloads, with the fields that a WorkloadSpread needs; other fields are ignored.
 //!
-//! Source: spec/workloadspread §3, §5.3; `apis/apps/{v1alpha1,v1beta1}` of openkruise/kruise at 07169cfa.
+//! Source: spec/workloadspread §3, §5.3; `apis/apps/{v1alpha1,v1beta1}` of openkruise/kruise at 07169cfa, for CloneSets
+//! of v1beta1 at 044a5eb3.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -13,6 +14,11 @@ use super::object::{object, or_default};
 object! {
     /// A workload of like pods that can be updated in place.
     CloneSet, "CloneSet", "v1alpha1", "clonesets", CloneSetSpec, WorkloadStatus
+}
+
+object! {
+    /// A CloneSet as Kruise stores it from 1.9 on: its fields are those of v1alpha1.
+    CloneSetV1beta1, "CloneSet", "v1beta1", "clonesets", CloneSetSpec, WorkloadStatus
 }
 
 /// What is asked of a CloneSet.

@@ -84,6 +84,14 @@ impl Diagnostic {
         }
     }
 
+    /// A note with a message only.
+    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Note,
+            ..Self::error(code, message)
+        }
+    }
+
     /// A violated rule of the API server, in its words, with strew's advice.
     pub fn from_field_error(error: &FieldError, object: impl Into<String>, place: Place) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Converts objects of earlier API versions that are still served to the current one.
+//! Converts objects of other API versions that are served to the one that strew stores.
 
 use k8s_openapi::api::autoscaling::v1;
 use k8s_openapi::api::autoscaling::v2::{
@@ -6,7 +6,33 @@ use k8s_openapi::api::autoscaling::v2::{
     MetricTarget, ResourceMetricSource,
 };
 
-use crate::kruise::workloads::{AdvancedStatefulSet, AdvancedStatefulSetV1alpha1};
+use serde_json::{Value, json};
+
+use crate::kruise::workloads::{
+    AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet, CloneSetV1beta1,
+};
+
+/// The fields of both versions are the same, with another default: a CloneSet of v1beta1 does not use a claim again
+/// whose pod is gone.
+///
+/// Source: `apis/apps/v1beta1/cloneset_types.go` of openkruise/kruise at 044a5eb3.
+pub(super) fn clone_set(new: CloneSetV1beta1) -> CloneSet {
+    let mut spec = new.spec;
+    if let Some(spec) = &mut spec {
+        let strategy = spec.scale_strategy.get_or_insert_with(|| json!({}));
+        if let Value::Object(fields) = strategy {
+            let default = || Value::Bool(true);
+            fields
+                .entry("disablePVCReuse".to_owned())
+                .or_insert_with(default);
+        }
+    }
+    CloneSet {
+        metadata: new.metadata,
+        spec,
+        status: new.status,
+    }
+}
 
 /// The fields that strew reads are the same in both versions.
 pub(super) fn stateful_set(old: AdvancedStatefulSetV1alpha1) -> AdvancedStatefulSet {
@@ -57,7 +83,6 @@ pub(super) fn autoscaler(old: v1::HorizontalPodAutoscaler) -> HorizontalPodAutos
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_cpu_target_of_v1_is_a_metric_of_v2() {

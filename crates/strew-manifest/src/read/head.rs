@@ -13,7 +13,8 @@ pub(super) struct Head {
     pub(super) namespace: Option<String>,
     /// Empty if there is none.
     pub(super) name: String,
-    pub(super) has_generated_name: bool,
+    /// The beginning of a name that the API server completes; empty if there is none.
+    pub(super) generate_name: String,
     /// True if it has a uid, which only an API server sets.
     pub(super) from_dump: bool,
 }
@@ -51,7 +52,7 @@ impl Head {
             kind,
             namespace: text("namespace"),
             name: text("name").unwrap_or_default(),
-            has_generated_name: text("generateName").is_some(),
+            generate_name: text("generateName").unwrap_or_default(),
             from_dump: text("uid").is_some(),
         })
     }

@@ -1,5 +1,6 @@
 //! The kinds that strew knows, and an object of any kind.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use k8s_openapi::api::{
@@ -10,11 +11,11 @@ use k8s_openapi::{Metadata, Resource};
 use serde_json::Value;
 
 use super::earlier;
-use super::nearest::nearest;
+use super::meaning::{Meaning, meaning};
 use super::schema::Schema;
 use super::source::floor_char_boundary;
 use crate::kinds::{KindRow, Pods, Scope};
-use crate::kruise::{GROUP as KRUISE, conversion, v1alpha1, v1beta1, workloads as kruise};
+use crate::kruise::{conversion, v1alpha1, v1beta1, workloads as kruise};
 use crate::ocm;
 use crate::patch::Schema as Merge;
 
@@ -182,6 +183,7 @@ kinds! {
     HorizontalPodAutoscalerV1: autoscaling::v1::HorizontalPodAutoscaler
         => HorizontalPodAutoscaler by earlier::autoscaler,
     WorkloadSpreadV1alpha1: v1alpha1::WorkloadSpread => WorkloadSpread by conversion::up,
+    CloneSetV1beta1: kruise::CloneSetV1beta1 => CloneSet by earlier::clone_set,
     AdvancedStatefulSetV1alpha1: kruise::AdvancedStatefulSetV1alpha1
         => AdvancedStatefulSet by earlier::stateful_set,
     ;
@@ -221,12 +223,8 @@ pub struct OtherObject {
     pub namespace: Option<String>,
     /// Its name; empty for configuration files.
     pub name: String,
-}
-
-impl Kind {
-    fn is_kruise(self) -> bool {
-        group_of(self.api_version()) == KRUISE
-    }
+    /// True if a controller makes pods of it.
+    pub makes_pods: bool,
 }
 
 /// The namespace of an object without one.
@@ -264,7 +262,7 @@ impl KubeObject {
         }
     }
 
-    /// The name; empty for a pod with only a `generateName`, and for other objects without a name.
+    /// The name; empty for objects of unknown kinds without a name.
     pub fn name(&self) -> &str {
         match self.known() {
             Ok((_, metadata)) => metadata.name.as_deref().unwrap_or_default(),
@@ -277,9 +275,28 @@ impl KubeObject {
         self.known().ok().map(|(_, metadata)| metadata)
     }
 
+    /// The kind, with its group where the name alone would be taken for another kind: `Job (batch.volcano.sh)`.
+    pub fn kind_in_group(&self) -> Cow<'_, str> {
+        match self {
+            Self::Other(_) | Self::AdvancedStatefulSet(_) => {
+                kind_in_group(self.api_version(), self.kind()).into()
+            }
+            _ => self.kind().into(),
+        }
+    }
+
     /// Its name in diagnostics: `Deployment shop/web`.
     pub fn label(&self) -> String {
-        label(self.kind(), self.namespace(), self.name())
+        label(&self.kind_in_group(), self.namespace(), self.name())
+    }
+}
+
+/// `Job (batch.volcano.sh)`; a kind of the core has no group.
+pub(super) fn kind_in_group(api_version: &str, kind: &str) -> String {
+    let kind = clipped(kind);
+    match group_of(api_version) {
+        "" => kind.to_owned(),
+        group => format!("{kind} ({})", clipped(group)),
     }
 }
 
@@ -301,210 +318,7 @@ fn clipped(name: &str) -> &str {
     &name[..floor_char_boundary(name, NAME_LENGTH_MAX)]
 }
 
-/// The meaning of `apiVersion` and `kind`.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// A kind that strew knows.
-    Known(Kind),
-    /// A kind that strew knows, in an unknown version.
-    WrongVersion(Kind),
-    /// No kind of that version, but similar to one.
-    Misspelt(Kind),
-    /// Anything else.
-    Other,
-}
-
-/// Groups of Kubernetes that kinds have moved away from.
-const FORMER_GROUPS: [&str; 1] = ["extensions"];
-
-/// Determines which kind is meant.
-pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
-    let of_version = || {
-        Kind::ALL
-            .iter()
-            .filter(|known| known.api_version() == api_version)
-    };
-    if let Some(known) = of_version().find(|known| known.name() == kind) {
-        return Meaning::Known(*known);
-    }
-    let group = group_of(api_version);
-    if group == KRUISE || api_version == KRUISE {
-        return meaning_of_kruise(kind);
-    }
-    let mut builtin = Kind::ALL.iter().filter(|known| !known.is_kruise());
-    let known = builtin.find(|known| known.name() == kind);
-    if let Some(known) = known {
-        // `Service` of `serving.knative.dev` is another kind; `Deployment` of `v1` is a mistake.
-        let is_same_group = group_of(known.api_version()) == group;
-        let is_builtin = is_same_group
-            || FORMER_GROUPS.contains(&group)
-            || Kind::ALL
-                .iter()
-                .any(|other| group_of(other.api_version()) == group)
-            || Kind::ALL
-                .iter()
-                .any(|other| group_of(other.api_version()) == api_version);
-        return match is_builtin {
-            true => Meaning::WrongVersion(*known),
-            false => Meaning::Other,
-        };
-    }
-    if let Some(known) = Kind::ALL.iter().find(|known| known.name() == kind) {
-        // Only for kinds of Kruise: `WorkloadSpread` of `apps/v1` is a mistake, but in another project's group another
-        // kind.
-        let is_builtin = Kind::ALL
-            .iter()
-            .any(|other| group_of(other.api_version()) == group);
-        return match is_builtin {
-            true => Meaning::WrongVersion(*known),
-            false => Meaning::Other,
-        };
-    }
-    let names = of_version().map(|known| known.name());
-    let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
-    match of_version().find(|known| Some(known.name()) == meant) {
-        Some(known) => Meaning::Misspelt(*known),
-        None => Meaning::Other,
-    }
-}
-
-/// strew knows few kinds of Kruise's group. One of the others is called `DaemonSet`.
-fn meaning_of_kruise(kind: &str) -> Meaning {
-    let of_group = || Kind::ALL.iter().filter(|known| known.is_kruise());
-    if let Some(known) = of_group().find(|known| known.name() == kind) {
-        return Meaning::WrongVersion(*known);
-    }
-    let names = of_group().map(|known| known.name());
-    let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
-    match of_group().find(|known| Some(known.name()) == meant) {
-        Some(known) => Meaning::Misspelt(*known),
-        None => Meaning::Other,
-    }
-}
-
-/// Real kinds of the groups above that look like a misspelt one.
-const KINDS_PASSED_OVER: [&str; 1] = ["PodTemplate"];
-
 /// `apps` for `apps/v1`, an empty text for `v1`.
 pub(super) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tells_which_kind_is_meant() {
-        let cases = [
-            ("apps/v1", "Deployment", Meaning::Known(Kind::Deployment)),
-            ("v1", "Pod", Meaning::Known(Kind::Pod)),
-            (
-                "apps/v1beta1",
-                "Deployment",
-                Meaning::WrongVersion(Kind::Deployment),
-            ),
-            (
-                "extensions/v1beta1",
-                "Deployment",
-                Meaning::WrongVersion(Kind::Deployment),
-            ),
-            (
-                "policy/v1beta1",
-                "PodDisruptionBudget",
-                Meaning::WrongVersion(Kind::PodDisruptionBudget),
-            ),
-            ("v1", "Deployment", Meaning::WrongVersion(Kind::Deployment)),
-            (
-                "apps",
-                "Deployment",
-                Meaning::WrongVersion(Kind::Deployment),
-            ),
-            ("serving.knative.dev/v1", "Service", Meaning::Other),
-            ("batch.volcano.sh/v1alpha1", "Job", Meaning::Other),
-            ("apps/v1", "Deploymnt", Meaning::Misspelt(Kind::Deployment)),
-            ("v1", "pod", Meaning::Misspelt(Kind::Pod)),
-            ("v1", "ConfigMap", Meaning::Other),
-            ("v1", "PodTemplate", Meaning::Other),
-            ("v1", "ServiceAccount", Meaning::Other),
-            ("v1", "Secret", Meaning::Other),
-            ("v1", "Endpoints", Meaning::Other),
-            ("v1", "Event", Meaning::Other),
-            ("v1", "ResourceQuota", Meaning::Known(Kind::ResourceQuota)),
-            (
-                "autoscaling/v1",
-                "HorizontalPodAutoscaler",
-                Meaning::Known(Kind::HorizontalPodAutoscalerV1),
-            ),
-            (
-                "autoscaling/v2beta2",
-                "HorizontalPodAutoscaler",
-                Meaning::WrongVersion(Kind::HorizontalPodAutoscaler),
-            ),
-            ("autoscaling/v1", "Scale", Meaning::Other),
-            (
-                "autoscaling.k8s.io/v1",
-                "VerticalPodAutoscaler",
-                Meaning::Other,
-            ),
-            ("v1", "Binding", Meaning::Other),
-            ("v1", "ComponentStatus", Meaning::Other),
-            (
-                "apps/v1",
-                "ControllerRevision",
-                Meaning::Known(Kind::ControllerRevision),
-            ),
-            ("storage.k8s.io/v1", "CSIDriver", Meaning::Other),
-            (
-                "storage.k8s.io/v1",
-                "CSINode",
-                Meaning::Known(Kind::CSINode),
-            ),
-            ("storage.k8s.io/v1", "VolumeAttachment", Meaning::Other),
-            (
-                "apps.kruise.io/v1beta1",
-                "WorkloadSpread",
-                Meaning::Known(Kind::WorkloadSpread),
-            ),
-            (
-                "apps.kruise.io/v1alpha1",
-                "WorkloadSpread",
-                Meaning::Known(Kind::WorkloadSpreadV1alpha1),
-            ),
-            (
-                "apps.kruise.io/v1",
-                "WorkloadSpread",
-                Meaning::WrongVersion(Kind::WorkloadSpread),
-            ),
-            (
-                "apps.kruise.io/v1",
-                "StatefulSet",
-                Meaning::WrongVersion(Kind::AdvancedStatefulSet),
-            ),
-            ("apps/v1", "CloneSet", Meaning::WrongVersion(Kind::CloneSet)),
-            (
-                "apps.kruise.io/v1beta1",
-                "WorkloadSpred",
-                Meaning::Misspelt(Kind::WorkloadSpread),
-            ),
-            ("apps.kruise.io/v1alpha1", "DaemonSet", Meaning::Other),
-            ("apps.kruise.io/v1alpha1", "SidecarSet", Meaning::Other),
-            (
-                "apps.kruise.io/v1alpha1",
-                "UnitedDeployment",
-                Meaning::Other,
-            ),
-            ("apps.kruise.io/v1alpha1", "BroadcastJob", Meaning::Other),
-            (
-                "apps.kruise.io/v1alpha1",
-                "PersistentPodState",
-                Meaning::Other,
-            ),
-            ("apps.kruise.io/v1alpha1", "ImagePullJob", Meaning::Other),
-            ("example.org/v1", "CloneSet", Meaning::Other),
-        ];
-        for (api_version, kind, expected) in cases {
-            assert_eq!(meaning(api_version, kind), expected, "{api_version} {kind}");
-        }
-    }
 }

@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::check::{FaultKind, check, describe, shortened};
+use super::check::{FaultKind, check, describe};
 use super::diagnostic::Diagnostic;
 use super::document::{Format, Origin};
 use super::head::{Head, TypeFault};
 use super::json;
-use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
+use super::kind::{self, Kind, KubeObject, OtherObject};
+use super::meaning::{Meaning, meaning};
 use super::node::Node;
+use super::pods;
 use super::schema::Schema;
 use super::source::Sources;
 use super::yaml;
@@ -116,37 +118,20 @@ pub fn embedded(mut value: Value) -> Result<KubeObject, Vec<RawFault>> {
         Ok(head) => head,
         Err(faults) => return Err(faults.into_iter().map(type_fault).collect()),
     };
-    let known = match kind::meaning(&head.api_version, &head.kind) {
-        Meaning::Known(known) => known,
-        Meaning::Other => {
-            return Ok(KubeObject::Other(Box::new(OtherObject {
-                api_version: head.api_version,
-                kind: head.kind,
-                namespace: head.namespace,
-                name: head.name,
-            })));
-        }
-        Meaning::WrongVersion(known) => {
-            let message = format!(
-                "{} has no {} in {}",
-                known.whose(),
-                known.name(),
-                shortened(&head.api_version)
-            );
-            let error = Diagnostic::error("unknown-version", message)
-                .with_help(format!("use apiVersion: {}", known.api_version()));
-            return Err(vec![fault_at(FieldPath::root().child("apiVersion"), error)]);
-        }
-        Meaning::Misspelt(known) => {
-            let message = format!(
-                "{} has no kind {}, did you mean {:?}?",
-                head.api_version,
-                shortened(&head.kind),
-                known.name()
-            );
-            let error = Diagnostic::error("unknown-kind", message);
-            return Err(vec![fault_at(FieldPath::root().child("kind"), error)]);
-        }
+    let meaning = meaning(&head.api_version, &head.kind);
+    if let Some((path, error)) = meaning.mistake(&head.api_version, &head.kind) {
+        return Err(vec![fault_at(path, error)]);
+    }
+    let Meaning::Known(known) = meaning else {
+        let group = kind::group_of(&head.api_version);
+        let makes_pods = pods::makes_pods(group, &head.kind, fields);
+        return Ok(KubeObject::Other(Box::new(OtherObject {
+            api_version: head.api_version,
+            kind: head.kind,
+            namespace: head.namespace,
+            name: head.name,
+            makes_pods,
+        })));
     };
     let faults = faults_of(known.schema(), &mut value);
     if !faults.is_empty() {

@@ -24,7 +24,7 @@ pub(super) struct Report<'a> {
     passed_over: BTreeMap<String, PassedOver>,
 }
 
-/// Unread parts of dumps, reported once.
+/// What may be said of many objects, reported once.
 struct PassedOver {
     /// The first, without its place.
     first: Diagnostic,
@@ -112,7 +112,8 @@ impl<'a> Report<'a> {
     /// All problems in the order of their places.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         for passed_over in std::mem::take(&mut self.passed_over).into_values() {
-            self.add(Severity::Warning, |locator| passed_over.diagnostic(locator));
+            let severity = passed_over.first.severity;
+            self.add(severity, |locator| passed_over.diagnostic(locator));
         }
         let mut diagnostics = self.diagnostics;
         diagnostics.sort_by_key(|diagnostic| diagnostic.place);

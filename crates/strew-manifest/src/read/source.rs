@@ -1,10 +1,35 @@
 //! Files as the caller passed them in, and positions in them.
 
 use std::fmt;
+use std::path::Path;
+
+use super::foreign;
+use super::played_as::PlayedAs;
 
 /// The input files of a command, in the order given.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(Vec<SourceFile>);
+pub struct Sources {
+    files: Vec<SourceFile>,
+    how: How,
+}
+
+/// How files are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct How {
+    /// The command that reads manifests from standard input, for advice: `strew simulate -`.
+    pub piped: String,
+    /// The unknown kinds that are read as known ones.
+    pub played_as: Vec<PlayedAs>,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        Self {
+            piped: "strew simulate -".to_owned(),
+            played_as: Vec::new(),
+        }
+    }
+}
 
 /// Which file of a [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +45,8 @@ pub struct SourceFile {
     invalid_at: Option<usize>,
     /// True if the file begins with the byte order mark of UTF-16.
     is_utf16: bool,
+    /// Name and program of the packing of a compressed file.
+    packing: Option<(&'static str, &'static str)>,
     /// True if it was found in a folder, not named by the user.
     is_found: bool,
 }
@@ -52,6 +79,16 @@ impl Sources {
         Self::default()
     }
 
+    /// Sets how the files are read.
+    pub fn set_how(&mut self, how: How) {
+        self.how = how;
+    }
+
+    /// How the files are read.
+    pub fn how(&self) -> &How {
+        &self.how
+    }
+
     /// Adds a file. Any bytes are accepted: [`read`](super::read) reports what is no text.
     pub fn add(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> FileId {
         self.push(SourceFile::new(name.into(), bytes.into()))
@@ -67,8 +104,8 @@ impl Sources {
     }
 
     fn push(&mut self, file: SourceFile) -> FileId {
-        let id = FileId(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
-        self.0.push(file);
+        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        self.files.push(file);
         id
     }
 
@@ -77,12 +114,12 @@ impl Sources {
     /// # Panics
     /// The id comes from another `Sources`.
     pub fn file(&self, id: FileId) -> &SourceFile {
-        &self.0[id.0 as usize]
+        &self.files[id.0 as usize]
     }
 
     /// All files, in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
-        (0..).map(FileId).zip(&self.0)
+        (0..).map(FileId).zip(&self.files)
     }
 
     /// The place of `span` in a file, cut at the end of its first line.
@@ -145,6 +182,7 @@ pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl SourceFile {
     fn new(name: String, bytes: Vec<u8>) -> Self {
+        let packing = foreign::packing(&bytes);
         let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
         let (text, invalid_at) = match String::from_utf8(bytes) {
             Ok(text) => (text, None),
@@ -159,6 +197,7 @@ impl SourceFile {
             text,
             invalid_at,
             is_utf16,
+            packing,
             is_found: false,
         }
     }
@@ -171,6 +210,16 @@ impl SourceFile {
     /// The text; bytes that are no UTF-8 were replaced.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Its path; `None` for standard input and objects of a live cluster.
+    pub(super) fn path(&self) -> Option<&Path> {
+        let is_file = self.name != "-" && !self.name.starts_with('<');
+        is_file.then(|| Path::new(&self.name))
+    }
+
+    pub(super) fn packing(&self) -> Option<(&'static str, &'static str)> {
+        self.packing
     }
 
     pub(super) fn invalid_at(&self) -> Option<usize> {

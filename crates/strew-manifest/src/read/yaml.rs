@@ -10,6 +10,7 @@ use std::rc::Rc;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, StrInput};
 use serde_json::Value;
 
+use super::foreign::TEMPLATE;
 use super::node::{Content, Entry, Node};
 use super::scalar;
 use super::source::Span;
@@ -367,7 +368,7 @@ impl Composer<'_> {
 
     fn collection_as_key(&self, span: Span) -> YamlFault {
         let fault = YamlFault::new("syntax", span, "an object or a list can't be a key");
-        self.with_template_hint(fault)
+        self.or_template(fault)
     }
 
     fn syntax(&self, error: &granit_parser::ScanError) -> YamlFault {
@@ -382,10 +383,10 @@ impl Composer<'_> {
             return too_deep(span);
         }
         let message = format!("not valid YAML: {}", error.info());
-        self.with_template_hint(YamlFault::new("syntax", span, message))
+        self.or_template(YamlFault::new("syntax", span, message))
     }
 
-    fn with_template_hint(&self, fault: YamlFault) -> YamlFault {
+    fn or_template(&self, fault: YamlFault) -> YamlFault {
         let at = (fault.span.start - self.offset).min(self.yaml.len());
         let at = super::source::floor_char_boundary(self.yaml, at);
         let line_start = self.yaml[..at].rfind('\n').map_or(0, |start| start + 1);
@@ -393,8 +394,10 @@ impl Composer<'_> {
             .find('\n')
             .map_or(self.yaml.len(), |end| at + end);
         match self.yaml[line_start..line_end].contains("{{") {
-            true => fault
-                .with_help("this looks like a template; render it first, as `helm template` does"),
+            true => YamlFault {
+                code: TEMPLATE,
+                ..fault
+            },
             false => fault,
         }
     }

@@ -3,6 +3,7 @@
 //! All files pass one set of checks: admission, validation, the conversion to facts, and the pods that a workload's
 //! template would make. Objects of a dump have passed admission before.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
@@ -227,35 +228,26 @@ fn refused_spreads(stream: &[Located]) -> Refusals {
         .collect()
 }
 
-/// Kinds that strew reads without their full effect, and what they lack.
-const WITHOUT_EFFECT: [(&str, &str); 2] = [
-    ("RuntimeClass", "changes no pod"),
-    (
-        "StatefulSet of Kruise",
-        "makes no pods here: they come by steps, or from the files",
-    ),
-];
-
-/// Notes about kinds that are ignored, with their counts.
+/// Notes about kinds that are ignored, with their counts. Of kinds that make pods, reading warns.
 fn without_effect(stream: &[Located]) -> Vec<String> {
-    let mut unknown = BTreeMap::<&str, usize>::new();
-    let mut known = BTreeMap::<&str, usize>::new();
+    let mut unknown = BTreeMap::<Cow<'_, str>, usize>::new();
+    let mut n_runtime_classes = 0;
     for located in stream {
         match &located.object {
             object if is_scheduler_configuration(object) => {}
-            KubeObject::Other(other) => *unknown.entry(&other.kind).or_default() += 1,
-            KubeObject::AdvancedStatefulSet(_) => {
-                *known.entry("StatefulSet of Kruise").or_default() += 1;
+            KubeObject::Other(other) if !other.makes_pods => {
+                *unknown.entry(located.object.kind_in_group()).or_default() += 1;
             }
-            KubeObject::RuntimeClass(_) => *known.entry("RuntimeClass").or_default() += 1,
+            KubeObject::RuntimeClass(_) => n_runtime_classes += 1,
             _ => {}
         }
     }
-    let known = WITHOUT_EFFECT.iter().filter_map(|(kind, what)| {
-        let n = known.get(kind)?;
-        Some(format!("{kind} ({n} in the files) {what}"))
-    });
-    let mut notes: Vec<String> = known.collect();
+    let mut notes = Vec::new();
+    if n_runtime_classes > 0 {
+        notes.push(format!(
+            "RuntimeClass ({n_runtime_classes} in the files) changes no pod"
+        ));
+    }
     let n: usize = unknown.values().sum();
     if n > 0 {
         let objects = if n == 1 { "object" } else { "objects" };

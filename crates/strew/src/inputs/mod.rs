@@ -4,11 +4,13 @@ mod reader;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
+pub(crate) use strew_manifest::printable::quoted;
 use strew_manifest::quantity::Quantity;
-use strew_manifest::read::Sources;
+use strew_manifest::read::{CHART_FILE, How, KUSTOMIZATION_FILES, PlayedAs, Sources};
 
 use crate::failure::Failure;
 use reader::Reader;
@@ -29,16 +31,35 @@ pub(crate) struct Input {
     pub(crate) bytes: Vec<u8>,
     /// True if it was found in a folder, not named.
     pub(crate) is_found: bool,
+    /// How it is read; the same for all inputs of a command.
+    pub(crate) how: Arc<How>,
 }
 
 impl Input {
+    /// An input that is no file.
+    pub(crate) fn made(name: &str, bytes: Vec<u8>, how: How) -> Self {
+        Self {
+            name: name.to_owned(),
+            bytes,
+            is_found: false,
+            how: Arc::new(how),
+        }
+    }
+
     /// True if these bytes occur in it.
     pub(crate) fn holds(&self, needle: &[u8]) -> bool {
         self.bytes.windows(needle.len()).any(|part| part == needle)
     }
 
+    /// The folder that it is in.
+    pub(crate) fn folder(&self) -> PathBuf {
+        let folder = Path::new(&self.name).parent();
+        folder.map(Path::to_owned).unwrap_or_default()
+    }
+
     /// Adds it to the sources.
     pub(crate) fn add_to(self, sources: &mut Sources) {
+        sources.set_how((*self.how).clone());
         match self.is_found {
             true => sources.add_found(self.name, self.bytes),
             false => sources.add(self.name, self.bytes),
@@ -46,33 +67,61 @@ impl Input {
     }
 }
 
-/// Which folders are read, and the bound on bytes.
+/// Kinds that are played as others.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct AsArgs {
+    /// Play each object of a kind that strew does not know as a Deployment, StatefulSet, CloneSet, ReplicaSet or
+    /// DaemonSet: with its replicas, selector and template; for example Rollout.argoproj.io=Deployment
+    #[arg(long = "as", value_name = "KIND.GROUP=KIND")]
+    played_as: Vec<PlayedAs>,
+}
+
+impl AsArgs {
+    /// How files are read; `piped` is the command that reads manifests from standard input.
+    pub(crate) fn how(&self, piped: String) -> How {
+        How {
+            piped,
+            played_as: self.played_as.clone(),
+        }
+    }
+
+    /// The arguments again, for suggested commands.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let each = self.played_as.iter();
+        each.flat_map(|played| ["--as".to_owned(), played.to_string()])
+            .collect()
+    }
+}
+
+/// The bound on bytes.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct ReadArgs {
-    /// Read directories with all folders below them
+    /// Read folders with all folders below them, which is the default
     #[arg(short = 'R', long)]
-    pub(crate) recursive: bool,
+    recursive: bool,
     /// The largest size of all files together [default: 256Mi]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_input: Option<u64>,
 }
 
 impl ReadArgs {
-    /// Reads every file in the given order; the files of a directory by name. A file that occurs twice is read once.
+    /// Reads every file in the given order; the files of a folder, and of the folders below it, by name. A file that
+    /// occurs twice is read once.
     ///
     /// # Errors
     /// All files that cannot or must not be read.
-    pub(crate) fn read(&self, names: &[String]) -> Result<Vec<Input>, Failure> {
-        let mut reader = Reader::new(self.max_input.unwrap_or(BYTES_MAX));
+    pub(crate) fn read(&self, names: &[String], how: How) -> Result<Vec<Input>, Failure> {
+        let how = Arc::new(how);
+        let mut reader = Reader::new(self.max_input.unwrap_or(BYTES_MAX), Arc::clone(&how));
         for name in names {
             if name == "-" {
                 reader.standard_input();
                 continue;
             }
-            refuse_url(name)?;
+            refuse_url(name, &how.piped)?;
             let path = Path::new(name);
             if path.is_dir() {
-                for file in files_of(path, self.recursive)? {
+                for file in files_of(path)? {
                     reader.found(&file, path);
                 }
             } else {
@@ -91,7 +140,7 @@ impl ReadArgs {
         for name in names {
             let path = Path::new(name);
             if name != "-" && path.is_dir() {
-                let found = files_of(path, self.recursive)?;
+                let found = files_of(path)?;
                 files.extend(found.iter().map(|file| file.to_string_lossy().into_owned()));
             } else {
                 files.push(name.clone());
@@ -102,12 +151,10 @@ impl ReadArgs {
 
     /// The options that read the same files again.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let recursive = self.recursive.then(|| "-R".to_owned());
         let max_input = self
             .max_input
             .map(|n| ["--max-input".to_owned(), n.to_string()]);
-        let max_input = max_input.into_iter().flatten();
-        recursive.into_iter().chain(max_input).collect()
+        max_input.into_iter().flatten().collect()
     }
 }
 
@@ -122,7 +169,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// The file cannot or must not be read.
 pub(crate) fn read_one(name: &str) -> Result<Vec<Input>, Failure> {
-    ReadArgs::default().read(&[name.to_owned()])
+    ReadArgs::default().read(&[name.to_owned()], How::default())
 }
 
 /// The files as sources.
@@ -157,15 +204,17 @@ pub(crate) fn check_output(path: &Path, inputs: &[Input]) -> Result<(), Failure>
     }
 }
 
-fn refuse_url(name: &str) -> Result<(), Failure> {
+fn refuse_url(name: &str, piped: &str) -> Result<(), Failure> {
     match name.starts_with("http://") || name.starts_with("https://") {
         false => Ok(()),
         true => Err(Failure::input(anyhow!("strew reads no network: {name}"))
-            .with_hint(format!("curl -sSL {name} | strew simulate -"))),
+            .with_hint(format!("curl -sSL {name} | {piped}"))),
     }
 }
 
-fn files_of(folder: &Path, recursive: bool) -> Result<Vec<PathBuf>, Failure> {
+/// The manifests of a folder and of the folders below it. Of a folder that is a chart or a kustomization only the file
+/// that says so: the other files are no manifests yet.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = BTreeSet::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((next, depth)) = folders.pop() {
@@ -173,10 +222,17 @@ fn files_of(folder: &Path, recursive: bool) -> Result<Vec<PathBuf>, Failure> {
             let error = anyhow::Error::new(error);
             Failure::outside(error.context(format!("cannot read folder {}", next.display())))
         };
+        let mut paths = Vec::new();
         for entry in std::fs::read_dir(&next).map_err(cannot)? {
-            let path = entry.map_err(cannot)?.path();
+            paths.push(entry.map_err(cannot)?.path());
+        }
+        if let Some(file) = unrendered(&paths) {
+            files.insert(file.clone());
+            continue;
+        }
+        for path in paths {
             if path.is_dir() {
-                if recursive && depth < DEPTH_MAX {
+                if depth < DEPTH_MAX {
                     folders.push((path, depth + 1));
                 }
             } else if is_manifest(&path) {
@@ -186,25 +242,22 @@ fn files_of(folder: &Path, recursive: bool) -> Result<Vec<PathBuf>, Failure> {
     }
     if files.is_empty() {
         let what = folder.display();
-        let failure = Failure::input(anyhow!("no .yaml, .yml or .json file in {what}"));
-        return Err(match recursive {
-            true => failure,
-            false => failure.with_hint("-R looks into the folders below, too"),
-        });
+        let error = anyhow!("no .yaml, .yml or .json file in {what} or a folder below it");
+        return Err(Failure::input(error));
     }
     Ok(files.into_iter().collect())
+}
+
+/// The file that makes a folder of these entries a chart or a kustomization.
+fn unrendered(paths: &[PathBuf]) -> Option<&PathBuf> {
+    let mut names = std::iter::once(CHART_FILE).chain(KUSTOMIZATION_FILES);
+    names.find_map(|name| {
+        let mut paths = paths.iter();
+        paths.find(|path| path.file_name() == Some(name.as_ref()) && path.is_file())
+    })
 }
 
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
     extension.is_some_and(|e| EXTENSIONS.contains(&e))
-}
-
-/// A word, quoted for a shell.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:,@%+=".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use strew_manifest::printable::printable_line;
+use strew_manifest::read::How;
 
 use super::Input;
 use crate::failure::Failure;
@@ -26,6 +28,7 @@ enum Refusal {
 pub(super) struct Reader {
     bytes_max: u64,
     bytes_left: u64,
+    how: Arc<How>,
     inputs: Vec<Input>,
     refused: Vec<(String, Refusal)>,
     /// The real paths of the files that were read.
@@ -35,8 +38,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) const fn new(bytes_max: u64) -> Self {
+    pub(super) const fn new(bytes_max: u64, how: Arc<How>) -> Self {
         Self {
+            how,
             bytes_max,
             bytes_left: bytes_max,
             inputs: Vec::new(),
@@ -68,8 +72,18 @@ impl Reader {
         let name = printable_line(&path.display().to_string()).into_owned();
         match self.open(path, folder) {
             Ok(Some(file)) => self.take(name, file, folder.is_some()),
+            Ok(None) if folder.is_none() => self.name(path),
             Ok(None) => {}
             Err(refusal) => self.refused.push((name, refusal)),
+        }
+    }
+
+    /// Counts a file that was found in a folder before as named.
+    fn name(&mut self, path: &Path) {
+        let real = path.canonicalize().ok();
+        let is_it = |input: &&mut Input| Path::new(&input.name).canonicalize().ok() == real;
+        if let Some(input) = self.inputs.iter_mut().find(is_it) {
+            input.is_found = false;
         }
     }
 
@@ -123,6 +137,7 @@ impl Reader {
                     name,
                     bytes,
                     is_found,
+                    how: Arc::clone(&self.how),
                 });
             }
             Err(refusal) => self.refused.push((name, refusal)),

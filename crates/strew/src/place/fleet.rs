@@ -10,7 +10,8 @@ use strew_manifest::ocm::{
     ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
 };
 use strew_manifest::read::{
-    self, Broken, Diagnostic, KubeObject, Located, Locator, Severity, Sources, render,
+    self, Broken, Diagnostic, KubeObject, Located, Locator, NO_CONTROLLER, Severity, Sources,
+    render,
 };
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::facts::cluster_set::CLUSTER_SET_LABEL;
@@ -116,7 +117,9 @@ pub(super) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(sources: &'a Sources, diagnostics: Vec<Diagnostic>) -> Self {
+    pub(super) fn new(sources: &'a Sources, mut diagnostics: Vec<Diagnostic>) -> Self {
+        // No pods are placed here.
+        diagnostics.retain(|d| d.code != NO_CONTROLLER);
         Self {
             locator: Locator::new(sources),
             diagnostics,
@@ -129,7 +132,7 @@ impl<'a> Loader<'a> {
     /// An object of a file.
     pub(super) fn object(&mut self, located: Located) {
         if !is_looked_at(&located.object) {
-            let kind = located.object.kind().to_owned();
+            let kind = located.object.kind_in_group().into_owned();
             *self.skipped.entry(kind).or_default() += 1;
             return;
         }

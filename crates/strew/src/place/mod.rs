@@ -22,7 +22,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
-use strew_manifest::read::{Diagnostic, Severity, nearest, render};
+use strew_manifest::read::{Diagnostic, How, Severity, nearest, render};
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::explain::Detail;
 use strew_placement::facts::placement::PlacementFact;
@@ -244,14 +244,15 @@ impl PlaceArgs {
     fn inputs(&self, context: &Context) -> Result<Vec<Input>, Failure> {
         let names: Vec<String> = self.files.iter().chain(&self.filename).cloned().collect();
         if !names.is_empty() {
-            return self.read.read(&names);
+            let how = How {
+                piped: format!("{} place -", context.program),
+                ..How::default()
+            };
+            return self.read.read(&names, how);
         }
         let list = cluster::fetch_wanted(&self.access, Wanted::Hub, context.quiet)?;
-        Ok(vec![Input {
-            name: "<hub>".to_owned(),
-            bytes: list.to_string().into_bytes(),
-            is_found: false,
-        }])
+        let bytes = list.to_string().into_bytes();
+        Ok(vec![Input::made("<hub>", bytes, How::default())])
     }
 
     /// True if a Placement is shown.

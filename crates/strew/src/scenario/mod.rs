@@ -1,6 +1,7 @@
 //! `strew simulate`: plays scenarios, or the built-in story, which is one.
 //!
-//! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`suite`] (turns files into
+//! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`streams`] (which files belong
+//! together), [`suite`] (turns files into
 //! plans), [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line),
 //! [`screen`] (a run step by step), [`series`] (its counts at each instant), [`standing`] (adds runs up), [`summary`]
 //! (the results), [`verdicts`] (the worst of them), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
@@ -25,6 +26,7 @@ pub(crate) mod seeds;
 mod series;
 mod standing;
 mod story;
+mod streams;
 mod suite;
 pub(crate) mod summary;
 mod text;
@@ -86,7 +88,7 @@ pub(crate) struct Question<'a> {
 
 /// True if a file seems to hold a Scenario.
 pub(crate) fn is_in(inputs: &[Input]) -> bool {
-    inputs.iter().any(suite::holds_scenario)
+    inputs.iter().any(streams::holds_scenario)
 }
 
 /// Scenarios that can be played.

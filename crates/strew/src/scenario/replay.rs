@@ -28,7 +28,7 @@ pub(super) fn replay(
 pub(super) fn of_variant(question: &Question<'_>, suite: &Suite, cast: &Cast) -> String {
     let mut words = vec!["simulate".to_owned()];
     words.extend(suite.replay.iter().cloned());
-    words.extend(question.world.read.to_args());
+    words.extend(question.world.read_args());
     words.extend(question.world.nodes.to_args());
     words.extend(question.world.storage.to_args());
     let mut scheduling = question.world.scheduling.clone();
@@ -44,7 +44,7 @@ pub(super) fn of_variant(question: &Question<'_>, suite: &Suite, cast: &Cast) ->
 pub(super) fn whole(question: &Question<'_>) -> Vec<String> {
     let mut words = vec!["simulate".to_owned()];
     words.extend(question.files.iter().cloned());
-    words.extend(question.world.read.to_args());
+    words.extend(question.world.read_args());
     words.extend(question.world.nodes.to_args());
     words.extend(question.world.storage.to_args());
     words.extend(question.world.scheduling.to_args());
@@ -73,7 +73,7 @@ pub(super) fn explain(
         command.push_str(&format!(" -n {namespace}"));
     }
     let mut rest: Vec<String> = suite.replay.clone();
-    rest.extend(question.world.read.to_args());
+    rest.extend(question.world.read_args());
     rest.extend(question.world.nodes.to_args());
     // An explanation makes nodes up only if it is asked to.
     if suite.n_assumed_nodes > 0 && !question.world.nodes.is_shaped() {

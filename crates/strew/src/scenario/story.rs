@@ -1,18 +1,20 @@
 //! Makes the built-in story of manifests without a Scenario, as a further file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use anyhow::anyhow;
 use strew_manifest::field::FieldPath;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::{
-    Diagnostic, KubeObject, Locator, Origin, Reading, Sources, read, read_file,
+    Diagnostic, KubeObject, Locator, NO_CONTROLLER, Origin, Reading, Sources, read, read_file,
 };
 use strew_scenario::format::{Loaded, load_read};
 use strew_wire::config::FeatureGates;
 
 use super::Question;
+use crate::explain::DUMP;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 use crate::output::{Format, serialized};
@@ -48,6 +50,9 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
     });
     let given: HashMap<&str, &Origin> = nodes.collect();
     let made = question.world.nodes.make(!given.is_empty())?;
+    if made.note.is_some() {
+        check_nodes(&reading)?;
+    }
     let n_assumed_nodes = made.note.as_ref().map_or(0, |_| made.nodes.len());
     let mut twice = Vec::new();
     let mut locator = Locator::new(&sources);
@@ -87,6 +92,30 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
     })
 }
 
+/// Refuses a dump that has pods on nodes and no nodes: made-up nodes would give an answer about another cluster.
+///
+/// # Errors
+/// There is such a pod.
+fn check_nodes(reading: &Reading) -> Result<(), Failure> {
+    let dumped = reading.objects.iter().filter(|located| located.from_dump);
+    let pods = dumped.filter_map(|located| match &located.object {
+        KubeObject::Pod(pod) => pod.spec.as_ref()?.node_name.as_deref(),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = pods.filter(|name| !name.is_empty()).collect();
+    let Some(first) = names.first() else {
+        return Ok(());
+    };
+    let others = match names.len() {
+        1 => String::new(),
+        n => format!(" and {} others", n - 1),
+    };
+    let error = anyhow!("no node in the input, but its pods are on node {first}{others}");
+    Err(Failure::input(error).with_hint(format!(
+        "add the nodes, for example kubectl get {DUMP} -A -o json; or give --nodes 12 for made-up ones"
+    )))
+}
+
 /// Refuses files with nothing to simulate: an answer about nothing would look green. Errors of the files are reported
 /// first.
 ///
@@ -94,14 +123,17 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
 /// There is neither a pod nor a workload.
 fn check_content(reading: &Reading) -> Result<(), Failure> {
     let objects = || reading.objects.iter().map(|located| &located.object);
-    let is_workload =
-        |object: &KubeObject| kinds::of_kind(object.kind()).is_some_and(|row| row.pods != Pods::No);
+    let is_workload = |object: &KubeObject| match object {
+        // Their names may be those of other kinds.
+        KubeObject::Other(_) | KubeObject::AdvancedStatefulSet(_) => false,
+        _ => kinds::of_kind(object.kind()).is_some_and(|row| row.pods != Pods::No),
+    };
     if reading.has_errors() || !reading.broken.is_empty() || objects().any(is_workload) {
         return Ok(());
     }
-    let mut given: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut given: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for object in objects() {
-        *given.entry(object.kind()).or_default() += 1;
+        *given.entry(object.kind_in_group()).or_default() += 1;
     }
     if given.is_empty() {
         let error = anyhow!("no objects passed to simulate");
@@ -111,11 +143,23 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
     }
     let given = given.iter().map(|(kind, n)| format!("{n} {kind}"));
     let given: Vec<String> = given.collect();
-    let error = anyhow!("no workload passed to simulate, only {}", given.join(", "));
-    Err(Failure::input(error).with_hint(
+    let unplayed = reading
+        .diagnostics
+        .iter()
+        .filter(|d| d.code == NO_CONTROLLER);
+    let help = unplayed.clone().find_map(|d| d.help.as_deref());
+    let why = match unplayed.count() {
+        0 => "",
+        _ => ": strew has no controller that makes their pods",
+    };
+    let error = anyhow!(
+        "no workload passed to simulate, only {}{why}",
+        given.join(", ")
+    );
+    Err(Failure::input(error).with_hint(help.unwrap_or(
         "workloads are Pods, and what makes them: Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs, \
          CloneSets",
-    ))
+    )))
 }
 
 /// The gates of `--feature-gates`; empty if there is an error, which is reported elsewhere.

@@ -16,6 +16,7 @@ use strew_wire::config::{AdmissionOptions, FeatureGates, is_configuration};
 
 use super::arguments::Until;
 use super::seeds::{Seeds, SeedsArg};
+use super::streams::{holds_scenario, split};
 use super::{Question, story};
 use crate::configuration::{SchedulingArgs, blueprint};
 use crate::failure::Failure;
@@ -82,23 +83,6 @@ pub(super) struct Staged {
     pub(super) notes: Vec<String>,
 }
 
-/// True if the file seems to contain a document of strew's simulation; reading it decides.
-pub(super) fn holds_scenario(input: &Input) -> bool {
-    let text = &input.bytes;
-    let version = format!("{GROUP}/");
-    let mut all = text.windows(version.len()).enumerate();
-    all.any(|(at, part)| part == version.as_bytes() && is_api_version(&text[..at]))
-}
-
-/// True if a text ends with the key `apiVersion`, in YAML or JSON: labels may begin with the group, too.
-fn is_api_version(before: &[u8]) -> bool {
-    let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b':' | b'"' | b'\'');
-    let end = before.iter().rposition(|byte| !is_between(byte));
-    let word = &before[..end.map_or(0, |at| at + 1)];
-    let key = b"apiVersion";
-    word.len() >= key.len() && word[word.len() - key.len()..].eq_ignore_ascii_case(key)
-}
-
 /// Makes plans of all scenarios; of files without one, the built-in story's.
 ///
 /// # Errors
@@ -117,7 +101,7 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
     let mut suites = Vec::new();
     if inputs.iter().any(holds_scenario) {
         check_words(question)?;
-        for (inputs, replay) in split(question, inputs, &mut staging.notes) {
+        for (inputs, replay) in split(question, inputs, &mut staging.elsewhere) {
             let file = inputs.iter().find(|input| holds_scenario(input));
             let file = file.map(|input| input.name.clone()).unwrap_or_default();
             let sources = Arc::new(inputs::sources(inputs));
@@ -176,38 +160,6 @@ fn check_words(question: &Question<'_>) -> Result<(), Failure> {
         return Err(Failure::input(error));
     }
     Ok(())
-}
-
-/// Groups the files by scenario. Several files with a Scenario are several scenarios: each uses the named files without
-/// one; other files found in folders are not used.
-fn split(
-    question: &Question<'_>,
-    inputs: Vec<Input>,
-    notes: &mut Vec<String>,
-) -> Vec<(Vec<Input>, Vec<String>)> {
-    let n_scenarios = inputs.iter().filter(|input| holds_scenario(input)).count();
-    if n_scenarios < 2 {
-        return vec![(inputs, question.files.to_vec())];
-    }
-    let (scenarios, others): (Vec<_>, Vec<_>) = inputs.into_iter().partition(holds_scenario);
-    let (found, named): (Vec<_>, Vec<_>) = others.into_iter().partition(|input| input.is_found);
-    if let [first, ..] = found.as_slice() {
-        let more = match found.len() {
-            1 => String::new(),
-            n => format!(" and {} more", n - 1),
-        };
-        notes.push(format!(
-            "passed over {}{more}: no Scenario in it, and each file of a folder is its own scenario",
-            first.name
-        ));
-    }
-    let each = scenarios.into_iter().map(|scenario| {
-        let mut inputs = named.clone();
-        inputs.push(scenario);
-        let names = inputs.iter().map(|input| input.name.clone()).collect();
-        (inputs, names)
-    });
-    each.collect()
 }
 
 /// Refuses variants that no scenario has.

@@ -166,7 +166,8 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
     }
     job::check_names(&names)?;
     args.world.scheduling.check(&names)?;
-    let inputs = args.world.read.read(&names)?;
+    let piped = format!("{} simulate -", context.program);
+    let inputs = args.world.inputs(&names, piped)?;
     let mut files = job::files(&inputs)?;
     if let Some(config) = &args.world.scheduling.config {
         job::check_names(std::slice::from_ref(config))?;

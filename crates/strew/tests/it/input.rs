@@ -305,7 +305,7 @@ fn usage_errors_exit_with_2() {
         "simulate examples/tight.yaml --zones 3",
         "simulate examples/shop.yaml -l a=b=c",
         "simulate examples/shop.yaml -o xml",
-        "simulate crates",
+        "simulate crates/strew-model",
         "explain",
         "explain examples/shop.yaml",
         "explain pod/web-1",

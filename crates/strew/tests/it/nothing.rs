@@ -51,7 +51,7 @@ fn an_input_without_workloads_is_an_error() {
 ";
     let said = refused("simulate -", &format!("{input}{NODE}"));
     assert!(
-        said.contains("no workload passed to simulate, only 1 Node, 1 Rollout, 1 ServiceAccount"),
+        said.contains("no workload passed to simulate, only 1 Node, 1 Rollout (argoproj.io), 1 ServiceAccount: strew has no controller"),
         "{said}"
     );
 }

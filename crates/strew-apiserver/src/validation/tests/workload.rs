@@ -106,7 +106,7 @@ fn other_workloads() {
         ],
     );
     check::<Job>(
-        workload(json!({"completionMode": "Indexed", "parallelism": 2})),
+        workload(json!({"completionMode": "Indexed", "parallelism": 2, "manualSelector": true})),
         &[
             "spec.completions: Required value: when completion mode is Indexed",
             "spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
@@ -114,12 +114,103 @@ fn other_workloads() {
     );
     let mut template = template();
     template["spec"]["restartPolicy"] = json!("Never");
-    check::<Job>(workload(json!({"template": template})), &[]);
+    check::<Job>(
+        workload(json!({"template": template, "manualSelector": true})),
+        &[],
+    );
     check::<CronJob>(
         json!({"metadata": {"name": "c"}, "spec": {"concurrencyPolicy": "Never", "jobTemplate": {"spec": {"template": template}}}}),
         &[
             "spec.schedule: Required value",
             "spec.concurrencyPolicy: Unsupported value: \"Never\": supported values: \"Allow\", \"Forbid\", \"Replace\"",
+        ],
+    );
+}
+
+#[test]
+fn a_job_has_the_selector_that_the_api_server_generates() {
+    let job = |spec: serde_json::Value, labels: serde_json::Value| {
+        let mut job = json!({"metadata": {"name": "j"}, "spec": spec});
+        job["spec"]["template"] = template();
+        job["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+        job["spec"]["template"]["metadata"] = json!({"labels": labels});
+        job
+    };
+    check::<Job>(job(json!({}), json!({"app": "a"})), &[]);
+    check::<Job>(job(json!({}), json!({"job-name": "j"})), &[]);
+    check::<Job>(
+        job(
+            json!({"selector": {"matchLabels": {"app": "a"}}}),
+            json!({"app": "a"}),
+        ),
+        &[
+            "spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"a\"}}: `selector` not auto-generated",
+        ],
+    );
+    check::<Job>(
+        job(
+            json!({"selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}}}),
+            json!({"batch.kubernetes.io/controller-uid": "u", "job-name": "other"}),
+        ),
+        &[
+            "spec.template.metadata.labels[job-name]: Invalid value: {\"batch.kubernetes.io/controller-uid\":\"u\",\"job-name\":\"other\"}: must be 'j'",
+            "spec.template.metadata.labels[batch.kubernetes.io/controller-uid]: Invalid value: {\"batch.kubernetes.io/controller-uid\":\"u\",\"job-name\":\"other\"}: must be '<uid of the new Job>'",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"batch.kubernetes.io/controller-uid\":\"u\"}}: `selector` not auto-generated",
+        ],
+    );
+    check::<Job>(
+        job(json!({"manualSelector": true}), json!({"app": "a"})),
+        &["spec.selector: Required value"],
+    );
+    check::<Job>(
+        job(
+            json!({"manualSelector": true, "selector": {"matchLabels": {"app": "b"}}}),
+            json!({"app": "a"}),
+        ),
+        &[
+            "spec.template.metadata.labels: Invalid value: {\"app\":\"a\"}: `selector` does not match template `labels`",
+        ],
+    );
+}
+
+#[test]
+fn a_cron_job_has_a_schedule_that_is_ever_due() {
+    let cron_job = |spec: serde_json::Value| {
+        let mut cron_job =
+            json!({"metadata": {"name": "c"}, "spec": {"concurrencyPolicy": "Allow"}});
+        for (name, value) in spec.as_object().unwrap() {
+            cron_job["spec"][name] = value.clone();
+        }
+        let mut job = template();
+        job["spec"]["restartPolicy"] = json!("Never");
+        cron_job["spec"]["jobTemplate"]["spec"]["template"] = job;
+        cron_job
+    };
+    check::<CronJob>(
+        cron_job(json!({"schedule": "0 3 * * *", "timeZone": "Europe/Paris"})),
+        &[],
+    );
+    check::<CronJob>(
+        cron_job(json!({"schedule": "61 * * * *", "timeZone": "Europe/Pariss"})),
+        &[
+            "spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum (59): 61",
+            "spec.timeZone: Invalid value: \"Europe/Pariss\": unknown time zone Europe/Pariss",
+        ],
+    );
+    check::<CronJob>(
+        cron_job(json!({"schedule": "CRON_TZ=UTC 0 * * * *", "timeZone": "local"})),
+        &[
+            "spec.schedule: Invalid value: \"CRON_TZ=UTC 0 * * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+            "spec.timeZone: Invalid value: \"local\": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+        ],
+    );
+    check::<CronJob>(
+        cron_job(
+            json!({"schedule": "@daily", "jobTemplate": {"spec": {"manualSelector": true, "selector": {}}}}),
+        ),
+        &[
+            "spec.jobTemplate.spec.selector: Invalid value: {}: `selector` will be auto-generated",
+            "spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported values: \"nil\", \"false\"",
         ],
     );
 }

@@ -29,8 +29,10 @@ fn lends_the_kind_of_a_list_to_its_items() {
            {"kind": "AllowList", "apiVersion": "example.com/v1", "metadata": {"name": "x"}, "spec": {}}"#,
         "|apps/v1 Deployment default/a
          |apps/v1 Deployment shop/b
-         |monitoring.coreos.com/v1 Prometheus k8s
-         |example.com/v1 AllowList x
+         |monitoring.coreos.com/v1 Prometheus (monitoring.coreos.com) k8s
+         |example.com/v1 AllowList (example.com) x
+         |in:4:91: warning[no-controller]: strew has no controller for Prometheus (monitoring.coreos.com): its pods are missing from the answer
+         |  in Prometheus (monitoring.coreos.com) k8s: kind
         ",
     );
 }
@@ -142,10 +144,9 @@ fn objects_that_do_not_say_what_they_are() {
          replicas: 3\n---\n\
          apiVersion: v1\nkind: pod\nmetadata: {name: a}\n---\n\
          apiVersion: config.k8s.io/v1\nkind: Settings\n",
-        r#"|v1 Pod
-           |config.k8s.io/v1 Settings
-           |in:7:1: error[no-name]: metadata.name is missing
-           |  in Deployment: metadata.name
+        r#"|v1 Pod default/a-87cg9
+           |apps/v1 Deployment default/a-fxv5t
+           |config.k8s.io/v1 Settings (config.k8s.io)
            |in:9:1: error[no-name]: metadata.name is missing
            |  in Pod: metadata.name
            |in:14:18: error[wrong-type]: expected a string, found the number 3
@@ -167,13 +168,31 @@ fn known_kinds_in_other_versions() {
         "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: a}\n---\n\
          apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a, uid: u1}\n---\n\
          apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b, uid: u2}\n---\n\
-         apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: a}\n",
-        r#"|serving.knative.dev/v1 Service a
+         apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: a}\n---\n\
+         apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: c}\n---\n\
+         apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: Placement\nmetadata: {name: p}\n\
+         spec: {prioritizerPolicy: {configurations: [{name: Steady}]}}\n---\n\
+         apiVersion: strew.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\n",
+        r#"|serving.knative.dev/v1 Service (serving.knative.dev) a
            |in:1:13: error[unknown-version]: Kubernetes 1.36 has no Deployment in "extensions/v1beta1"
            |  in Deployment default/a: apiVersion
            |  help: use apiVersion: apps/v1
            |in:5:13: warning[unknown-version]: Kubernetes 1.36 has no PodDisruptionBudget in "policy/v1beta1": it was passed over (2 times)
            |  in PodDisruptionBudget default/a: apiVersion
+           |in:14:7: warning[no-controller]: strew has no controller for Service (serving.knative.dev): its pods are missing from the answer
+           |  in Service (serving.knative.dev) a: kind
+           |in:17:13: error[unknown-version]: Kubernetes 1.36 has no PodDisruptionBudget in "policy/v1beta1"
+           |  in PodDisruptionBudget default/c: apiVersion
+           |  help: use apiVersion: policy/v1
+           |in:21:13: error[unknown-version]: Open Cluster Management has no Placement in "cluster.open-cluster-management.io/v1alpha1"
+           |  in Placement default/p: apiVersion
+           |  help: use apiVersion: cluster.open-cluster-management.io/v1beta1
+           |in:24:45: error[unknown-field]: unknown field "name"
+           |  in Placement default/p: spec.prioritizerPolicy.configurations[0].name
+           |  help: cluster.open-cluster-management.io/v1beta1 has scoreCoordinate: {type: BuiltIn, builtIn: NAME} in its place
+           |in:26:13: error[unknown-version]: strew has no Scenario in "strew.dev/v1alpha1"
+           |  in : apiVersion
+           |  help: use apiVersion: sim.strew.dev/v1alpha1
         "#,
     );
 }
@@ -290,14 +309,123 @@ fn locates_any_field_or_its_nearest_ancestor() {
 }
 
 #[test]
-fn knows_a_template() {
+fn files_that_are_no_manifests_have_one_error_each() {
+    let template = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n---\n{{- if .Values.x }}\n";
+    let gzip: &[u8] = &[0x1f, 0x8b, 8, 0, 1, 2, 3];
+    let cases: [(&str, &[u8], &str, &str); 14] = [
+        ("shop/templates/a/web.yaml", template.as_bytes(), "template", "helm template RELEASE shop | strew simulate -"),
+        ("web.yaml", template.as_bytes(), "template", "for a Helm chart: helm template RELEASE CHART | strew simulate -"),
+        ("shop/Chart.yaml", b"apiVersion: v2\nname: shop\nversion: 0.1.0\n", "helm-chart", "helm template RELEASE shop | strew simulate -"),
+        ("<stdin>", b"apiVersion: v2\nname: shop\nversion: 0.1.0\n", "helm-chart", "helm template RELEASE CHART | strew simulate -"),
+        ("values.yaml", b"replicas: 3\n---\na: 1\n", "helm-values", "helm template RELEASE . | strew simulate -"),
+        ("my shop/values-prod.yml", b"replicas: 3\n", "helm-values", "helm template RELEASE 'my shop' -f 'my shop/values-prod.yml' | strew simulate -"),
+        ("app/kustomization.yaml", b"resources: [a.yaml]\n", "kustomization", "kubectl kustomize app | strew simulate -"),
+        ("a.yaml", b"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", "kustomization", "kubectl kustomize . | strew simulate -"),
+        ("<stdin>", b"\nNAMESPACE  NAME   READY  STATUS   RESTARTS  AGE\nshop       web-1  1/1    Running  0         3d\n", "kubectl-table", "add -o yaml to the kubectl command that wrote it"),
+        ("a.txt", b"Name:         web\nNamespace:    shop\nLabels:       app=web\n", "kubectl-describe", "write kubectl get -o yaml in place of kubectl describe"),
+        ("pods.json.gz", gzip, "packed", "unpack it first: gunzip pods.json.gz"),
+        ("dump.tgz", gzip, "packed", "unpack it first: tar xf dump.tgz"),
+        ("<stdin>", gzip, "packed", "unpack it first"),
+        ("dump.zip", b"PK\x03\x04\x14\x00", "packed", "unpack it first: unzip dump.zip"),
+    ];
+    for (name, bytes, code, help) in cases {
+        let mut sources = Sources::new();
+        sources.add(name, bytes);
+        let reading = read(&sources);
+        let [only] = reading.diagnostics.as_slice() else {
+            panic!("{name}: {:?}", reading.diagnostics);
+        };
+        assert_eq!(
+            (only.code, only.help.as_deref()),
+            (code, Some(help)),
+            "{name}"
+        );
+        assert!(reading.has_errors() && reading.objects.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn files_that_look_like_something_else_are_read() {
+    for text in [
+        "Name: web\nkind: Pod\napiVersion: v1\nmetadata: {name: a}\n",
+        "kind: Pod\napiVersion: v1\nmetadata: {name: a, annotations: {text: \"{{ .Values.x }}\"}}\n",
+    ] {
+        let mut sources = Sources::new();
+        sources.add("values.yaml", text);
+        let reading = read(&sources);
+        assert!(
+            reading
+                .diagnostics
+                .iter()
+                .all(|d| d.code == "unknown-field"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_kind_is_played_as_a_known_one() {
+    let rollout = "apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: shop, uid: u1}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: shop}}
+  strategy: {canary: {maxSurge: 1}}
+  workloadRef: {kind: Deployment}
+  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: c, imge: x}]}}
+status: {phase: Healthy}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: other}
+spec: {workloadRef: {kind: Deployment}}
+";
+    let mut sources = Sources::new();
+    sources.set_how(strew_manifest::read::How {
+        played_as: vec!["Rollout.argoproj.io=Deployment".parse().unwrap()],
+        ..strew_manifest::read::How::default()
+    });
+    sources.add("in", rollout);
+    let reading = read(&sources);
+    assert_eq!(
+        super::diagnostics_text(&reading, &sources),
+        "in:2:7: note[played-as]: Rollout (argoproj.io) is played as a Deployment, without spec.strategy, spec.workloadRef\n  \
+           in Rollout (argoproj.io) shop: kind\n\
+         in:9:80: warning[unknown-field]: unknown field \"imge\": Deployment spec.template.spec.containers[].imge was passed over\n  \
+           in Deployment default/shop: spec.template.spec.containers[0].imge\n\
+         in:13:7: error[not-playable]: Rollout (argoproj.io) has no spec.template: it cannot be played as a Deployment\n  \
+           in : kind\n"
+    );
+    assert_eq!(
+        super::objects_text(&reading),
+        "apps/v1 Deployment default/shop\n"
+    );
+}
+
+#[test]
+fn kinds_with_a_pod_template_are_told_once() {
     check(
-        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n---\n{{- if .Values.x }}\n",
-        r#"|in:4:10: error[syntax]: an object or a list can't be a key
-           |  help: this looks like a template; render it first, as `helm template` does
-           |in:6:3: error[syntax]: not valid YAML: "-" is only valid inside a block
-           |  help: this looks like a template; render it first, as `helm template` does
-        "#,
+        "apiVersion: example.org/v1\nkind: Shop\nmetadata: {name: a}\nspec: {selector: {}, template: {spec: {containers: [{name: c}]}}}\n---\n\
+         apiVersion: example.org/v1\nkind: Shop\nmetadata: {name: b}\nspec: {selector: {}, template: {spec: {containers: [{name: c}]}}}\n---\n\
+         apiVersion: example.org/v1\nkind: ShopPolicy\nmetadata: {name: c}\nspec: {template: {spec: {containers: [{name: c}]}}}\n---\n\
+         apiVersion: example.org/v1\nkind: Site\nmetadata: {name: d, uid: u1}\nspec: {parts: [{podTemplate: {spec: {containers: [{name: c}]}}}]}\n---\n\
+         apiVersion: v1\nkind: Pod\nmetadata: {name: d-1, uid: u2, ownerReferences: [{apiVersion: example.org/v1, kind: Site, name: d, uid: u1}]}\n---\n\
+         apiVersion: apps.kruise.io/v1beta1\nkind: StatefulSet\nmetadata: {name: s}\n",
+        "|example.org/v1 Shop (example.org) a
+         |example.org/v1 Shop (example.org) b
+         |example.org/v1 ShopPolicy (example.org) c
+         |example.org/v1 Site (example.org) d
+         |v1 Pod default/d-1
+         |apps.kruise.io/v1beta1 StatefulSet (apps.kruise.io) default/s
+         |in:2:7: warning[no-controller]: strew has no controller for Shop (example.org) (2 objects): its pods are missing from the answer
+         |  in Shop (example.org) a: kind
+         |  help: --as Shop.example.org=Deployment plays it as a Deployment
+         |in:17:7: warning[no-controller]: strew has no controller for Site (example.org): its pods stay as they are in the files, and no others are made
+         |  in Site (example.org) d: kind
+         |in:26:7: warning[no-controller]: strew has no controller for StatefulSet (apps.kruise.io): its pods are missing from the answer
+         |  in StatefulSet (apps.kruise.io) default/s: kind
+        ",
     );
 }
 

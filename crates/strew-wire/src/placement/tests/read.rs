@@ -110,7 +110,7 @@ metadata: {name: p}
     assert_eq!(
         said(text),
         [
-            "1:13 Error Open Cluster Management has no Placement in \"cluster.open-cluster-management.io/v1alp\"…",
+            "1:13 Error Open Cluster Management has no Placement in \"cluster.open-cluster-management.io/v1alpha1\"",
             "6:7 Error cluster.open-cluster-management.io/v1beta1 has no kind \"Placment\", did you mean \"Placement\"?",
         ]
     );

@@ -103,8 +103,8 @@ spec: {whatever: 1}
         labels,
         [
             "CloneSet default/web",
-            "StatefulSet default/db",
-            "SidecarSet other"
+            "StatefulSet (apps.kruise.io) default/db",
+            "SidecarSet (apps.kruise.io) other"
         ]
     );
     let KubeObject::CloneSet(web) = &all[0] else {

@@ -5,8 +5,10 @@
 //! descriptors; `@every 1h30m`.
 
 use jiff::civil::{DateTime, Time};
-use jiff::tz::{AmbiguousOffset, TimeZone};
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, ToSpan};
+
+use crate::duration::GoDuration;
 
 /// The number of years in which a match is searched.
 const YEARS_MAX: i16 = 5;
@@ -34,44 +36,79 @@ struct Fields {
     either_day: bool,
 }
 
-/// Why an expression is invalid.
+/// Why an expression is invalid, in the words of robfig/cron.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
+    /// No character.
+    #[error("empty spec string")]
+    Empty,
+    /// The time zone before the expression is unknown.
+    #[error("provided bad location {0}: unknown time zone {0}")]
+    Zone(String),
     /// The expression does not have five fields.
     #[error("expected exactly 5 fields, found {found}: [{text}]")]
     FieldCount {
         /// The number of fields.
         found: usize,
-        /// The expression.
+        /// The fields.
         text: String,
     },
     /// `@` and an unknown word.
     #[error("unrecognized descriptor: {0}")]
     Descriptor(String),
+    /// `@every` and no duration.
+    #[error("failed to parse duration {0}: time: invalid duration {1:?}")]
+    Duration(String, String),
     /// Neither a number nor a name.
-    #[error("failed to parse int from {0}")]
+    #[error("failed to parse int from {0}: strconv.Atoi: parsing {0:?}: invalid syntax")]
     Number(String),
-    /// The value is outside the range of its field.
-    #[error("value {value} is not within {min} to {max}: {text}")]
-    OutOfRange {
+    /// A number below zero.
+    #[error("negative number ({0}) not allowed: {0}")]
+    Negative(String),
+    /// The first value is too small.
+    #[error("beginning of range ({value}) below minimum ({min}): {text}")]
+    BelowMinimum {
         /// The value.
         value: u32,
         /// The smallest value.
         min: u32,
+        /// The part of the expression.
+        text: String,
+    },
+    /// The last value is too large.
+    #[error("end of range ({value}) above maximum ({max}): {text}")]
+    AboveMaximum {
+        /// The value.
+        value: u32,
         /// The largest value.
         max: u32,
         /// The part of the expression.
         text: String,
     },
     /// The end of a range is before its beginning.
-    #[error("beginning of range beyond end of range: {0}")]
-    Backwards(String),
+    #[error("beginning of range ({first}) beyond end of range ({last}): {text}")]
+    Backwards {
+        /// The beginning.
+        first: u32,
+        /// The end.
+        last: u32,
+        /// The part of the expression.
+        text: String,
+    },
     /// A step of 0.
     #[error("step of range should be a positive number: {0}")]
     NoStep(String),
-    /// More than one hyphen or stroke.
-    #[error("too many hyphens or slashes: {0}")]
-    TooMany(String),
+    /// More than one hyphen.
+    #[error("too many hyphens: {0}")]
+    Hyphens(String),
+    /// More than one stroke.
+    #[error("too many slashes: {0}")]
+    Slashes(String),
+}
+
+/// The time zone of this name; `None` if the database of IANA does not have it.
+pub fn zone(name: &str) -> Option<TimeZone> {
+    TimeZoneDatabase::bundled().get(name).ok()
 }
 
 struct Bounds {
@@ -109,11 +146,22 @@ const WEEKDAYS: Bounds = Bounds {
 };
 
 impl Schedule {
-    /// Reads an expression.
+    /// Reads an expression; a time zone before it (`TZ=UTC 0 * * * *`) is checked and left out.
     ///
     /// # Errors
     /// The expression is invalid.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        if text.is_empty() {
+            return Err(ScheduleError::Empty);
+        }
+        let zoned = text.strip_prefix("CRON_TZ=").or(text.strip_prefix("TZ="));
+        let text = match zoned.and_then(|zoned| zoned.split_once(' ')) {
+            Some((name, _)) if zone(name).is_none() => {
+                return Err(ScheduleError::Zone(name.to_owned()));
+            }
+            Some((_, text)) => text,
+            None => text,
+        };
         let text = text.trim();
         let fields = match text {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -133,7 +181,7 @@ impl Schedule {
         let [minutes, hours, days, months, weekdays] = words[..] else {
             return Err(ScheduleError::FieldCount {
                 found: words.len(),
-                text: text.to_owned(),
+                text: words.join(" "),
             });
         };
         let restricts = |field: &str| !field.split(',').any(is_any);
@@ -218,13 +266,13 @@ fn has(bits: u64, value: i8) -> bool {
     u32::try_from(value).is_ok_and(|value| bits >> value & 1 == 1)
 }
 
+/// A duration below a second is one second.
 fn every(span: &str, text: &str) -> Result<Schedule, ScheduleError> {
-    let refused = || ScheduleError::Descriptor(text.to_owned());
-    let span: SignedDuration = span.trim().parse().map_err(|_| refused())?;
-    if span.is_negative() {
-        return Err(refused());
-    }
-    Ok(Schedule(Times::Every(span.as_secs().max(1))))
+    let Some(span) = GoDuration::parse(span) else {
+        return Err(ScheduleError::Duration(text.to_owned(), span.to_owned()));
+    };
+    let seconds = i64::try_from(span.nanos() / 1_000_000_000).unwrap_or(i64::MAX);
+    Ok(Schedule(Times::Every(seconds.max(1))))
 }
 
 fn is_any(part: &str) -> bool {
@@ -243,29 +291,38 @@ fn field(text: &str, bounds: &Bounds) -> Result<u64, ScheduleError> {
 fn range(text: &str, bounds: &Bounds) -> Result<u64, ScheduleError> {
     let mut halves = text.split('/');
     let (values, step) = (halves.next().unwrap_or_default(), halves.next());
-    let mut ends = values.split('-');
-    let (first, last) = (ends.next().unwrap_or_default(), ends.next());
-    if halves.next().is_some() || ends.next().is_some() {
-        return Err(ScheduleError::TooMany(text.to_owned()));
-    }
-    let (first, last) = match (first, last) {
-        ("*" | "?", None) => (bounds.min, bounds.max),
-        (first, Some(last)) => (value(first, bounds)?, value(last, bounds)?),
-        (first, None) if step.is_some() => (value(first, bounds)?, bounds.max),
-        (first, None) => (value(first, bounds)?, value(first, bounds)?),
+    let ends: Vec<&str> = values.split('-').collect();
+    let (first, last) = match ends.as_slice() {
+        ["*" | "?", ..] => (bounds.min, bounds.max),
+        [first] if step.is_some() => (value(first, bounds)?, bounds.max),
+        [only] => (value(only, bounds)?, value(only, bounds)?),
+        [first, last] => (value(first, bounds)?, value(last, bounds)?),
+        _ => return Err(ScheduleError::Hyphens(text.to_owned())),
     };
-    for value in [first, last] {
-        if !(bounds.min..=bounds.max).contains(&value) {
-            return Err(ScheduleError::OutOfRange {
-                value,
-                min: bounds.min,
-                max: bounds.max,
-                text: text.to_owned(),
-            });
-        }
+    if halves.next().is_some() {
+        return Err(ScheduleError::Slashes(text.to_owned()));
+    }
+    let text_of = || text.to_owned();
+    if first < bounds.min {
+        return Err(ScheduleError::BelowMinimum {
+            value: first,
+            min: bounds.min,
+            text: text_of(),
+        });
+    }
+    if last > bounds.max {
+        return Err(ScheduleError::AboveMaximum {
+            value: last,
+            max: bounds.max,
+            text: text_of(),
+        });
     }
     if first > last {
-        return Err(ScheduleError::Backwards(text.to_owned()));
+        return Err(ScheduleError::Backwards {
+            first,
+            last,
+            text: text_of(),
+        });
     }
     let step = step.map_or(Ok(1), number)?;
     let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -287,22 +344,26 @@ fn value(text: &str, bounds: &Bounds) -> Result<u32, ScheduleError> {
 }
 
 fn number(text: &str) -> Result<u32, ScheduleError> {
-    let refused = |_| ScheduleError::Number(text.to_owned());
-    text.parse().map_err(refused)
+    match text.parse::<i64>() {
+        Ok(number) if number < 0 => Err(ScheduleError::Negative(text.to_owned())),
+        // No field has so large a value.
+        Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+        Err(_) => Err(ScheduleError::Number(text.to_owned())),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn zone(name: &str) -> TimeZone {
-        jiff::tz::TimeZoneDatabase::bundled().get(name).unwrap()
+    fn known_zone(name: &str) -> TimeZone {
+        zone(name).unwrap()
     }
 
     #[track_caller]
     fn check(text: &str, zone_name: &str, after: &str, expected: &[&str]) {
         let schedule = Schedule::parse(text).unwrap();
-        let zone = zone(zone_name);
+        let zone = known_zone(zone_name);
         let mut at: Timestamp = after.parse().unwrap();
         for expected in expected {
             at = schedule.next_after(at, &zone).unwrap();
@@ -432,23 +493,46 @@ mod tests {
     #[test]
     fn what_is_no_expression_says_why() {
         for (text, expected) in [
-            ("", "expected exactly 5 fields, found 0: []"),
+            ("", "empty spec string"),
+            (" ", "expected exactly 5 fields, found 0: []"),
             ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
-            ("60 * * * *", "value 60 is not within 0 to 59: 60"),
-            ("* * 0 * *", "value 0 is not within 1 to 31: 0"),
-            ("* * * * 7", "value 7 is not within 0 to 6: 7"),
-            ("9-5 * * * *", "beginning of range beyond end of range: 9-5"),
+            ("61 * * * *", "end of range (61) above maximum (59): 61"),
+            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+            ("* * * * 7", "end of range (7) above maximum (6): 7"),
+            (
+                "9-5 * * * *",
+                "beginning of range (9) beyond end of range (5): 9-5",
+            ),
             (
                 "*/0 * * * *",
                 "step of range should be a positive number: */0",
             ),
-            ("1-2-3 * * * *", "too many hyphens or slashes: 1-2-3"),
-            ("x * * * *", "failed to parse int from x"),
-            ("*/-3 * * * *", "failed to parse int from -3"),
+            ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            (
+                "x * * * *",
+                "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            ("*/-3 * * * *", "negative number (-3) not allowed: -3"),
             ("@never", "unrecognized descriptor: @never"),
-            ("@every -1h", "unrecognized descriptor: @every -1h"),
+            (
+                "@every hour",
+                "failed to parse duration @every hour: time: invalid duration \"hour\"",
+            ),
+            (
+                "TZ=Mars/Olympus * * * * *",
+                "provided bad location Mars/Olympus: unknown time zone Mars/Olympus",
+            ),
         ] {
             assert_eq!(Schedule::parse(text).unwrap_err().to_string(), expected);
+        }
+        for text in [
+            "CRON_TZ=UTC 5 * * * *",
+            "*/61 * * * *",
+            "*-5 * * * *",
+            "@every -1h",
+        ] {
+            assert!(Schedule::parse(text).is_ok(), "{text}");
         }
     }
 
