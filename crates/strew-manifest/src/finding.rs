@@ -53,7 +53,7 @@ pub struct FilePlace {
 }
 
 /// Another place, with what is there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RelatedPlace {
     /// What is there: `first defined here`.
@@ -76,6 +76,45 @@ impl Finding {
             help: None,
             related: Vec::new(),
         }
+    }
+
+    /// The findings without repetitions, in the order in which every format writes them: errors first, then by place;
+    /// those without a place last.
+    pub fn in_order(findings: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut all: Vec<Self> = findings.into_iter().collect();
+        all.sort_by(|a, b| a.key().cmp(&b.key()));
+        all.dedup();
+        all
+    }
+
+    /// Every field, so that equal findings are neighbours.
+    fn key(&self) -> impl Ord + '_ {
+        let texts = (&self.object, &self.field, &self.code, &self.message);
+        let more = (&self.numbers, &self.help, &self.related);
+        (
+            self.severity,
+            self.place.is_none(),
+            &self.place,
+            texts,
+            more,
+        )
+    }
+
+    /// True if a person should act: an error or a warning.
+    pub fn is_warning_or_worse(&self) -> bool {
+        self.severity <= Severity::Warning
+    }
+
+    /// The finding in a line: `web.yaml:3:5: warning[unknown-key]: Deployment shop/web: …`.
+    pub fn line(&self) -> String {
+        let place = self.place.as_ref();
+        let place = place.map_or(String::new(), |at| {
+            format!("{}:{}:{}: ", at.file, at.line, at.column)
+        });
+        let object = self.object.as_ref();
+        let object = object.map_or(String::new(), |object| format!("{object}: "));
+        let (severity, code, message) = (self.severity.name(), &self.code, &self.message);
+        format!("{place}{severity}[{code}]: {object}{message}")
     }
 
     /// Sets the object.

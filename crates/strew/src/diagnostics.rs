@@ -1,6 +1,6 @@
 //! Prints what is wrong with the input: for people, and for programs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use strew_manifest::finding::Finding;
 use strew_manifest::printable::printable_line;
 use strew_manifest::read::{Diagnostic, Severity, Sources, render};
@@ -10,29 +10,73 @@ use crate::failure::Failure;
 use crate::output::{Format, serialized};
 use crate::{junit, report, sarif, terminal, text};
 
-/// Prints errors for programs.
+/// Prints the errors of `command` for programs.
 pub(crate) fn print_diagnostics(
+    command: &str,
     said: &[(Vec<Diagnostic>, &Sources)],
     output: Option<Format>,
 ) -> Result<(), Failure> {
-    if output == Some(Format::Junit) {
-        let each = said.iter().flat_map(|(all, sources)| {
-            let errors = all.iter().filter(|d| d.severity == Severity::Error);
-            errors.map(|error| render(std::slice::from_ref(error), sources, false))
-        });
-        return terminal::print(&junit::wrong_input(&each.collect::<Vec<_>>()));
+    let items: Vec<Finding> = findings(said).collect();
+    match output {
+        Some(Format::Junit) => {
+            let each = said.iter().flat_map(|(all, sources)| {
+                let errors = all.iter().filter(|d| d.severity == Severity::Error);
+                errors.map(|error| render(std::slice::from_ref(error), sources, false))
+            });
+            let errors: Vec<String> = each.collect();
+            terminal::print(&junit::wrong_input(command, &errors))
+        }
+        Some(Format::Sarif) => {
+            let log = sarif::log(&sarif::of_findings(&items, first_file(said)));
+            terminal::print(&format!("{log:#}\n"))
+        }
+        Some(format) if format.is_for_programs() => {
+            terminal::print(&serialized(&list(&items), format)?)
+        }
+        _ => Ok(()),
     }
-    if output == Some(Format::Sarif) {
-        return terminal::print(&format!("{:#}\n", sarif::of_diagnostics(said)));
-    }
-    let Some(format) = output.filter(|format| format.is_for_programs()) else {
-        return Ok(());
+}
+
+/// Prints why a command failed, for readers of test results and code scanning: a file without content would hide it.
+/// The failure itself is printed in any case.
+pub(crate) fn print_failure(
+    command: &str,
+    failure: &Failure,
+    output: Option<Format>,
+    first_file: &str,
+) {
+    let error = failure.in_a_line();
+    let text = match output {
+        Some(Format::Junit) => junit::wrong_input(command, &[error]),
+        Some(Format::Sarif) => format!("{:#}\n", sarif::of_failure(&error, first_file)),
+        _ => return,
     };
+    // There is no way to report another error.
+    let _ = terminal::print(&text);
+}
+
+/// Kind `Diagnostics`.
+pub(crate) fn list(items: &[Finding]) -> Value {
+    json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items})
+}
+
+/// The name of the first file.
+fn first_file<'a>(said: &'a [(Vec<Diagnostic>, &'a Sources)]) -> &'a str {
+    let mut files = said.iter().flat_map(|(_, sources)| sources.iter());
+    files.next().map_or("", |(_, file)| file.name())
+}
+
+/// Diagnostics as findings; each list has places in its own files.
+pub(crate) fn findings<'a>(
+    said: &'a [(Vec<Diagnostic>, &'a Sources)],
+) -> impl Iterator<Item = Finding> + 'a {
     let each = said.iter();
-    let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_finding(sources)));
-    let items: Vec<Finding> = items.collect();
-    let list = json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
-    terminal::print(&serialized(&list, format)?)
+    each.flat_map(|(all, sources)| all.iter().map(|d| d.to_finding(sources)))
+}
+
+/// A note as a finding.
+pub(crate) fn note(text: &str) -> Finding {
+    Finding::new(Severity::Note, "note", text)
 }
 
 /// Prints diagnostics; each list has places in its own files. Returns true if there is an error.
@@ -57,6 +101,17 @@ pub(crate) fn say_problems(
             texts.push(render(&shown, sources, true));
         }
     }
+    let n_hidden = match context.quiet {
+        true => said.iter().map(|(all, _)| warnings(all)).sum(),
+        false => 0,
+    };
+    if n_hidden > 0 {
+        let warning = context.terminal.styles.warning;
+        let warnings = text::count(n_hidden, "warning");
+        texts.push(format!(
+            "{warning}warning{warning:#}: {warnings}, not shown (-q)\n"
+        ));
+    }
     if texts.is_empty() {
         return false;
     }
@@ -69,6 +124,11 @@ pub(crate) fn say_problems(
         ));
     }
     n_errors > 0
+}
+
+fn warnings(all: &[Diagnostic]) -> usize {
+    let is_warning = |d: &&Diagnostic| d.severity == Severity::Warning;
+    all.iter().filter(is_warning).count()
 }
 
 /// Prints a note.

@@ -190,7 +190,13 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let pod = explained.world.pods[explained.entry].pod;
     let uid = Arc::clone(&explained.world.cluster.pod(pod).uid);
     let spread = spreads.and_then(|spreads| of_pod(&spreads, &uid));
-    terminal::print(&explain_output::write(explained, spread, output, context)?)?;
+    terminal::print(&explain_output::write(
+        explained,
+        spread,
+        life.findings(),
+        output,
+        context,
+    )?)?;
     Ok(0)
 }
 

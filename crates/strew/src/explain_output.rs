@@ -1,6 +1,7 @@
 //! An explanation, written out.
 
 use serde_json::{Value, json};
+use strew_manifest::finding::Finding;
 use strew_wire::explanation::{Owner, PodExplanation};
 
 use crate::context::Context;
@@ -32,6 +33,8 @@ struct Written {
     recorded: Option<Recorded>,
     /// The pod's WorkloadSpread.
     workload_spread: Option<PodSpread>,
+    /// What a person should know about the files.
+    findings: Vec<Finding>,
 }
 
 /// The JSON schema of an explanation.
@@ -43,6 +46,7 @@ pub(crate) fn schema() -> Value {
 pub(crate) fn write(
     explained: Explained,
     spread: Option<PodSpread>,
+    findings: &[Finding],
     output: Option<Format>,
     context: &Context,
 ) -> Result<String, Failure> {
@@ -78,6 +82,7 @@ pub(crate) fn write(
                 let spread = serde_json::to_value(spread).map_err(Failure::outside)?;
                 fields.insert("workloadSpread".to_owned(), spread);
             }
+            fields.insert("findings".to_owned(), json!(findings));
         }
         return serialized(&value, format);
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
                 "sarif" => Format::Sarif,
                 _ => Format::Json,
             };
-            print_diagnostics(&[(all.clone(), &sources)], Some(format))?;
+            print_diagnostics("lint", &[(all.clone(), &sources)], Some(format))?;
         }
         None => {
             let text = match all.is_empty() {

@@ -21,12 +21,12 @@ pub(crate) struct Recorded {
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<Condition>,
     /// Oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     events: Vec<Event>,
     /// True if it agrees with strew's verdict.
     agrees: bool,
     /// If it does not: the possible reasons.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     may_differ_since: Vec<String>,
 }
 
@@ -34,9 +34,9 @@ pub(crate) struct Recorded {
 #[serde(rename_all = "camelCase")]
 struct Condition {
     status: &'static str,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     reason: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     message: String,
     /// `lastTransitionTime`.
     since: String,
@@ -49,7 +49,7 @@ struct Event {
     message: String,
     count: u64,
     /// When it was last seen, as written.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     last: String,
 }
 

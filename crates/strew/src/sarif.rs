@@ -1,19 +1,35 @@
 //! Findings as SARIF 2.1.0, which code scanning shows beside the lines.
 //!
-//! Source: SARIF 2.1.0 (OASIS), section 3.27.
+//! Source: SARIF 2.1.0 (OASIS), section 3.27. Each result has a location and each rule has texts: GitHub shows no
+//! result without them.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use strew_manifest::read::{Diagnostic, Sources};
+use strew_manifest::finding::Finding;
+use strew_manifest::read::Severity;
+use strew_wire::lint::{HELP, rule_text};
+
+/// One result.
+pub(crate) struct Found {
+    /// The rule.
+    pub(crate) rule: String,
+    /// `error`, `warning` or `note`.
+    pub(crate) level: Severity,
+    pub(crate) text: String,
+    /// The file; the first input file if it is in none.
+    pub(crate) file: String,
+    /// Line and column, if they are known.
+    pub(crate) place: Option<(u32, u32)>,
+}
 
 /// One run of strew with these results.
-pub(crate) fn log(results: Vec<Value>) -> Value {
-    let rules = results
+pub(crate) fn log(found: &[Found]) -> Value {
+    let rules: BTreeMap<&str, Value> = found
         .iter()
-        .filter_map(|result| result["ruleId"].as_str());
-    let mut rules: Vec<&str> = rules.collect();
-    rules.sort_unstable();
-    rules.dedup();
-    let rules: Vec<Value> = rules.iter().map(|id| json!({"id": id})).collect();
+        .map(|found| (found.rule.as_str(), rule(&found.rule)))
+        .collect();
+    let results: Vec<Value> = found.iter().map(result).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -21,7 +37,7 @@ pub(crate) fn log(results: Vec<Value>) -> Value {
             "tool": {"driver": {
                 "name": "strew",
                 "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules,
+                "rules": rules.into_values().collect::<Vec<_>>(),
             }},
             "columnKind": "unicodeCodePoints",
             "results": results,
@@ -29,60 +45,92 @@ pub(crate) fn log(results: Vec<Value>) -> Value {
     })
 }
 
-/// Diagnostics; each list has places in its own files. One without a place is about the whole input.
-pub(crate) fn of_diagnostics(said: &[(Vec<Diagnostic>, &Sources)]) -> Value {
-    let results = said.iter().flat_map(|(all, sources)| {
-        let results = all.iter().map(|diagnostic| result(diagnostic, sources));
-        results.collect::<Vec<_>>()
-    });
-    log(results.collect())
+/// Findings; those in no file are located in the first file.
+pub(crate) fn of_findings(findings: &[Finding], first_file: &str) -> Vec<Found> {
+    let of = |finding: &Finding| {
+        let mut text = finding.message.clone();
+        if let Some(object) = &finding.object {
+            text = format!("{object}: {text}");
+        }
+        if let Some(help) = &finding.help {
+            text = format!("{text}\nhelp: {help}");
+        }
+        let place = finding.place.as_ref();
+        Found {
+            rule: finding.code.clone(),
+            level: finding.severity,
+            text,
+            file: place.map_or_else(|| first_file.to_owned(), |at| at.file.clone()),
+            place: place.map(|at| (at.line, at.column)),
+        }
+    };
+    findings.iter().map(of).collect()
 }
 
-/// The reason why nothing was played.
-pub(crate) fn of_failure(text: &str) -> Value {
-    log(vec![json!({
-        "ruleId": "input",
-        "level": "error",
-        "message": {"text": text},
-        "locations": [],
-    })])
+/// The reason why nothing was done.
+pub(crate) fn of_failure(text: &str, first_file: &str) -> Value {
+    log(&[Found {
+        rule: "input".to_owned(),
+        level: Severity::Error,
+        text: text.to_owned(),
+        file: first_file.to_owned(),
+        place: None,
+    }])
 }
 
-/// A place in a file; `None` if the text came from standard input.
-pub(crate) fn location(file: &str, place: Option<(u32, u32)>) -> Option<Value> {
-    if file.is_empty() || file == "-" || file.starts_with('<') {
-        return None;
-    }
-    let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri(file)}}});
-    if let Some((line, column)) = place {
-        location["physicalLocation"]["region"] = json!({"startLine": line, "startColumn": column});
-    }
-    Some(location)
-}
-
-fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
-    let mut text = diagnostic.message.clone();
-    if let Some(object) = &diagnostic.object {
-        text = format!("{object}: {text}");
-    }
-    if let Some(help) = &diagnostic.help {
-        text = format!("{text}\nhelp: {help}");
-    }
-    let location = diagnostic.place.and_then(|place| {
-        let file = sources.file(place.file).name();
-        location(file, Some((place.line, place.column)))
-    });
+fn rule(id: &str) -> Value {
+    let (short, help) = match rule_text(id) {
+        Some(rule) => (rule.what.to_owned(), rule.why),
+        None => (in_words(id), HELP),
+    };
     json!({
-        "ruleId": diagnostic.code,
-        "level": diagnostic.severity.name(),
-        "message": {"text": text},
-        "locations": location.into_iter().collect::<Vec<_>>(),
+        "id": id,
+        "shortDescription": {"text": short},
+        "fullDescription": {"text": help},
+        "help": {"text": help},
     })
 }
 
-/// A path as a relative reference, escaped for a URI.
+/// `unknown-field` as `Unknown field`, `rolledOut` as `Rolled out`.
+fn in_words(id: &str) -> String {
+    let mut words = String::new();
+    for c in id.chars() {
+        match c {
+            '-' => words.push(' '),
+            c if words.is_empty() => words.extend(c.to_uppercase()),
+            c if c.is_uppercase() => {
+                words.push(' ');
+                words.extend(c.to_lowercase());
+            }
+            c => words.push(c),
+        }
+    }
+    words
+}
+
+fn result(found: &Found) -> Value {
+    let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri(&found.file)}}});
+    if let Some((line, column)) = found.place {
+        location["physicalLocation"]["region"] = json!({"startLine": line, "startColumn": column});
+    }
+    json!({
+        "ruleId": found.rule,
+        "level": found.level.name(),
+        "message": {"text": found.text},
+        "locations": [location],
+    })
+}
+
+/// A path as a reference, escaped for a URI: relative, or of a file. Standard input is `stdin`.
 fn uri(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
+    if path.is_empty() || path == "-" || path.starts_with('<') {
+        return "stdin".to_owned();
+    }
+    let mut out = match path.starts_with('/') {
+        true => "file://".to_owned(),
+        false => String::new(),
+    };
+    let path = path.strip_prefix("./").unwrap_or(path);
     for byte in path.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
@@ -101,6 +149,31 @@ mod tests {
     #[test]
     fn paths_are_references() {
         assert_eq!(uri("a b/c-1.yaml"), "a%20b/c-1.yaml");
-        assert_eq!(location("<stdin>", Some((1, 1))), None);
+        assert_eq!(uri("./c.yaml"), "c.yaml");
+        assert_eq!(uri("/tmp/c.yaml"), "file:///tmp/c.yaml");
+        assert_eq!([uri("<stdin>"), uri("-")], ["stdin", "stdin"]);
+    }
+
+    #[test]
+    fn each_result_has_a_location_and_each_rule_its_texts() {
+        let place = strew_manifest::finding::FilePlace {
+            file: "a.yaml".to_owned(),
+            line: 3,
+            column: 5,
+        };
+        let findings = [
+            Finding::new(Severity::Warning, "surely-new", "this").at(place),
+            Finding::new(Severity::Note, "rolledOut", "that"),
+        ];
+        let log = log(&of_findings(&findings, "first.yaml"));
+        let run = &log["runs"][0];
+        let location = |n: usize| &run["results"][n]["locations"][0]["physicalLocation"];
+        assert_eq!(location(0)["artifactLocation"]["uri"], "a.yaml");
+        assert_eq!(location(0)["region"]["startLine"], 3);
+        assert_eq!(location(1)["artifactLocation"]["uri"], "first.yaml");
+        let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+        let short = |n: usize| rules[n]["shortDescription"]["text"].as_str().unwrap();
+        assert_eq!([short(0), short(1)], ["Rolled out", "Surely new"]);
+        assert!(rules.iter().all(|rule| rule["help"]["text"].is_string()));
     }
 }

@@ -13,7 +13,7 @@ use crate::scenario::{self, PlayedKind, Question, ScenarioArgs};
 use crate::schema::SchemaKind;
 use crate::shown::Choice;
 use crate::world::WorldArgs;
-use crate::{inputs, junit, sarif, terminal};
+use crate::{diagnostics, inputs, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
@@ -108,9 +108,21 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .chain(&args.world.filename)
         .cloned()
         .collect();
-    args.world.scheduling.check(&names)?;
+    simulated(args, &names, query.as_ref(), context).inspect_err(|failure| {
+        let first_file = names.first().map_or("", String::as_str);
+        diagnostics::print_failure("simulate", failure, args.output, first_file);
+    })
+}
+
+fn simulated(
+    args: &SimulateArgs,
+    names: &[String],
+    query: Option<&LabelQuery>,
+    context: &Context,
+) -> Result<u8, Failure> {
+    args.world.scheduling.check(names)?;
     let piped = format!("{} simulate -", context.program);
-    let inputs = args.world.inputs(&names, piped)?;
+    let inputs = args.world.inputs(names, piped)?;
     let out = args.out.as_deref();
     let named = args.html.iter().chain(args.scenario.events.as_ref());
     for output in named.map(Path::new).chain(out) {
@@ -122,28 +134,19 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     let question = Question {
         args: &args.scenario,
         world: &args.world,
-        files: &names,
+        files: names,
         output,
         out,
         html: args.html.as_deref(),
         choice: Choice {
             namespace: args.namespace.as_deref(),
-            query: query.as_ref(),
+            query,
             top: if is_cut { args.top } else { usize::MAX },
         },
         by: &args.by,
         headers: !args.no_headers,
     };
-    scenario::run(&question, inputs, context).inspect_err(|failure| {
-        let error = failure.in_a_line();
-        let text = match output {
-            Some(Format::Junit) => junit::wrong_input(&[error]),
-            Some(Format::Sarif) => format!("{:#}\n", sarif::of_failure(&error)),
-            _ => return,
-        };
-        // The failure is printed in any case.
-        let _ = terminal::print(&text);
-    })
+    scenario::run(&question, inputs, context)
 }
 
 /// The output that needs no files: the schema, or a starter.

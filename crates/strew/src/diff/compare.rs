@@ -26,9 +26,9 @@ pub(super) struct StepSummary {
     pub(super) pending: Pair,
     pub(super) by: Vec<KeySummary>,
     /// Keys that only one of the reports counts, so that they cannot be compared.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) only_before: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) only_after: Vec<String>,
 }
 

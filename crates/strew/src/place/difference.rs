@@ -21,10 +21,10 @@ pub(super) struct Difference {
     /// Names of clusters that were selected before and are after.
     pub(super) stay: Vec<String>,
     /// Topologies with a cluster before or after, parents first; empty without spread constraints.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) topologies: Vec<TopologyChange>,
     /// Clusters whose replicas change, by name; empty if no replicas are divided.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) replicas: Vec<ReplicaChange>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ReplicaChange {
 pub(super) struct Moved {
     pub(super) cluster_name: String,
     /// Its values, from the first term down.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) topology: Vec<String>,
     /// `lost`, `tainted`, `relabelled`, ... by the change that was asked about; `anyway`: it also moves without a
     /// change.

@@ -154,7 +154,7 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
         say_note(note, context);
     }
     let Some(mut fleet) = load.fleet else {
-        print_diagnostics(&[(load.diagnostics, &sources)], format)?;
+        print_diagnostics("place", &[(load.diagnostics, &sources)], format)?;
         let n = load.n_errors;
         return Err(Failure::input(anyhow!(
             "nothing was decided: {} in the input",

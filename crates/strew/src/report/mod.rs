@@ -33,6 +33,9 @@ pub(crate) struct Report<'a> {
     /// Whose decisions: `1.36`, or `strew`.
     pub(crate) compat: &'a str,
     pub(crate) summary: Summary,
+    /// What a person should know about the files, and about what came of them: errors first, then by place.
+    #[schemars(with = "Vec<Finding>")]
+    pub(crate) findings: &'a [Finding],
     pub(crate) scenarios: Vec<ScenarioReport<'a>>,
 }
 
@@ -46,6 +49,8 @@ pub(crate) struct Summary {
     pub(crate) broken: u64,
     /// True if something failed: the exit code is 1.
     pub(crate) red: bool,
+    /// The number of findings that are warnings or errors; with `--fail-on warnings` they fail the command.
+    pub(crate) warnings: usize,
     pub(crate) interrupted: bool,
 }
 

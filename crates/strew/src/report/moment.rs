@@ -158,7 +158,7 @@ struct ConstraintReport {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     match_label_keys: Vec<String>,
     /// The scheduler's profile disables the part of PodTopologySpread that evaluates the constraint.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     without_effect: bool,
 }
 

@@ -25,7 +25,8 @@ pub(crate) struct PlayArgs {
     /// deploy, rollout, scale, lose or restore
     #[arg(long, value_name = "DURATION|STEP")]
     pub(crate) until: Option<String>,
-    /// Steps that decide the exit code, by name [default: all]; claims about every moment always do
+    /// Steps that decide the exit code, by name [default: all]; claims about every moment always do. The word warnings
+    /// adds: each warning fails the command
     #[arg(long, value_name = "STEP", num_args = 1.., value_delimiter = ',')]
     pub(crate) fail_on: Vec<String>,
 }
@@ -60,6 +61,9 @@ pub(crate) struct ScenarioArgs {
     #[arg(long = "new", exclusive = true)]
     pub(crate) starter: bool,
 }
+
+/// The word of `--fail-on` that names no step.
+pub(crate) const WARNINGS: &str = "warnings";
 
 /// When runs end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +100,17 @@ impl PlayArgs {
             Some(duration) => Ok(Some(Until::At(Span(duration.nanos())))),
             None => Ok(Some(Until::Step(text.clone()))),
         }
+    }
+
+    /// True if a warning fails the command.
+    pub(crate) fn fails_on_warnings(&self) -> bool {
+        self.fail_on.iter().any(|word| word == WARNINGS)
+    }
+
+    /// The steps of `--fail-on`; empty: all decide.
+    pub(crate) fn deciding_steps(&self) -> Vec<&str> {
+        let words = self.fail_on.iter().map(String::as_str);
+        words.filter(|word| *word != WARNINGS).collect()
     }
 
     /// The options that play the same again, without the shard.

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::anyhow;
 use strew_apiserver::object::Kind;
+use strew_manifest::finding::Finding;
 use strew_model::Span;
 use strew_scenario::format::Step;
 use strew_scenario::run::{Watcher, play};
@@ -39,6 +40,7 @@ pub(crate) struct Life {
     cast: Cast,
     seed: u64,
     is_story: bool,
+    findings: Vec<Finding>,
 }
 
 /// The run that a question names; `None` if the files have errors, which were reported.
@@ -51,7 +53,7 @@ pub(crate) fn life(
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
     let staged = suite::stage(question, inputs)?;
-    let Some(suites) = say(staged, question, context)? else {
+    let Some((suites, findings)) = say(staged, question, context)? else {
         return Ok(None);
     };
     let files: Vec<String> = suites.iter().map(|suite| suite.file.clone()).collect();
@@ -77,11 +79,17 @@ pub(crate) fn life(
             cast,
             seed,
             is_story: suite.is_story,
+            findings,
         })
     }))
 }
 
 impl Life {
+    /// What a person should know about the files.
+    pub(crate) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
     /// True if the files are a dump of a cluster with this pod: pods that are to be created have no uid yet.
     pub(crate) fn is_recorded(&self, uid: &str) -> bool {
         let objects = self.cast.plan.objects().iter();

@@ -82,6 +82,7 @@ impl Merger {
                 let first = first.map_or("", |(name, _)| name.as_str());
                 check_related(sum, &summary, [first, name])?;
                 check_disjoint(sum, &summary, name)?;
+                sum.add_findings(summary.findings);
                 let sums = sum.scenarios.iter_mut().flat_map(|s| &mut s.variants);
                 let others = summary.scenarios.into_iter().flat_map(|s| s.variants);
                 for (sum, other) in sums.zip(others) {

@@ -41,6 +41,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use strew_apiserver::object::Kind;
+use strew_manifest::finding::Finding;
 use strew_manifest::read::nearest;
 
 use crate::context::Context;
@@ -97,6 +98,10 @@ pub(crate) struct Ready {
     /// The built-in story as a file; `None` if Scenarios are played.
     story: Option<String>,
     inputs: String,
+    /// The name of the first file.
+    first_file: String,
+    /// What a person should know about the files.
+    findings: Vec<Finding>,
 }
 
 /// Prepares the files, and prints diagnostics; `None` if there are errors.
@@ -117,6 +122,9 @@ pub(crate) fn ready(
         true => digest::of_parts(names.chain(bytes)),
         false => String::new(),
     };
+    let first_file = inputs
+        .first()
+        .map_or(String::new(), |input| input.name.clone());
     let staged = suite::stage(question, inputs)?;
     let config = &staged.elsewhere.1;
     let config = question.world.scheduling.config.as_ref().map(|_| config);
@@ -127,7 +135,7 @@ pub(crate) fn ready(
         .copied()
         .collect();
     let story = staged.story.clone();
-    let Some(suites) = say(staged, question, context)? else {
+    let Some((suites, findings)) = say(staged, question, context)? else {
         return Ok(None);
     };
     check_choice(question, &suites)?;
@@ -142,6 +150,8 @@ pub(crate) fn ready(
         inputs: format!("sha256:{}", digest::of_parts(parts)),
         suites,
         story,
+        first_file,
+        findings,
     }))
 }
 
@@ -173,8 +183,12 @@ pub(crate) fn run(
         return Ok(EXIT_INPUT);
     };
     let suites = &ready.suites;
-    if let Some(story) = ready.story.filter(|_| question.args.print_scenario) {
-        destination::write(question.out, &story)?;
+    if let Some(story) = ready
+        .story
+        .as_ref()
+        .filter(|_| question.args.print_scenario)
+    {
+        destination::write(question.out, story)?;
         return Ok(0);
     }
     #[allow(
@@ -195,7 +209,7 @@ pub(crate) fn run(
     if work.len() > 1 {
         progress.start("playing", work.len());
     }
-    let standings = Standings::new(question, suites, ready.inputs);
+    let standings = Standings::new(question, &ready);
     let jobs = question.args.jobs();
     let answer = work.run(standings, jobs, &interrupt, &progress, log.as_mut())?;
     progress.finish();
@@ -309,25 +323,28 @@ fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure
     Ok(())
 }
 
-/// Prints the diagnostics of the files; `None` if there are errors.
+/// Prints the diagnostics of the files, and returns them as findings; `None` if there are errors.
 fn say(
     staged: Staged,
     question: &Question<'_>,
     context: &Context,
-) -> Result<Option<Vec<Suite>>, Failure> {
+) -> Result<Option<(Vec<Suite>, Vec<Finding>)>, Failure> {
     let (elsewhere, config) = staged.elsewhere;
     let mut said = vec![(elsewhere, &*config)];
     let each = staged.suites.iter();
     said.extend(each.map(|staged| (staged.diagnostics.clone(), &*staged.sources)));
     if diagnostics::say_diagnostics(&said, context) {
-        diagnostics::print_diagnostics(&said, question.output)?;
+        diagnostics::print_diagnostics("simulate", &said, question.output)?;
         return Ok(None);
     }
     for note in &staged.notes {
         diagnostics::say_note(note, context);
     }
+    let notes = staged.notes.iter().map(|note| diagnostics::note(note));
+    let findings = Finding::in_order(diagnostics::findings(&said).chain(notes));
     let suites = staged.suites.into_iter();
-    Ok(Some(suites.filter_map(|staged| staged.suite).collect()))
+    let suites = suites.filter_map(|staged| staged.suite).collect();
+    Ok(Some((suites, findings)))
 }
 
 /// Refuses keys of `--by` that no node has. A Scenario may label nodes later.

@@ -33,8 +33,10 @@ pub(super) fn report<'a>(suites: &[Suite], answer: &'a Answer) -> Report<'a> {
             held: runs.saturating_sub(broken),
             broken,
             red: sum.is_red(),
+            warnings: sum.n_warnings(),
             interrupted: answer.is_interrupted,
         },
+        findings: &sum.findings,
         scenarios: each
             .map(|((suite, sum), kept)| scenario(suite, sum, kept))
             .collect(),

@@ -1,42 +1,53 @@
-//! `-o sarif`: a result for each expectation that broke, at its line.
+//! `-o sarif`: a result for each finding, and for each expectation that broke, at its line.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use strew_manifest::read::Severity;
 
-use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary};
+use super::summary::{Breach, Must, Result, RowSum, Summary};
 use super::text::when;
-use crate::sarif::{location, log};
+use crate::sarif::{Found, log, of_findings};
 use crate::text::time_text;
 
 /// One log for all scenarios; `program` is the name in commands that play a seed again.
 pub(super) fn write(summary: &Summary, program: &str) -> Value {
-    let mut results = Vec::new();
+    let mut found = of_findings(&summary.findings, &summary.first_file);
     for scenario in &summary.scenarios {
+        // The story is in no file.
+        let file = match scenario.built_in {
+            true => &summary.first_file,
+            false => &scenario.file,
+        };
         for variant in &scenario.variants {
             let name = format!("{}/{}", scenario.name, variant.name);
             let broken = variant.rows.iter().filter(|row| row.broken > 0);
-            results.extend(broken.filter_map(|row| {
+            found.extend(broken.filter_map(|row| {
                 let breach = row.first.as_ref()?;
                 let is_wrong = row.decides && variant.must == Must::Hold;
                 let again = variant.again(program, breach.moment());
-                Some(json!({
-                    "ruleId": rule(row),
-                    "level": if is_wrong { "error" } else { "note" },
-                    "message": {"text": message(&name, row, breach, &again)},
-                    "locations": locations(scenario, row),
-                }))
+                let place = row.place.filter(|_| !scenario.built_in);
+                Some(Found {
+                    rule: rule(row).to_owned(),
+                    level: match is_wrong {
+                        true => Severity::Error,
+                        false => Severity::Note,
+                    },
+                    text: message(&name, row, breach, &again),
+                    file: file.clone(),
+                    place: place.map(|place| (place.line, place.column)),
+                })
             }));
             if variant.result() == Result::BrokeNowhere {
-                let text = format!("{name}: must break, and held in all seeds");
-                results.push(json!({
-                    "ruleId": "must-fail",
-                    "level": "error",
-                    "message": {"text": text},
-                    "locations": [],
-                }));
+                found.push(Found {
+                    rule: "must-fail".to_owned(),
+                    level: Severity::Error,
+                    text: format!("{name}: must break, and held in all seeds"),
+                    file: file.clone(),
+                    place: None,
+                });
             }
         }
     }
-    log(results)
+    log(&found)
 }
 
 /// `spread`, `pods`, …; for a refused verb its name.
@@ -59,11 +70,4 @@ fn message(name: &str, row: &RowSum, breach: &Breach, again: &str) -> String {
         text += &format!(" (just before: {cause})");
     }
     text + &format!("\nagain: {again}")
-}
-
-fn locations(scenario: &ScenarioSum, row: &RowSum) -> Vec<Value> {
-    // The story is in no file: its first input file is used.
-    let place = row.place.filter(|_| !scenario.built_in);
-    let place = place.map(|place| (place.line, place.column));
-    location(&scenario.file, place).into_iter().collect()
 }

@@ -7,7 +7,6 @@ use strew_model::Span;
 use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Step, Subject, Verdict};
 use strew_scenario::run::{Outcome, POD_CREATION};
 
-use super::Question;
 use super::clock::clock;
 use super::replay;
 use super::seeds::Seeds;
@@ -16,6 +15,7 @@ use super::summary::{
     Breach, KIND, LineAndColumn, Must, RemarkSum, RowSum, ScenarioSum, SeedAt, Summary, VariantSum,
 };
 use super::work::Run;
+use super::{Question, Ready};
 use crate::report::API_VERSION;
 use crate::text::short_key;
 use crate::version;
@@ -72,8 +72,9 @@ pub(super) struct Standings {
 }
 
 impl Standings {
-    /// Without runs; `inputs` is the digest of all input that affects results.
-    pub(super) fn new(question: &Question<'_>, suites: &[Suite], inputs: String) -> Self {
+    /// Without runs.
+    pub(super) fn new(question: &Question<'_>, ready: &Ready) -> Self {
+        let suites = &ready.suites;
         let scenario = |suite: &Suite| ScenarioSum {
             file: suite.file.clone(),
             name: suite.name.clone(),
@@ -95,10 +96,13 @@ impl Standings {
             strew: env!("CARGO_PKG_VERSION").to_owned(),
             kubernetes: version::KUBERNETES.to_owned(),
             compat: question.world.scheduling.compat.name().to_owned(),
-            inputs,
+            inputs: ready.inputs.clone(),
             command: replay::line(&replay::whole(question)),
             // A single shard is complete.
             shard: question.args.shard.filter(|shard| shard.of.get() > 1),
+            first_file: ready.first_file.clone(),
+            fails_on_warnings: question.args.play.fails_on_warnings(),
+            findings: ready.findings.clone(),
             scenarios: suites.iter().map(scenario).collect(),
         };
         Self {
@@ -185,12 +189,12 @@ fn variant(question: &Question<'_>, suite: &Suite, cast: &Cast) -> VariantSum {
         cut: question.args.play.until.is_some(),
         virtual_milliseconds: 0,
         replay: replay::of_variant(question, suite, cast),
-        rows: rows(cast, &question.args.play.fail_on),
+        rows: rows(cast, &question.args.play.deciding_steps()),
     }
 }
 
 /// `fail_on`: only these steps decide, if any are named.
-fn rows(cast: &Cast, fail_on: &[String]) -> Vec<RowSum> {
+fn rows(cast: &Cast, fail_on: &[&str]) -> Vec<RowSum> {
     let scenario = &cast.variant.scenario;
     let of_expectation = |when: Option<&str>, expectation: &Expectation| RowSum {
         counted: match &expectation.claim {
@@ -212,8 +216,8 @@ fn rows(cast: &Cast, fail_on: &[String]) -> Vec<RowSum> {
     for (number, step) in scenario.timeline.iter().enumerate() {
         let when = when(number, step);
         let decides = match &step.name {
-            Some(name) => fail_on.is_empty() || fail_on.contains(name),
-            None => fail_on.is_empty() || (step.at.is_none() && fail_on.contains(&when)),
+            Some(name) => fail_on.is_empty() || fail_on.contains(&name.as_str()),
+            None => fail_on.is_empty() || (step.at.is_none() && fail_on.contains(&when.as_str())),
         };
         let verbs = step.verbs.iter().map(|verb| RowSum {
             verb: true,

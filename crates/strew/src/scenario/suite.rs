@@ -199,14 +199,15 @@ fn check_fail_on(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), 
         return Ok(());
     };
     let names = step_names(&suites);
-    let mut asked = question.args.play.fail_on.iter();
-    match asked.find(|name| !names.contains(&name.as_str())) {
+    let asked = question.args.play.deciding_steps();
+    match asked.iter().find(|name| !names.contains(name)) {
         None => Ok(()),
         Some(name) => {
             let error = anyhow!("--fail-on {name}: no step is called so");
             Err(Failure::input(error).with_hint(match names.as_slice() {
-                [] => "no step has a name: write name: into those that are to decide".to_owned(),
-                names => format!("steps are {}", names.join(", ")),
+                [] => "no step has a name: write name: into those that are to decide, or the word warnings"
+                    .to_owned(),
+                names => format!("steps are {}; the word warnings adds warnings", names.join(", ")),
             }))
         }
     }

@@ -45,6 +45,14 @@ pub(crate) struct Summary {
     /// `I/N`: the part of the seeds; absent if it is all of them, or made of several parts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) shard: Option<Shard>,
+    /// The first file; `<stdin>` for standard input.
+    pub(crate) first_file: String,
+    /// A warning fails the command: `--fail-on warnings`.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) fails_on_warnings: bool,
+    /// What a person should know about the files, and about what came of them: errors first, then by place.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) findings: Vec<Finding>,
     pub(crate) scenarios: Vec<ScenarioSum>,
 }
 
@@ -302,7 +310,20 @@ impl Summary {
 
     /// True if the exit code is 1.
     pub(crate) fn is_red(&self) -> bool {
-        self.variants().any(|variant| variant.result().is_red())
+        let is_warned = self.fails_on_warnings && self.n_warnings() > 0;
+        is_warned || self.variants().any(|variant| variant.result().is_red())
+    }
+
+    /// The number of findings on which a person should act.
+    pub(crate) fn n_warnings(&self) -> usize {
+        let findings = self.findings.iter();
+        findings.filter(|f| f.is_warning_or_worse()).count()
+    }
+
+    /// Adds findings, of which none is there twice.
+    pub(crate) fn add_findings(&mut self, findings: Vec<Finding>) {
+        let known = std::mem::take(&mut self.findings);
+        self.findings = Finding::in_order(known.into_iter().chain(findings));
     }
 
     /// One line, as `-o summary` writes it.

@@ -161,7 +161,18 @@ pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> Strin
             }
         }
     }
+    warned(&mut out, &answer.summary, context);
     drawn(out, &context.terminal)
+}
+
+/// Why the command fails although every step holds. The warnings themselves were written when the files were read.
+fn warned(out: &mut String, summary: &Summary, context: &Context) {
+    let n = summary.n_warnings();
+    if summary.fails_on_warnings && n > 0 {
+        let bad = context.terminal.styles.bad;
+        let n = count(n, "warning");
+        let _ = writeln!(out, "{bad}failed{bad:#}: {n} (--fail-on warnings)");
+    }
 }
 
 /// The same for a summary, with the commands for more of the breaches.
@@ -171,8 +182,14 @@ pub(super) fn of_summary(summary: &Summary, context: &Context) -> String {
         context,
         n_commands: COMMANDS_MAX,
     };
+    // Nothing was read here: a summary is the only place where they are.
+    let shown = summary.findings.iter();
+    for finding in shown.filter(|f| f.is_warning_or_worse() && !context.quiet) {
+        let _ = writeln!(out, "{}", printable_line(&finding.line()));
+    }
     paper.scenarios(&mut out, summary, &[]);
     last_line(&mut out, summary, None, context);
+    warned(&mut out, summary, context);
     drawn(out, &context.terminal)
 }
 

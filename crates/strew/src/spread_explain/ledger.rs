@@ -38,7 +38,7 @@ pub(crate) struct Ledger {
     agrees: bool,
     rows: Vec<LedgerRow>,
     /// Active pods that are in no subset.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     in_no_subset: Vec<String>,
 }
 
@@ -53,22 +53,22 @@ struct LedgerRow {
     max_replicas: i32,
     agrees: bool,
     /// The number of pods beyond the limit of the subset.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", default)]
     over_limit: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Counts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     truth: Option<Counts>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     open: Vec<Open>,
     /// The number of active pods that should have each deletion cost.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     deletion_costs: BTreeMap<i32, usize>,
     /// Active pods whose deletion cost is not the right one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     costs_to_write: Vec<String>,
     /// Active pods whose missing marker the next sync writes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     unmarked: Vec<String>,
     /// What a rollout does with the subset.
     #[serde(skip_serializing_if = "Option::is_none")]

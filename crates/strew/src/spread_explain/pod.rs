@@ -23,7 +23,7 @@ pub(crate) struct PodSpread {
     /// The subsets before it, in their present state.
     earlier: Vec<Earlier>,
     /// The score of each subset for a pod that is adopted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     scores: Vec<Score>,
     /// Absent: the pod has none.
     #[serde(skip_serializing_if = "Option::is_none")]

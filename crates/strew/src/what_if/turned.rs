@@ -26,7 +26,7 @@ pub(crate) struct Changed {
     /// As asked for.
     pub(crate) change: String,
     /// The number of nodes that it changed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", default)]
     pub(crate) nodes: usize,
 }
 

@@ -31,48 +31,48 @@ pub struct DebugResult {
     /// The Placement: name, namespace, labels, annotations, spec.
     pub placement: Placement,
     /// The clusters that each filter let pass. Names accumulate; the last list is in the order of selection.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub filtered_pipeline_results: Vec<FilterResult>,
     /// The scores of each prioritizer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub prioritize_results: Vec<PrioritizerResult>,
     /// The weighted sums, highest first, then by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub aggregated_scores: Vec<AggregatedScore>,
     /// An error: the Placement is misconfigured, or a set cannot be read; or a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What the spread policy names and no cluster that passes the filters has; and a term of which fewer topologies are
     /// used than its `minGroups`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
     /// The bound sets that the Placement asks for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cluster_sets: Vec<String>,
     /// The number of their clusters.
     pub candidates: usize,
     /// How often it was decided until the result was stable; 0 if an error prevented a selection.
     pub runs: usize,
     /// The factor of the normalized scores of the spread policy; 0 without spread constraints.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", default)]
     pub spread_weight: i32,
     /// The picks of the selector in order: the first 200, or fewer if there are many clusters; empty without spread
     /// constraints.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub selector_results: Vec<PickResult>,
     /// The selected clusters, in the order of selection.
     pub selected_clusters: Vec<String>,
     /// The other candidates, by the reason why they were not selected.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub not_selected: Vec<NotSelected>,
     /// The final counts of each topology, by its values.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub topologies: Vec<Topology>,
     /// How many topologies are used, of terms with `minGroups` or `maxGroups`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub groups: Vec<GroupsUsed>,
     /// Replicas of the selected clusters, in the order of selection; empty where none are divided.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub replicas: Vec<ClusterReplicas>,
 }
 
