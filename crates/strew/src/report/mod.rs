@@ -35,7 +35,7 @@ pub(crate) struct Report<'a> {
     pub(crate) summary: Summary,
     /// What a person should know about the files, and about what came of them: errors first, then by place.
     #[schemars(with = "Vec<Finding>")]
-    pub(crate) findings: &'a [Finding],
+    pub(crate) findings: Vec<Finding>,
     pub(crate) scenarios: Vec<ScenarioReport<'a>>,
 }
 

@@ -23,12 +23,12 @@ pub(super) fn write(summary: &Summary, program: &str) -> String {
     });
     let mut suites: Vec<Suite> = suites.collect();
     let is_empty = suites.iter().all(|suite| suite.cases.is_empty());
-    let findings = &summary.findings;
+    let findings = summary.remarks();
     if is_empty || !findings.is_empty() {
         let file = &summary.first_file;
         suites.insert(
             0,
-            junit::of_findings(findings, file, summary.fails_on_warnings),
+            junit::of_findings(&findings, file, summary.fails_on_warnings),
         );
     }
     junit::write("strew simulate", &suites)

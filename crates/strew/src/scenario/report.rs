@@ -11,6 +11,7 @@ use super::clock::clock;
 use super::standing::{Answer, Judged, State};
 use super::suite::{Cast, Suite};
 use super::summary::{ScenarioSum, VariantSum};
+use super::verdicts;
 use crate::report::{
     API_VERSION, BudgetReport, CountedReport, ExpectationReport, KIND, LossReport, Moment,
     PreemptedReport, RefusedReport, Report, RunReport, ScenarioReport, StepReport, Summary,
@@ -36,7 +37,9 @@ pub(super) fn report<'a>(suites: &[Suite], answer: &'a Answer) -> Report<'a> {
             warnings: sum.n_warnings(),
             interrupted: answer.is_interrupted,
         },
-        findings: &sum.findings,
+        findings: { sum.findings.iter().cloned() }
+            .chain(verdicts::findings(sum))
+            .collect(),
         scenarios: each
             .map(|((suite, sum), kept)| scenario(suite, sum, kept))
             .collect(),

@@ -10,7 +10,7 @@ use crate::text::time_text;
 
 /// One log for all scenarios; `program` is the name in commands that play a seed again.
 pub(super) fn write(summary: &Summary, program: &str) -> Value {
-    let mut found = of_findings(&summary.findings, &summary.first_file);
+    let mut found = of_findings(&summary.remarks(), &summary.first_file);
     for scenario in &summary.scenarios {
         // The story is in no file.
         let file = match scenario.built_in {

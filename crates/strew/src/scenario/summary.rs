@@ -15,6 +15,7 @@ use strew_view::natural_order::natural_order;
 
 use super::clock::clock;
 use super::seeds::{Seeds, Shard};
+use super::verdicts;
 
 /// The kind of the document.
 pub(crate) const KIND: &str = "SimulationSummary";
@@ -316,8 +317,15 @@ impl Summary {
 
     /// The number of findings on which a person should act.
     pub(crate) fn n_warnings(&self) -> usize {
-        let findings = self.findings.iter();
-        findings.filter(|f| f.is_warning_or_worse()).count()
+        let findings = self.remarks();
+        findings.iter().filter(|f| f.is_warning_or_worse()).count()
+    }
+
+    /// Findings of the files, and what played steps tell beside their failures, which are rows of their own.
+    pub(crate) fn remarks(&self) -> Vec<Finding> {
+        let played = verdicts::findings(self).into_iter();
+        let played = played.filter(|finding| finding.severity > Severity::Error);
+        self.findings.iter().cloned().chain(played).collect()
     }
 
     /// Adds findings, of which none is there twice.

@@ -183,8 +183,11 @@ pub(super) fn of_summary(summary: &Summary, context: &Context) -> String {
         n_commands: COMMANDS_MAX,
     };
     // Nothing was read here: a summary is the only place where they are.
-    let shown = summary.findings.iter();
-    for finding in shown.filter(|f| f.is_warning_or_worse() && !context.quiet) {
+    let shown = summary.remarks();
+    for finding in shown
+        .iter()
+        .filter(|f| f.is_warning_or_worse() && !context.quiet)
+    {
         let _ = writeln!(out, "{}", printable_line(&finding.line()));
     }
     paper.scenarios(&mut out, summary, &[]);
