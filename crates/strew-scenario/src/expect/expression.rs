@@ -50,22 +50,27 @@ pub fn there_are(unknown: &Unknown) -> String {
         true => format!("{of} has none"),
         false => format!("{of} has {list}"),
     };
-    let meant = nearest(name, known.iter().map(String::as_str));
-    match meant.or_else(|| within(name, known)) {
+    match meant(name, known.iter().map(String::as_str)) {
         Some(meant) => format!("{has}; did you mean {meant}?"),
         None => has,
     }
 }
 
-/// `node` for `nodeName`, `ready` for `isReady`: the longest field that begins or ends the name.
-fn within<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    let is_part = |field: &&String| {
-        let field = field.to_lowercase();
-        !field.is_empty() && (name.starts_with(&field) || name.ends_with(&field))
+/// The nearest of the known names, or the longest that begins or ends the name: `node` for `nodeName`, `ready` for
+/// `isReady`.
+pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let is_part = |known: &&str| {
+        let known = known.to_lowercase();
+        !known.is_empty() && (lower.starts_with(&known) || lower.ends_with(&known))
     };
-    let parts = known.iter().filter(is_part);
-    parts.max_by_key(|field| field.len()).map(String::as_str)
+    let part = || {
+        known
+            .clone()
+            .filter(is_part)
+            .max_by_key(|known| known.len())
+    };
+    nearest(name, known.clone()).or_else(part)
 }
 
 /// Fields that an error lists by name.

@@ -8,7 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use strew_cel::{Budget, CompileError, Environment, Program, Value, Variables};
+use strew_cel::{Budget, CompileError, Environment, EvalError, Program, Value, Variables};
 use strew_model::{Interner, Symbol};
 use strew_placement::ClusterPredicate;
 use strew_placement::facts::placement::{CelId, CelSelector};
@@ -55,6 +55,17 @@ pub struct BadExpression {
     pub index: usize,
     /// What is wrong with it.
     pub error: CompileError,
+}
+
+/// What an expression gives for all clusters.
+#[derive(Debug)]
+pub struct Trial {
+    /// All clusters.
+    pub n_clusters: usize,
+    /// Those for which it is true.
+    pub n_true: usize,
+    /// The number of those for which it ended in an error, and the first error.
+    pub error: Option<(usize, EvalError)>,
 }
 
 impl CelSelectors {
@@ -197,6 +208,26 @@ impl CelSelectors {
             cluster.variables = OnceCell::new();
             cluster.answers.get_mut().clear();
         }
+    }
+
+    /// What an expression gives for each cluster; `None` if it does not compile.
+    pub fn tried(&self, expression: &str) -> Option<Trial> {
+        let program = Program::compile(expression, Environment::ManagedCluster).ok()?;
+        let mut trial = Trial {
+            n_clusters: self.clusters.len(),
+            n_true: 0,
+            error: None,
+        };
+        for (name, cluster) in &self.clusters {
+            let variables = cluster
+                .variables
+                .get_or_init(|| self.variables(*name, cluster));
+            match program.holds(variables) {
+                Ok(holds) => trial.n_true += usize::from(holds),
+                Err(error) => trial.error.get_or_insert((0, error)).0 += 1,
+            }
+        }
+        Some(trial)
     }
 
     fn variables(&self, name: Symbol, cluster: &Cluster) -> Variables {

@@ -10,6 +10,7 @@ mod difference;
 mod each;
 mod explanations;
 mod fleet;
+mod help;
 pub(crate) mod lint;
 mod summary;
 mod text;

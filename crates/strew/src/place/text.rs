@@ -11,7 +11,7 @@ use super::decide::{Decided, Outcome};
 use super::difference::Difference;
 use super::fleet::Fleet;
 use super::what_if::Changed;
-use super::{summary, why};
+use super::{help, summary, why};
 use crate::explain_text::Page;
 use crate::explain_text::paint::Paint;
 use crate::explain_text::table::{Cell, Table, Tone};
@@ -153,6 +153,11 @@ fn placement(
         return page.line(2, text);
     }
     conditions(decided, page);
+    if !asked {
+        for help in help::of(decided, told.fleet, &outcome.names) {
+            page.wrapped(4, &format!("{}: {help}", page.paint.dim("help")));
+        }
+    }
     if let Some(difference) = difference {
         moved(difference, asked, look, page);
     }
