@@ -158,13 +158,15 @@ impl Diagnostic {
             label: related.label.clone(),
             place: place(related.place),
         });
+        let numbers = self.numbers.iter();
+        let numbers = numbers.map(|(name, number)| ((*name).to_owned(), *number));
         Finding {
             code: self.code.to_owned(),
             severity: self.severity,
             object: self.object.clone(),
             field: self.path.as_ref().map(ToString::to_string),
             place: self.place.map(place),
-            numbers: BTreeMap::new(),
+            numbers: numbers.collect(),
             message: self.message.clone(),
             help: self.help.clone(),
             related: related.collect(),

@@ -34,8 +34,10 @@ pub struct Spread {
     pub skew_before: Option<i32>,
     /// Counted pods that are not the workload's own.
     pub n_others: i64,
-    /// The workload's own pods on nodes that count for none of its pods, such as nodes that were tainted since.
-    pub n_elsewhere: i32,
+    /// The workload's own pods on nodes.
+    pub n_own: i32,
+    /// Those of them that the constraint's selector does not select.
+    pub n_uncounted: i32,
 }
 
 /// A domain and its pods.
@@ -70,20 +72,6 @@ pub struct Constraint {
     pub match_label_keys: Vec<Symbol>,
     /// True if the pods' profile disables this part of PodTopologySpread: then the constraint has no effect.
     pub is_off: bool,
-}
-
-impl Spread {
-    /// The workload's own pods in its domains.
-    pub fn n_own(&self) -> i32 {
-        self.domains.iter().map(|domain| domain.own).sum()
-    }
-
-    /// The least number of the workload's own pods that the constraint does not count, although their nodes count.
-    pub fn n_uncounted(&self) -> i32 {
-        let uncounted = |domain: &Domain| (domain.own - domain.count).max(0);
-        let uncounted: i32 = self.domains.iter().map(uncounted).sum();
-        (uncounted - self.n_elsewhere).max(0)
-    }
 }
 
 /// The present spreads of every workload: by the keys of its constraints, zone, node and these `keys`. `classes` has a
@@ -246,13 +234,17 @@ fn of_constraint(
         true => counted_on(cluster, counted, column, &rules),
         false => cluster.tally(counted).clone(),
     };
-    let members = &world.members[workload];
-    let n_own = members
-        .iter()
-        .filter(|&&entry| !world.pods[entry].is_leaving && world.node_of(entry).is_some())
-        .count() as i64;
     let own = own(world, workload, column, &tally);
-    let n_counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
+    let counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
+    let (mut n_own, mut n_uncounted, mut n_counted) = (0, 0, 0);
+    for (entry, node) in bound(world, workload) {
+        let labels = world.cluster.labels_of(world.pods[entry].pod);
+        n_own += 1;
+        match constraint.selector.matches(labels) {
+            false => n_uncounted += 1,
+            true => n_counted += i64::from(admits(&world.cluster, &rules, node)),
+        }
+    }
     let is_default = plan.effective.origin != Origin::Pod;
     Spread {
         key: constraint.key,
@@ -271,8 +263,9 @@ fn of_constraint(
         is_split,
         own_skew: own.skew(),
         skew_before: None,
-        n_others: (n_counted - n_own).max(0),
-        n_elsewhere: elsewhere(world, workload, &rules),
+        n_others: (counted - n_counted).max(0),
+        n_own,
+        n_uncounted,
     }
 }
 
@@ -415,18 +408,16 @@ fn unconstrained(
         own_skew: tally.skew(),
         skew_before: None,
         n_others: 0,
-        n_elsewhere: 0,
+        n_own: i32::try_from(bound(world, workload).count()).unwrap_or(i32::MAX),
+        n_uncounted: 0,
     })
 }
 
-/// The number of the workload's own pods on nodes that no rule admits.
-fn elsewhere(world: &World, workload: usize, rules: &[Eligibility]) -> i32 {
-    let members = world.members[workload].iter();
-    let nodes = members
-        .filter(|&&entry| !world.pods[entry].is_leaving)
-        .filter_map(|&entry| world.node_of(entry));
-    let n_out = nodes.filter(|&node| !admits(&world.cluster, rules, node));
-    i32::try_from(n_out.count()).unwrap_or(i32::MAX)
+/// The workload's own pods on nodes, each with its node. Terminating pods are left out.
+fn bound(world: &World, workload: usize) -> impl Iterator<Item = (usize, NodeIdx)> {
+    let members = world.members[workload].iter().copied();
+    let staying = members.filter(|&entry| !world.pods[entry].is_leaving);
+    staying.filter_map(|entry| Some((entry, world.node_of(entry)?)))
 }
 
 /// The workload's own pods over these domains, and over those that they are in: pods of different subsets of a

@@ -89,7 +89,7 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
-    /// Find errors and probable mistakes in the WorkloadSpreads and Placements of files
+    /// Find errors and probable mistakes in manifests, and play nothing
     Lint(lint::LintArgs),
     /// Serve the Model Context Protocol to an assistant, on standard input and output
     Mcp(mcp::McpArgs),
@@ -132,9 +132,10 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         return 0;
     }
     if args.get(1).is_some_and(|word| word == reference::WORD) {
-        let page = match args.get(2).is_some_and(|word| word == "schemas") {
-            true => reference::schemas(),
-            false => reference::page(command("strew")),
+        let page = match args.get(2).and_then(|word| word.to_str()) {
+            Some("schemas") => reference::schemas(),
+            Some("rules") => reference::rules(),
+            _ => reference::page(command("strew")),
         };
         // The write fails only if the reader is gone.
         let _ = terminal::print(&page);

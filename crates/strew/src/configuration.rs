@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::inputs;
 
 /// The compatibility mode, and the configuration.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "How to schedule")]
 pub(crate) struct SchedulingArgs {
     /// A KubeSchedulerConfiguration, or an old Policy, as for kube-scheduler; - for standard input. One among the
@@ -37,9 +37,10 @@ pub(crate) struct SchedulingArgs {
 }
 
 /// The values of `--compat`.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CompatArg {
     /// kube-scheduler v1.36.3, ties included
+    #[default]
     #[value(name = "1.36")]
     V1_36,
     /// strew's own decisions; the docs list each difference

@@ -1,22 +1,27 @@
-//! `strew lint`: finds errors and probable mistakes in the WorkloadSpreads and Placements of files.
+//! `strew lint`: reads files as `strew simulate` does, and applies the rules.
+
+use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_manifest::field::{FieldPath, Step};
 use strew_manifest::finding::Finding;
-use strew_manifest::read::{
-    self, Broken, Diagnostic, KubeObject, Locator, Origin, Severity, Sources, document_at, render,
-};
-use strew_wire::workloadspread::lint::{What, lint};
+use strew_manifest::printable::printable_line;
+use strew_manifest::read::{Diagnostic, KubeObject, Severity, read, render};
 
 use crate::context::Context;
-use crate::diagnostics::print_diagnostics;
-use crate::failure::{EXIT_NO, Failure};
-use crate::inputs::{AsArgs, ReadArgs};
-use crate::output::Format;
-use crate::{inputs, place, terminal};
+use crate::diagnostics;
+use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
+use crate::inputs::{AsArgs, Input, ReadArgs};
+use crate::output::{Format, serialized};
+use crate::scenario::{Inspected, Question, ScenarioArgs, inspect};
+use crate::shown::Choice;
+use crate::text::count;
+use crate::world::WorldArgs;
+use crate::{junit, place, sarif, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM lint web.yaml budget.yaml                 do constraints and budgets find their pods?
+  PROGRAM lint nodes.yaml web.yaml                  do the nodes have the keys of constraints?
   PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
   PROGRAM lint placement.yaml fleet/                do clusters have the keys and values it names?
   PROGRAM lint deploy/                              everything below a folder
@@ -24,10 +29,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint deploy/ -o sarif > strew.sarif       for code scanning
   kubectl get ws,deploy,nodes -A -o json | PROGRAM lint -
 
-WorkloadSpreads and Placements are looked at, and the clusters of a hub; the other objects tell what is there.
+Files are read as strew simulate reads them, and nothing is played: what it refuses is an error
+here, too. docs/rules.md has the rules.
 
-Exit codes: 0 nothing found; 1 something was; 2 wrong usage, or a file that cannot be read as objects;
-3 something outside failed.";
+Exit codes: 0 nothing found, or only notes; 1 a rule found something, or the webhook of
+WorkloadSpreads or the controller of Placements would refuse an object; 2 wrong usage, or a file
+that cannot be read, or that the API server refuses; 3 something outside failed.";
 
 /// Arguments of `strew lint`.
 #[derive(Args, Debug)]
@@ -43,7 +50,7 @@ pub(crate) struct LintArgs {
     #[command(flatten)]
     as_: AsArgs,
     /// How to write it
-    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "sarif"])]
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "sarif", "junit"])]
     output: Option<String>,
 }
 
@@ -54,6 +61,9 @@ pub(crate) struct LintArgs {
 struct Written {
     api_version: String,
     kind: String,
+    /// The number of files that were read, and of objects in them; written by `strew lint`.
+    files: Option<usize>,
+    objects: Option<usize>,
     items: Vec<Finding>,
 }
 
@@ -62,8 +72,17 @@ pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(Written).to_value()
 }
 
-/// Input that cannot be read as objects.
-const EXIT_UNDECODABLE: u8 = 2;
+impl LintArgs {
+    fn format(&self) -> Option<Format> {
+        let format = self.output.as_deref()?;
+        Some(match format {
+            "yaml" => Format::Yaml,
+            "sarif" => Format::Sarif,
+            "junit" => Format::Junit,
+            _ => Format::Json,
+        })
+    }
+}
 
 pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
@@ -71,146 +90,200 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
         let hint = format!("{} lint FILE...", context.program);
         return Err(Failure::input(anyhow!("no file to look into")).with_hint(hint));
     }
-    let how = args.as_.how(format!("{} lint -", context.program));
-    let sources = inputs::sources(args.read.read(&names, how)?);
-    let found = look(&sources);
-    let all = found.diagnostics;
-    match args.output.as_deref() {
-        Some(format) => {
-            let format = match format {
-                "yaml" => Format::Yaml,
-                "sarif" => Format::Sarif,
-                _ => Format::Json,
-            };
-            print_diagnostics("lint", &[(all.clone(), &sources)], Some(format))?;
-        }
-        None => {
-            let text = match all.is_empty() {
-                true => String::new(),
-                false => render(&all, &sources, true) + "\n",
-            };
-            let summary = match context.quiet {
-                true => String::new(),
-                false => summary(&all, found.n_spreads, found.n_placements) + "\n",
-            };
-            terminal::print(&(text + &summary))?;
-        }
-    }
-    Ok(match (found.is_undecodable, all.is_empty()) {
-        (true, _) => EXIT_UNDECODABLE,
-        (false, false) => EXIT_NO,
-        (false, true) => 0,
+    look(args, &names, context).inspect_err(|failure| {
+        diagnostics::print_failure("lint", failure, args.format(), &names[0]);
     })
 }
 
-/// All findings.
-struct Found {
-    diagnostics: Vec<Diagnostic>,
-    n_spreads: usize,
-    n_placements: usize,
-    /// True if some object could not be read completely.
-    is_undecodable: bool,
+fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
+    let how = args.as_.how(format!("{} lint -", context.program));
+    let inputs = args.read.read(names, how)?;
+    let first_file = inputs
+        .first()
+        .map_or(String::new(), |input| input.name.clone());
+    let looked = Looked::at(&args.read, names, inputs)?;
+    let findings = &looked.findings;
+    match args.format() {
+        Some(Format::Sarif) => {
+            let log = sarif::log(&sarif::of_findings(findings, &first_file));
+            terminal::print(&format!("{log:#}\n"))?;
+        }
+        Some(Format::Junit) => {
+            let suite = junit::of_findings(findings, &first_file, true);
+            terminal::print(&junit::write("strew lint", &[suite]))?;
+        }
+        Some(format) => {
+            let mut list = diagnostics::list(findings);
+            list["files"] = looked.n_files.into();
+            list["objects"] = looked.n_objects.into();
+            terminal::print(&serialized(&list, format)?)?;
+        }
+        None => {
+            let summary = match context.quiet {
+                true => String::new(),
+                false => looked.summary() + "\n",
+            };
+            terminal::print(&(looked.text(context) + &summary))?;
+        }
+    }
+    Ok(looked.exit())
 }
 
-/// Objects that cannot be read completely are checked as far as they could be read.
-fn look(sources: &Sources) -> Found {
-    let reading = read::read(sources);
-    let is_undecodable = reading.has_errors();
-    let whole = reading.objects.iter().map(|located| (located, None));
-    let broken = reading.broken.iter().map(|b| (&b.located, Some(b)));
-    let all: Vec<(&read::Located, Option<&Broken>)> = whole.chain(broken).collect();
-    let objects: Vec<&KubeObject> = all.iter().map(|(located, _)| &located.object).collect();
-    let mut locator = Locator::new(sources);
-    let mut diagnostics = reading.diagnostics.clone();
-    for finding in lint(&objects) {
-        let (located, broken) = all[finding.object];
-        let label = located.object.label();
-        let place = |locator: &mut Locator<'_>, path: &FieldPath| {
-            locator.place(&located.origin, &as_written(path, sources, &located.origin))
+/// What was found.
+struct Looked {
+    /// By place, for each set of files.
+    findings: Vec<Finding>,
+    inspected: Vec<Inspected>,
+    n_files: usize,
+    n_objects: usize,
+    /// The number of objects of each kind that strew does not know.
+    unknown: BTreeMap<String, usize>,
+}
+
+impl Looked {
+    fn at(read_args: &ReadArgs, names: &[String], inputs: Vec<Input>) -> Result<Self, Failure> {
+        let n_files = inputs.len();
+        let world = WorldArgs {
+            read: read_args.clone(),
+            ..WorldArgs::default()
         };
-        diagnostics.push(match finding.what {
-            What::Refused(error) => {
-                // Errors that follow from a field that could not be read are left out.
-                if broken.is_some_and(|broken| broken.follows(&error)) {
-                    continue;
+        let scenario = ScenarioArgs::default();
+        let question = Question {
+            args: &scenario,
+            world: &world,
+            files: names,
+            output: None,
+            out: None,
+            html: None,
+            choice: Choice::ALL,
+            by: &[],
+            headers: true,
+        };
+        let mut looked = Self {
+            findings: Vec::new(),
+            inspected: inspect(&question, inputs)?,
+            n_files,
+            n_objects: 0,
+            unknown: BTreeMap::new(),
+        };
+        for inspected in &mut looked.inspected {
+            let sources = &inspected.sources;
+            let reading = read(sources);
+            let whole = reading.objects.iter();
+            let broken = reading.broken.iter().map(|broken| &broken.located);
+            for located in whole.chain(broken) {
+                looked.n_objects += 1;
+                if let KubeObject::Other(other) = &located.object
+                    && !crate::scenario::is_read(&other.api_version, &other.kind)
+                {
+                    let group = other.api_version.split_once('/').map(|(group, _)| group);
+                    let kind = match group {
+                        Some(group) => format!("{}.{group}", other.kind),
+                        None => other.kind.clone(),
+                    };
+                    let kind = printable_line(&kind).into_owned();
+                    *looked.unknown.entry(kind).or_default() += 1;
                 }
-                let place = place(&mut locator, &error.path);
-                Diagnostic::from_field_error(&error, label, place)
             }
-            What::Suspicious(warning) => {
-                let place = place(&mut locator, &warning.path);
-                Diagnostic::warning(warning.code, warning.message)
-                    .about(label)
-                    .at(place)
-                    .in_field(warning.path)
-                    .with_help(warning.help)
+            for found in place::lint::lint(&reading, sources) {
+                if !inspected.diagnostics.contains(&found) {
+                    inspected.diagnostics.push(found);
+                }
             }
-        });
+            inspected
+                .diagnostics
+                .sort_by_key(|d| (d.place.is_none(), d.place));
+            // Several Scenarios may share files.
+            for finding in inspected.diagnostics.iter().map(|d| d.to_finding(sources)) {
+                if !looked.findings.contains(&finding) {
+                    looked.findings.push(finding);
+                }
+            }
+        }
+        if looked.n_objects == 0 && looked.n(Severity::Error) == 0 {
+            let error = anyhow!("no objects in {}", count(n_files, "file"));
+            return Err(Failure::input(error).with_hint(
+                "the input is empty: look at what writes it, for example helm template or kustomize build",
+            ));
+        }
+        Ok(looked)
     }
-    let (n_placements, of_placements) = place::lint::lint(&reading, sources);
-    diagnostics.extend(of_placements);
-    diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
-    let is_spread = |object: &&&KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
-    Found {
-        n_spreads: objects.iter().filter(is_spread).count(),
-        n_placements,
-        diagnostics,
-        is_undecodable,
+
+    fn n(&self, severity: Severity) -> usize {
+        let all = self.findings.iter();
+        all.filter(|finding| finding.severity == severity).count()
+    }
+
+    /// Each finding beside its line; notes are left out with `-q`.
+    fn text(&self, context: &Context) -> String {
+        let mut text = String::new();
+        for Inspected {
+            sources,
+            diagnostics,
+            ..
+        } in &self.inspected
+        {
+            let shown = diagnostics.iter();
+            let shown = shown.filter(|d| !context.quiet || d.severity != Severity::Note);
+            let shown: Vec<Diagnostic> = shown.cloned().collect();
+            if !shown.is_empty() {
+                text += &(render(&shown, sources, true) + "\n");
+            }
+        }
+        text
+    }
+
+    /// `2 files, 9 objects: 1 error, 1 warning`
+    fn summary(&self) -> String {
+        let n_unknown: usize = self.unknown.values().sum();
+        let kinds: Vec<&str> = self.unknown.keys().map(String::as_str).collect();
+        let files = count(self.n_files, "file");
+        let objects = count(self.n_objects, "object");
+        let counts = [
+            (Severity::Error, "error"),
+            (Severity::Warning, "warning"),
+            (Severity::Note, "note"),
+        ];
+        let counts = counts.map(|(severity, word)| (self.n(severity), word));
+        let counts = counts.iter().filter(|(n, _)| *n > 0);
+        let counts: Vec<String> = counts.map(|(n, word)| count(*n, word)).collect();
+        let found = match (counts.is_empty(), self.n_objects - n_unknown) {
+            (false, _) => format!(": {}", counts.join(", ")),
+            (true, 0) => String::new(),
+            (true, n) if n_unknown > 0 => format!(": nothing found in {n}"),
+            (true, _) => ": nothing found".to_owned(),
+        };
+        let unknown = match n_unknown {
+            0 => String::new(),
+            n => format!(
+                "; {n} not looked at, of kinds that strew does not know: {}",
+                named(&kinds)
+            ),
+        };
+        format!("{files}, {objects}{found}{unknown}")
+    }
+
+    fn exit(&self) -> u8 {
+        let is_refused = self.inspected.iter().any(|inspected| inspected.is_refused);
+        match (
+            is_refused,
+            self.n(Severity::Error) + self.n(Severity::Warning),
+        ) {
+            (true, _) => EXIT_INPUT,
+            (false, 1..) => EXIT_NO,
+            (false, 0) => 0,
+        }
     }
 }
 
-/// Paths are those of v1beta1, and below a patch those of the patched pod's spec. The file may use a field's name in
-/// v1alpha1, and its patch has only a part of the patched pod's lists.
-fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath {
-    let mut steps: Vec<Step> = path.steps().to_vec();
-    let is_name = |step: &Step, wanted: &str| matches!(step, Step::Name(name) if name == wanted);
-    if let Some(at) = steps.iter().position(|step| is_name(step, "patch")) {
-        let below = steps.split_off(at + 1).into_iter();
-        let is_whole = below
-            .as_slice()
-            .first()
-            .is_some_and(|step| is_name(step, "spec") || is_name(step, "metadata"));
-        if !is_whole {
-            steps.push(Step::Name("spec".into()));
-        }
-        steps.extend(below.take_while(|step| !matches!(step, Step::Index(_))));
-    }
-    let renamed = [
-        ("requiredNodeSelector", "requiredNodeSelectorTerm"),
-        ("preferredNodeSelector", "preferredNodeSelectorTerms"),
-    ];
-    for (new, old) in renamed {
-        if let Some(at) = steps.iter().position(|step| is_name(step, new)) {
-            let document = document_at(sources, origin);
-            if document.is_some_and(|d| d.value["apiVersion"] == "apps.kruise.io/v1alpha1") {
-                steps[at] = Step::Name(old.into());
-            }
-        }
-    }
-    FieldPath::from(steps.as_slice())
-}
+/// The most kinds that are named.
+const KINDS_MAX: usize = 10;
 
-fn summary(all: &[Diagnostic], n_spreads: usize, n_placements: usize) -> String {
-    let of = |severity| all.iter().filter(|d| d.severity == severity).count();
-    let count = |n: usize, what: &str| match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    };
-    let (spreads, placements) = (
-        count(n_spreads, "WorkloadSpread"),
-        count(n_placements, "Placement"),
-    );
-    let subjects = match (n_spreads, n_placements) {
-        (_, 0) => spreads,
-        (0, _) => placements,
-        _ => format!("{spreads}, {placements}"),
-    };
-    match (of(Severity::Error), of(Severity::Warning)) {
-        (0, 0) => format!("{subjects}: nothing found"),
-        (errors, warnings) => format!(
-            "{subjects}: {}, {}",
-            count(errors, "error"),
-            count(warnings, "warning")
-        ),
+fn named(kinds: &[&str]) -> String {
+    let some = kinds.iter().take(KINDS_MAX);
+    let mut some: Vec<String> = some.map(|kind| (*kind).to_owned()).collect();
+    if kinds.len() > KINDS_MAX {
+        some.push(format!("and {} more", kinds.len() - KINDS_MAX));
     }
+    some.join(", ")
 }

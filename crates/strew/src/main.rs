@@ -44,6 +44,7 @@ mod progress;
 mod recorded;
 mod reference;
 mod report;
+mod rules;
 mod sarif;
 mod scenario;
 mod scheduler;

@@ -60,6 +60,12 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 impl SchemaKind {
     /// The schema.
     pub(crate) fn schema(self) -> Value {
+        let mut schema = self.of_types();
+        without_formats_of_rust(&mut schema);
+        schema
+    }
+
+    fn of_types(self) -> Value {
         match self {
             Self::Scenario => strew_scenario::format::schema(),
             Self::Report => report::schema(),
@@ -91,6 +97,21 @@ impl SchemaKind {
     fn word(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// Removes formats such as `uint`, which only Rust knows: validators warn about them.
+fn without_formats_of_rust(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let format = fields.get("format").and_then(Value::as_str);
+            if format.is_some_and(|format| format.starts_with("uint")) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(without_formats_of_rust);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_formats_of_rust),
+        _ => {}
     }
 }
 

@@ -11,7 +11,7 @@ use crate::nodes::NodeArgs;
 use crate::storage::StorageArgs;
 
 /// The files, and the nodes besides those in them.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 pub(crate) struct WorldArgs {
     /// More files; the same as naming them as arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE")]

@@ -98,6 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
 const PAGES: [(&str, &[&str]); 2] = [
     ("docs/commands.md", &["__reference"]),
     ("docs/schemas.md", &["__reference", "schemas"]),
+    ("docs/rules.md", &["__reference", "rules"]),
 ];
 
 /// Writes the files that are made from the code.

@@ -21,6 +21,8 @@ pub struct Diagnostic {
     pub path: Option<FieldPath>,
     /// The message: one sentence, lower case, no full stop.
     pub message: String,
+    /// The numbers of the message, by name.
+    pub numbers: Vec<(&'static str, i64)>,
     /// Further places.
     pub related: Vec<Related>,
     /// Advice.
@@ -71,6 +73,7 @@ impl Diagnostic {
             object: None,
             path: None,
             message: message.into(),
+            numbers: Vec::new(),
             related: Vec::new(),
             help: None,
         }

@@ -67,13 +67,20 @@ pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted,
     Ok(admitted)
 }
 
-/// The further errors of a stream with objects that could not be read: those of the stream, and those of the broken
-/// objects. Errors that only follow from the broken parts are left out.
-pub fn judge(
-    stream: &[Located],
-    broken: &[Broken],
-    options: &AdmissionOptions,
-) -> (Refusals, Refusals) {
+/// What the API server says about a stream of which some objects could not be read.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    /// The errors of the objects of the stream.
+    pub refused: Refusals,
+    /// The errors of the broken objects, by their index among these; without those that only follow from the broken
+    /// parts.
+    pub also_broken: Refusals,
+    /// The warnings about objects of the stream, by their index.
+    pub warnings: Vec<(usize, String)>,
+}
+
+/// Judges a stream with objects that could not be read.
+pub fn judge(stream: &[Located], broken: &[Broken], options: &AdmissionOptions) -> Judged {
     let all = broken.iter().map(|broken| &broken.located);
     // Broken priority classes count, so that a pod that names one gets no second error.
     let classes = priority_classes(stream.iter().chain(all));
@@ -81,14 +88,18 @@ pub fn judge(
         priority_classes: &classes,
         options,
     };
-    let (_, refusals) = admit_all(stream, &context);
+    let (admitted, refused) = admit_all(stream, &context);
     let mut names = NameSource::new(0);
     let each = broken.iter().enumerate().filter_map(|(number, broken)| {
         let mut errors = one(&broken.located, &context, &mut names).err()?;
         errors.retain(|error| !broken.follows(error));
         Some((number, errors))
     });
-    (refusals, each.collect())
+    Judged {
+        refused,
+        also_broken: each.collect(),
+        warnings: admitted.warnings,
+    }
 }
 
 fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> (Admitted, Refusals) {

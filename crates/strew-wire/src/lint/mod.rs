@@ -1,10 +1,114 @@
-//! Rules of `strew lint`, which `strew simulate` applies to its files, too.
+//! Rules: probable mistakes in objects that the API server accepts.
 //!
-//! [`RULES`] is the only table of rules.
+//! [`RULES`] is the only table of them, [`lint`] applies it. `strew lint` and `strew simulate` both call it, so that
+//! they say the same about a file. Reading order: [`table`], [`files`] (what rules look at), a file of `rules`.
+//!
+//! A sound file must give no warning: a rule about something that is missing speaks only where the files have enough to
+//! judge, and what may be meant so is a note.
 
+mod files;
+mod rules;
 mod table;
+#[cfg(test)]
+mod tests;
 
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{KubeObject, Severity};
+
+use files::Files;
 pub use table::{RULES, Rule};
+
+use crate::workloadspread::lint::What;
+
+/// A finding about one of the objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The rule.
+    pub code: &'static str,
+    /// A warning, or a note.
+    pub severity: Severity,
+    /// The index of the object in the list.
+    pub object: usize,
+    /// The field.
+    pub path: FieldPath,
+    /// One sentence, lower case, without a full stop.
+    pub message: String,
+    /// Advice.
+    pub help: Option<String>,
+    /// The numbers of the message, by name.
+    pub numbers: Vec<(&'static str, i64)>,
+    /// Other objects, each with what it is in this finding.
+    pub related: Vec<(usize, &'static str)>,
+}
+
+impl Found {
+    fn warning(object: usize, path: FieldPath, message: String) -> Self {
+        Self {
+            // The table sets it.
+            code: "",
+            severity: Severity::Warning,
+            object,
+            path,
+            message,
+            help: None,
+            numbers: Vec::new(),
+            related: Vec::new(),
+        }
+    }
+
+    fn note(object: usize, path: FieldPath, message: String) -> Self {
+        Self {
+            severity: Severity::Note,
+            ..Self::warning(object, path, message)
+        }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    fn number(mut self, name: &'static str, number: i64) -> Self {
+        self.numbers.push((name, number));
+        self
+    }
+}
+
+/// Applies every rule to these objects, in the order of the table. With `more_come`, objects may be added later, and
+/// nothing is said about what is missing.
+pub fn lint(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
+    let files = Files::of(objects, more_come);
+    let mut found = Vec::new();
+    for rule in RULES {
+        let Some(check) = rule.check else {
+            continue;
+        };
+        let of_rule = check(&files).into_iter();
+        found.extend(of_rule.map(|found| Found {
+            code: rule.code,
+            ..found
+        }));
+    }
+    found.extend(of_spreads(objects, more_come));
+    found
+}
+
+/// The warnings about WorkloadSpreads; what their webhook refuses is an error elsewhere.
+fn of_spreads(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
+    let is_missing = ["target-missing", "no-node"];
+    let found = crate::workloadspread::lint::lint(objects).into_iter();
+    let found = found.filter_map(|found| match found.what {
+        What::Suspicious(warning) => Some(Found {
+            code: warning.code,
+            help: Some(warning.help),
+            ..Found::warning(found.object, warning.path, warning.message)
+        }),
+        What::Refused(_) => None,
+    });
+    found
+        .filter(|found| !more_come || !is_missing.contains(&found.code))
+        .collect()
+}
 
 /// The rule with this code; `None` for problems that are found while files are read, which say themselves what to do.
 pub fn rule_text(code: &str) -> Option<&'static Rule> {

@@ -103,7 +103,9 @@ fn made(
     };
     let people = process.run(false, sender, events)?;
     let max = limits.output;
-    if people.code > 1 {
+    // What lint finds is its result, errors of the files among it; a failure of its own is on stderr.
+    let is_found = asked.tool == Tool::Lint && people.code == 2 && people.err.n_all == 0;
+    if people.code > 1 && !is_found {
         let mut text = people.err.text(max);
         if text.is_empty() {
             text = people.out.text(max);

@@ -98,12 +98,13 @@ struct Explain {
     what_if: Vec<String>,
 }
 
-/// Finds errors and probable mistakes in WorkloadSpreads of OpenKruise and Placements of Open Cluster Management, with
-/// the place of each finding.
+/// Finds errors and probable mistakes in manifests, with the place of each finding: what the API server refuses, spread
+/// constraints that count none of their pods or have a key that no node has, budgets that select nothing or allow no
+/// eviction, autoscalers without a target, WorkloadSpreads of OpenKruise, Placements of Open Cluster Management.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Lint {
-    /// WorkloadSpreads with their workloads; Placements with their clusters.
+    /// Manifests or a dump: workloads with their budgets, and nodes, if they are known; Placements with their clusters.
     #[serde(default)]
     files: Vec<File>,
     /// Files and folders below the folder of --root, in addition to the texts.

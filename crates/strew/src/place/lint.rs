@@ -15,8 +15,8 @@ use strew_wire::placement::facts::weights_by_key;
 
 use super::fleet::Loader;
 
-/// The findings about the Placements of files and the objects that they read, and the number of Placements.
-pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnostic>) {
+/// The findings about the Placements of files and the objects that they read.
+pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
     let mut loader = Loader::new(sources, Vec::new());
     let objects = reading.objects.iter().cloned();
     objects.for_each(|located| loader.object(located));
@@ -31,10 +31,8 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnost
         });
     let clusters: Vec<&ManagedCluster> = clusters.collect();
     let mut found = Vec::new();
-    let mut n_placements = 0;
     for located in &loader.objects {
         if let KubeObject::Placement(placement) = &located.object {
-            n_placements += 1;
             // A Placement without clusters: its clusters are elsewhere.
             if !clusters.is_empty() {
                 let mut unmet = unmet(placement, &clusters);
@@ -48,7 +46,7 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnost
         let diagnostic = diagnostic(&located, unmet, &mut loader);
         loader.diagnostics.push(diagnostic);
     }
-    (n_placements, loader.diagnostics)
+    loader.diagnostics
 }
 
 /// Keys and values of a Placement that no cluster has.

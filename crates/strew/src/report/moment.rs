@@ -348,11 +348,11 @@ fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
 /// revisions are not meant.
 pub(crate) fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
     let constraint = spread.constraint.as_ref()?;
-    let n = spread.n_uncounted();
+    let n = spread.n_uncounted;
     if n == 0 || !summary.revisions.is_empty() {
         return None;
     }
-    let own = spread.n_own();
+    let own = spread.n_own;
     let pods = match n == own {
         true => format!("none of the {own} pods"),
         false => format!("only {} of the {own} pods", own - n),

@@ -61,9 +61,12 @@ use standing::{Answer, Standings};
 pub(crate) use strew_scenario::format::BASE;
 use strew_sim::Size;
 use strew_view::moment::Frame;
+pub(crate) use suite::inspect::{Inspected, inspect, is_read};
 use suite::{Cast, Staged, Suite};
 use summary::Summary;
 use work::Work;
+
+pub(crate) use story::FILE as STORY_FILE;
 
 /// Ended by a signal.
 const EXIT_INTERRUPTED: u8 = 130;

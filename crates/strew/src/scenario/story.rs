@@ -21,7 +21,7 @@ use crate::output::{Format, serialized};
 use crate::storage;
 
 /// The name of that file.
-pub(super) const FILE: &str = "<story>";
+pub(crate) const FILE: &str = "<story>";
 
 /// The story, with the files that it is about.
 pub(super) struct Story {

@@ -1,5 +1,7 @@
 //! Turns files into scenarios, and scenarios into plans.
 
+pub(super) mod inspect;
+
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -21,6 +23,7 @@ use super::{Question, story};
 use crate::configuration::{SchedulingArgs, blueprint};
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
+use crate::rules;
 
 /// A scenario, ready to play.
 pub(super) struct Suite {
@@ -358,11 +361,12 @@ impl Stage<'_, '_> {
     fn judge(&mut self, objects: &[Located], broken: &[Broken]) {
         let gates = self.staging.question.world.scheduling.gates().0;
         let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
-        let (refused, also_broken) = admission::judge(objects, broken, &options);
-        for (number, errors) in refused {
+        let judged = admission::judge(objects, broken, &options);
+        for (number, errors) in judged.refused {
             self.refuse(&objects[number], &errors);
         }
-        for (number, errors) in also_broken {
+        self.warn(&judged.warnings, objects);
+        for (number, errors) in judged.also_broken {
             self.refuse(&broken[number].located, &errors);
         }
         let documents = objects.iter().filter(|located| is_config(located));
@@ -389,6 +393,9 @@ impl Stage<'_, '_> {
         match plan {
             Ok(plan) => {
                 self.say_admitted(&plan, &objects);
+                let found =
+                    rules::of_plan(&plan, &variant, &objects, self.sources, &mut self.locator);
+                found.into_iter().for_each(|found| self.say(found));
                 let is_asked =
                     args.play.variant.is_empty() || args.play.variant.contains(&variant.name);
                 let seed = question.world.scheduling.seed;
@@ -431,12 +438,7 @@ impl Stage<'_, '_> {
     /// Warnings about valid objects.
     fn say_admitted(&mut self, plan: &Plan, objects: &[Located]) {
         let admitted = plan.admitted();
-        for (number, warning) in &admitted.warnings {
-            let located = &objects[*number];
-            let place = self.locator.place(&located.origin, &FieldPath::root());
-            let warning = Diagnostic::warning("api-server-warning", warning);
-            self.say(warning.about(located.object.label()).at(place));
-        }
+        self.warn(&admitted.warnings, objects);
         for note in &admitted.notes {
             self.note(note);
         }
@@ -482,7 +484,9 @@ impl Stage<'_, '_> {
                 self.leaves_out = true;
                 return;
             }
-            let found = located.diagnose(error, &mut self.locator);
+            let path = rules::as_written(&error.path, self.sources, &located.origin);
+            let place = self.locator.place(&located.origin, &path);
+            let found = Diagnostic::from_field_error(error, located.object.label(), place);
             let is_same = |known: &Diagnostic| {
                 known.severity == Severity::Error
                     && (known.place, &known.path) == (found.place, &found.path)

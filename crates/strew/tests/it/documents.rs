@@ -8,6 +8,7 @@ fn pages_made_from_the_code_are_fresh() {
     for (page, words) in [
         ("commands.md", "__reference"),
         ("schemas.md", "__reference schemas"),
+        ("rules.md", "__reference rules"),
     ] {
         let made = stdout(&strew(words).assert().code(0));
         let path = root().join("docs").join(page);

@@ -23,11 +23,11 @@ fn all_findings_are_told_at_once_with_their_places() {
 #[test]
 fn what_is_right_is_told_in_a_line() {
     let run = strew("lint examples/elastic.yaml").assert().code(0);
-    assert_eq!(stdout(&run), "1 WorkloadSpread: nothing found\n");
+    assert_eq!(stdout(&run), "1 file, 2 objects: nothing found\n");
     let run = strew("lint -q examples/elastic.yaml").assert().code(0);
     assert_eq!(stdout(&run), "");
     let run = strew("lint examples/shop.yaml").assert().code(0);
-    assert_eq!(stdout(&run), "0 WorkloadSpreads: nothing found\n");
+    assert_eq!(stdout(&run), "1 file, 4 objects: nothing found\n");
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn what_no_cluster_has_is_a_warning_of_answer_explanation_and_lint() {
         "{text}"
     );
     let fine = lint(&small(&typo.replace("zoen", "zone"))).code(0);
-    assert_eq!(stdout(&fine), "1 Placement: nothing found\n");
+    assert_eq!(stdout(&fine), "1 file, 4 objects: nothing found\n");
     let run = lint(&small("{numberOfClusters: -1}")).code(1);
     assert!(
         stdout(&run).contains("numberOfClusters"),

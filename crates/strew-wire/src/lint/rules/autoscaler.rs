@@ -1,0 +1,66 @@
+//! HorizontalPodAutoscalers and what they scale.
+
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{KubeObject, nearest};
+
+use crate::lint::Found;
+use crate::lint::files::Files;
+
+/// Namespace, kind and name of each target.
+pub(super) fn targets<'f>(
+    files: &'f Files<'_>,
+) -> impl Iterator<Item = (&'f str, &'f str, &'f str)> {
+    files.objects.iter().filter_map(|object| match object {
+        KubeObject::HorizontalPodAutoscaler(autoscaler) => {
+            let target = &autoscaler.spec.scale_target_ref;
+            let namespace = object.namespace().unwrap_or("default");
+            Some((namespace, target.kind.as_str(), target.name.as_str()))
+        }
+        _ => None,
+    })
+}
+
+/// Autoscalers whose target is not in the files, although their namespace has workloads.
+///
+/// Source: spec/controllers §6
+pub(in crate::lint) fn no_target(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (object, wire) in files.objects.iter().enumerate() {
+        let KubeObject::HorizontalPodAutoscaler(autoscaler) = wire else {
+            continue;
+        };
+        let spec = &autoscaler.spec;
+        let (kind, name) = (&spec.scale_target_ref.kind, &spec.scale_target_ref.name);
+        let namespace = wire.namespace().unwrap_or("default");
+        let is_it = |other: &&&KubeObject| other.kind() == kind && other.name() == name;
+        // Whether a kind that strew does not know is namespaced is unknown.
+        let is_there = files
+            .objects
+            .iter()
+            .filter(is_it)
+            .any(|other| other.namespace().unwrap_or(namespace) == namespace);
+        let has_others = files.of_namespace(namespace).next().is_some();
+        if is_there || !has_others || files.more_come {
+            continue;
+        }
+        let message = format!(
+            "there is no {kind} {name:?} in namespace {namespace} of these files: it scales nothing"
+        );
+        let path = FieldPath::root().child("spec.scaleTargetRef");
+        let elsewhere = files.objects.iter().find(is_it);
+        let of_kind = files.of_namespace(namespace).map(|(_, w)| w);
+        let of_kind = of_kind.filter(|w| w.kind == kind).map(|w| w.name);
+        let help = match (
+            elsewhere.and_then(|o| o.namespace()),
+            nearest(name, of_kind),
+        ) {
+            (Some(other), _) => format!(
+                "there is one in namespace {other}: an autoscaler scales what is in its own namespace"
+            ),
+            (None, Some(meant)) => format!("did you mean {meant:?}?"),
+            (None, None) => "name the file that has it, too".to_owned(),
+        };
+        found.push(Found::warning(object, path, message).help(help));
+    }
+    found
+}

@@ -1,0 +1,209 @@
+//! PodDisruptionBudgets and the pods that they protect.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use strew_manifest::field::FieldPath;
+
+use super::labels::{labels_text, may_get_labels, other_value};
+use crate::lint::Found;
+use crate::lint::files::{Budget, Files, Workload};
+use crate::rolling::{Rounding, scaled};
+
+/// The path of the selector.
+fn selector_path() -> FieldPath {
+    FieldPath::root().child("spec.selector")
+}
+
+fn selected<'f, 'a>(
+    files: &'f Files<'a>,
+    budget: &'f Budget<'a>,
+) -> impl Iterator<Item = &'f Workload<'a>> {
+    let of_namespace = files.of_namespace(budget.namespace);
+    let selected = of_namespace.filter(|(_, w)| budget.selector.matches(&w.labels));
+    selected.map(|(_, workload)| workload)
+}
+
+/// Budgets whose pods are in another namespace.
+pub(in crate::lint) fn elsewhere(files: &Files<'_>) -> Vec<Found> {
+    let of = |budget: &Budget<'_>| {
+        let other = elsewhere_of(files, budget)?;
+        let label = files.objects[other.object].label();
+        let message = format!(
+            "the budget selects no pod of its namespace {}, and those of {label}",
+            budget.namespace
+        );
+        let path = FieldPath::root().child("metadata.namespace");
+        let mut warning = Found::warning(budget.object, path, message).help(format!(
+            "a budget protects pods of its own namespace: write namespace: {}",
+            other.namespace
+        ));
+        warning
+            .related
+            .push((other.object, "its pods have the labels"));
+        Some(warning)
+    };
+    files.budgets.iter().filter_map(of).collect()
+}
+
+/// A workload of another namespace that the budget would select; `None` if it selects one of its own namespace.
+fn elsewhere_of<'f, 'a>(files: &'f Files<'a>, budget: &'f Budget<'a>) -> Option<&'f Workload<'a>> {
+    if budget.selector.is_empty() || selected(files, budget).next().is_some() {
+        return None;
+    }
+    let mut others = files.workloads.iter();
+    others.find(|w| w.namespace != budget.namespace && budget.selector.matches(&w.labels))
+}
+
+/// Budgets that select no pod although their namespace has some.
+///
+/// Source: spec/controllers §8.1
+pub(in crate::lint) fn selects_none(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for budget in &files.budgets {
+        let own = || files.of_namespace(budget.namespace).map(|(_, w)| w);
+        let is_idle = selected(files, budget).next().is_none() && own().next().is_some();
+        if files.more_come || !is_idle || elsewhere_of(files, budget).is_some() {
+            continue;
+        }
+        let wire = budget
+            .budget
+            .spec
+            .as_ref()
+            .and_then(|s| s.selector.as_ref());
+        let selector = files.text(&budget.selector);
+        let message = format!(
+            "the budget protects nothing: no pod of namespace {} in these files has {selector}",
+            budget.namespace
+        );
+        let meant = own().find_map(|w| Some((w, other_value(wire, w.written)?)));
+        let is_open =
+            files.has_unknown(budget.namespace) || own().any(|w| may_get_labels(wire, w.written));
+        let path = selector_path();
+        let finding = match (&meant, is_open) {
+            // Its pods may be made by something that strew does not know, or get the label while they run.
+            (None, true) => Found::note(budget.object, path, message),
+            _ => Found::warning(budget.object, path, message),
+        };
+        found.push(match meant {
+            Some((workload, (key, value))) => {
+                let mut finding = finding.help(format!("did you mean {key}={value}?"));
+                finding
+                    .related
+                    .push((workload.object, "its pods have other labels"));
+                finding
+            }
+            None => {
+                let labels = own().map(|w| labels_text(w.written));
+                let labels: Vec<String> = labels.take(3).collect();
+                finding.help(format!("there are pods with {}", labels.join("; ")))
+            }
+        });
+    }
+    found
+}
+
+/// Budgets that allow no eviction even when all pods are healthy: a drain waits for ever.
+///
+/// Source: spec/controllers §8.1, §8.3
+pub(in crate::lint) fn allows_none(files: &Files<'_>) -> Vec<Found> {
+    files
+        .budgets
+        .iter()
+        .filter_map(|b| blocks(files, b))
+        .collect()
+}
+
+fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
+    let spec = budget.budget.spec.as_ref()?;
+    let workloads: Vec<&Workload<'_>> = selected(files, budget).collect();
+    if workloads.is_empty() {
+        return None;
+    }
+    // Its controller has no scale, or an autoscaler changes it: then only what holds for any number is said.
+    let known = workloads.iter().map(|w| scale(files, w));
+    let known: Option<i64> = known.sum();
+    let whole = known.filter(|n| *n > 0);
+    let path = FieldPath::root().child("spec");
+    let (path, value, needs) = match (&spec.max_unavailable, &spec.min_available) {
+        (Some(most), _) => {
+            let none = scaled(most, whole.unwrap_or(100), Rounding::Up) == 0;
+            (path.child("maxUnavailable"), most, none.then_some(whole)?)
+        }
+        (None, Some(least @ IntOrString::Int(n))) => {
+            let all = i64::from(*n) >= whole?;
+            (path.child("minAvailable"), least, all.then_some(whole)?)
+        }
+        (None, Some(least)) => {
+            let whole = whole.unwrap_or(100);
+            let all = scaled(least, whole, Rounding::Up) >= whole;
+            (path.child("minAvailable"), least, all.then_some(known)?)
+        }
+        (None, None) => return None,
+    };
+    let field = path.to_string().replace("spec.", "");
+    let value = match value {
+        IntOrString::Int(n) => n.to_string(),
+        IntOrString::String(text) => text.clone(),
+    };
+    let of = match needs {
+        Some(1) => " of 1 pod".to_owned(),
+        Some(n) => format!(" of {n} pods"),
+        None => String::new(),
+    };
+    let message = format!(
+        "the budget allows no eviction: {field} {value}{of}, so a drain of their nodes waits for ever"
+    );
+    let help = match needs {
+        Some(1) => {
+            "two replicas and maxUnavailable: 1 let a drain go on; one replica is away meanwhile in any case"
+        }
+        _ => "maxUnavailable: 1 lets one pod go at a time",
+    };
+    let warning = Found::warning(budget.object, path, message).help(help);
+    Some(match needs {
+        Some(n) => warning.number("pods", n),
+        None => warning,
+    })
+}
+
+/// The number of pods that a budget expects of a workload; `None` if its controller has no scale, or an autoscaler
+/// sets it.
+fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
+    let scales = [
+        "Deployment",
+        "ReplicaSet",
+        "ReplicationController",
+        "StatefulSet",
+        "CloneSet",
+    ];
+    let is_scaled = super::autoscaler::targets(files).any(|target| target == workload.reference());
+    workload
+        .n_pods
+        .filter(|_| scales.contains(&workload.kind) && !is_scaled)
+}
+
+/// Pods with two budgets: the API refuses to evict them.
+///
+/// Source: spec/controllers §8.2
+pub(in crate::lint) fn two(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (number, budget) in files.budgets.iter().enumerate() {
+        let both = selected(files, budget).find_map(|workload| {
+            let earlier = files.budgets[..number].iter();
+            let mut earlier = earlier.filter(|other| other.namespace == budget.namespace);
+            let other = earlier.find(|other| other.selector.matches(&workload.labels))?;
+            Some((workload, other))
+        });
+        if let Some((workload, other)) = both {
+            let label = files.objects[workload.object].label();
+            let message = format!(
+                "the pods of {label} have two budgets, {} and {}: the API server refuses to evict them",
+                other.name, budget.name
+            );
+            let mut warning = Found::warning(budget.object, selector_path(), message)
+                .help("a pod has at most one budget: narrow a selector, or remove a budget");
+            warning.related.push((other.object, "the other budget"));
+            found.push(warning);
+        }
+    }
+    found
+}

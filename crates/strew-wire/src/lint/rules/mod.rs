@@ -1,0 +1,10 @@
+//! The checks of rules, a file for each subject.
+
+pub(super) mod autoscaler;
+pub(super) mod budget;
+pub(super) mod claim;
+pub(super) mod constraint;
+pub(super) mod domains;
+pub(super) mod labels;
+pub(super) mod namespace;
+pub(super) mod node;
