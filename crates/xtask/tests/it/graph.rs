@@ -69,11 +69,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-wire",
         ],
     ),
-    // Objects as the embedded server stores them, and what it answers.
+    // Objects as the embedded server stores them, and what it answers. The cluster for one rule: which volume a claim
+    // gets, which the volume controller and the scheduler must answer alike.
     (
         "strew-controllers",
         &[
             "strew-model",
+            "strew-cluster",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",
