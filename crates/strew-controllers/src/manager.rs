@@ -132,13 +132,16 @@ impl Manager {
         };
         let done = controller.sync(&name, &mut cx);
         let asked = cx.api.under_way();
+        let has_failed = done.is_err();
         match done {
             Ok(()) => queue.forget_errors(&name),
             Err(ApiError::Later) => {}
             Err(ApiError::Lost) => queue.add(&name),
             Err(_) => queue.add_after_error(&name, now),
         }
-        if !asked.is_empty() {
+        if asked.is_empty() {
+            queue.end(&name, has_failed);
+        } else {
             queue.hold(&name, asked.len());
             under_way.extend(asked.into_iter().map(|number| (number, name.clone())));
         }

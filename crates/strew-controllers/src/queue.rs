@@ -25,6 +25,10 @@ pub struct Queue {
     failures: BTreeMap<Name, u32>,
     /// Names whose worker waits, with the number of missing answers.
     held: BTreeMap<Name, usize>,
+    /// Names whose worker has its answers and goes on with its sync next.
+    resuming: BTreeSet<Name>,
+    /// Names that were added while their worker waited.
+    changed: BTreeSet<Name>,
     /// The batch size or error with which slow start resumes, for names whose worker has waited.
     resumed: BTreeMap<Name, Result<usize, ApiError>>,
 }
@@ -32,9 +36,24 @@ pub struct Queue {
 impl Queue {
     /// Queues a name for now; if its worker waits for answers, for when they have arrived.
     pub fn add(&mut self, name: &Name) {
-        if !self.held.contains_key(name) && self.queued.insert(name.clone()) {
+        if self.held.contains_key(name) || self.resuming.contains(name) {
+            self.changed.insert(name.clone());
+        } else if self.queued.insert(name.clone()) {
             self.ready.push_back(name.clone());
         }
+    }
+
+    /// The sync of a name is over. If it failed, it took in nothing that came while its worker waited for answers: then a
+    /// name that was added meanwhile is queued again.
+    pub fn end(&mut self, name: &Name, has_failed: bool) {
+        if self.changed.remove(name) && has_failed {
+            self.add(name);
+        }
+    }
+
+    /// True if the worker of a name goes on with its sync after a refused request.
+    pub fn was_refused(&self, name: &Name) -> bool {
+        matches!(self.resumed.get(name), Some(Err(_)))
     }
 
     /// Queues a name for `at`, unless it is due earlier.
@@ -94,6 +113,7 @@ impl Queue {
         if *left == 0 {
             self.held.remove(name);
             self.add(name);
+            self.resuming.insert(name.clone());
         }
     }
 
@@ -126,6 +146,7 @@ impl Queue {
     pub fn take(&mut self) -> Option<Name> {
         let name = self.ready.pop_front()?;
         self.queued.remove(&name);
+        self.resuming.remove(&name);
         Some(name)
     }
 
@@ -174,6 +195,24 @@ mod tests {
         assert!(!queue.is_ready());
         queue.pass_time(START + Span::from_secs(60));
         assert_eq!([queue.take(), queue.take()], [Some(a), None]);
+    }
+
+    #[test]
+    fn a_name_that_is_added_while_its_worker_waits_is_synced_once_more_after_a_failure() {
+        let mut queue = Queue::default();
+        let a = name("a");
+        queue.add(&a);
+        queue.take();
+        queue.hold(&a, 1);
+        queue.add(&a);
+        assert!(!queue.is_ready());
+        queue.answered(&a, Ok(()));
+        queue.add(&a);
+        assert_eq!([queue.take(), queue.take()], [Some(a.clone()), None]);
+        queue.end(&a, true);
+        assert_eq!([queue.take(), queue.take()], [Some(a.clone()), None]);
+        queue.end(&a, true);
+        assert!(!queue.is_ready());
     }
 
     #[test]

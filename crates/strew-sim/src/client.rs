@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_apiserver::object::{Key, Kind, Name, Object, Part};
+use strew_apiserver::object::{Key, Kind, Name, Object, Part, Pod};
 use strew_apiserver::server::{Creation, Recorded, Server};
 use strew_apiserver::{ApiError, DeleteOptions};
 use strew_controllers::{Api, Event};
@@ -80,6 +80,12 @@ impl Api for Client<'_> {
 
     fn update(&mut self, object: Object) -> Result<Object, ApiError> {
         self.allows(&object.key())?;
+        if let Object::Pod(pod) = &object {
+            let stored = self.server.tables().get::<Pod>(&pod.meta.name);
+            if stored.is_some_and(|stored| stored.meta.owners != pod.meta.owners) {
+                self.requests.adopt(self.pace);
+            }
+        }
         self.server.update(Part::Main, object)
     }
 

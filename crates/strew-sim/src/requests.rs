@@ -20,6 +20,9 @@ type Takes = (u64, u64);
 /// A write, until it is stored.
 const WRITE: Takes = (2_000, 6_000);
 
+/// A worker adopts a pod: it reads the owner from the API server, and patches the pod.
+const ADOPT: Takes = (3_000, 9_000);
+
 /// A worker reads an object.
 const LOOK: Takes = (500, 1_500);
 
@@ -51,6 +54,10 @@ pub(crate) struct Requests {
     n_sent: u64,
     /// How much later the next worker begins than the first one with the same view.
     lag: u64,
+    /// How long the present worker has waited for the answers to its adoptions.
+    waited: u64,
+    /// The longest such wait among the workers with the same view.
+    longest_wait: u64,
     /// Uids of owners whose workers have begun to create pods; cleared when no request is in transit.
     begun: BTreeSet<Arc<str>>,
     /// Creations under review by the webhook: the request's number by the server's number.
@@ -116,11 +123,21 @@ impl Requests {
         next.is_some_and(|((at, _), _)| *at <= self.clock)
     }
 
-    /// A worker has read an object; `is_last` says that it was the last one with the same view.
+    /// The present worker adopts or releases a pod, and waits for the answer: kubectl goes on meanwhile, so that an owner
+    /// that is applied next finds pods that are still free.
+    pub(crate) fn adopt(&mut self, dice: &mut Prng) {
+        self.waited += draw(ADOPT, dice);
+    }
+
+    /// A worker has read an object, and adopted pods; `is_last` says that it was the last one with the same view.
     pub(crate) fn pass(&mut self, is_last: bool, dice: &mut Prng) {
         self.clock += draw(LOOK, dice);
+        self.longest_wait = self.longest_wait.max(std::mem::take(&mut self.waited));
         self.lag = match is_last {
-            true => 0,
+            true => {
+                self.clock += std::mem::take(&mut self.longest_wait);
+                0
+            }
             false => self.lag + draw(LAG, dice),
         };
     }

@@ -17,6 +17,7 @@ pub mod status;
 mod tests;
 mod watched;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -44,6 +45,8 @@ pub struct ReplicaSetController<R = ReplicaSet> {
     watched: FxHashMap<Arc<str>, Watched<R>>,
     expectations: Expectations,
     own_writes: OwnWrites,
+    /// The sets, as they were when their syncs began, of syncs that wait for answers.
+    begun: BTreeMap<Name, Arc<R>>,
 }
 
 impl ReplicaSetController<ReplicaSet> {
@@ -75,6 +78,7 @@ impl<R: Replicating> ReplicaSetController<R> {
             watched: FxHashMap::default(),
             expectations: Expectations::default(),
             own_writes: OwnWrites::default(),
+            begun: BTreeMap::new(),
         }
     }
 
@@ -167,19 +171,21 @@ impl<R: Replicating> ReplicaSetController<R> {
             }
         }
         let n_released = to_write.len();
-        for pod in watched
-            .candidates
-            .iter()
-            .filter_map(|name| cx.cache.get::<Pod>(name))
-        {
-            let is_free = pod.is_active() && pod.meta.controller().is_none();
-            if is_free && watched.selection.matches(&pod.meta.labels) {
-                let owner = pod_control::owner_reference(&R::into_object(Arc::clone(set)));
-                let mut pod = Pod::clone(pod);
-                let owners = pod.meta.owners.iter().cloned();
-                pod.meta.owners = owners.chain([owner]).collect();
-                to_write.push(pod);
-            }
+        // One pod a sync, any of them: each adoption is a request, between which another controller may adopt.
+        let candidates = watched.candidates.iter();
+        let candidates = candidates.filter_map(|name| cx.cache.get::<Pod>(name));
+        let is_free = |pod: &&Arc<Pod>| {
+            pod.is_active()
+                && pod.meta.controller().is_none()
+                && watched.selection.matches(&pod.meta.labels)
+        };
+        let free: Vec<&Arc<Pod>> = candidates.filter(is_free).collect();
+        if !free.is_empty() {
+            let owner = pod_control::owner_reference(&R::into_object(Arc::clone(set)));
+            let mut pod = Pod::clone(free[cx.dice.index(free.len())]);
+            let owners = pod.meta.owners.iter().cloned();
+            pod.meta.owners = owners.chain([owner]).collect();
+            to_write.push(pod);
         }
         if to_write.len() > n_released && !lives(set, cx) {
             to_write.truncate(n_released);
@@ -409,9 +415,15 @@ impl<R: Replicating> Controller for ReplicaSetController<R> {
     }
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
-        let Some(set) = cx.cache.get::<R>(name) else {
+        let begun = self.begun.remove(name);
+        let Some(known) = cx.cache.get::<R>(name) else {
             return Ok(());
         };
+        // A sync whose creation was refused ends with the set that it began with; what has changed meanwhile is for the
+        // next one. Source: spec/controllers §1.1.
+        let is_refused = cx.queue.was_refused(name);
+        let begun = begun.filter(|set| is_refused && set.meta().uid == known.meta().uid);
+        let set = begun.as_ref().unwrap_or(known);
         let uid = &set.meta().uid;
         if !self.own_writes.are_seen(uid, cx.cache) || self.claim(set, cx)? {
             // The changes that the set waits for will queue it again.
@@ -433,6 +445,7 @@ impl<R: Replicating> Controller for ReplicaSetController<R> {
         if let Err((_, error)) = &managed
             && error.is_no_answer()
         {
+            self.begun.insert(name.clone(), Arc::clone(set));
             return Err(error.clone());
         }
         let failure = managed
