@@ -2,15 +2,19 @@
 //!
 //! Source: spec/scheduler §3.12; upstream `pkg/scheduler/framework/plugins/volume*`, v1.36.3.
 
+mod matching;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::{Holds, Interner, Labels, Marks, NodeSelectorTerm, Symbol, well_known};
+use strew_model::{Holds, Interner, Labels, Marks, NodeSelectorTerm, Selector, Symbol, well_known};
 
 use crate::index::NodeIdx;
+pub use matching::{AccessModes, Matching};
 
 /// The current state of a PersistentVolumeClaim.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ClaimFact {
     /// `spec.volumeName`.
     pub volume: Option<Symbol>,
@@ -28,6 +32,18 @@ pub struct ClaimFact {
     pub class: Option<Symbol>,
     /// The uid of its controller: the pod of a generic ephemeral volume.
     pub owner: Option<Arc<str>>,
+    /// Its uid; empty if it has none.
+    pub uid: Arc<str>,
+    /// The storage that it asks for, in bytes.
+    pub size: i64,
+    /// The access modes that it asks for.
+    pub modes: AccessModes,
+    /// True if it asks for a block device, false for a file system.
+    pub block: bool,
+    /// The volumes that it accepts; `None`: all.
+    pub selector: Option<Selector>,
+    /// The node that its provisioner was told to make a volume for.
+    pub selected: Option<Symbol>,
 }
 
 /// The current state of a PersistentVolume.
@@ -39,6 +55,22 @@ pub struct VolumeFact {
     pub zones: Box<[(Symbol, Box<[Symbol]>)]>,
     /// The CSI driver that attaches it, and its handle there; `None` if it is not counted.
     pub attached: Option<(Symbol, Symbol)>,
+    /// Its storage class.
+    pub class: Option<Symbol>,
+    /// Its size, in bytes.
+    pub capacity: i64,
+    /// The access modes that it has.
+    pub modes: AccessModes,
+    /// True for a block device, false for a file system.
+    pub block: bool,
+    /// Its labels, for the selectors of claims.
+    pub labels: Labels,
+    /// The claim that it is kept for or bound to, with its uid; an empty uid means any claim of the name.
+    pub claim: Option<(ClaimKey, Arc<str>)>,
+    /// True if its phase is `Available`, or it has none yet.
+    pub available: bool,
+    /// Whether it has a deletion timestamp.
+    pub terminating: bool,
 }
 
 impl VolumeFact {
@@ -52,13 +84,17 @@ impl VolumeFact {
     }
 }
 
-/// A StorageClass: when its claims are bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A StorageClass: when its claims are bound, and where it has volumes made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StorageClassFact {
     /// True if its claims are bound when their first pod is placed (`WaitForFirstConsumer`); false: immediately.
     pub waits: bool,
     /// The CSI driver of its provisioner, under which unbound claims are counted; `None` if they are not.
     pub driver: Option<Symbol>,
+    /// True if a provisioner makes volumes for its claims; false: only volumes that are there already count.
+    pub provisions: bool,
+    /// The nodes that its new volumes can be reached from: one of the terms must match; empty: all nodes.
+    pub topologies: Box<[NodeSelectorTerm]>,
 }
 
 /// The number of volumes that each CSI driver attaches to a node.
@@ -79,6 +115,14 @@ pub struct Volumes {
     limits: FxHashMap<Symbol, AttachLimits>,
     /// The nodes of the pods that use a claim, once per use.
     users: FxHashMap<ClaimKey, Vec<NodeIdx>>,
+    /// By class, the volumes that no claim has.
+    free: FxHashMap<Option<Symbol>, BTreeSet<Symbol>>,
+    /// By claim, the volumes that name it.
+    kept: FxHashMap<ClaimKey, BTreeSet<Symbol>>,
+    /// The volumes of claims whose pod has a node and whose binding was not seen yet.
+    assumed: FxHashMap<ClaimKey, Symbol>,
+    /// The same by volume.
+    holders: FxHashMap<Symbol, ClaimKey>,
     version: u64,
 }
 
@@ -100,8 +144,24 @@ impl Volumes {
     }
 
     /// A storage class.
-    pub fn class(&self, name: Symbol) -> Option<StorageClassFact> {
-        self.classes.get(&name).copied()
+    pub fn class(&self, name: Symbol) -> Option<&StorageClassFact> {
+        self.classes.get(&name)
+    }
+
+    /// All volumes, in no particular order.
+    pub fn all(&self) -> impl Iterator<Item = (Symbol, &VolumeFact)> {
+        self.volumes.iter().map(|(name, fact)| (*name, &**fact))
+    }
+
+    /// The claim that a volume was assumed for when the claim's pod got its node; `None` for none, and after the volume
+    /// controller has bound them.
+    pub fn holder(&self, volume: Symbol) -> Option<ClaimKey> {
+        self.holders.get(&volume).copied()
+    }
+
+    /// The volume that was assumed for a claim when its pod got its node.
+    pub fn assumed(&self, key: ClaimKey) -> Option<Symbol> {
+        self.assumed.get(&key).copied()
     }
 
     /// The limits of a node's drivers; empty if they are unknown.
@@ -138,17 +198,32 @@ impl Volumes {
     }
 
     /// Returns whether anything changed.
-    pub(crate) fn set_claim(&mut self, key: ClaimKey, fact: Option<ClaimFact>) -> bool {
+    pub fn set_claim(&mut self, key: ClaimKey, fact: Option<ClaimFact>) -> bool {
+        if fact.as_ref().is_none_or(|fact| fact.volume.is_some()) {
+            self.release(key);
+        }
         let changed = set(&mut self.claims, key, fact);
         self.note(changed)
     }
 
-    pub(crate) fn set_volume(&mut self, name: Symbol, fact: Option<VolumeFact>) -> bool {
+    /// Returns whether anything changed.
+    pub fn set_volume(&mut self, name: Symbol, fact: Option<VolumeFact>) -> bool {
+        if let Some(old) = self.volumes.get(&name).cloned() {
+            self.index(name, &old, false);
+        }
+        match &fact {
+            Some(new) => self.index(name, new, true),
+            None => self
+                .holder(name)
+                .into_iter()
+                .for_each(|key| self.release(key)),
+        }
         let changed = set(&mut self.volumes, name, fact.map(Arc::new));
         self.note(changed)
     }
 
-    pub(crate) fn set_class(&mut self, name: Symbol, fact: Option<StorageClassFact>) -> bool {
+    /// Returns whether anything changed.
+    pub fn set_class(&mut self, name: Symbol, fact: Option<StorageClassFact>) -> bool {
         let changed = set(&mut self.classes, name, fact);
         self.note(changed)
     }
@@ -156,6 +231,38 @@ impl Volumes {
     pub(crate) fn set_limits(&mut self, node: Symbol, limits: Option<AttachLimits>) -> bool {
         let changed = set(&mut self.limits, node, limits);
         self.note(changed)
+    }
+
+    /// Records which claims a volume is there for, or forgets it.
+    fn index(&mut self, name: Symbol, fact: &VolumeFact, comes: bool) {
+        match &fact.claim {
+            Some((key, _)) => list(&mut self.kept, *key, name, comes),
+            None => list(&mut self.free, fact.class, name, comes && fact.available),
+        }
+    }
+
+    /// Assumes the volumes of a pod's claims, since the pod has a node with this name and these labels: until they are
+    /// bound, no other claim gets them. Source: upstream `AssumePodVolumes`; spec/scheduler §3.12.
+    pub(crate) fn assume(
+        &mut self,
+        claims: &[ClaimKey],
+        node: (Symbol, &Labels),
+        names: &Interner,
+    ) {
+        let matching = self.matching(claims.iter().copied(), names);
+        for (key, volume) in matching.on(node.0, node.1, names).into_iter().flatten() {
+            if let Some(volume) = volume.filter(|_| self.assumed(key).is_none()) {
+                self.assumed.insert(key, volume);
+                self.holders.insert(volume, key);
+            }
+        }
+    }
+
+    /// Forgets the volume that was assumed for a claim.
+    pub(crate) fn release(&mut self, key: ClaimKey) {
+        if let Some(volume) = self.assumed.remove(&key) {
+            self.holders.remove(&volume);
+        }
     }
 
     fn note(&mut self, changed: bool) -> bool {
@@ -190,6 +297,23 @@ impl Volumes {
     }
 }
 
+/// Adds a volume to a list of volumes, or removes it.
+fn list<K: std::hash::Hash + Eq>(
+    lists: &mut FxHashMap<K, BTreeSet<Symbol>>,
+    key: K,
+    name: Symbol,
+    comes: bool,
+) {
+    if comes {
+        lists.entry(key).or_default().insert(name);
+    } else if let Some(list) = lists.get_mut(&key) {
+        list.remove(&name);
+        if list.is_empty() {
+            lists.remove(&key);
+        }
+    }
+}
+
 fn set<K: std::hash::Hash + Eq, V: PartialEq>(
     table: &mut FxHashMap<K, V>,
     key: K,
@@ -214,26 +338,51 @@ impl Holds for Volumes {
             classes,
             limits,
             users,
+            // Names of volumes and claims, which are marked above.
+            free: _,
+            kept: _,
+            assumed: _,
+            holders: _,
             version: _,
         } = self;
         for (key, fact) in claims {
             key.mark(marks);
             (fact.volume, fact.class).mark(marks);
+            fact.selected.mark(marks);
+            fact.selector.mark(marks);
         }
         for (name, fact) in volumes {
             let VolumeFact {
                 terms,
                 zones,
                 attached,
+                class,
+                labels,
+                claim,
+                capacity: _,
+                modes: _,
+                block: _,
+                available: _,
+                terminating: _,
             } = &**fact;
             name.mark(marks);
+            class.mark(marks);
+            labels.mark(marks);
+            claim.as_ref().map(|(key, _)| *key).mark(marks);
             terms.mark(marks);
             zones.mark(marks);
             attached.mark(marks);
         }
         for (name, class) in classes {
+            let StorageClassFact {
+                driver,
+                topologies,
+                waits: _,
+                provisions: _,
+            } = class;
             name.mark(marks);
-            class.driver.mark(marks);
+            driver.mark(marks);
+            topologies.mark(marks);
         }
         for (node, limits) in limits {
             node.mark(marks);
@@ -253,12 +402,8 @@ mod tests {
         ClaimFact {
             volume,
             bound: volume.is_some(),
-            unattended: false,
-            lost: false,
-            terminating: false,
-            once_pod: false,
             class,
-            owner: None,
+            ..ClaimFact::default()
         }
     }
 
@@ -287,6 +432,7 @@ mod tests {
         let class = StorageClassFact {
             waits,
             driver: Some(driver),
+            ..StorageClassFact::default()
         };
         volumes.set_class(fast, Some(class));
         assert_eq!(volumes.attachment(key), Some((driver, key)));

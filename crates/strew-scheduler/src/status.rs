@@ -102,6 +102,8 @@ pub enum Reason {
     VolumeLimit,
     /// The node affinity of a volume.
     VolumeNodeAffinity,
+    /// A claim that waits for its pod's node gets no volume there.
+    NoVolumeToBind,
     /// A volume is in another zone or region.
     VolumeZone,
     /// A need that strew does not implement.
@@ -150,6 +152,7 @@ impl Reason {
             }
             Self::VolumeLimit => "node(s) exceed max volume count",
             Self::VolumeNodeAffinity => "node(s) didn't match PersistentVolume's node affinity",
+            Self::NoVolumeToBind => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeZone => "node(s) had no available volume zone",
             Self::UnboundClaims => "pod has unbound immediate PersistentVolumeClaims",
             Self::ClaimMissing(_)
@@ -374,6 +377,7 @@ impl Holds for Reason {
             | Self::ClaimInUse
             | Self::VolumeLimit
             | Self::VolumeNodeAffinity
+            | Self::NoVolumeToBind
             | Self::VolumeZone => {}
         }
     }

@@ -57,6 +57,12 @@ pub fn admit_object(
         KubeObject::AddOnPlacementScore(object) => plain(*object),
         KubeObject::Placement(object) => plain(*object),
         KubeObject::PlacementDecision(object) => plain(*object),
+        KubeObject::PersistentVolumeClaim(mut claim) => {
+            // `PrepareForCreate`: no volume controller has seen it yet. A claim of a file may come with its status.
+            let status = claim.status.get_or_insert_default();
+            status.phase.get_or_insert_with(|| "Pending".to_owned());
+            Ok((KubeObject::PersistentVolumeClaim(claim), Vec::new()))
+        }
         object => Ok((object, Vec::new())),
     }
 }

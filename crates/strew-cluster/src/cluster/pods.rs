@@ -135,6 +135,7 @@ impl Cluster {
     fn use_claims(&mut self, pod: PodIdx, class: ClassId, node: NodeIdx, comes: bool) {
         let key = &self.tables.class(class).key;
         let namespace = key.namespace;
+        let mut keys: Vec<ClaimKey> = Vec::new();
         for i in 0..self.tables.spec(key.spec).claims.len() {
             let spec = self.tables.class(class).key.spec;
             let used = self.tables.spec(spec).claims[i];
@@ -150,6 +151,17 @@ impl Cluster {
             if used.named.is_some() {
                 self.volumes.use_claim(key, node, comes);
             }
+            if !comes && self.volumes.users(key).is_empty() {
+                self.volumes.release(key);
+            }
+            keys.push(key);
+        }
+        if let Some(fact) = self.nodes[node.index()].fact()
+            && comes
+            && !keys.is_empty()
+        {
+            let at = (fact.name, &fact.labels);
+            self.volumes.assume(&keys, at, &self.names);
         }
     }
 

@@ -122,3 +122,127 @@ fn claims_that_do_not_wait_go_from_zone_to_zone() {
     assert_eq!(zones, ["a", "b", "c"]);
     assert_eq!(stored(&world, "by-hand").1, None);
 }
+
+fn volume(name: &str, class: Option<&str>, size: &str, more: Value) -> Value {
+    let mut volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": class,
+            "capacity": {"storage": size}, "persistentVolumeReclaimPolicy": "Retain",
+        },
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        volume["spec"][key] = value.clone();
+    }
+    volume
+}
+
+fn in_zone(zone: &str) -> Value {
+    json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]},
+    ]}}})
+}
+
+/// The volume of a claim by name.
+fn volume_of(world: &World, claim: &str) -> Option<String> {
+    let (_, volume) = stored(world, claim);
+    volume.map(|volume| volume["metadata"]["name"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_volume_that_is_there_is_bound_before_one_is_made() {
+    let mut world = world("Immediate", false);
+    world.create(volume("large", Some("disk"), "5Gi", json!({})));
+    world.create(volume("right", Some("disk"), "2Gi", json!({})));
+    world.create(volume("small", Some("disk"), "1Mi", json!({})));
+    world.create(volume("other", Some("hdd"), "1Gi", json!({})));
+    world.settle();
+    world.create(claim("a", Some("disk")));
+    // Without a StorageClass object: at once, and only by hand.
+    world.create(claim("b", Some("hdd")));
+    world.create(claim("c", Some("tape")));
+    world.settle();
+    assert_eq!(volume_of(&world, "a").as_deref(), Some("right"));
+    assert_eq!(volume_of(&world, "b").as_deref(), Some("other"));
+    assert_eq!(volume_of(&world, "c"), None);
+    let (bound, taken) = stored(&world, "a");
+    assert_eq!(bound["status"]["phase"], "Bound");
+    assert_eq!(bound["status"]["capacity"]["storage"], "2Gi");
+    let taken = taken.unwrap();
+    assert_eq!(taken["status"]["phase"], "Bound");
+    assert!(taken["spec"]["claimRef"]["uid"].is_string());
+    let notes: Vec<&str> = world
+        .server
+        .events
+        .iter()
+        .map(|event| &*event.note)
+        .collect();
+    assert!(notes.contains(&"storageclass.storage.k8s.io \"tape\" not found"));
+    // A volume that comes later.
+    world.create(volume("tape-1", Some("tape"), "1Gi", json!({})));
+    world.settle();
+    assert_eq!(volume_of(&world, "c").as_deref(), Some("tape-1"));
+    // The volume of a deleted claim is kept from others.
+    let gone = key(CLAIM, Name::new("default", "c"));
+    world
+        .server
+        .delete(&gone, &DeleteOptions::default())
+        .unwrap();
+    world.settle();
+    world.create(claim("d", Some("tape")));
+    world.settle();
+    assert_eq!(volume_of(&world, "d"), None);
+}
+
+#[test]
+fn a_claim_that_waits_gets_a_volume_that_its_pods_node_reaches() {
+    let mut world = world("WaitForFirstConsumer", false);
+    world.create(volume("near", Some("disk"), "3Gi", in_zone("b")));
+    world.create(volume("far", Some("disk"), "2Gi", in_zone("a")));
+    world.create(claim("data", Some("disk")));
+    world.create(pod("db-0", "data"));
+    world.settle();
+    assert_eq!(volume_of(&world, "data"), None);
+    world.edit::<Pod>("db-0", |pod| pod.node = Some("b-0".into()));
+    world.settle();
+    assert_eq!(volume_of(&world, "data").as_deref(), Some("near"));
+}
+
+#[test]
+fn a_volume_that_is_kept_for_a_claim_is_for_it_alone() {
+    let mut world = world("WaitForFirstConsumer", false);
+    let kept = json!({"claimRef": {"namespace": "default", "name": "mine"}});
+    world.create(volume("kept", Some("disk"), "9Gi", kept));
+    world.create(claim("other", Some("disk")));
+    world.create(claim("mine", Some("disk")));
+    let mut named = claim("named", Some("disk"));
+    named["spec"]["volumeName"] = "wrong".into();
+    world.create(named);
+    world.create(volume("wrong", Some("tape"), "9Gi", json!({})));
+    world.settle();
+    // Even before a pod has a node.
+    assert_eq!(volume_of(&world, "mine").as_deref(), Some("kept"));
+    assert_eq!(volume_of(&world, "other"), None);
+    let (named, _) = stored(&world, "named");
+    assert_ne!(named["status"]["phase"], "Bound");
+    assert!(
+        world
+            .server
+            .events
+            .iter()
+            .any(|event| event.reason == "VolumeMismatch")
+    );
+}
+
+#[test]
+fn the_older_annotation_names_the_class() {
+    let mut world = world("Immediate", true);
+    let mut old = claim("old", None);
+    old["metadata"]["annotations"] = json!({"volume.beta.kubernetes.io/storage-class": "tape"});
+    world.create(old);
+    world.settle();
+    assert_eq!(volume_of(&world, "old"), None);
+    world.create(volume("tape", Some("tape"), "1Gi", json!({})));
+    world.settle();
+    assert_eq!(volume_of(&world, "old").as_deref(), Some("tape"));
+}

@@ -10,16 +10,18 @@ use strew_apiserver::object::{Kind, Meta, Name, Node, Object, Plain};
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_manifest::read::KubeObject;
 
-use super::ZONE;
+use super::{VOLUME, ZONE};
 use crate::controller::Context;
+use crate::write::{self, Part};
 
 /// The annotation of a claim and a volume that are bound to each other.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
+/// The annotation of a volume that the controller has found for a claim.
+const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+
 /// The annotation with the provisioner of a volume.
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
-
-const VOLUME: &str = "PersistentVolume";
 
 /// The volume that a provisioner makes for a claim, in a zone or reachable from every node.
 pub(super) fn made(
@@ -74,7 +76,7 @@ pub(super) fn bind(object: &mut Object, volume: &str) -> bool {
     let KubeObject::PersistentVolumeClaim(claim) = &mut plain.object else {
         return false;
     };
-    if super::volume_of(claim).is_some() {
+    if plain.meta.annotation(BIND_COMPLETED).is_some() && super::volume_of(claim).is_some() {
         return false;
     }
     claim.spec.get_or_insert_default().volume_name = Some(volume.to_owned());
@@ -82,8 +84,53 @@ pub(super) fn bind(object: &mut Object, volume: &str) -> bool {
     true
 }
 
-/// Sets the status of a bound claim, with its capacity.
-pub(super) fn set_bound(object: &mut Object) -> bool {
+/// Keeps a volume for a claim. Returns false if it is kept for it, or for another one, already.
+pub(super) fn keep_for(volume: &mut Object, claim: &Object) -> bool {
+    let Object::Plain(plain) = volume else {
+        return false;
+    };
+    let plain = Arc::make_mut(plain);
+    let KubeObject::PersistentVolume(wire) = &mut plain.object else {
+        return false;
+    };
+    let (name, uid) = (&claim.meta().name, &*claim.meta().uid);
+    let spec = wire.spec.get_or_insert_default();
+    let is_new = spec.claim_ref.is_none();
+    let of = spec.claim_ref.get_or_insert_default();
+    if !is_new && of.uid.as_deref().is_some_and(|known| !known.is_empty()) {
+        return false;
+    }
+    of.api_version = Some("v1".to_owned());
+    of.kind = Some(super::CLAIM.to_owned());
+    of.namespace = Some(name.namespace.to_string());
+    of.name = Some(name.name.to_string());
+    of.uid = Some(uid.to_owned());
+    if is_new {
+        plain.meta.annotate(BOUND_BY_CONTROLLER, "yes");
+    }
+    true
+}
+
+/// Sets the phase of a volume with a claim. Returns false if nothing had to be changed.
+pub(super) fn set_taken(volume: &mut Object) -> bool {
+    set_phase(volume, "Bound")
+}
+
+fn set_phase(volume: &mut Object, phase: &str) -> bool {
+    let Object::Plain(plain) = volume else {
+        return false;
+    };
+    let KubeObject::PersistentVolume(wire) = &mut Arc::make_mut(plain).object else {
+        return false;
+    };
+    let status = wire.status.get_or_insert_default();
+    let is_new = status.phase.as_deref() != Some(phase);
+    status.phase = Some(phase.to_owned());
+    is_new
+}
+
+/// Sets the status of a claim that is bound to a volume. Returns false if nothing had to be changed.
+pub(super) fn set_bound(object: &mut Object, volume: &PersistentVolume) -> bool {
     let Object::Plain(plain) = object else {
         return false;
     };
@@ -91,14 +138,14 @@ pub(super) fn set_bound(object: &mut Object) -> bool {
     let KubeObject::PersistentVolumeClaim(claim) = &mut plain.object else {
         return false;
     };
-    let spec = claim.spec.clone().unwrap_or_default();
     let status = claim.status.get_or_insert_default();
     if status.phase.as_deref() == Some("Bound") {
         return false;
     }
+    let spec = volume.spec.clone().unwrap_or_default();
     status.phase = Some("Bound".to_owned());
     status.access_modes = spec.access_modes;
-    status.capacity = spec.resources.and_then(|resources| resources.requests);
+    status.capacity = spec.capacity;
     true
 }
 
@@ -130,26 +177,38 @@ pub(super) fn zone_at_once(claim: &str, class: &StorageClass, cache: &Tables) ->
         .map(|zone| (*zone).to_owned())
 }
 
-/// The claim is deleted: deletes its volume, unless the class retains it.
+/// The claim is deleted: deletes the volume that was made for it, unless the class retains it; others are released.
 pub(super) fn reclaim(claim: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
-    let is_its = |plain: &&Arc<Plain>| {
-        let KubeObject::PersistentVolume(volume) = &plain.object else {
-            return false;
-        };
-        let spec = volume.spec.as_ref();
-        let of = spec.and_then(|spec| spec.claim_ref.as_ref());
-        plain.meta.annotation(PROVISIONED_BY).is_some()
-            && spec.and_then(|s| s.persistent_volume_reclaim_policy.as_deref()) == Some("Delete")
-            && of.is_some_and(|of| {
-                of.namespace.as_deref() == Some(&*claim.namespace)
-                    && of.name.as_deref() == Some(&*claim.name)
-            })
+    let is_its = |volume: &PersistentVolume| {
+        let of = volume
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.claim_ref.as_ref());
+        of.is_some_and(|of| {
+            of.uid.as_deref().is_some_and(|uid| !uid.is_empty())
+                && of.namespace.as_deref() == Some(&*claim.namespace)
+                && of.name.as_deref() == Some(&*claim.name)
+        })
     };
-    let gone: Vec<_> = { cx.cache.all_plain() }
-        .filter(is_its)
-        .map(|plain| super::key(VOLUME, plain.meta.name.clone()))
+    let its: Vec<(Arc<Plain>, bool)> = { cx.cache.all_plain() }
+        .filter_map(|plain| match &plain.object {
+            KubeObject::PersistentVolume(volume) if is_its(volume) => {
+                let policy = volume.spec.as_ref();
+                let policy = policy.and_then(|s| s.persistent_volume_reclaim_policy.as_deref());
+                let goes =
+                    plain.meta.annotation(PROVISIONED_BY).is_some() && policy == Some("Delete");
+                Some((Arc::clone(plain), goes))
+            }
+            _ => None,
+        })
         .collect();
-    for key in gone {
+    for (plain, goes) in its {
+        if !goes {
+            let release = |volume: &mut Object| set_phase(volume, "Released");
+            write::change_any(cx.api, Object::Plain(plain), Part::Status, release)?;
+            continue;
+        }
+        let key = super::key(VOLUME, plain.meta.name.clone());
         match cx.api.delete(&key, &DeleteOptions::default()) {
             Ok(()) | Err(ApiError::NotFound(_)) => {}
             Err(error) => return Err(error),

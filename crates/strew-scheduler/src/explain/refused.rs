@@ -141,6 +141,7 @@ impl Cause {
             Self::Volume(VolumeCause::InUse { .. }) => Reason::ClaimInUse,
             Self::Volume(VolumeCause::Limit { .. }) => Reason::VolumeLimit,
             Self::Volume(VolumeCause::NodeAffinity { .. }) => Reason::VolumeNodeAffinity,
+            Self::Volume(VolumeCause::NoVolume { .. }) => Reason::NoVolumeToBind,
             Self::Volume(VolumeCause::Zone { .. }) => Reason::VolumeZone,
             Self::Nominated { reason, .. } => reason.clone(),
             Self::Other(refusal) => return refusal.reasons.first().cloned(),

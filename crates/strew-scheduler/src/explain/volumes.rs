@@ -39,6 +39,17 @@ pub enum VolumeCause {
         /// The volume's terms, none of which matches.
         terms: Box<[NodeSelectorTerm]>,
     },
+    /// A claim that waits for its pod's node gets no volume there.
+    NoVolume {
+        /// The claim.
+        claim: Symbol,
+        /// Its storage class.
+        class: Option<Symbol>,
+        /// The number of volumes of the class that no claim has.
+        of_class: usize,
+        /// The number of these that the claim may get, on other nodes.
+        fitting: usize,
+    },
     /// A volume is in another zone or region.
     Zone {
         /// The claim.
@@ -60,7 +71,7 @@ impl VolumeCause {
         match self {
             Self::InUse { .. } => PluginId::VolumeRestrictions,
             Self::Limit { .. } => PluginId::NodeVolumeLimits,
-            Self::NodeAffinity { .. } => PluginId::VolumeBinding,
+            Self::NodeAffinity { .. } | Self::NoVolume { .. } => PluginId::VolumeBinding,
             Self::Zone { .. } => PluginId::VolumeZone,
         }
     }
@@ -85,7 +96,11 @@ pub(super) fn causes(
     match plugin {
         VolumePlugin::Restrictions => look.in_use(),
         VolumePlugin::Limits => look.limits(node),
-        VolumePlugin::Binding => look.node_affinity(fact),
+        VolumePlugin::Binding => {
+            let mut causes = look.node_affinity(fact);
+            causes.extend(look.no_volume(fact));
+            causes
+        }
         VolumePlugin::Zone => look.zones(fact),
     }
 }
@@ -182,6 +197,19 @@ impl<'a> Look<'a> {
             })
         };
         self.bound().filter_map(refuses).collect()
+    }
+
+    fn no_volume(&self, node: &NodeFact) -> Option<VolumeCause> {
+        let (volumes, names) = (self.cluster.volumes(), &self.cluster.names);
+        let matching = volumes.matching(self.cluster.claims_of(self.pod), names);
+        let key = matching.on(node.name, &node.labels, names).err()?;
+        let (of_class, fitting) = volumes.count_free(key);
+        Some(VolumeCause::NoVolume {
+            claim: key.1,
+            class: volumes.claim(key)?.class,
+            of_class,
+            fitting,
+        })
     }
 
     fn zones(&self, node: &NodeFact) -> Vec<VolumeCause> {

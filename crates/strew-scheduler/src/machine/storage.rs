@@ -37,10 +37,11 @@ impl Scheduler {
 
     pub(super) fn set_storage_class(&mut self, name: Symbol, class: Option<StorageClassFact>) {
         let is_new = self.cluster.volumes().class(name).is_none();
+        let waits = class.as_ref().map(|class| class.waits);
         if self.cluster.set_storage_class(name, class)
-            && let Some(class) = class
+            && let Some(waits) = waits
         {
-            let subject = Subject::StorageClass { waits: class.waits };
+            let subject = Subject::StorageClass { waits };
             self.on_event(&Event::of_storage(Resource::StorageClass, is_new, subject));
         }
     }

@@ -17,16 +17,19 @@ pub struct NaiveVolumes<'a> {
     pod: PodIdx,
     namespace: Symbol,
     claims: &'a [PodClaim],
+    /// True if claims that wait get a volume with the pod's node.
+    binds: bool,
 }
 
 impl<'a> NaiveVolumes<'a> {
-    /// For a pod, in the cluster as it is.
-    pub fn new(cluster: &'a Cluster, pod: PodIdx) -> Self {
+    /// For a pod, in the cluster as it is; `binds`: as [`Profile::binds_claims`](crate::Profile::binds_claims).
+    pub fn new(cluster: &'a Cluster, pod: PodIdx, binds: bool) -> Self {
         Self {
             cluster,
             pod,
             namespace: cluster.class_of(pod).key.namespace,
             claims: &cluster.spec_of(pod).claims,
+            binds,
         }
     }
 
@@ -88,7 +91,8 @@ impl<'a> NaiveVolumes<'a> {
                 return Some(Refusal::unresolvable(PluginId::VolumeZone, reason));
             }
         }
-        let waiting = facts().filter(|(_, claim)| !is_bound(claim));
+        let is_late = |claim: &ClaimFact| self.binds && self.waits(claim);
+        let waiting = facts().filter(|(_, claim)| !is_bound(claim) && !is_late(claim));
         let needs = waiting.filter_map(|(used, claim)| {
             let (volume, name) = (used.volume, self.name(used)?);
             Some(match claim.unattended && !self.waits(claim) {
@@ -118,19 +122,119 @@ impl<'a> NaiveVolumes<'a> {
             let plugin = PluginId::NodeVolumeLimits;
             return Some(Refusal::unschedulable(plugin, Reason::VolumeLimit));
         }
-        for used in self.claims {
-            let reason = match self.volume(used) {
-                None => Reason::VolumesMissing,
-                Some(volume) if !self.admits(volume, fact) => Reason::VolumeNodeAffinity,
+        let mut of_bound = None;
+        let bound = { self.claims.iter() }.filter(|used| !self.is_waiting(used));
+        for used in bound {
+            of_bound = match self.volume(used) {
+                None => Some(Reason::VolumesMissing),
+                Some(volume) if !self.admits(volume, fact) => Some(Reason::VolumeNodeAffinity),
                 Some(_) => continue,
             };
-            return Some(Refusal::unresolvable(PluginId::VolumeBinding, reason));
+            break;
+        }
+        let mut reasons: Vec<Reason> = Vec::new();
+        if self.is_made_elsewhere(node) && of_bound.is_none() {
+            of_bound = Some(Reason::VolumeNodeAffinity);
+        }
+        reasons.extend(of_bound);
+        if !self.all_get_volumes(fact) {
+            let last = reasons.iter().position(|r| *r == Reason::VolumesMissing);
+            reasons.insert(last.unwrap_or(reasons.len()), Reason::NoVolumeToBind);
+        }
+        if !reasons.is_empty() {
+            return Some(Refusal {
+                plugin: PluginId::VolumeBinding,
+                code: Code::UnschedulableAndUnresolvable,
+                reasons: reasons.into(),
+            });
         }
         let zoned = self.claims.iter().filter(|used| used.named.is_some());
         let apart = zoned
             .filter_map(|used| self.volume(used))
             .any(|volume| is_apart(volume, fact));
         apart.then(|| Refusal::unresolvable(PluginId::VolumeZone, Reason::VolumeZone))
+    }
+
+    fn is_waiting(&self, used: &PodClaim) -> bool {
+        self.claim(used).is_some_and(|claim| self.waits(claim))
+    }
+
+    /// True if a pod on another node has the volume of a claim made there.
+    fn is_made_elsewhere(&self, node: NodeIdx) -> bool {
+        let volumes = self.cluster.volumes();
+        let elsewhere = |used: &PodClaim| {
+            let Some(key) = self.name(used).map(|name| (self.namespace, name)) else {
+                return false;
+            };
+            let users = volumes.users(key);
+            volumes.assumed(key).is_none() && !users.is_empty() && !users.contains(&node)
+        };
+        let mut waiting = self.claims.iter().filter(|used| self.is_waiting(used));
+        waiting.any(elsewhere)
+    }
+
+    /// True if each claim that waits gets a volume on a node: claim by claim, the smallest first.
+    fn all_get_volumes(&self, node: &NodeFact) -> bool {
+        let volumes = self.cluster.volumes();
+        let names = &self.cluster.names;
+        let mut waiting: Vec<(Symbol, &ClaimFact)> = Vec::new();
+        for used in self.claims.iter().filter(|used| self.is_waiting(used)) {
+            let (Some(name), Some(claim)) = (self.name(used), self.claim(used)) else {
+                continue;
+            };
+            let key = (self.namespace, name);
+            let is_made = volumes.assumed(key).is_none() && !volumes.users(key).is_empty();
+            if !is_made && waiting.iter().all(|(known, _)| *known != name) {
+                waiting.push((name, claim));
+            }
+        }
+        waiting.sort_by_key(|(_, claim)| claim.size);
+        let mut taken: BTreeSet<Symbol> = BTreeSet::new();
+        for (name, claim) in waiting {
+            let key = (self.namespace, name);
+            let is_kept = |v: &VolumeFact| {
+                let of = v.claim.as_ref();
+                of.is_some_and(|(of, uid)| *of == key && (uid.is_empty() || *uid == claim.uid))
+            };
+            let is_free = |volume: Symbol, v: &VolumeFact| {
+                v.claim.is_none()
+                    && v.available
+                    && v.modes.include(claim.modes)
+                    && claim.selector.as_ref().is_none_or(|s| s.matches(&v.labels))
+                    && volumes.holder(volume).is_none_or(|holder| holder == key)
+            };
+            let mut best: Option<(bool, i64, &str, Symbol)> = None;
+            for (volume, v) in volumes.all() {
+                let fits = !v.terminating && v.capacity >= claim.size && v.block == claim.block;
+                let kept = is_kept(v);
+                let is_candidate = kept || (is_free(volume, v) && self.admits(v, node));
+                if taken.contains(&volume) || v.class != claim.class || !fits || !is_candidate {
+                    continue;
+                }
+                let size = if kept { 0 } else { v.capacity };
+                let found = (!kept, size, names.text(volume), volume);
+                if best.is_none_or(|best| found < best) {
+                    best = Some(found);
+                }
+            }
+            let best = best.map(|(.., volume)| volume);
+            let best = best.filter(|_| claim.selected.is_none());
+            let best = best.filter(|v| volumes.volume(*v).is_some_and(|v| self.admits(v, node)));
+            let class = claim.class.and_then(|class| volumes.class(class));
+            let provisions = class.is_some_and(|class| {
+                let mut terms = class.topologies.iter();
+                class.provisions
+                    && claim.selected.is_none_or(|selected| selected == node.name)
+                    && (class.topologies.is_empty()
+                        || terms.any(|t| t.matches(well_known::EMPTY, &node.labels, names)))
+            });
+            match best {
+                Some(volume) => drop(taken.insert(volume)),
+                None if provisions => {}
+                None => return false,
+            }
+        }
+        true
     }
 
     fn volume(&self, used: &PodClaim) -> Option<&'a VolumeFact> {
@@ -167,7 +271,7 @@ impl<'a> NaiveVolumes<'a> {
     fn exceeds_limits(&self, node: NodeIdx, fact: &NodeFact) -> bool {
         let volumes = self.cluster.volumes();
         let of_pod = |pod: PodIdx| -> BTreeSet<Attachment> {
-            let of = NaiveVolumes::new(self.cluster, pod);
+            let of = NaiveVolumes::new(self.cluster, pod, self.binds);
             let keys = { of.claims.iter() }.filter_map(|used| Some((of.namespace, of.name(used)?)));
             keys.filter_map(|key| volumes.attachment(key)).collect()
         };

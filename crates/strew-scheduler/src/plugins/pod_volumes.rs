@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use strew_cluster::volumes::{Attachment, ClaimKey};
+use strew_cluster::volumes::{Attachment, ClaimKey, Matching};
 use strew_cluster::{ClaimFact, Cluster, NodeIdx, PodClaim, PodIdx, Unsupported, VolumeFact};
 use strew_model::Symbol;
 
@@ -46,9 +46,11 @@ pub(crate) struct PodVolumes {
     pub(crate) in_use: i32,
     /// The volumes of its bound claims, in the order of the spec.
     pub(crate) bound: SmallVec<[BoundVolume; 2]>,
-    /// For each claim that is being bound, the nodes where another pod of the claim was placed: its volume will be
-    /// reachable from these nodes.
+    /// For each claim whose volume is being made, the nodes where another pod of the claim was placed: the volume will
+    /// be reachable from these nodes.
     pub(crate) binding: SmallVec<[SmallVec<[NodeIdx; 2]>; 1]>,
+    /// The claims that get a volume with the pod's node.
+    pub(crate) matching: Matching,
     /// The volumes that drivers would have to attach, without repetitions.
     pub(crate) attachments: SmallVec<[Attachment; 2]>,
     has_claims: bool,
@@ -89,14 +91,19 @@ impl PodVolumes {
         self.attachments = keys.filter_map(|key| volumes.attachment(key)).collect();
         self.attachments.sort_unstable();
         self.attachments.dedup();
-        self.binding = { claims.iter() }
-            .filter(|looked| looked.is_bound_later(profile))
-            .map(|looked| looked.key.map_or(&[][..], |key| volumes.users(key)))
-            .filter(|nodes| !nodes.is_empty())
-            .map(SmallVec::from_slice)
+        let later = claims
+            .iter()
+            .filter(|looked| looked.is_bound_later(profile));
+        let (made, matched): (Vec<ClaimKey>, Vec<ClaimKey>) = later
+            .filter_map(|looked| looked.key)
+            .partition(|&key| !volumes.users(key).is_empty() && volumes.assumed(key).is_none());
+        self.binding = { made.iter() }
+            .map(|&key| SmallVec::from_slice(volumes.users(key)))
             .collect();
+        self.matching = volumes.matching(matched.into_iter(), &cluster.names);
         self.asks_nodes = self.in_use > 0
             || !self.binding.is_empty()
+            || !self.matching.accepts_every_node()
             || self.bound.iter().any(BoundVolume::asks_nodes)
             || (volumes.any_limits() && !self.attachments.is_empty());
     }
@@ -139,16 +146,7 @@ impl PodVolumes {
         match plugin {
             VolumePlugin::Restrictions => volume_restrictions::filter(self.in_use),
             VolumePlugin::Limits => node_volume_limits::filter(cluster, row, &self.attachments),
-            VolumePlugin::Binding => {
-                let elsewhere = |nodes: &SmallVec<[NodeIdx; 2]>| !nodes.contains(&node);
-                match self.binding.iter().any(elsewhere) {
-                    true => Some(Refusal::unresolvable(
-                        PluginId::VolumeBinding,
-                        Reason::VolumeNodeAffinity,
-                    )),
-                    false => volume_binding::filter(cluster, row.fact()?, &self.bound),
-                }
-            }
+            VolumePlugin::Binding => volume_binding::filter(cluster, (node, row.fact()?), self),
             VolumePlugin::Zone => volume_zone::filter(row.fact()?, &self.bound),
         }
     }
@@ -209,8 +207,7 @@ impl<'a> Looked<'a> {
         let key = claim.map(|claim| (cluster.class_of(pod).key.namespace, claim));
         let volumes = cluster.volumes();
         let fact = key.and_then(|key| volumes.claim(key));
-        let class = fact.and_then(|f| f.class).and_then(|c| volumes.class(c));
-        let waits = class.is_some_and(|c| c.waits) && fact.is_some_and(|f| f.volume.is_none());
+        let waits = fact.is_some_and(|fact| volumes.waits(fact));
         Self {
             used,
             key,

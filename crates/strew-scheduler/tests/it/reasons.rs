@@ -34,6 +34,7 @@ const MET: [&str; 31] = [
     "MissingTopologyLabel",
     "NarrowedOut",
     "NarrowedOutBeside",
+    "NoVolumeToBind",
     "NodeAffinity",
     "PodAffinity",
     "PodAntiAffinity",
@@ -84,6 +85,7 @@ fn variant(reason: &Reason) -> &'static str {
         Reason::ClaimInUse => "ClaimInUse",
         Reason::VolumeLimit => "VolumeLimit",
         Reason::VolumeNodeAffinity => "VolumeNodeAffinity",
+        Reason::NoVolumeToBind => "NoVolumeToBind",
         Reason::VolumeZone => "VolumeZone",
         Reason::Unsupported(_) => "Unsupported",
     }

@@ -198,7 +198,7 @@ fn class(bench: &mut Bench, waits: bool) {
     let name = bench.name("fast");
     let class = Some(StorageClassFact {
         waits,
-        driver: None,
+        ..StorageClassFact::default()
     });
     bench.handle(Input::StorageClassSet { name, class });
 }

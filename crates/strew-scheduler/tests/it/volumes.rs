@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use strew_cluster::volumes::AccessModes;
 use strew_cluster::{ClaimFact, PodClaim, PodFact, PodSpec, StorageClassFact, VolumeFact};
 use strew_model::{NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Symbol, well_known};
 use strew_scheduler::preemption::{Budgets, Nominations, Outcome, preempt};
@@ -11,7 +12,7 @@ use crate::reasons::{Make, Scene};
 use crate::world::{World, profile};
 
 /// Every reason of the volume plugins, for the test that collects them.
-pub(crate) const CASES: [(Make, &str); 14] = [
+pub(crate) const CASES: [(Make, &str); 15] = [
     (
         |scene| web(scene, &["data"]),
         "0/1 nodes are available: persistentvolumeclaim \"data\" not found.",
@@ -114,9 +115,19 @@ pub(crate) const CASES: [(Make, &str); 14] = [
     ),
     (
         |scene| {
+            scene.profile.binds_claims = true;
+            waiting(scene);
+            web(scene, &["data"])
+        },
+        "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.",
+    ),
+    (
+        |scene| {
             let fast = scene.name("fast");
-            let (waits, driver) = (true, None);
-            let class = StorageClassFact { waits, driver };
+            let class = StorageClassFact {
+                waits: true,
+                ..StorageClassFact::default()
+            };
             scene.cluster.set_storage_class(fast, Some(class));
             scene.claim("data", |claim| {
                 (claim.volume, claim.bound, claim.class) = (None, false, Some(fast));
@@ -151,12 +162,7 @@ pub(crate) fn bound_to(volume: Symbol) -> ClaimFact {
     ClaimFact {
         volume: Some(volume),
         bound: true,
-        unattended: false,
-        lost: false,
-        terminating: false,
-        once_pod: false,
-        class: None,
-        owner: None,
+        ..ClaimFact::default()
     }
 }
 
@@ -169,6 +175,20 @@ pub(crate) fn in_zone(zone: Symbol) -> NodeSelectorTerm {
         .into(),
         fields: Box::default(),
     }
+}
+
+/// Class `local`, whose claims wait for a volume that is there already, and claim `data` of it: 10 bytes.
+fn waiting(scene: &mut Scene) {
+    let local = scene.name("local");
+    let class = StorageClassFact {
+        waits: true,
+        ..StorageClassFact::default()
+    };
+    scene.cluster.set_storage_class(local, Some(class));
+    scene.claim("data", |claim| {
+        (claim.volume, claim.bound, claim.class) = (None, false, Some(local));
+        (claim.size, claim.modes) = (10, AccessModes::of(["ReadWriteOnce"]));
+    });
 }
 
 /// Node a1, and a pod with volumes of these claims, each named like its claim.
@@ -215,7 +235,9 @@ fn decisions_on_pods_with_claims_equal_the_oracle() {
     let mut placed = 0;
     for seed in 0..150 {
         let mut world = World::storing(seed);
-        let mut engine = Engine::new(profile(seed));
+        let mut profile = profile(seed);
+        profile.binds_claims = seed % 2 == 1;
+        let mut engine = Engine::new(profile);
         let mut asked: Vec<Arc<str>> = Vec::new();
         for step in 0..120 {
             world.step();
@@ -241,6 +263,117 @@ fn decisions_on_pods_with_claims_equal_the_oracle() {
         }
     }
     assert!(placed > 300, "{placed} pods with claims were placed");
+}
+
+/// A volume of class `local` with room for claim `data`, changed.
+fn local(scene: &mut Scene, name: &str, change: impl FnOnce(&mut VolumeFact)) {
+    let class = Some(scene.name("local"));
+    scene.volume(name, |volume| {
+        volume.class = class;
+        (volume.capacity, volume.available) = (10, true);
+        volume.modes = AccessModes::of(["ReadWriteOnce", "ReadOnlyMany"]);
+        change(volume);
+    });
+}
+
+#[test]
+fn a_claim_that_waits_gets_the_smallest_volume_that_fits_and_that_the_node_reaches() {
+    let mut scene = Scene::new();
+    waiting(&mut scene);
+    let fact = web(&mut scene, &["data"]);
+    let pod = scene.cluster.set_pod(fact);
+    let (a, b) = (scene.name("a"), scene.name("b"));
+    let key = (well_known::DEFAULT_NAMESPACE, scene.name("data"));
+    let a1 = scene.name("a1");
+    let node = scene.cluster.find_node(a1).unwrap();
+    let fit = |scene: &mut Scene| {
+        let mut profile = Profile::default();
+        profile.binds_claims = true;
+        let decision = Engine::new(profile).decide(&mut scene.cluster, pod);
+        matches!(decision, Decision::Place { .. })
+    };
+    // Each is as it must be but for one thing.
+    local(&mut scene, "small", |volume| volume.capacity = 9);
+    local(&mut scene, "block", |volume| volume.block = true);
+    local(&mut scene, "released", |volume| volume.available = false);
+    local(&mut scene, "goes", |volume| volume.terminating = true);
+    local(&mut scene, "many", |volume| {
+        volume.modes = AccessModes::of(["ReadOnlyMany"])
+    });
+    local(&mut scene, "of-none", |volume| volume.class = None);
+    local(&mut scene, "elsewhere", |volume| {
+        volume.terms = Some([in_zone(b)].into())
+    });
+    let other = (key.0, scene.name("logs"));
+    local(&mut scene, "kept", |volume| {
+        volume.claim = Some((other, "".into()))
+    });
+    assert!(!fit(&mut scene));
+    local(&mut scene, "large", |volume| volume.capacity = 20);
+    local(&mut scene, "right", |volume| {
+        volume.terms = Some([in_zone(a)].into())
+    });
+    assert!(fit(&mut scene));
+    scene.cluster.bind(pod, node);
+    let assumed = scene.cluster.volumes().assumed(key);
+    assert_eq!(assumed, Some(scene.name("pv-right")));
+    scene.cluster.unbind(pod);
+    assert_eq!(scene.cluster.volumes().assumed(key), None);
+    // A volume that is kept for the claim is the only one, even where it is of no use.
+    local(&mut scene, "its", |volume| {
+        volume.claim = Some((key, "".into()))
+    });
+    assert!(fit(&mut scene));
+    local(&mut scene, "its", |volume| {
+        volume.claim = Some((key, "".into()));
+        volume.terms = Some([in_zone(b)].into());
+    });
+    assert!(!fit(&mut scene));
+    // Kept for an earlier claim of this name.
+    local(&mut scene, "its", |volume| {
+        volume.claim = Some((key, "old".into()))
+    });
+    assert!(fit(&mut scene));
+}
+
+#[test]
+fn no_two_claims_are_promised_one_volume() {
+    let mut scene = Scene::new();
+    waiting(&mut scene);
+    let local_class = scene.name("local");
+    scene.claim("logs", |claim| {
+        (claim.volume, claim.bound, claim.class) = (None, false, Some(local_class));
+        claim.size = 5;
+    });
+    local(&mut scene, "one", |_| {});
+    let both = web(&mut scene, &["data", "logs"]);
+    let mut profile = Profile::default();
+    profile.binds_claims = true;
+    let mut engine = Engine::new(profile);
+    let pod = scene.cluster.set_pod(both);
+    let is_placed = |decision| matches!(decision, Decision::Place { .. });
+    assert!(!is_placed(engine.decide(&mut scene.cluster, pod)));
+    local(&mut scene, "two", |volume| volume.capacity = 6);
+    assert!(is_placed(engine.decide(&mut scene.cluster, pod)));
+    // A pod that got a node keeps its volume until the volume controller has written it down.
+    let a1 = scene.name("a1");
+    let node = scene.cluster.find_node(a1).unwrap();
+    scene.cluster.bind(pod, node);
+    let [data, logs, one, two] = ["data", "logs", "pv-one", "pv-two"].map(|n| scene.name(n));
+    let of = |scene: &Scene, claim| {
+        let key = (well_known::DEFAULT_NAMESPACE, claim);
+        scene.cluster.volumes().assumed(key)
+    };
+    assert_eq!((of(&scene, data), of(&scene, logs)), (Some(one), Some(two)));
+    scene.claim("more", |claim| {
+        (claim.volume, claim.bound, claim.class) = (None, false, Some(local_class));
+    });
+    let mut third = web(&mut scene, &["more"]);
+    (third.uid, third.name) = ("third".into(), "third".into());
+    let third = scene.cluster.set_pod(third);
+    assert!(!is_placed(engine.decide(&mut scene.cluster, third)));
+    scene.cluster.unbind(pod);
+    assert!(is_placed(engine.decide(&mut scene.cluster, third)));
 }
 
 #[test]

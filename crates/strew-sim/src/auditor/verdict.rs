@@ -205,7 +205,7 @@ fn as_it_is(
     let spec = cluster.spec_of(pod);
     fits(cluster, at, fact, spec)?;
     suits(cluster, fact, spec)?;
-    let volumes = NaiveVolumes::new(cluster, pod);
+    let volumes = NaiveVolumes::new(cluster, pod, profile.binds_claims);
     if let Some(refusal) = volumes
         .pre_filter()
         .or_else(|| volumes.filter(at, asks.claims_in_use))

@@ -331,6 +331,33 @@ fn volume(cause: &VolumeCause, cluster: &Cluster) -> (String, String) {
             let text = format!("{}, which is for {wanted}", bound(*claim, *volume, cluster));
             (text, "volume's node affinity".to_owned())
         }
+        VolumeCause::NoVolume {
+            claim,
+            class,
+            of_class,
+            fitting,
+        } => {
+            let of = match class {
+                Some(class) => format!("of storage class {:?}", name(*class)),
+                None => "without a storage class".to_owned(),
+            };
+            let found = match (of_class, fitting) {
+                (0, _) => format!("no volume {of} is free, and no provisioner makes one here"),
+                (n, 0) => format!(
+                    "none of {} {of} fits by size, access modes, volume mode and labels",
+                    words::count(*n, "free volume")
+                ),
+                (_, n) => format!(
+                    "this node reaches none of {} {of} that would fit",
+                    words::count(*n, "free volume")
+                ),
+            };
+            let text = format!(
+                "persistentvolumeclaim {:?} gets no volume: {found}",
+                name(*claim)
+            );
+            (text, "no volume to bind".to_owned())
+        }
         VolumeCause::Zone {
             claim,
             volume,

@@ -32,7 +32,7 @@ pub use pod::{
 pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
 pub use view::{ConditionView, OwnerView, Pairs, PodFacts, PodView};
-pub use volumes::{attach_limits, claim, storage_class, volume};
+pub use volumes::{CLASS_BETA, attach_limits, claim, storage_class, volume};
 
 /// Applies an object to the cluster. Kinds that decisions do not read change nothing.
 ///

@@ -32,7 +32,7 @@ impl World {
             return Err(format!("decide {decision:?}, evaluate {taken:?}"));
         }
 
-        self.compare_volumes(pod, &evaluation)?;
+        self.compare_volumes(pod, &evaluation, engine.profile().binds_claims)?;
         let spread = NaiveSpread::new(cluster, engine.profile(), pod);
         let affinity = NaiveAffinity::new(cluster, engine.profile(), pod);
         let refusals = match &evaluation.refused {

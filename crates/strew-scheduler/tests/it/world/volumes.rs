@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use strew_cluster::volumes::AccessModes;
 use strew_cluster::{ClaimFact, PodClaim, PodIdx, StorageClassFact, VolumeFact};
-use strew_model::{NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Symbol, well_known};
+use strew_model::{
+    Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Symbol, well_known,
+};
 use strew_scheduler::engine::Evaluation;
 use strew_scheduler::naive::NaiveVolumes;
 use strew_scheduler::{PluginId, Unfit};
@@ -57,7 +60,7 @@ impl World {
     fn set_claim(&mut self, name: Symbol, owner: Option<Arc<str>>) {
         let namespaces = self.namespaces.clone();
         let fact = ClaimFact {
-            volume: self.dice.chance(9, 10).then(|| self.named("pv", 6)),
+            volume: self.dice.chance(3, 4).then(|| self.named("pv", 6)),
             bound: self.dice.chance(19, 20),
             unattended: self.dice.chance(1, 4),
             lost: self.dice.chance(1, 40),
@@ -65,6 +68,12 @@ impl World {
             once_pod: self.dice.chance(1, 6),
             class: self.dice.chance(2, 3).then(|| self.named("class", 2)),
             owner,
+            uid: self.dice.pick(&["u0", "u1"]).to_owned().into(),
+            size: self.dice.between(0, 3) as i64,
+            modes: self.modes(),
+            block: self.dice.chance(1, 8),
+            selector: None,
+            selected: None,
         };
         let there = self.dice.chance(19, 20).then_some(fact);
         for namespace in namespaces {
@@ -72,19 +81,18 @@ impl World {
         }
     }
 
+    fn modes(&mut self) -> AccessModes {
+        let names = AccessModes::NAMES;
+        let count = self.dice.between(0, 2);
+        let modes: Vec<&str> = (0..count).map(|_| *self.dice.pick(&names[..3])).collect();
+        AccessModes::of(modes)
+    }
+
     fn volume(&mut self) -> VolumeFact {
         let zone = |world: &mut Self| *world.dice.pick(&world.zones);
-        let in_zone = |world: &mut Self| NodeSelectorTerm::AllOf {
-            expressions: [NodeExpression {
-                key: well_known::ZONE,
-                operator: NodeOperator::Label(Operator::In([zone(world)].into())),
-            }]
-            .into(),
-            fields: Box::default(),
-        };
         let terms = match self.dice.between(0, 5) {
-            0 => Some([in_zone(self), in_zone(self)].into()),
-            1 => Some([in_zone(self)].into()),
+            0 => Some([self.in_zone(), self.in_zone()].into()),
+            1 => Some([self.in_zone()].into()),
             2 if self.dice.chance(1, 8) => Some(Box::default()),
             _ => None,
         };
@@ -99,13 +107,38 @@ impl World {
             false => Box::default(),
         };
         let drivers = [self.named("driver", 2), self.named("driver", 2)];
+        let claim = self.dice.chance(1, 4).then(|| {
+            let namespace = *self.dice.pick(&self.namespaces);
+            let uid = *self.dice.pick(&["", "u0", "u1"]);
+            ((namespace, self.named("claim", 8)), Arc::from(uid))
+        });
         VolumeFact {
             terms,
             zones,
+            class: self.dice.chance(3, 4).then(|| self.named("class", 2)),
+            capacity: self.dice.between(0, 4) as i64,
+            modes: self.modes(),
+            block: self.dice.chance(1, 8),
+            labels: Labels::default(),
+            claim,
+            available: self.dice.chance(7, 8),
+            terminating: self.dice.chance(1, 20),
             attached: self
                 .dice
                 .chance(3, 4)
                 .then(|| (drivers[0], self.named("handle", 5))),
+        }
+    }
+
+    fn in_zone(&mut self) -> NodeSelectorTerm {
+        let zone = *self.dice.pick(&self.zones);
+        NodeSelectorTerm::AllOf {
+            expressions: [NodeExpression {
+                key: well_known::ZONE,
+                operator: NodeOperator::Label(Operator::In([zone].into())),
+            }]
+            .into(),
+            fields: Box::default(),
         }
     }
 
@@ -124,9 +157,15 @@ impl World {
             }
             4 => {
                 let name = self.named("class", 2);
+                let topologies: Box<[_]> = match self.dice.chance(1, 3) {
+                    true => [self.in_zone()].into(),
+                    false => Box::default(),
+                };
                 let fact = StorageClassFact {
                     waits: self.dice.chance(1, 2),
                     driver: self.dice.chance(1, 2).then(|| self.named("driver", 2)),
+                    provisions: self.dice.chance(1, 2),
+                    topologies,
                 };
                 let there = self.dice.chance(9, 10).then_some(fact);
                 self.cluster.set_storage_class(name, there);
@@ -146,8 +185,9 @@ impl World {
         &self,
         pod: PodIdx,
         evaluation: &Evaluation,
+        binds: bool,
     ) -> Result<(), String> {
-        let naive = NaiveVolumes::new(&self.cluster, pod);
+        let naive = NaiveVolumes::new(&self.cluster, pod, binds);
         let outright = naive.pre_filter();
         let refusals = match &evaluation.refused {
             Some(Unfit::PreFilter(ours)) if ours.plugin == PluginId::NodeAffinity => return Ok(()),
