@@ -65,7 +65,7 @@ fn template(object: &mut KubeObject) -> Option<&mut PodTemplateSpec> {
 
 #[cfg(test)]
 mod tests {
-    use crate::admission::{AdmissionContext, PriorityClasses, admit_pod};
+    use crate::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_pod};
     use serde_json::{Value, json};
     use strew_wire::config::AdmissionOptions;
 
@@ -82,6 +82,7 @@ mod tests {
         .unwrap();
         let context = AdmissionContext {
             priority_classes: &PriorityClasses::new([]),
+            runtime_classes: &RuntimeClasses::default(),
             options,
         };
         match admit_pod(pod, &context) {

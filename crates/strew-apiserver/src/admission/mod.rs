@@ -3,8 +3,8 @@
 //! Everything except [update] is for *created* objects. Objects of a dump have passed admission before.
 //!
 //! Order for pods (`k8s.io/apiserver/pkg/endpoints/handlers/create.go`, `pkg/registry/rest/create.go`,
-//! `k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults] and the plug-ins [priority] and [tolerations]
-//! ([`mutate_pod`]), mutating webhooks (the plug-ins again if one changed the pod), the generated name, then
+//! `k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults] and the plug-ins [priority], [tolerations]
+//! and [runtime_class] ([`mutate_pod`]), mutating webhooks (the plug-ins again if one changed the pod), the generated name, then
 //! `PrepareForCreate` ([disabled_fields], [match_label_keys]) and [validation] ([`prepare_pod`]).
 //! So the keys are merged once, with the labels that the webhooks have left.
 
@@ -20,6 +20,7 @@ mod pod_amounts;
 pub mod priority;
 pub mod quota;
 mod refusal;
+pub mod runtime_class;
 pub mod tolerations;
 pub mod update;
 
@@ -36,12 +37,15 @@ pub use defaults::SetDefaults;
 pub use object::{admit_object, admit_object_update, read_back};
 pub use priority::PriorityClasses;
 pub use refusal::Refusal;
+pub use runtime_class::RuntimeClasses;
 
 /// The further inputs of admission.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionContext<'a> {
     /// The PriorityClasses of the cluster.
     pub priority_classes: &'a PriorityClasses,
+    /// The RuntimeClasses of the cluster.
+    pub runtime_classes: &'a RuntimeClasses,
     /// The API server's options.
     pub options: &'a AdmissionOptions,
 }
@@ -60,7 +64,7 @@ pub struct Admitted<T> {
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use strew_wire::config::AdmissionOptions;
-/// use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_pod};
+/// use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_pod};
 /// let pod: Pod = serde_json::from_value(serde_json::json!({
 ///     "metadata": {"name": "web"},
 ///     "spec": {"containers": [{"name": "web"}], "priorityClassName": "system-node-critical"},
@@ -68,6 +72,7 @@ pub struct Admitted<T> {
 /// .unwrap();
 /// let context = AdmissionContext {
 ///     priority_classes: &PriorityClasses::new([]),
+///     runtime_classes: &RuntimeClasses::default(),
 ///     options: &AdmissionOptions::KUBERNETES_1_36,
 /// };
 /// let errors = admit_pod(pod, &context).unwrap_err();
@@ -96,9 +101,9 @@ pub fn mutate_pod(pod: &mut Pod, context: &AdmissionContext<'_>) -> Result<(), F
     let Some(spec) = &mut pod.spec else {
         return Ok(());
     };
-    let admitted = priority::admit(spec, context.priority_classes);
+    let of_priority = priority::admit(spec, context.priority_classes);
     tolerations::add_defaults(spec, context.options);
-    admitted
+    of_priority.and(runtime_class::admit(spec, context.runtime_classes))
 }
 
 /// The registry's part for a new pod after all mutating admission, once: drops fields of gates that are off, merges

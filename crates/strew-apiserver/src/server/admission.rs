@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{self as core, LimitRange, PodSpec};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use rustc_hash::FxHashMap;
 use strew_manifest::field::FieldError;
@@ -10,8 +11,8 @@ use strew_manifest::read::KubeObject;
 use strew_wire::config::AdmissionOptions;
 
 use crate::admission::{
-    AdmissionContext, PriorityClasses, admit_object, admit_object_update, limit_range, mutate_pod,
-    node, prepare_pod,
+    AdmissionContext, PriorityClasses, Refusal, RuntimeClasses, admit_object, admit_object_update,
+    limit_range, mutate_pod, node, prepare_pod,
 };
 use crate::object::{Key, Kind, Meta, Object, Pairs, Pod};
 use crate::workloads::NameSource;
@@ -20,7 +21,7 @@ use crate::{ApiError, Tables};
 /// Admits objects; pods of one template are admitted once.
 pub(super) struct Admission {
     options: AdmissionOptions,
-    classes: Option<PriorityClasses>,
+    classes: Option<(PriorityClasses, RuntimeClasses)>,
     mutated: Known,
     prepared: Known,
     /// Results by the address of the spec before the webhook's change.
@@ -108,7 +109,7 @@ impl Admission {
 
     /// Takes in a write: the inputs of admission may have changed.
     pub(super) fn observe(&mut self, key: &Key) {
-        if matches!(&key.kind, Kind::Other(kind) if matches!(&**kind, "PriorityClass" | "LimitRange"))
+        if matches!(&key.kind, Kind::Other(kind) if matches!(&**kind, "PriorityClass" | "RuntimeClass" | "LimitRange"))
         {
             self.classes = None;
             self.forget();
@@ -121,9 +122,11 @@ impl Admission {
             Object::Pod(pod) => return self.mutate(pod, tables).map(Into::into),
             other => other.to_kube(),
         };
-        let classes = self.classes.get_or_insert_with(|| classes(tables));
+        let (priority_classes, runtime_classes) =
+            self.classes.get_or_insert_with(|| classes(tables));
         let context = AdmissionContext {
-            priority_classes: classes,
+            priority_classes,
+            runtime_classes,
             options: &self.options,
         };
         let admitted = admit_object(kube, &context, &mut NameSource::new(0));
@@ -156,15 +159,20 @@ impl Admission {
         mut wire: core::Pod,
         tables: &Tables,
     ) -> Result<core::Pod, ApiError> {
-        let classes = self.classes.get_or_insert_with(|| classes(tables));
+        let (priority_classes, runtime_classes) =
+            self.classes.get_or_insert_with(|| classes(tables));
         let context = AdmissionContext {
-            priority_classes: classes,
+            priority_classes,
+            runtime_classes,
             options: &self.options,
         };
         let ranges = limit_ranges(tables, &pod.meta.name.namespace);
         limit_range::apply_defaults(&mut wire, &ranges);
-        mutate_pod(&mut wire, &context)
-            .map_err(|error| refusal(&Object::from(pod.clone()), &[error]))?;
+        // A plug-in refuses in words of its own, without the field.
+        mutate_pod(&mut wire, &context).map_err(|error| {
+            let refusal = Refusal::new("pods", &wire.metadata, error.detail);
+            ApiError::Forbidden(refusal.to_string().into())
+        })?;
         Ok(wire)
     }
 
@@ -230,15 +238,17 @@ fn with_meta(kube: KubeObject, meta: &Meta) -> Object {
     object
 }
 
-fn classes(tables: &Tables) -> PriorityClasses {
-    let all: Vec<&PriorityClass> = tables
-        .all_plain()
-        .filter_map(|plain| match &plain.object {
-            KubeObject::PriorityClass(class) => Some(&**class),
-            _ => None,
-        })
-        .collect();
-    PriorityClasses::new(all)
+fn classes(tables: &Tables) -> (PriorityClasses, RuntimeClasses) {
+    let mut priority: Vec<&PriorityClass> = Vec::new();
+    let mut runtime: Vec<&RuntimeClass> = Vec::new();
+    for plain in tables.all_plain() {
+        match &plain.object {
+            KubeObject::PriorityClass(class) => priority.push(class),
+            KubeObject::RuntimeClass(class) => runtime.push(class),
+            _ => {}
+        }
+    }
+    (PriorityClasses::new(priority), RuntimeClasses::new(runtime))
 }
 
 fn limit_ranges(tables: &Tables, namespace: &Arc<str>) -> Vec<LimitRange> {

@@ -7,9 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_apiserver::admission::{
-    AdmissionContext, PriorityClasses, admit_object, admit_pod, read_back,
+    AdmissionContext, PriorityClasses, RuntimeClasses, admit_object, admit_pod, read_back,
 };
 use strew_apiserver::object::Object;
 use strew_apiserver::workloads::{NameSource, Workload};
@@ -45,9 +47,10 @@ pub type Refusals = Vec<(usize, Vec<FieldError>)>;
 /// # Errors
 /// All errors of each object; two errors may report one field in different words.
 pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted, Refusals> {
-    let classes = priority_classes(stream.iter());
+    let (priority_classes, runtime_classes) = classes(stream.iter());
     let context = AdmissionContext {
-        priority_classes: &classes,
+        priority_classes: &priority_classes,
+        runtime_classes: &runtime_classes,
         options,
     };
     let (mut admitted, refusals) = admit_all(stream, &context);
@@ -82,10 +85,11 @@ pub struct Judged {
 /// Judges a stream with objects that could not be read.
 pub fn judge(stream: &[Located], broken: &[Broken], options: &AdmissionOptions) -> Judged {
     let all = broken.iter().map(|broken| &broken.located);
-    // Broken priority classes count, so that a pod that names one gets no second error.
-    let classes = priority_classes(stream.iter().chain(all));
+    // Broken classes count, so that a pod that names one gets no second error.
+    let (priority_classes, runtime_classes) = classes(stream.iter().chain(all));
     let context = AdmissionContext {
-        priority_classes: &classes,
+        priority_classes: &priority_classes,
+        runtime_classes: &runtime_classes,
         options,
     };
     let (admitted, refused) = admit_all(stream, &context);
@@ -124,11 +128,17 @@ fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> (Admitted, R
     (admitted, refusals)
 }
 
-fn priority_classes<'a>(stream: impl Iterator<Item = &'a Located>) -> PriorityClasses {
-    PriorityClasses::new(stream.filter_map(|located| match &located.object {
-        KubeObject::PriorityClass(class) => Some(class.as_ref()),
-        _ => None,
-    }))
+fn classes<'a>(stream: impl Iterator<Item = &'a Located>) -> (PriorityClasses, RuntimeClasses) {
+    let mut priority: Vec<&PriorityClass> = Vec::new();
+    let mut runtime: Vec<&RuntimeClass> = Vec::new();
+    for located in stream {
+        match &located.object {
+            KubeObject::PriorityClass(class) => priority.push(class),
+            KubeObject::RuntimeClass(class) => runtime.push(class),
+            _ => {}
+        }
+    }
+    (PriorityClasses::new(priority), RuntimeClasses::new(runtime))
 }
 
 /// An object as the API server stores it, with the warnings.
@@ -242,23 +252,18 @@ fn refused_spreads(stream: &[Located]) -> Refusals {
 /// Notes about kinds that are ignored, with their counts. Of kinds that make pods, reading warns.
 fn without_effect(stream: &[Located]) -> Vec<String> {
     let mut unknown = BTreeMap::<Cow<'_, str>, usize>::new();
-    let mut n_runtime_classes = 0;
     for located in stream {
         match &located.object {
             object if is_scheduler_configuration(object) => {}
+            // Explanations show those of their pod.
+            KubeObject::Other(other) if other.kind == "Event" => {}
             KubeObject::Other(other) if !other.makes_pods => {
                 *unknown.entry(located.object.kind_in_group()).or_default() += 1;
             }
-            KubeObject::RuntimeClass(_) => n_runtime_classes += 1,
             _ => {}
         }
     }
     let mut notes = Vec::new();
-    if n_runtime_classes > 0 {
-        notes.push(format!(
-            "RuntimeClass ({n_runtime_classes} in the files) changes no pod"
-        ));
-    }
     let n: usize = unknown.values().sum();
     if n > 0 {
         let objects = if n == 1 { "object" } else { "objects" };

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_object};
 use strew_apiserver::object::Object;
 use strew_apiserver::workloads::NameSource;
 use strew_manifest::read::{Sources, read};
@@ -54,6 +54,7 @@ fn objects() -> Vec<Object> {
     let options = AdmissionOptions::KUBERNETES_1_36;
     let context = AdmissionContext {
         priority_classes: &PriorityClasses::new(std::iter::empty()),
+        runtime_classes: &RuntimeClasses::default(),
         options: &options,
     };
     let mut names = NameSource::new(0);

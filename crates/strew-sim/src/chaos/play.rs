@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_object};
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
 use strew_apiserver::workloads::NameSource;
 use strew_apiserver::{DeleteOptions, Tables};
@@ -383,6 +383,7 @@ fn objects(manifests: Vec<Value>) -> Vec<Object> {
     let classes: Vec<_> = classes.collect();
     let context = AdmissionContext {
         priority_classes: &PriorityClasses::new(classes.iter()),
+        runtime_classes: &RuntimeClasses::default(),
         options: &AdmissionOptions::KUBERNETES_1_36,
     };
     let mut names = NameSource::new(0);

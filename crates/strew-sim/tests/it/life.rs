@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_object};
 use strew_apiserver::object::{Object, Pod};
 use strew_apiserver::workloads::NameSource;
 use strew_manifest::read::{KubeObject, Sources, read, render};
@@ -49,6 +49,7 @@ pub(crate) fn objects(text: &str) -> Vec<Object> {
         });
     let context = AdmissionContext {
         priority_classes: &PriorityClasses::new(classes),
+        runtime_classes: &RuntimeClasses::default(),
         options: &AdmissionOptions::KUBERNETES_1_36,
     };
     let mut names = NameSource::new(0);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_object};
 use strew_apiserver::workloads::NameSource;
 use strew_manifest::field::FieldPath;
 use strew_manifest::ocm::{
@@ -99,6 +99,7 @@ fn admitted(
     }
     let context = AdmissionContext {
         priority_classes: &PriorityClasses::new([]),
+        runtime_classes: &RuntimeClasses::default(),
         options: &AdmissionOptions::KUBERNETES_1_36,
     };
     admit_object(object, &context, &mut NameSource::new(0))

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::admission::{AdmissionContext, PriorityClasses, SetDefaults};
+use crate::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, SetDefaults};
 use crate::admission::{admit, admit_pod};
 use strew_wire::config::AdmissionOptions;
 
@@ -63,6 +63,7 @@ fn check_spec_with(options: &AdmissionOptions, fields: Value, expected: &[&str])
     let pod: Pod = serde_json::from_value(pod).unwrap();
     let context = AdmissionContext {
         priority_classes: &PriorityClasses::new([]),
+        runtime_classes: &RuntimeClasses::default(),
         options,
     };
     let lines = match admit_pod(pod, &context) {
