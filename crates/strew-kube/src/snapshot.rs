@@ -51,6 +51,7 @@ const LISTED: &[Listed] = &[
     other("api/v1", "namespaces"),
     needed("api/v1", "nodes"),
     other("apis/scheduling.k8s.io/v1", "priorityclasses"),
+    other("apis/node.k8s.io/v1", "runtimeclasses"),
     other("apis/storage.k8s.io/v1", "storageclasses"),
     other("apis/storage.k8s.io/v1", "csinodes"),
     other("api/v1", "persistentvolumes"),

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
-    complete, controller, diff, explain, import, install, lint, mcp, merge, place, reference,
+    complete, controller, diff, dump, explain, import, install, lint, mcp, merge, place, reference,
     scheduler, schema, simulate, snapshot, sweep, uninstall, version, webhook,
 };
 
@@ -189,7 +189,10 @@ fn program_name(arg: Option<&OsString>) -> &'static str {
 }
 
 fn command(program: &'static str) -> clap::Command {
-    let examples = |text: &str| text.replace("PROGRAM", program);
+    let examples = |text: &str| {
+        let text = text.replace("RESOURCES", dump::RESOURCES);
+        text.replace("PROGRAM", program)
+    };
     Cli::command()
         .bin_name(program)
         .after_help(examples(

@@ -23,6 +23,7 @@ use strew_sim::Simulation;
 use crate::cluster::{self, access::AccessArgs};
 use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
+use crate::dump::RESOURCES;
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
@@ -352,14 +353,11 @@ fn life(
     {
         let error = anyhow!("no node in the input, so there is nothing that a pod could go to");
         return Err(Failure::input(error).with_hint(format!(
-            "add the nodes, for example kubectl get {DUMP} -A -o json; or give --nodes 12 for made-up ones"
+            "add the nodes, for example kubectl get {RESOURCES} -A -o json; or give --nodes 12 for made-up ones"
         )));
     }
     Ok(life)
 }
-
-/// The objects that a dump needs so that its pods can be explained.
-pub(crate) const DUMP: &str = "nodes,pods,svc,deploy,rs,sts,rc";
 
 /// Parses `--at`: `90s`, `1h30m`.
 fn time_of(text: &str) -> Result<Span, String> {

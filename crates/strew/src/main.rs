@@ -12,6 +12,7 @@
 //! [`failure`], [`mod@reference`] (docs/commands.md).
 
 mod arguments;
+mod assumed;
 mod cluster;
 mod complete;
 mod configuration;
@@ -21,6 +22,7 @@ mod destination;
 mod diagnostics;
 mod diff;
 mod digest;
+mod dump;
 mod explain;
 mod explain_output;
 mod explain_text;
@@ -53,7 +55,6 @@ mod shown;
 mod simulate;
 mod snapshot;
 mod spread_explain;
-mod storage;
 mod sweep;
 mod terminal;
 mod text;

@@ -19,8 +19,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
   PROGRAM simulate shop.yaml --until deploy           where do its pods go, and no more
   PROGRAM simulate deploy/ --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
-  kubectl get nodes,pods,svc,deploy,rs,sts,rc -A -o json | PROGRAM simulate - app.yaml
-                                                      what if app.yaml came to this cluster?
+  kubectl get -A -o json > dump.json \\
+RESOURCES
+  PROGRAM simulate dump.json app.yaml                 what if app.yaml came to this cluster?
   PROGRAM simulate shop.yaml --fail-on deploy,rollout  the loss of a zone decides nothing
   PROGRAM simulate shop.yaml --config scheduler-config.yaml
   PROGRAM simulate shop.yaml --feature-gates MinDomainsInPodTopologySpread=false

@@ -3,12 +3,12 @@
 use clap::Args;
 use strew_manifest::read::How;
 
+use crate::assumed::AssumedArgs;
 use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::inputs::{AsArgs, Input, ReadArgs};
 use crate::memory::MemoryArgs;
 use crate::nodes::NodeArgs;
-use crate::storage::StorageArgs;
 
 /// The files, and the nodes besides those in them.
 #[derive(Args, Debug, Clone, Default)]
@@ -27,7 +27,7 @@ pub(crate) struct WorldArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
     #[command(flatten)]
-    pub(crate) storage: StorageArgs,
+    pub(crate) assumed: AssumedArgs,
 }
 
 impl WorldArgs {

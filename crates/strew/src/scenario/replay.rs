@@ -30,7 +30,7 @@ pub(super) fn of_variant(question: &Question<'_>, suite: &Suite, cast: &Cast) ->
     words.extend(suite.replay.iter().cloned());
     words.extend(question.world.read_args());
     words.extend(question.world.nodes.to_args());
-    words.extend(question.world.storage.to_args());
+    words.extend(question.world.assumed.to_args());
     let mut scheduling = question.world.scheduling.clone();
     scheduling.seed = None;
     words.extend(scheduling.to_args());
@@ -46,7 +46,7 @@ pub(super) fn whole(question: &Question<'_>) -> Vec<String> {
     words.extend(question.files.iter().cloned());
     words.extend(question.world.read_args());
     words.extend(question.world.nodes.to_args());
-    words.extend(question.world.storage.to_args());
+    words.extend(question.world.assumed.to_args());
     words.extend(question.world.scheduling.to_args());
     words.extend(question.args.play.to_args());
     words
@@ -79,7 +79,7 @@ pub(super) fn explain(
     if suite.n_assumed_nodes > 0 && !question.world.nodes.is_shaped() {
         rest.extend(["--nodes".to_owned(), suite.n_assumed_nodes.to_string()]);
     }
-    rest.extend(question.world.storage.to_args());
+    rest.extend(question.world.assumed.to_args());
     rest.extend(question.world.scheduling.to_args());
     if !suite.is_story {
         rest.extend(["--variant".to_owned(), cast.variant.name.clone()]);

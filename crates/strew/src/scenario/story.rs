@@ -14,11 +14,11 @@ use strew_scenario::format::{Loaded, load_read};
 use strew_wire::config::FeatureGates;
 
 use super::Question;
-use crate::explain::DUMP;
+use crate::assumed;
+use crate::dump::RESOURCES;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 use crate::output::{Format, serialized};
-use crate::storage;
 
 /// The name of that file.
 pub(crate) const FILE: &str = "<story>";
@@ -27,7 +27,7 @@ pub(crate) const FILE: &str = "<story>";
 pub(super) struct Story {
     pub(super) sources: Sources,
     pub(super) loaded: Loaded,
-    /// The Scenario, and the nodes and storage classes that the files lack.
+    /// The Scenario, and the nodes and classes that the files lack.
     pub(super) text: String,
     /// The number of nodes that were made without being asked for.
     pub(super) n_assumed_nodes: usize,
@@ -72,10 +72,9 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
         &gates(&scheduling.feature_gates),
     );
     let mut text = serialized(&document, Format::Yaml)?;
-    let stream = reading.objects.iter().map(|located| &located.object);
-    let (classes, class_note) = storage::classes(stream, &question.world.storage);
+    let assumed = assumed::assumed(&reading.objects, &sources, &question.world.assumed);
     let nodes = made.nodes.into_iter().map(KubeObject::from);
-    for object in nodes.chain(classes.into_iter().map(KubeObject::from)) {
+    for object in nodes.chain(assumed.objects) {
         let _ = writeln!(text, "---\n{}", object.to_json());
     }
     let file = sources.add(FILE, text.clone());
@@ -83,12 +82,13 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
     reading.objects.extend(own.objects);
     reading.diagnostics.extend(own.diagnostics);
     reading.diagnostics.extend(twice);
+    reading.diagnostics.extend(assumed.diagnostics);
     Ok(Story {
         loaded: load_read(&sources, reading),
         sources,
         text,
         n_assumed_nodes,
-        notes: made.note.into_iter().chain(class_note).collect(),
+        notes: made.note.into_iter().collect(),
     })
 }
 
@@ -112,7 +112,7 @@ fn check_nodes(reading: &Reading) -> Result<(), Failure> {
     };
     let error = anyhow!("no node in the input, but its pods are on node {first}{others}");
     Err(Failure::input(error).with_hint(format!(
-        "add the nodes, for example kubectl get {DUMP} -A -o json; or give --nodes 12 for made-up ones"
+        "add the nodes, for example kubectl get {RESOURCES} -A -o json; or give --nodes 12 for made-up ones"
     )))
 }
 

@@ -12,7 +12,7 @@ use strew_manifest::read::{
 };
 use strew_model::Interner;
 use strew_scenario::expect::expression::there_are;
-use strew_scenario::format::{GROUP, Loaded, Variant, load};
+use strew_scenario::format::{GROUP, Loaded, Variant, load_read};
 use strew_scenario::run::{Configure, Plan, Unplayable, admission};
 use strew_wire::config::{AdmissionOptions, FeatureGates, is_configuration};
 
@@ -20,6 +20,7 @@ use super::arguments::Until;
 use super::seeds::{Seeds, SeedsArg};
 use super::streams::{holds_scenario, split};
 use super::{Question, story};
+use crate::assumed;
 use crate::configuration::{SchedulingArgs, blueprint};
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
@@ -107,8 +108,9 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
         for (inputs, replay) in split(question, inputs, &mut staging.elsewhere) {
             let file = inputs.iter().find(|input| holds_scenario(input));
             let file = file.map(|input| input.name.clone()).unwrap_or_default();
-            let sources = Arc::new(inputs::sources(inputs));
-            let loaded = load(&sources);
+            let mut sources = inputs::sources(inputs);
+            let loaded = complete(&mut sources, question);
+            let sources = Arc::new(sources);
             suites.push(staging.suite(file, replay, sources, loaded));
         }
     } else {
@@ -143,6 +145,29 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
     })
 }
 
+/// Loads the files of a Scenario, with what they name and do not hold.
+fn complete(sources: &mut Sources, question: &Question<'_>) -> Loaded {
+    let reading = read::read(sources);
+    let assumed = assumed::assumed(&reading.objects, sources, &question.world.assumed);
+    let objects = assumed.objects.iter();
+    let text: String = objects
+        .map(|object| format!("---\n{}\n", object.to_json()))
+        .collect();
+    let reading = match text.is_empty() {
+        true => reading,
+        false => {
+            sources.add(ASSUMED, text);
+            read::read(sources)
+        }
+    };
+    let mut loaded = load_read(sources, reading);
+    loaded.diagnostics.extend(assumed.diagnostics);
+    loaded
+}
+
+/// The name of the file with objects that a Scenario's files lack.
+const ASSUMED: &str = "<assumed>";
+
 /// Refuses arguments that a Scenario has fields for.
 fn check_words(question: &Question<'_>) -> Result<(), Failure> {
     if !question.world.scheduling.feature_gates.is_empty() {
@@ -154,9 +179,9 @@ fn check_words(question: &Question<'_>) -> Result<(), Failure> {
         let hint = "leave --nodes and its kin out, or write nodeGroups into its spec";
         return Err(Failure::input(error).with_hint(hint));
     }
-    if !question.world.storage.storage_class.is_empty() {
-        let error = anyhow!("--storage-class is not for a Scenario");
-        return Err(Failure::input(error).with_hint("put a StorageClass among the manifests"));
+    if let Some(option) = question.world.assumed.to_args().first() {
+        let error = anyhow!("{option} is not for a Scenario");
+        return Err(Failure::input(error).with_hint("put the class among the manifests"));
     }
     if question.args.print_scenario {
         let error = anyhow!("--print-scenario: the files hold a Scenario already");

@@ -105,7 +105,7 @@ fn kops_addons_stay_even_while_they_are_rolled_out() {
     }
 }
 
-/// The class of its claims is not in the file: volumes are provisioned where the first pod of each goes, and a note
+/// The class of its claims is not in the file: volumes are provisioned where the first pod of each goes, and a warning
 /// says so.
 #[test]
 fn cockroachdb_gets_its_claims() {
@@ -118,7 +118,10 @@ fn cockroachdb_gets_its_claims() {
     let (report, words) = (json(&run), stderr(&run));
     let set = workload(&report, "default", "statefulset/cockroachdb");
     assert_eq!(set["placed"], 3);
-    assert!(words.contains("storage class standard"), "{words}");
+    assert!(
+        words.contains("a default class \"standard\" is assumed"),
+        "{words}"
+    );
 }
 
 #[track_caller]

@@ -167,3 +167,257 @@ fn a_deployment_keeps_its_pods_where_its_replica_set_is_not_in_the_files() {
     let told = "ReplicaSet default/web-5d4f6 is not in the files, and is made from its pods";
     assert!(notes.contains(told), "{notes}");
 }
+
+/// The lists of resources of a cluster in a text.
+fn dumped(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| c.is_whitespace() || c == '`');
+    words
+        .filter(|word| word.starts_with("nodes,pods"))
+        .collect()
+}
+
+/// The resources of the dump that the help of simulate names.
+fn dumped_resources() -> String {
+    let help = strew("simulate --help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let [found] = dumped(&help)[..] else {
+        panic!("one dump in {help}");
+    };
+    found.to_owned()
+}
+
+#[test]
+fn all_pages_have_one_dump_command() {
+    let resources = dumped_resources();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages: Vec<std::path::PathBuf> = std::fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    pages.push(root.join("README.md"));
+    let mut n_found = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for found in dumped(&text) {
+            n_found += 1;
+            assert_eq!(found, resources, "{}", page.display());
+        }
+    }
+    assert!(n_found >= 5, "{n_found} pages");
+    let run = strew("explain pod/web -").stdin("{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}").assert();
+    assert_eq!(dumped(&stderr(&run)), [resources.as_str()]);
+}
+
+/// A dump as that command writes it: one object of each resource, as a cluster has them.
+#[test]
+fn every_resource_of_the_dump_command_is_read() {
+    let object = |api: &str, kind: &str, name: &str, rest: Value| {
+        let mut object = json!({
+            "apiVersion": api, "kind": kind, "metadata": {"name": name, "uid": format!("{kind}-{name}"), "namespace": "default"},
+        });
+        let cluster_wide = [
+            "Node",
+            "Namespace",
+            "PriorityClass",
+            "RuntimeClass",
+            "PersistentVolume",
+            "StorageClass",
+            "CSINode",
+        ];
+        if cluster_wide.contains(&kind) {
+            object["metadata"]
+                .as_object_mut()
+                .unwrap()
+                .remove("namespace");
+        }
+        for (key, value) in rest.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        object
+    };
+    let selector = json!({"matchLabels": {"app": "web"}});
+    let set = json!({"spec": {"replicas": 0, "selector": selector, "template": template("web"), "serviceName": "web"}});
+    let daemon = json!({"spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template("agent")}});
+    let mut job = template("job");
+    job["spec"]["restartPolicy"] = "Never".into();
+    let job =
+        json!({"suspend": true, "selector": {"matchLabels": {"app": "job"}}, "template": job});
+    let mut web = pod("ReplicaSet", "web", "web-0", "", "n0");
+    web["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("ownerReferences");
+    let all = [
+        (
+            "nodes",
+            object(
+                "v1",
+                "Node",
+                "n0",
+                json!({"status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}}),
+            ),
+        ),
+        ("pods", web),
+        (
+            "deploy",
+            object("apps/v1", "Deployment", "web", set.clone()),
+        ),
+        ("rs", object("apps/v1", "ReplicaSet", "web-1", set.clone())),
+        ("sts", object("apps/v1", "StatefulSet", "db", set)),
+        ("ds", object("apps/v1", "DaemonSet", "agent", daemon)),
+        (
+            "rc",
+            object(
+                "v1",
+                "ReplicationController",
+                "old",
+                json!({"spec": {"replicas": 0, "selector": {"app": "old"}, "template": template("old")}}),
+            ),
+        ),
+        (
+            "jobs",
+            object("batch/v1", "Job", "once", json!({"spec": job})),
+        ),
+        (
+            "cronjobs",
+            object(
+                "batch/v1",
+                "CronJob",
+                "nightly",
+                json!({"spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": job["template"]}}}}),
+            ),
+        ),
+        (
+            "controllerrevisions",
+            object(
+                "apps/v1",
+                "ControllerRevision",
+                "db-1",
+                json!({"revision": 1}),
+            ),
+        ),
+        (
+            "hpa",
+            object(
+                "autoscaling/v2",
+                "HorizontalPodAutoscaler",
+                "web",
+                json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
+            ),
+        ),
+        (
+            "pdb",
+            object(
+                "policy/v1",
+                "PodDisruptionBudget",
+                "web",
+                json!({"spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "web"}}}}),
+            ),
+        ),
+        (
+            "svc",
+            object(
+                "v1",
+                "Service",
+                "web",
+                json!({"spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
+            ),
+        ),
+        (
+            "namespaces",
+            object("v1", "Namespace", "default", json!({})),
+        ),
+        (
+            "quota",
+            object(
+                "v1",
+                "ResourceQuota",
+                "q",
+                json!({"spec": {"hard": {"pods": "50"}}}),
+            ),
+        ),
+        (
+            "limits",
+            object(
+                "v1",
+                "LimitRange",
+                "l",
+                json!({"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}}),
+            ),
+        ),
+        (
+            "priorityclasses",
+            object(
+                "scheduling.k8s.io/v1",
+                "PriorityClass",
+                "high",
+                json!({"value": 100}),
+            ),
+        ),
+        (
+            "runtimeclasses",
+            object(
+                "node.k8s.io/v1",
+                "RuntimeClass",
+                "kata",
+                json!({"handler": "kata"}),
+            ),
+        ),
+        (
+            "pvc",
+            object(
+                "v1",
+                "PersistentVolumeClaim",
+                "data",
+                json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "volumeName": "pv", "resources": {"requests": {"storage": "1Gi"}}}, "status": {"phase": "Bound"}}),
+            ),
+        ),
+        (
+            "pv",
+            object(
+                "v1",
+                "PersistentVolume",
+                "pv",
+                json!({"spec": {"storageClassName": "fast", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "default", "name": "data"}, "nfs": {"server": "s", "path": "/"}}, "status": {"phase": "Bound"}}),
+            ),
+        ),
+        (
+            "sc",
+            object(
+                "storage.k8s.io/v1",
+                "StorageClass",
+                "fast",
+                json!({"provisioner": "x"}),
+            ),
+        ),
+        (
+            "csinodes",
+            object(
+                "storage.k8s.io/v1",
+                "CSINode",
+                "n0",
+                json!({"spec": {"drivers": []}}),
+            ),
+        ),
+        (
+            "events",
+            object(
+                "v1",
+                "Event",
+                "web-0.1",
+                json!({"involvedObject": {"kind": "Pod", "name": "web-0", "namespace": "default"}, "reason": "Scheduled", "message": "assigned"}),
+            ),
+        ),
+    ];
+    let named: Vec<&str> = all.iter().map(|(resource, _)| *resource).collect();
+    assert_eq!(named.join(","), dumped_resources());
+    let items: Vec<&Value> = all.iter().map(|(_, object)| object).collect();
+    let dump = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items});
+    let run = strew("simulate - --until deploy")
+        .stdin(dump.to_string())
+        .assert();
+    let words = stderr(&run);
+    assert_eq!(words, "");
+    run.code(0);
+}

@@ -261,16 +261,13 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec:
-      priorityClassName: vip
+      runtimeClassName: vip
       containers: [{name: c, image: i}]
 ";
     let run = strew("simulate -").stdin(manifest).assert().code(2);
     let text = stderr(&run);
-    assert!(
-        text.contains("no PriorityClass with name vip was found"),
-        "{text}"
-    );
-    assert!(text.contains("<stdin>:10:26"), "{text}");
+    assert!(text.contains("RuntimeClass \"vip\" not found"), "{text}");
+    assert!(text.contains("<stdin>:10:25"), "{text}");
     assert_eq!(
         text.matches("error[").count(),
         1,

@@ -377,7 +377,7 @@ spec: {selector: {app: web}}
     let narrowed = "deduced from Service s; its StatefulSet \"web\" is not there, and its selector would narrow it";
     assert!(text.contains(narrowed), "{text}");
     let readme = std::fs::read_to_string(crate::root().join("README.md")).unwrap();
-    assert!(readme.contains("kubectl get nodes,pods,svc,deploy,rs,sts,rc"));
+    assert!(readme.contains("kubectl get nodes,pods,deploy,rs,sts,"));
 }
 
 /// A dump is explained without playing anything. `--at` plays.
