@@ -201,8 +201,8 @@ impl Workloads {
     }
 }
 
-/// `deployment/web`; `shop/deployment/web` outside the namespace `default`.
-fn target(object: &KubeObject) -> String {
+/// A workload as the target of a verb: `deployment/web`; `shop/deployment/web` outside the namespace `default`.
+pub fn target(object: &KubeObject) -> String {
     let (kind, name) = (object.kind().to_lowercase(), object.name());
     match object.namespace().unwrap_or("default") {
         "default" => format!("{kind}/{name}"),

@@ -5,10 +5,12 @@
 //! plans), [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line),
 //! [`screen`] (a run step by step), [`series`] (its counts at each instant), [`standing`] (adds runs up), [`summary`]
 //! (the results), [`verdicts`] (the worst of them), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
-//! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, to look at), `clock`.
+//! programs), [`page`] (for a browser), [`decision`] (`-v`), `cure` (what would
+//! prevent a breach), `life` (one run, to look at), `clock`.
 
 mod arguments;
 mod clock;
+mod cure;
 mod decision;
 mod interrupt;
 mod junit;
@@ -182,6 +184,7 @@ pub(crate) fn run(
     inputs: Vec<Input>,
     context: &Context,
 ) -> Result<u8, Failure> {
+    let kept = cure::kept(&inputs);
     let Some(ready) = ready(question, inputs, context)? else {
         return Ok(EXIT_INPUT);
     };
@@ -214,7 +217,12 @@ pub(crate) fn run(
     }
     let standings = Standings::new(question, &ready);
     let jobs = question.args.jobs();
-    let answer = work.run(standings, jobs, &interrupt, &progress, log.as_mut())?;
+    let mut answer = work.run(standings, jobs, &interrupt, &progress, log.as_mut())?;
+    // A summary is of the files as they are: its parts are added up.
+    let is_summed = question.output == Some(Format::Summary);
+    if let Some(inputs) = kept.filter(|_| ready.story.is_some() && !is_summed) {
+        cure::try_all(question, &inputs, &ready, &mut answer, context, &interrupt)?;
+    }
     progress.finish();
     if let Some(log) = &mut log {
         log.flush().map_err(Failure::outside)?;

@@ -14,6 +14,7 @@ use strew_scenario::format::{Loaded, load_read};
 use strew_wire::config::FeatureGates;
 
 use super::Question;
+use super::cure::Edit;
 use crate::assumed;
 use crate::dump::RESOURCES;
 use crate::failure::Failure;
@@ -35,13 +36,21 @@ pub(super) struct Story {
     pub(super) notes: Vec<String>,
 }
 
-/// Makes the story of the files.
+/// Makes the story of the files, changed by `edit`.
 ///
 /// # Errors
 /// There is nothing to simulate, or the arguments about nodes contradict each other.
-pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story, Failure> {
+pub(super) fn story(
+    question: &Question<'_>,
+    inputs: Vec<Input>,
+    edit: Option<&Edit<'_>>,
+) -> Result<Story, Failure> {
     let mut sources = inputs::sources(inputs);
     let mut reading = read(&sources);
+    if let Some(edit) = edit {
+        let objects = reading.objects.iter_mut();
+        objects.for_each(|located| edit.apply(&mut located.object));
+    }
     check_content(&reading)?;
     let nodes = reading.objects.iter();
     let nodes = nodes.filter_map(|located| match &located.object {

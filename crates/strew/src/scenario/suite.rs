@@ -17,6 +17,7 @@ use strew_scenario::run::{Configure, Plan, Unplayable, admission};
 use strew_wire::config::{AdmissionOptions, FeatureGates, is_configuration};
 
 use super::arguments::Until;
+use super::cure::Edit;
 use super::seeds::{Seeds, SeedsArg};
 use super::streams::{holds_scenario, split};
 use super::{Question, story};
@@ -92,6 +93,18 @@ pub(super) struct Staged {
 /// # Errors
 /// Arguments that contradict each other, and files that cannot be read.
 pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Staged, Failure> {
+    stage_edited(question, inputs, None)
+}
+
+/// The same, with the story's manifests changed.
+///
+/// # Errors
+/// As [`stage`].
+pub(super) fn stage_edited(
+    question: &Question<'_>,
+    inputs: Vec<Input>,
+    edit: Option<&Edit<'_>>,
+) -> Result<Staged, Failure> {
     let scheduling = &question.world.scheduling;
     let config = scheduling.read()?.map(Arc::new);
     let mut staging = Staging {
@@ -114,7 +127,7 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
             suites.push(staging.suite(file, replay, sources, loaded));
         }
     } else {
-        let story = story::story(question, inputs)?;
+        let story = story::story(question, inputs, edit)?;
         text = Some(story.text);
         let gates = scheduling.gates().1;
         staging.elsewhere.extend(gates);

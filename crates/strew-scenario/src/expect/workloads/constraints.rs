@@ -31,6 +31,9 @@ const KINDS: [Kind; 5] = [
 /// The rule of findings about constraints that are exceeded at rest.
 pub const CONSTRAINT_EXCEEDED: &str = "constraint-exceeded";
 
+/// The help of a finding about a constraint that counts pods of all revisions.
+pub const MATCH_LABEL_KEYS: &str = "matchLabelKeys: [pod-template-hash] in the constraint";
+
 /// Why a constraint can be exceeded though the scheduler keeps it.
 pub const NOT_MOVED: &str = "no manifest prevents it: pods that run are not moved, and scaling down does not look at constraints";
 
@@ -100,7 +103,7 @@ impl Exceeded {
             .with_number("skew", self.skew)
             .with_number("maxSkew", self.max_skew.into());
         match self.lacks_match_label_keys {
-            true => finding.with_help("matchLabelKeys: [pod-template-hash]"),
+            true => finding.with_help(MATCH_LABEL_KEYS),
             false => finding,
         }
     }

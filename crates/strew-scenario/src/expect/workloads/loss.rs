@@ -15,6 +15,12 @@ use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message};
 use crate::format::ObjectTarget;
 
+/// The help of a finding about a hard constraint that counts the lost domain.
+pub const HONOR_TAINTS: &str = "nodeTaintsPolicy: Honor in its hard constraints";
+
+/// The cause of such a finding.
+const COUNTS_THE_LOST: &str = "its hard constraint still counts the lost domain, with no pod in it";
+
 /// What a loss did to a workload, or to a pod without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LossOf {
@@ -89,6 +95,10 @@ impl LossOf {
             .with_number("wanted", wanted.into())
             .with_number("ready", ready.into())
             .with_number("fewest", fewest.into());
+        let finding = match self.cause.ends_with(COUNTS_THE_LOST) {
+            true => finding.with_help(HONOR_TAINTS),
+            false => finding,
+        };
         Some(match none_for.0 {
             0 => finding,
             _ => finding.with_number("secondsWithoutReady", seconds),
@@ -144,7 +154,7 @@ fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
         return kept("its volume is where no node is left");
     }
     if has(&["PodTopologySpread"]) {
-        return kept("its hard constraint still counts the lost domain, with no pod in it");
+        return kept(COUNTS_THE_LOST);
     }
     let reasons = reasons(message(first));
     let told = match reasons.as_str() {

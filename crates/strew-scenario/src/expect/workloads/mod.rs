@@ -12,9 +12,10 @@ pub(super) mod replicas;
 
 pub use budget::{met as budgets_met, within_budget};
 pub use constraints::{
-    CONSTRAINT_EXCEEDED, ExceededBefore, NOT_MOVED, exceeded_now, within_constraints,
+    CONSTRAINT_EXCEEDED, ExceededBefore, MATCH_LABEL_KEYS, NOT_MOVED, exceeded_now,
+    within_constraints,
 };
-pub use loss::{LossOf, survives};
+pub use loss::{HONOR_TAINTS, LossOf, survives};
 pub(super) use remarks::{of_rollout, waiting_for_deletion};
 
 use std::collections::{BTreeMap, BTreeSet};
