@@ -38,7 +38,8 @@ pub fn seeds(n_pods: u64, n_nodes: u64) -> u64 {
 /// What a CronJob counts for: one that comes around every minute makes hundreds of pods in a run.
 const PODS_OF_A_CRON_JOB: u64 = 900;
 
-/// The story of a stream of manifests, with these nodes in addition to the stream's: a document of kind Scenario.
+/// The story of a stream of manifests, with these nodes in addition to the stream's, and these manifests applied when it
+/// begins: a document of kind Scenario.
 ///
 /// Each step ends when the cluster is at rest. Then all workloads must be rolled out, and keep their hard constraints
 /// where a manifest can see to it. After the loss, which comes at full size, they must have a ready pod and be within
@@ -46,6 +47,7 @@ const PODS_OF_A_CRON_JOB: u64 = 900;
 pub fn story(
     stream: &[Located],
     nodes: &[Node],
+    applied: &[Value],
     seed: u64,
     feature_gates: &BTreeMap<String, bool>,
 ) -> Value {
@@ -77,8 +79,9 @@ pub fn story(
         0 => json!({}),
         _ => json!({"within": LOST_WITHIN}),
     };
+    let applied = (!applied.is_empty()).then(|| ("apply", json!(applied)));
     let mut timeline = vec![
-        step(FIRST_STEP, None, rest(), even()),
+        step(FIRST_STEP, applied, rest(), even()),
         step("rollout", restarted, rest(), even()),
     ];
     if let Some(lost) = lost(stream, nodes) {

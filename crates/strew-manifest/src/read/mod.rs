@@ -62,7 +62,7 @@ pub use pods::NO_CONTROLLER;
 pub use raw::{
     RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
 };
-pub use reader::{documents, read, read_edited, read_file};
+pub use reader::{documents, read, read_applying, read_edited, read_file};
 pub use reading::{Located, Reading};
 pub use render::render;
 pub use source::{FileId, How, Place, SourceFile, Sources, Span};

@@ -364,14 +364,32 @@ impl Reader<'_> {
         }
         let group = kind::group_of(&head.api_version).to_owned();
         let identity = Identity(group, kind.to_owned(), namespace, head.name.clone());
-        let Some(first) = self.known.get(&identity) else {
-            self.known.insert(identity, origin.clone());
-            return true;
+        let seen = self.known.entry(identity).or_default();
+        let (own, other) = match head.from_dump {
+            true => (&mut seen.dumped, &seen.written),
+            false => (&mut seen.written, &seen.dumped),
         };
-        let first = first.clone();
+        let (first, is_change) = match (&*own, other) {
+            (Some(first), _) => (first.clone(), false),
+            (None, Some(first)) if !self.applies => (first.clone(), true),
+            _ => {
+                *own = Some(origin.clone());
+                return true;
+            }
+        };
         let path = FieldPath::root().child("metadata.name");
         let error = Diagnostic::error("duplicate-object", format!("{label} is there twice"));
-        let error = error.about(label);
+        let mut error = error.about(label);
+        let files = [first.file, origin.file].map(|id| self.sources.file(id));
+        if is_change {
+            let help = "one is of a dump: strew simulate applies the other one to it, unless a Scenario is there, \
+                        which has steps for that";
+            error = error.with_help(help);
+        } else if files.iter().all(|file| file.is_found()) && files[0].folder() != files[1].folder()
+        {
+            error = error
+                .with_help("folders below a named one are read, too: name one of the two folders");
+        }
         self.report.add(Severity::Error, |locator| {
             let error = error.with_related(locator.place(&first, &path), FIRST_HERE);
             error.at(locator.place(origin, &path)).in_field(path)

@@ -42,16 +42,22 @@ pub fn read_edited(sources: &Sources, edit: &dyn Fn(&mut Value)) -> Reading {
     read_all(sources, Some(edit))
 }
 
+/// As [`read`], for files that are applied to a cluster: an object written by hand beside the one of the same name of a
+/// dump is no duplicate, but a change of it, which [`Reading::applied`] has.
+pub fn read_applying(sources: &Sources) -> Reading {
+    let mut reader = Reader::new(sources, None);
+    reader.applies = true;
+    reader.all();
+    reader.finish()
+}
+
 /// A change of objects before their check.
 type Edit<'a> = Option<&'a dyn Fn(&mut Value)>;
 
 fn read_all(sources: &Sources, edit: Edit<'_>) -> Reading {
     let mut reader = Reader::new(sources, None);
     reader.edit = edit;
-    for (id, file) in sources.iter() {
-        reader.file(id, file);
-        reader.typeless(file);
-    }
+    reader.all();
     reader.finish()
 }
 
@@ -76,7 +82,9 @@ pub(super) struct Reader<'a> {
     pub(super) n_meant: usize,
     /// True if the rest of the current file is not read: what it is was reported.
     pub(super) is_told: bool,
-    pub(super) known: HashMap<Identity, Origin>,
+    pub(super) known: HashMap<Identity, Seen>,
+    /// True if objects written by hand change those of a dump.
+    pub(super) applies: bool,
     /// Completes names that files leave to the API server.
     pub(super) names: NameSource,
     /// Objects whose controllers strew does not have.
@@ -84,6 +92,15 @@ pub(super) struct Reader<'a> {
     /// Collects documents that are no objects.
     pub(super) raw: Option<Vec<RawDocument>>,
     pub(super) edit: Edit<'a>,
+}
+
+/// Where objects of one identity were read.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The object of a dump.
+    pub(super) dumped: Option<Origin>,
+    /// The object written by hand.
+    pub(super) written: Option<Origin>,
 }
 
 /// The identity of an object: group, kind, namespace, name.
@@ -106,6 +123,7 @@ impl<'a> Reader<'a> {
             n_meant: 0,
             is_told: false,
             known: HashMap::new(),
+            applies: false,
             names: NameSource::new(0),
             makers: Makers::default(),
             raw,
@@ -119,13 +137,28 @@ impl Reader<'_> {
         self.sources.how()
     }
 
+    fn all(&mut self) {
+        for (id, file) in self.sources.iter() {
+            self.file(id, file);
+            self.typeless(file);
+        }
+    }
+
     fn finish(mut self) -> Reading {
+        let both = self.known.values().filter(|seen| seen.dumped.is_some());
+        let written: Vec<&Origin> = both.filter_map(|seen| seen.written.as_ref()).collect();
+        let is_written = |located: &mut Located| written.contains(&&located.origin);
+        let applied = match written.is_empty() {
+            true => Vec::new(),
+            false => self.objects.extract_if(.., is_written).collect(),
+        };
         let makers = std::mem::take(&mut self.makers);
         for (origin, warning) in makers.warnings(&self.objects) {
             self.report
                 .add_in(&origin, FieldPath::root().child("kind"), warning);
         }
         Reading {
+            applied,
             objects: self.objects,
             broken: self.broken,
             diagnostics: self.report.finish(),

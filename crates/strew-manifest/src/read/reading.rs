@@ -12,6 +12,8 @@ use crate::field::FieldError;
 pub struct Reading {
     /// The objects without errors, in the order of the files; lists are taken apart.
     pub objects: Vec<Located>,
+    /// The objects without errors that change an object of a dump; only of [`read_applying`](super::read_applying).
+    pub applied: Vec<Located>,
     /// The objects with errors, as far as they could be read.
     pub broken: Vec<Broken>,
     /// All problems, in the order of their places.

@@ -218,6 +218,11 @@ impl SourceFile {
         is_file.then(|| Path::new(&self.name))
     }
 
+    /// The folder that it is in.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.path().and_then(Path::parent)
+    }
+
     pub(super) fn packing(&self) -> Option<(&'static str, &'static str)> {
         self.packing
     }

@@ -21,6 +21,8 @@ use super::{API_VERSION, GROUP, KIND};
 pub struct Loaded {
     /// The objects of the stream without the scenario, as far as they could be read, with the base's parameters put in.
     pub objects: Arc<[Located]>,
+    /// The number of objects that were read, scenarios among them.
+    pub n_read: usize,
     /// The objects that could not be read.
     pub broken: Vec<Broken>,
     /// The variants, the base first; empty without a scenario, or if it has errors.
@@ -44,10 +46,12 @@ pub fn load(sources: &Sources) -> Loaded {
 
 /// As [`load`], of files that were read already.
 pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
+    let n_read = reading.objects.len() + reading.applied.len() + reading.broken.len();
     let origins = take_scenarios(&mut reading);
     let Some((first, version_error)) = origins.first().cloned() else {
         return Loaded {
             objects: reading.objects.into(),
+            n_read,
             broken: reading.broken,
             diagnostics: reading.diagnostics,
             ..Loaded::default()
@@ -84,6 +88,8 @@ pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
     }
     let Reading {
         objects,
+        // The story applies them.
+        applied: _,
         broken,
         mut diagnostics,
     } = reading;
@@ -96,6 +102,7 @@ pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
     diagnostics.sort_by_key(|diagnostic| (diagnostic.place.is_none(), diagnostic.place));
     Loaded {
         objects: stream.objects,
+        n_read,
         broken: stream.broken,
         variants,
         diagnostics,

@@ -1,5 +1,6 @@
 //! Reads verbs.
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 use strew_manifest::field::FieldPath;
@@ -43,7 +44,7 @@ pub(super) fn read(
         place: None,
         verb,
         path: at.path.clone(),
-        text: format!("{name}: {}", flow::line(at.value)),
+        text: format!("{name}: {}", shown(at.value)),
     })
 }
 
@@ -301,6 +302,31 @@ impl Reader<'_> {
             }
         }
         edits
+    }
+}
+
+/// The longest value that is shown whole, in bytes.
+const SHOWN_MAX: usize = 120;
+
+/// The value in one line; long manifests by their names: `deployment/web, shop/service/api`.
+fn shown(value: &Value) -> String {
+    let line = flow::line(value);
+    let named = |object: &Value| {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let kind = text(&object["kind"])?.to_lowercase();
+        let name = text(&object["metadata"]["name"])?;
+        Some(match text(&object["metadata"]["namespace"]) {
+            Some(namespace) if namespace != "default" => format!("{namespace}/{kind}/{name}"),
+            _ => format!("{kind}/{name}"),
+        })
+    };
+    let objects = value
+        .as_array()
+        .map_or(std::slice::from_ref(value), Vec::as_slice);
+    let names: Option<Vec<String>> = objects.iter().map(named).collect();
+    match names {
+        Some(names) if line.len() > SHOWN_MAX => names.join(", "),
+        _ => line,
     }
 }
 

@@ -163,6 +163,7 @@ fn the_story_is_a_scenario() {
     let document = story(
         &stream,
         &[],
+        &[],
         7,
         &[("MinDomainsInPodTopologySpread".to_owned(), true)].into(),
     );

@@ -15,6 +15,8 @@ pub(crate) use moment::{
     MaxSkew, Moment, PreemptionReport, max_skews, warning, when_unsatisfiable,
 };
 
+use crate::scenario::summary::ReadSum;
+
 /// The version of everything that strew writes for programs.
 pub(crate) const API_VERSION: &str = "report.strew.dev/v1alpha1";
 
@@ -62,6 +64,9 @@ pub(crate) struct ScenarioReport<'a> {
     pub(crate) name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) story: Option<&'a str>,
+    /// What was read of the files.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) read: Option<ReadSum>,
     pub(crate) variants: Vec<VariantReport<'a>>,
 }
 

@@ -90,11 +90,14 @@ impl Life {
         &self.findings
     }
 
-    /// True if the files are a dump of a cluster with this pod: pods that are to be created have no uid yet.
+    /// True if the files are a dump of a cluster with this pod, and nothing that changes it: pods that are to be created
+    /// have no uid yet.
     pub(crate) fn is_recorded(&self, uid: &str) -> bool {
         let objects = self.cast.plan.objects().iter();
         let mut pods = objects.filter(|object| object.kind() == Kind::Pod);
-        self.is_story && pods.any(|pod| *pod.meta().uid == *uid)
+        let first = self.cast.variant.scenario.timeline.first();
+        let applies = first.is_some_and(|step| !step.verbs.is_empty());
+        self.is_story && !applies && pods.any(|pod| *pod.meta().uid == *uid)
     }
 
     /// True if it has nodes at second 0, or is a Scenario, which may get them later.

@@ -56,6 +56,7 @@ fn scenario<'a>(
         file: &sum.file,
         name: &sum.name,
         story: sum.story.as_deref(),
+        read: sum.read,
         variants: each
             .map(|((cast, sum), kept)| variant(cast, sum, kept))
             .collect(),

@@ -80,6 +80,7 @@ impl Standings {
             name: suite.name.clone(),
             story: suite.story.clone(),
             built_in: suite.is_story,
+            read: Some(suite.read),
             variants: suite
                 .variants
                 .iter()

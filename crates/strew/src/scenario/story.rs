@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use anyhow::anyhow;
+use serde_json::Value;
 use strew_manifest::field::FieldPath;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::{
-    Diagnostic, KubeObject, Locator, NO_CONTROLLER, Origin, Reading, Sources, read, read_file,
+    Diagnostic, KubeObject, Located, Locator, NO_CONTROLLER, Origin, Reading, Sources, document_at,
+    read_applying, read_file,
 };
 use strew_scenario::format::{Loaded, load_read};
 use strew_wire::config::FeatureGates;
@@ -46,7 +48,7 @@ pub(super) fn story(
     edit: Option<&Edit<'_>>,
 ) -> Result<Story, Failure> {
     let mut sources = inputs::sources(inputs);
-    let mut reading = read(&sources);
+    let mut reading = read_applying(&sources);
     if let Some(edit) = edit {
         let objects = reading.objects.iter_mut();
         objects.for_each(|located| edit.apply(&mut located.object));
@@ -74,9 +76,15 @@ pub(super) fn story(
         }
     }
     let scheduling = &question.world.scheduling;
+    let applied: Vec<Value> = reading
+        .applied
+        .iter()
+        .map(|located| as_written(located, &sources))
+        .collect();
     let document = strew_scenario::story::story(
         &reading.objects,
         &made.nodes,
+        &applied,
         scheduling.seed.unwrap_or(0),
         &gates(&scheduling.feature_gates),
     );
@@ -88,17 +96,30 @@ pub(super) fn story(
     }
     let file = sources.add(FILE, text.clone());
     let own = read_file(&sources, file);
+    let n_own = own.objects.len();
     reading.objects.extend(own.objects);
     reading.diagnostics.extend(own.diagnostics);
     reading.diagnostics.extend(twice);
     reading.diagnostics.extend(assumed.diagnostics);
+    let mut loaded = load_read(&sources, reading);
+    loaded.n_read = loaded.n_read.saturating_sub(n_own);
     Ok(Story {
-        loaded: load_read(&sources, reading),
+        loaded,
         sources,
         text,
         n_assumed_nodes,
         notes: made.note.into_iter().collect(),
     })
+}
+
+/// An object as its file has it: `apply` changes these fields only.
+fn as_written(located: &Located, sources: &Sources) -> Value {
+    let object = &located.object;
+    let written = document_at(sources, &located.origin).map(|document| document.value);
+    let is_whole = |value: &Value| {
+        value["apiVersion"] == object.api_version() && value["kind"] == object.kind()
+    };
+    written.filter(is_whole).unwrap_or_else(|| object.to_json())
 }
 
 /// Refuses a dump that has pods on nodes and no nodes: made-up nodes would give an answer about another cluster.

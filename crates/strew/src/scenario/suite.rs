@@ -20,6 +20,7 @@ use super::arguments::Until;
 use super::cure::Edit;
 use super::seeds::{Seeds, SeedsArg};
 use super::streams::{holds_scenario, split};
+use super::summary::ReadSum;
 use super::{Question, story};
 use crate::assumed;
 use crate::configuration::{SchedulingArgs, blueprint};
@@ -37,6 +38,8 @@ pub(super) struct Suite {
     pub(super) replay: Vec<String>,
     pub(super) name: String,
     pub(super) story: Option<String>,
+    /// What was read.
+    pub(super) read: ReadSum,
     /// The number of nodes that were made because the files have none and none were asked for.
     pub(super) n_assumed_nodes: usize,
     pub(super) variants: Vec<Cast>,
@@ -287,6 +290,12 @@ impl Staging<'_> {
         loaded: Loaded,
     ) -> StagedSuite {
         let is_good = !loaded.has_errors();
+        let is_story = file == story::FILE;
+        let n_files = sources.iter().count() - usize::from(is_story);
+        let read = ReadSum {
+            files: n_files as u64,
+            objects: loaded.n_read as u64,
+        };
         let mut stage = Stage {
             staging: self,
             locator: Locator::new(&sources),
@@ -323,8 +332,9 @@ impl Staging<'_> {
         StagedSuite {
             sources,
             suite: is_good.then_some(Suite {
-                is_story: file == story::FILE,
+                is_story,
                 file,
+                read,
                 replay,
                 name,
                 story,

@@ -68,7 +68,20 @@ pub(crate) struct ScenarioSum {
     /// It is the built-in story, which is in no file.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) built_in: bool,
+    /// What was read of the files.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) read: Option<ReadSum>,
     pub(crate) variants: Vec<VariantSum>,
+}
+
+/// The numbers of what was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ReadSum {
+    /// Files, standard input among them.
+    pub(crate) files: u64,
+    /// Objects of these files, a Scenario among them.
+    pub(crate) objects: u64,
 }
 
 /// The sum of a variant.

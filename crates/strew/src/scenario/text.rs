@@ -13,7 +13,7 @@ use super::screen::Written;
 use super::standing::{Answer, Judged};
 use super::suite::Suite;
 use super::summary::{
-    BREACHES_MAX, Breach, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
+    BREACHES_MAX, Breach, ReadSum, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
 };
 use super::verdicts::{self, StepVerdict, Told};
 use crate::context::Context;
@@ -109,6 +109,7 @@ fn story(
         out.push_str(&written.steps);
     }
     out.push_str(&written.summary);
+    read_line(out, summary, context);
     let steps = verdicts::steps(variant);
     let steps = steps.iter().map(|step| {
         let style = match step {
@@ -152,6 +153,7 @@ pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> Strin
                 n_commands: 1,
             };
             paper.scenarios(&mut out, &answer.summary, &answer.kept);
+            read_line(&mut out, &answer.summary, context);
             last_line(&mut out, &answer.summary, Some(took), context);
             if answer.is_interrupted {
                 let bad = context.terminal.styles.bad;
@@ -172,6 +174,23 @@ fn warned(out: &mut String, summary: &Summary, context: &Context) {
         let bad = context.terminal.styles.bad;
         let n = count(n, "warning");
         let _ = writeln!(out, "{bad}failed{bad:#}: {n} (--fail-on warnings)");
+    }
+}
+
+/// How much of several files was read; of one file, everybody sees it.
+fn read_line(out: &mut String, summary: &Summary, context: &Context) {
+    let all = || {
+        summary
+            .scenarios
+            .iter()
+            .filter_map(|scenario| scenario.read)
+    };
+    let sum = |of: fn(ReadSum) -> u64| all().map(of).fold(0, u64::saturating_add);
+    let (n_files, n_objects) = (sum(|read| read.files), sum(|read| read.objects));
+    if n_files > 1 && !context.quiet {
+        let files = count(size(n_files), "file");
+        let objects = count(size(n_objects), "object");
+        let _ = writeln!(out, "read: {files}, {objects}");
     }
 }
 

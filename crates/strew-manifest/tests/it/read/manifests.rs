@@ -187,7 +187,7 @@ fn known_kinds_in_other_versions() {
            |in:21:13: error[unknown-version]: Open Cluster Management has no Placement in "cluster.open-cluster-management.io/v1alpha1"
            |  in Placement default/p: apiVersion
            |  help: use apiVersion: cluster.open-cluster-management.io/v1beta1
-           |in:24:45: error[unknown-field]: unknown field "name"
+           |in:24:46: error[unknown-field]: unknown field "name"
            |  in Placement default/p: spec.prioritizerPolicy.configurations[0].name
            |  help: cluster.open-cluster-management.io/v1beta1 has scoreCoordinate: {type: BuiltIn, builtIn: NAME} in its place
            |in:26:13: error[unknown-version]: strew has no Scenario in "strew.dev/v1alpha1"
@@ -392,7 +392,7 @@ spec: {workloadRef: {kind: Deployment}}
         super::diagnostics_text(&reading, &sources),
         "in:2:7: note[played-as]: Rollout (argoproj.io) is played as a Deployment, without spec.strategy, spec.workloadRef\n  \
            in Rollout (argoproj.io) shop: kind\n\
-         in:9:80: warning[unknown-field]: unknown field \"imge\": Deployment spec.template.spec.containers[].imge was passed over\n  \
+         in:9:77: warning[unknown-field]: unknown field \"imge\", did you mean \"image\"?: Deployment spec.template.spec.containers[].imge was passed over\n  \
            in Deployment default/shop: spec.template.spec.containers[0].imge\n\
          in:13:7: error[not-playable]: Rollout (argoproj.io) has no spec.template: it cannot be played as a Deployment\n  \
            in : kind\n"
