@@ -115,7 +115,7 @@ fn is_meant(group: &str, known: &str) -> bool {
             .and_then(|g| g.strip_suffix('.'))
             == Some(name)
     };
-    if of_kubernetes.iter().any(|domain| is_suffixed(&domain)) {
+    if of_kubernetes.iter().any(is_suffixed) {
         return true;
     }
     let is_below = |below: &str, above: &str| {

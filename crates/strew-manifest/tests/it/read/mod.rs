@@ -3,6 +3,7 @@
 mod data;
 mod hostile;
 mod manifests;
+mod others;
 
 use strew_manifest::read::{Reading, Sources, read, render};
 
