@@ -36,6 +36,9 @@ pub const GARBAGE_COLLECTOR: usize = 20;
 /// The volume controller and provisioners together: they handle claims concurrently.
 pub const CLAIMS: usize = 10;
 
+/// `ConcurrentEphemeralVolumeSyncs`
+pub const EPHEMERAL_VOLUMES: usize = 5;
+
 /// `ConcurrentResourceQuotaSyncs`
 pub const QUOTA: usize = 5;
 

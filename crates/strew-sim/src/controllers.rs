@@ -10,7 +10,7 @@ use strew_controllers::stateful_set::{StatefulSetController, StatefulSetSettings
 use strew_controllers::taint_eviction::TaintEviction;
 use strew_controllers::{
     AutoscalerController, ClaimBinder, CloneSetController, Controller, CronJobController,
-    DeploymentController, JobController, ReplicaSetController, TtlController,
+    DeploymentController, EphemeralVolumes, JobController, ReplicaSetController, TtlController,
 };
 
 /// The controllers of kube-controller-manager that the simulation has, and Kruise's controller of CloneSets.
@@ -38,5 +38,6 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(Disruption::new()),
         Box::new(Quotas::new()),
         Box::new(ClaimBinder::new()),
+        Box::new(EphemeralVolumes),
     ]
 }
