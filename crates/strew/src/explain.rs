@@ -23,7 +23,7 @@ use strew_sim::Simulation;
 use crate::cluster::{self, access::AccessArgs};
 use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
-use crate::dump::RESOURCES;
+use crate::dump;
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
@@ -352,9 +352,7 @@ fn life(
         .is_some_and(|life| needs_nodes && !life.has_nodes())
     {
         let error = anyhow!("no node in the input, so there is nothing that a pod could go to");
-        return Err(Failure::input(error).with_hint(format!(
-            "add the nodes, for example kubectl get {RESOURCES} -A -o json; or give --nodes 12 for made-up ones"
-        )));
+        return Err(Failure::input(error).with_hint(dump::nodes_hint()));
     }
     Ok(life)
 }

@@ -120,7 +120,17 @@ fn unbound(pod: PodIdx, cluster: &Cluster) -> Vec<String> {
                 "persistentvolumeclaim {claim:?} is not bound to its volume {:?} yet",
                 name(volume)
             )),
-            None => Some(format!("persistentvolumeclaim {claim:?} has no volume")),
+            None => {
+                let class = fact
+                    .class
+                    .filter(|class| cluster.volumes().class(*class).is_none());
+                let class =
+                    class.map(|class| format!(", and there is no storage class {:?}", name(class)));
+                let class = class.unwrap_or_default();
+                Some(format!(
+                    "persistentvolumeclaim {claim:?} has no volume{class}"
+                ))
+            }
         }
     };
     cluster.claims_of(pod).filter_map(detail).collect()

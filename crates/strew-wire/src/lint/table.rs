@@ -156,6 +156,33 @@ pub const RULES: &[Rule] = &[
         "kubectl shows the same warning when the object is applied.",
     ),
     text(
+        "assumed-priority-class",
+        "A priority class is named that the files do not hold",
+        "Its value decides which pods are evicted for which. Add the PriorityClass, or give --priority-class NAME=VALUE.",
+    ),
+    text(
+        "assumed-runtime-class",
+        "Pods of a dump name a runtime class that the files do not hold",
+        "Its node selector and tolerations decide where new pods go. Add the RuntimeClasses of the cluster.",
+    ),
+    text(
+        "assumed-service-account",
+        "A service account is named that the files do not hold",
+        "The API server refuses pods whose service account is not there. Add the ServiceAccount.",
+    ),
+    text(
+        "assumed-storage-class",
+        "A storage class is named that the files do not hold, and they hold none",
+        "Its binding mode decides in which zones volumes are made. Add the StorageClass, or give --storage-class \
+         NAME=immediate or NAME=wait.",
+    ),
+    text(
+        "missing-storage-class",
+        "A storage class is named that is not among those of the files",
+        "Claims of a class that is not there stay Pending, and so do their pods. Correct the name, or add the \
+         StorageClass.",
+    ),
+    text(
         "target-missing",
         "The target of a WorkloadSpread is not in the files",
         "Nothing is spread.",

@@ -18,7 +18,7 @@ use strew_wire::config::FeatureGates;
 use super::Question;
 use super::cure::Edit;
 use crate::assumed;
-use crate::dump::RESOURCES;
+use crate::dump;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 use crate::output::{Format, serialized};
@@ -141,9 +141,7 @@ fn check_nodes(reading: &Reading) -> Result<(), Failure> {
         n => format!(" and {} others", n - 1),
     };
     let error = anyhow!("no node in the input, but its pods are on node {first}{others}");
-    Err(Failure::input(error).with_hint(format!(
-        "add the nodes, for example kubectl get {RESOURCES} -A -o json; or give --nodes 12 for made-up ones"
-    )))
+    Err(Failure::input(error).with_hint(dump::nodes_hint()))
 }
 
 /// Refuses files with nothing to simulate: an answer about nothing would look green. Errors of the files are reported

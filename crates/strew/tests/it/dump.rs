@@ -237,7 +237,9 @@ fn every_resource_of_the_dump_command_is_read() {
         object
     };
     let selector = json!({"matchLabels": {"app": "web"}});
-    let set = json!({"spec": {"replicas": 0, "selector": selector, "template": template("web"), "serviceName": "web"}});
+    let set = json!({"spec": {"replicas": 0, "selector": selector, "template": template("web")}});
+    let mut stateful = set.clone();
+    stateful["spec"]["serviceName"] = "db".into();
     let daemon = json!({"spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template("agent")}});
     let mut job = template("job");
     job["spec"]["restartPolicy"] = "Never".into();
@@ -263,8 +265,8 @@ fn every_resource_of_the_dump_command_is_read() {
             "deploy",
             object("apps/v1", "Deployment", "web", set.clone()),
         ),
-        ("rs", object("apps/v1", "ReplicaSet", "web-1", set.clone())),
-        ("sts", object("apps/v1", "StatefulSet", "db", set)),
+        ("rs", object("apps/v1", "ReplicaSet", "web-1", set)),
+        ("sts", object("apps/v1", "StatefulSet", "db", stateful)),
         ("ds", object("apps/v1", "DaemonSet", "agent", daemon)),
         (
             "rc",
