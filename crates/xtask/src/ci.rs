@@ -148,6 +148,21 @@ const STAGES: &[Stage] = &[
         ],
         environment: &[],
     },
+    // Other seeds than the tests of strew-scenario play: many commits play all of `cargo xtask scenarios`.
+    Stage {
+        name: "scenarios, new",
+        cargo: &[
+            "run",
+            "--locked",
+            "--package",
+            "xtask",
+            "--",
+            "scenarios",
+            "--from-commit",
+            "--seeds=10",
+        ],
+        environment: &[],
+    },
     // More seeds than the tests of strew-sim play: a fixed set, and some that no commit has tried before. A failing one
     // prints a small story and the command that plays it again.
     soak!("soak", "--from=0", "--seeds=100"),

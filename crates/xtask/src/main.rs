@@ -10,6 +10,7 @@ mod dist;
 mod e2e;
 mod fidelity;
 mod fuzz;
+mod scenarios;
 mod soak;
 mod soak_live;
 mod steady;
@@ -62,6 +63,8 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
     Soak(soak::Soak),
+    /// Play the project's scenarios with many seeds; each must hold in all, or break as its `mustFail` says
+    Scenarios(scenarios::Scenarios),
     /// Run strew's processes on a real control plane under churn, faults and attacks, and judge them (needs Go)
     SoakLive(soak_live::SoakLive),
     /// Attack a process on this machine, as soak-live does
@@ -84,6 +87,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Dist(options) => dist::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Scenarios(options) => scenarios::run(&options),
         Command::SoakLive(options) => soak_live::run(&options),
         Command::Attack(options) => attack::run(options),
         Command::Lab(options) => {

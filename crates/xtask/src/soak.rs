@@ -275,7 +275,7 @@ fn print_smaller(of: Of, seed: u64, verdict: &Verdict) {
 }
 
 /// From the newest commit's name: the same seeds wherever it is checked.
-fn of_commit() -> anyhow::Result<u64> {
+pub(crate) fn of_commit() -> anyhow::Result<u64> {
     let git = Command::new("git")
         .args(["rev-parse", "HEAD"])
         .current_dir(top())
