@@ -39,7 +39,7 @@ pub fn seeds(n_pods: u64, n_nodes: u64) -> u64 {
 const PODS_OF_A_CRON_JOB: u64 = 900;
 
 /// The story of a stream of manifests, with these nodes in addition to the stream's, and these manifests applied when it
-/// begins: a document of kind Scenario.
+/// begins: a document of kind Scenario. `seed` is the only one that it plays; `None`: as many as cost little.
 ///
 /// Each step ends when the cluster is at rest. Then all workloads must be rolled out, and keep their hard constraints
 /// where a manifest can see to it. After the loss, which comes at full size, they must have a ready pod and be within
@@ -48,18 +48,19 @@ pub fn story(
     stream: &[Located],
     nodes: &[Node],
     applied: &[Value],
-    seed: u64,
+    seed: Option<u64>,
     feature_gates: &BTreeMap<String, bool>,
 ) -> Value {
     let workloads = Workloads::of(stream);
     let mut spec = Map::new();
-    spec.insert("seed".to_owned(), seed.into());
+    spec.insert("seed".to_owned(), seed.unwrap_or(0).into());
     let n_cron_jobs = workloads.scheduled.len() as u64;
     let of_jobs = n_cron_jobs.saturating_mul(PODS_OF_A_CRON_JOB);
     let n_seeds = seeds(
         workloads.n_pods.saturating_add(of_jobs),
         n_nodes(stream, nodes),
     );
+    let n_seeds = seed.map_or(n_seeds, |_| 1);
     spec.insert("seeds".to_owned(), n_seeds.into());
     if !feature_gates.is_empty() {
         spec.insert("featureGates".to_owned(), json!(feature_gates));

@@ -164,7 +164,7 @@ fn the_story_is_a_scenario() {
         &stream,
         &[],
         &[],
-        7,
+        Some(7),
         &[("MinDomainsInPodTopologySpread".to_owned(), true)].into(),
     );
     assert_eq!(

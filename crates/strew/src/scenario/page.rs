@@ -58,8 +58,12 @@ pub(super) fn write(
     html::write(path, &report, &verdicts, &tapes)
 }
 
-/// The index of the run that is shown.
+/// The index of the run that is shown: the one that is written step by step, if one is.
 fn shown(variant: &VariantSum, kept: &[Judged]) -> usize {
+    let written = kept.iter().position(|judged| judged.run.written.is_some());
+    if let Some(written) = written {
+        return written;
+    }
     let mut runs = kept.iter();
     let broken = runs.position(|judged| judged.is_broken);
     broken.filter(|_| variant.result().is_red()).unwrap_or(0)

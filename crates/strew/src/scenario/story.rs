@@ -85,7 +85,7 @@ pub(super) fn story(
         &reading.objects,
         &made.nodes,
         &applied,
-        scheduling.seed.unwrap_or(0),
+        scheduling.seed,
         &gates(&scheduling.feature_gates),
     );
     let mut text = serialized(&document, Format::Yaml)?;

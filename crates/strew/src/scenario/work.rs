@@ -218,10 +218,9 @@ impl<'a> Work<'a> {
                     cast: c,
                     seed,
                 };
-                let is_example = true;
+                let is_shown = self.question.html.is_some();
                 let logs = logs && self.keeps_one(suite);
-                let (run, text) =
-                    self.play(task, [is_example, false], interrupt, logs, progress)?;
+                let (run, text) = self.play(task, [true, is_shown], interrupt, logs, progress)?;
                 if logs {
                     log = Some(text);
                 }

@@ -24,13 +24,13 @@ fn n_pending(workload: &Value) -> i64 {
     groups.map(|group| group["count"].as_i64().unwrap()).sum()
 }
 
-/// In the step `lose`, a pod of `web` finds no zone that its constraint allows: that is reported, and is no failure.
+/// In the step `lose`, a pod of `web` finds no zone that its constraint allows: that is a warning, and no failure.
 #[test]
 fn the_whole_story_of_a_shop() {
     let report = story("examples/shop.yaml", 0);
     let steps = only_run(&report)["steps"].as_array().unwrap();
     let names: Vec<&str> = steps.iter().map(|s| s["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["deploy", "rollout", "scale", "lose", "restore"]);
+    assert_eq!(names, ["deploy", "rollout", "lose", "restore", "scale"]);
     let web = |step| workload(&report, step, "deployment/web");
     let numbers = |step| {
         let web = web(step);
@@ -43,13 +43,26 @@ fn the_whole_story_of_a_shop() {
     assert_eq!(numbers(0), (Some(8), Some(8), 0));
     assert_eq!(numbers(1), (Some(8), Some(8), 0));
     assert_eq!(web(1)["placed"], 8, "all pods are new");
-    assert_eq!(numbers(2), (Some(4), Some(4), 0));
-    assert_eq!(steps[3]["chosen"], steps[4]["chosen"]);
-    let zone = steps[3]["chosen"][0].as_str().unwrap();
+    assert_eq!(steps[2]["chosen"], steps[3]["chosen"]);
+    let zone = steps[2]["chosen"][0].as_str().unwrap();
     assert!(zone.starts_with("zone-"), "{zone}");
-    let counts = &web(3)["spread"][0]["counts"];
+    let counts = &web(2)["spread"][0]["counts"];
     assert_eq!(counts[zone], 0, "{counts}");
-    assert!(n_pending(web(3)) > 0, "{}", web(3));
+    assert!(n_pending(web(2)) > 0, "{}", web(2));
+    let losses = steps[2]["losses"].as_array().unwrap();
+    let verdicts = losses.iter().map(|loss| (&loss["of"], &loss["verdict"]));
+    let verdicts: Vec<(&str, &str)> = verdicts
+        .map(|(of, verdict)| (of.as_str().unwrap(), verdict.as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("deployment/web", "DEGRADED"),
+            ("statefulset/db", "DEGRADED"),
+            ("deployment/api", "SURVIVES"),
+        ]
+    );
+    assert_eq!(numbers(3), (Some(8), Some(8), 0));
     assert_eq!(numbers(4), (Some(4), Some(4), 0));
     let skews = only_run(&report)["maxSkew"].as_array().unwrap();
     let by_zone = skews
@@ -66,12 +79,16 @@ fn the_story_as_text() {
     for part in [
         "\nrollout  3 workloads restarted: at rest after ",
         "\n  deployment/web  8 replicas, 8 ready, 8 new\n",
-        "\nscale  3 workloads to 50% of the replicas: at rest after ",
-        "\n  deployment/web  8 -> 4 replicas, 4 ready\n",
+        "! lose: deployment/web is DEGRADED: 6 of 8 ready for as long as it is away",
         "\nlose  zone-",
+        "\n  ! deployment/web  DEGRADED  6 of 8 ready",
+        "\n  ✓ deployment/api  SURVIVES  5 of 5 ready after ",
         " on the way\n",
         "\nrestore  zone-",
-        "16 pods of 3 workloads on 12 nodes: 16 placed, 0 Pending; after restore at ",
+        "\nscale  3 workloads to 50% of the replicas: at rest after ",
+        "\n  deployment/web  8 -> 4 replicas, 4 ready\n",
+        "16 pods of 3 workloads on 12 nodes: 16 placed, 0 Pending; after scale at ",
+        "\nsteps: deploy ok, rollout ok, lose warned (all 20 seeds), restore ok, scale warned (all 20 seeds)\n",
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
@@ -79,7 +96,7 @@ fn the_story_as_text() {
 
 #[test]
 fn a_story_may_end_earlier() {
-    for (n_steps, until) in ["deploy", "rollout", "scale"].into_iter().enumerate() {
+    for (n_steps, until) in ["deploy", "rollout", "lose"].into_iter().enumerate() {
         let report = story(&format!("examples/shop.yaml --until {until}"), 0);
         let steps = only_run(&report)["steps"].as_array().unwrap();
         assert_eq!(steps.len(), n_steps + 1);
@@ -90,7 +107,7 @@ fn a_story_may_end_earlier() {
 /// Pending pods of the first step are a failure, whatever comes later.
 #[test]
 fn pending_after_the_first_step_is_a_failure() {
-    story("examples/tight.yaml --until scale", 1);
+    story("examples/tight.yaml --until rollout", 1);
 }
 
 /// A DaemonSet, a Job that ends and is not created again, a budget: the controllers act.
@@ -187,13 +204,19 @@ fn the_printed_story_plays_alike() {
     let scenario = &mut played["scenarios"][0];
     assert_eq!(scenario["file"], file.display().to_string());
     scenario["file"] = "<story>".into();
+    // Only the story tries what would help, and the printed one is a file more.
+    let mut made = made;
+    for report in [&mut played, &mut made] {
+        report["findings"] = Value::Null;
+        report["scenarios"][0]["read"] = Value::Null;
+    }
     assert_eq!(played, made);
 }
 
 /// A step says how it ended, with a verdict.
 #[test]
 fn every_step_has_a_verdict() {
-    let report = story("examples/tight.yaml --until scale", 1);
+    let report = story("examples/tight.yaml --until lose", 1);
     let steps = only_run(&report)["steps"].as_array().unwrap();
     let of = |field: &str| {
         let each = steps.iter().map(|step| step[field].as_str().unwrap());
@@ -204,7 +227,7 @@ fn every_step_has_a_verdict() {
     let why = steps[0]["why"][0].as_str().unwrap();
     assert!(
         why.starts_with(
-            "rolledOut: {}: deployment/cache: 2 of 3 ready, 1 Pending; deployment/web: "
+            "rolledOut: {}: deployment/cache: 2 of 3 ready, 1 Pending (0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints); deployment/web: "
         ),
         "{why}"
     );
@@ -233,7 +256,7 @@ fn a_step_that_no_story_has_is_refused() {
         .code(2);
     let text = stderr(&run);
     assert!(
-        text.contains("steps are deploy, rollout, scale, lose, restore"),
+        text.contains("steps are deploy, rollout, lose, restore, scale"),
         "{text}"
     );
 }
@@ -305,13 +328,13 @@ fn a_rollout_that_does_not_finish_is_a_failure() {
     assert_eq!(of[..2], ["held", "broken"]);
     assert_eq!(
         steps[1].1,
-        "rolledOut: {}: deployment/api: 1 of 3 updated, 4 pods for 3 replicas, 1 Pending"
+        "rolledOut: {}: deployment/api: 1 of 3 updated, 4 pods for 3 replicas, 1 Pending (0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules)"
     );
     let run = strew("simulate - --nodes 3").stdin(STUCK).assert().code(1);
     let text = stdout(&run);
     for part in [
         "\n  failed: deployment/api: 1 of 3 updated, 4 pods for 3 replicas",
-        "\nsteps: deploy ok, rollout failed, ",
+        "\nsteps: deploy ok, rollout failed (all 20 seeds), ",
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
@@ -338,11 +361,11 @@ fn pods_of_kinds_that_nobody_models_are_judged() {
     let steps = verdicts("--nodes 1 --until deploy", &format!("{pod}\n---\n{set}"), 1);
     assert_eq!(
         steps[0].1,
-        "rolledOut: {}: replicaset/r: 0 of 1 ready, 1 Pending; pod/game: Pending"
+        "rolledOut: {}: replicaset/r: 0 of 1 ready, 1 Pending (0/1 nodes are available: 1 Insufficient cpu); pod/game: Pending"
     );
 }
 
-/// A lost zone may leave no room for all pods: only a budget makes that a failure.
+/// A lost zone may leave no room for all pods: that is a warning, unless a budget is broken or no pod is left.
 #[test]
 fn a_loss_fails_where_a_budget_is_broken() {
     let steps = verdicts("", SPREAD, 0);
@@ -350,15 +373,17 @@ fn a_loss_fails_where_a_budget_is_broken() {
         steps.iter().all(|(verdict, _)| verdict == "held"),
         "{steps:?}"
     );
-    let steps = verdicts("", &format!("{SPREAD}{BUDGET}"), 1);
-    let (verdict, why) = &steps[3];
-    assert_eq!(
-        (verdict.as_str(), why.as_str()),
-        (
-            "broken",
-            "withinBudget: {}: poddisruptionbudget/web: 3 of 4 healthy pods"
-        )
+    let budget = BUDGET.replace("minAvailable: 4", "minAvailable: 7");
+    let steps = verdicts("", &format!("{SPREAD}{budget}"), 1);
+    let (verdict, why) = &steps[2];
+    assert_eq!(verdict, "broken");
+    assert!(
+        why.starts_with(
+            "survives: {}: deployment/web is LOST: 6 of 8 ready for as long as it is away"
+        ),
+        "{why}"
     );
+    assert!(why.contains("budget web: 6 of 7 healthy pods"), "{why}");
     let others = steps.iter().filter(|(verdict, _)| verdict == "held");
     assert_eq!(others.count(), 4, "{steps:?}");
 }
@@ -384,7 +409,7 @@ fn the_steps_that_decide_are_chosen() {
     let run = strew("simulate - --fail-on rolout").stdin(STUCK);
     let said = stderr(&run.assert().code(2));
     assert!(
-        said.contains("steps are deploy, rollout, scale, lose, restore"),
+        said.contains("steps are deploy, rollout, lose, restore, scale"),
         "{said}"
     );
 }
@@ -458,7 +483,7 @@ spec:
         .code(0);
     let text = stdout(&run);
     assert!(
-        text.starts_with("deployment/new  1 replica: on n1\n"),
+        text.starts_with("20 seeds played; shown: seed 0\n\ndeployment/new  1 replica: on n1\n"),
         "{text}"
     );
     for part in [
@@ -470,12 +495,12 @@ spec:
     let steps = verdicts("--until deploy", &new("2"), 1);
     assert_eq!(
         steps[0].1,
-        "rolledOut: {}: deployment/new: 0 of 1 ready, 1 Pending; not judged: 1 that were so from the start"
+        "rolledOut: {}: deployment/new: 0 of 1 ready, 1 Pending (0/1 nodes are available: 1 Insufficient cpu); not judged: 1 that were so from the start"
     );
     // For the dump alone, its own pods are judged.
     let steps = verdicts("--until deploy", DUMP, 1);
     assert_eq!(
         steps[0].1,
-        "rolledOut: {}: replicaset/old: 1 of 2 ready, 1 Pending"
+        "rolledOut: {}: replicaset/old: 1 of 2 ready, 1 Pending (0/1 nodes are available: 1 Insufficient cpu)"
     );
 }

@@ -270,7 +270,7 @@ fn words_that_do_not_go_together_are_refused() {
         ),
         ("sweep examples/shop.yaml", "--image"),
         (
-            "sweep examples/shop.yaml --image strew --shards 3",
+            "sweep examples/shop.yaml --image strew --shards 30",
             "have nothing to play",
         ),
         (
