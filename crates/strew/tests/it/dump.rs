@@ -236,9 +236,8 @@ fn every_resource_of_the_dump_command_is_read() {
         }
         object
     };
-    let selector = json!({"matchLabels": {"app": "web"}});
-    let set = json!({"spec": {"replicas": 0, "selector": selector, "template": template("web")}});
-    let mut stateful = set.clone();
+    let set = |app: &str| json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": app}}, "template": template(app)}});
+    let mut stateful = set("db");
     stateful["spec"]["serviceName"] = "db".into();
     let daemon = json!({"spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template("agent")}});
     let mut job = template("job");
@@ -261,11 +260,8 @@ fn every_resource_of_the_dump_command_is_read() {
             ),
         ),
         ("pods", web),
-        (
-            "deploy",
-            object("apps/v1", "Deployment", "web", set.clone()),
-        ),
-        ("rs", object("apps/v1", "ReplicaSet", "web-1", set)),
+        ("deploy", object("apps/v1", "Deployment", "web", set("web"))),
+        ("rs", object("apps/v1", "ReplicaSet", "bare", set("bare"))),
         ("sts", object("apps/v1", "StatefulSet", "db", stateful)),
         ("ds", object("apps/v1", "DaemonSet", "agent", daemon)),
         (
