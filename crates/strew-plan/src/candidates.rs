@@ -7,7 +7,7 @@ use strew_model::{
     Symbol, Taint, well_known,
 };
 use strew_scheduler::Explanation;
-use strew_scheduler::explain::{Blockers, Cause, RefusedNode};
+use strew_scheduler::explain::{Blockers, Cause, RefusedNode, VolumeCause};
 use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 use strew_scheduler::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
@@ -15,6 +15,19 @@ use strew_spread::{DomainIdx, Minimum};
 
 use crate::change::Change;
 use crate::suggest::TRIES_OF_A_KIND_MAX;
+
+/// Taints by which the node controller tells of a node that does not work.
+const TROUBLE: &str = "node.kubernetes.io/";
+
+/// Labels that say what a node is: its role, name, place and hardware. A node that lacks one is not that.
+const SAYS_WHAT_A_NODE_IS: [&str; 6] = [
+    "node-role.kubernetes.io/",
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "beta.kubernetes.io/",
+    "failure-domain.beta.kubernetes.io/",
+];
 
 /// What is worth a try.
 pub(crate) struct Candidates<'a> {
@@ -44,6 +57,7 @@ impl Candidates<'_> {
         kinds.extend(self.constraint_changes());
         kinds.extend(self.resource_changes());
         kinds.push(self.delete_blocker());
+        kinds.push(self.delete_for_volumes());
         kinds.push(self.start_pod());
         kinds.push(self.add_node_like());
         kinds.push(self.add_node_in_new_domain());
@@ -85,6 +99,10 @@ impl Candidates<'_> {
             let Cause::Taint(taint) = cause else {
                 continue;
             };
+            // A pod that tolerates the trouble of a node waits there.
+            if self.cluster.names.text(taint.key).starts_with(TROUBLE) {
+                continue;
+            }
             match taints.iter_mut().find(|(t, _)| *t == taint) {
                 Some((_, n)) => *n += 1,
                 None => taints.push((taint, 1)),
@@ -147,6 +165,13 @@ impl Candidates<'_> {
                 return None;
             };
             let (key, value) = self.missing_label(gap)?;
+            let name = self.cluster.names.text(key);
+            if SAYS_WHAT_A_NODE_IS
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+            {
+                return None;
+            }
             // To change a label that is there would change what the node is.
             self.label(node, key)
                 .is_none()
@@ -351,6 +376,22 @@ impl Candidates<'_> {
         pods.into_iter()
             .map(|pod| Change::DeletePod { pod })
             .collect()
+    }
+
+    /// A pod with volumes on each node that can attach no more, those of the lowest priority first.
+    fn delete_for_volumes(&self) -> Vec<Change> {
+        let is_full = |cause: &Cause| matches!(cause, Cause::Volume(VolumeCause::Limit { .. }));
+        let full = self.one_cause().filter(|(_, cause)| is_full(cause));
+        let priority = |pod: &PodIdx| self.cluster.spec_of(*pod).priority;
+        let holder = |node: NodeIdx| {
+            let pods = self.cluster.node(node).pods().iter().copied();
+            let with_volumes = pods.filter(|&pod| !self.cluster.spec_of(pod).claims.is_empty());
+            with_volumes.min_by_key(|pod| (priority(pod), *pod))
+        };
+        let mut pods: Vec<PodIdx> = full.filter_map(|(node, _)| holder(node)).collect();
+        pods.sort_by_key(priority);
+        let pods = pods.into_iter();
+        pods.map(|pod| Change::DeletePod { pod }).collect()
     }
 
     /// A pod for the pod's required affinity, on a node that has nothing else against it.

@@ -204,12 +204,12 @@ pub enum Change {
 pub enum ChangeKind {
     /// Uncordon a node.
     Uncordon,
-    /// Label a node.
-    LabelNode,
-    /// Tolerate a taint.
-    Tolerate,
     /// Another node inclusion policy.
     Policy,
+    /// Tolerate a taint.
+    Tolerate,
+    /// Label a node.
+    LabelNode,
     /// A larger maxSkew.
     MaxSkew,
     /// A smaller minDomains.

@@ -121,7 +121,9 @@ impl Recorded {
             out.wrapped(2, &printable_line(&text));
         }
         if self.agrees {
-            out.wrapped(2, "It says what strew says.");
+            if self.condition.is_some() {
+                out.wrapped(2, "It says what strew says.");
+            }
             return;
         }
         out.wrapped(2, "It differs from strew's verdict. That may be since");
@@ -144,7 +146,8 @@ fn differences(refuses: Option<&Condition>, explanation: &Explanation, pod: &Pod
             .to_owned();
     let down = "the scheduler is not running, or has not come to this pod yet".to_owned();
     match (refuses, &explanation.standing) {
-        (None, Standing::Gated { .. }) => Vec::new(),
+        // Nothing is said yet of a pod that no node takes: that is no difference.
+        (None, standing) if !matches!(standing, Standing::WouldGo { .. }) => Vec::new(),
         (None, _) => vec![
             down,
             format!(
