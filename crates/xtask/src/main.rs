@@ -99,7 +99,7 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 /// Pages that the program itself makes, and its words for them.
-const PAGES: [(&str, &[&str]); 2] = [
+const PAGES: [(&str, &[&str]); 3] = [
     ("docs/commands.md", &["__reference"]),
     ("docs/schemas.md", &["__reference", "schemas"]),
     ("docs/rules.md", &["__reference", "rules"]),
