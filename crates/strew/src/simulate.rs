@@ -39,11 +39,12 @@ RESOURCES
 A folder with one Scenario is one stream; of a folder with several, each file is a scenario of
 its own, with the manifests in it and in the other files named.
 
-A step of the built-in story fails if, once the cluster is at rest, a workload is not rolled out:
-pods are not made, not of the newest template, not ready, or Pending. The step lose fails only if a
-PodDisruptionBudget has fewer healthy pods than it asks for: the nodes that are left may have no
-room for all pods. Where something new comes beside a dump, what was not rolled out in the dump already
-is not judged.
+A step of the built-in story fails if, once the cluster is at rest, a workload is not rolled out (pods
+are not made, not of the newest template, not ready, or Pending), or if a rollout leaves a hard spread
+constraint exceeded. The step lose fails if a workload has no ready pod, or fewer healthy ones than a
+PodDisruptionBudget asks for. Small clusters are played with 20 seeds, all are judged, and the first that
+failed is shown. Where something new comes beside a dump, what was not rolled out in the dump already is
+not judged.
 
 Exit codes: 0 every step and expectation holds; 1 one failed (--fail-on chooses steps), or nothing
 did where it must; 2 wrong input, also one with nothing to simulate; 3 could not run;

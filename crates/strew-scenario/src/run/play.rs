@@ -348,7 +348,12 @@ impl<'a> Life<'a> {
         let (state, ended) = loop {
             self.slowest = slowest_ready(simulation.server().tables());
             let quiet = rest.quiet.max(self.slowest);
-            let end = later(began, rest.within.max(quiet));
+            // A step that is to be shorter than that stays so.
+            let within = match self.slowest > rest.quiet {
+                true => rest.within.max(quiet),
+                false => rest.within,
+            };
+            let end = later(began, within);
             let stop = later(last, quiet).min(end);
             let stop = self.until.map_or(stop, |until| until.min(stop));
             let stop = self.next_errand(simulation, stop);

@@ -8,6 +8,7 @@ mod import;
 mod judged;
 #[macro_use]
 mod library;
+mod losses;
 mod mutated;
 mod placements;
 mod played;

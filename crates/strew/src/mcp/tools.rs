@@ -42,7 +42,7 @@ struct Simulate {
     node_cpu: Option<String>,
     /// Allocatable memory of each made-up node, such as 32Gi.
     node_memory: Option<String>,
-    /// End after this step, or at this time: of the built-in steps deploy, rollout, scale, lose or restore. To ask
+    /// End after this step, or at this time: of the built-in steps deploy, rollout, lose, restore, cronjobs or scale. To ask
     /// where pods go, deploy is enough.
     until: Option<String>,
     /// Show only the workloads of this namespace.

@@ -22,7 +22,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "N|A..B")]
     pub(crate) seeds: Option<SeedsArg>,
     /// End each run at this time, for example 90s or 1h30m, or after the step of this name: of the built-in story
-    /// deploy, rollout, scale, lose or restore
+    /// deploy, rollout, lose, restore, cronjobs or scale
     #[arg(long, value_name = "DURATION|STEP")]
     pub(crate) until: Option<String>,
     /// Steps that decide the exit code, by name [default: all]; claims about every moment always do. The word warnings
