@@ -99,7 +99,7 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 /// Pages that the program itself makes, and its words for them.
-const PAGES: [(&str, &[&str]); 3] = [
+const PAGES: &[(&str, &[&str])] = &[
     ("docs/commands.md", &["__reference"]),
     ("docs/schemas.md", &["__reference", "schemas"]),
     ("docs/rules.md", &["__reference", "rules"]),
@@ -109,7 +109,7 @@ const PAGES: [(&str, &[&str]); 3] = [
 fn generate() -> anyhow::Result<()> {
     xtask::generated::write(ci::top())?;
     let strew = e2e::build()?;
-    for (path, words) in PAGES {
+    for &(path, words) in PAGES {
         let run = std::process::Command::new(&strew).args(words).output()?;
         anyhow::ensure!(
             run.status.success(),
