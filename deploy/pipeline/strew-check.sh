@@ -7,10 +7,11 @@
 #   STREW_LINT_FILES  what lint looks into [default: STREW_FILES]; none: no lint
 #   STREW_BASE        a git revision to compare with, for example origin/main; empty: no comparison
 #   STREW_FAIL_ON_DIFF  true: a difference from the base fails the check
+#   STREW_FAIL_ON_WARNINGS  false: warnings of simulate do not fail the check [default: true]
 #   STREW             the program [default: strew]
 #   STREW_OUT         the folder of the results [default: strew-results]
 #
-# Results: simulate.txt, junit.xml, lint.txt, strew.sarif, and with a base report.json, base.json, diff.txt; summary.md,
+# Results: simulate.txt, junit.xml, lint.txt, lint.xml, strew.sarif, and with a base report.json, base.json, diff.txt; summary.md,
 # which is appended to $GITHUB_STEP_SUMMARY where that is set.
 # Exit code: the highest of 0 all holds; 1 a step, an expectation or a rule of lint failed; 2 wrong input; 3 no access.
 set -u
@@ -32,7 +33,7 @@ if ! command -v "$strew" >/dev/null 2>&1; then
 fi
 mkdir -p "$out" || exit 3
 # Of an earlier run.
-rm -f "$out/lint.txt" "$out/strew.sarif" "$out/diff.txt" "$out/report.json" "$out/base.json"
+rm -f "$out/lint.txt" "$out/lint.xml" "$out/strew.sarif" "$out/diff.txt" "$out/report.json" "$out/base.json"
 
 worst=0
 rows=""
@@ -53,6 +54,10 @@ row() {
     fi
 }
 
+if [ "${STREW_FAIL_ON_WARNINGS:-true}" = true ]; then
+    arguments="$arguments --fail-on=warnings"
+fi
+
 # Words are split on purpose: both are lists.
 # shellcheck disable=SC2086
 simulate() { "$strew" simulate $files $arguments "$@"; }
@@ -61,7 +66,18 @@ simulate >"$out/simulate.txt" 2>"$out/simulate.err"
 code=$?
 cat "$out/simulate.txt" "$out/simulate.err"
 simulate -o junit >"$out/junit.xml" 2>/dev/null
-row "\`strew simulate\`" $code "$(tail -n 1 "$out/simulate.txt" | tr '|' '/')"
+# Warnings are on the error stream, each beside its line.
+warnings=$(grep -c '^warning' "$out/simulate.err")
+told=$(tail -n 1 "$out/simulate.txt" | tr '|' '/')
+if [ "$code" -gt 1 ]; then
+    told=$(grep '^error' "$out/simulate.err" | tail -n 1 | tr '|' '/')
+fi
+case $told-$warnings in
+    *-0 | *"--fail-on warnings"*) ;;
+    *-1) told="$told; 1 warning" ;;
+    *) told="$told; $warnings warnings" ;;
+esac
+row "\`strew simulate\`" $code "$told"
 
 if [ "$lint_files" = none ]; then
     row "\`strew lint\`" - "not asked for"
@@ -72,6 +88,8 @@ else
     cat "$out/lint.txt"
     # shellcheck disable=SC2086
     "$strew" lint $lint_files -o sarif >"$out/strew.sarif" 2>/dev/null
+    # shellcheck disable=SC2086
+    "$strew" lint $lint_files -o junit >"$out/lint.xml" 2>/dev/null
     row "\`strew lint\`" $code "$(tail -n 1 "$out/lint.txt" | tr '|' '/')"
 fi
 
@@ -129,7 +147,7 @@ block() {
 {
     printf '### strew\n\n| check | result | |\n|---|---|---|\n%s' "$rows"
     block "Pods and domains" "$out/simulate.txt"
-    block "What is wrong" "$out/simulate.err"
+    block "Errors, warnings and notes" "$out/simulate.err"
     block "Lint" "$out/lint.txt"
     [ -n "$base" ] && block "Difference from $base" "$out/diff.txt"
 } >"$out/summary.md"

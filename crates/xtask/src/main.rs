@@ -4,6 +4,7 @@ mod attack;
 mod bench;
 mod bench_live;
 mod ci;
+mod clients;
 mod conform;
 mod control_plane;
 mod dist;
@@ -59,6 +60,11 @@ enum Command {
     Gen,
     /// Pack what is published: an archive, checksums, the manifest for krew
     Dist(dist::Dist),
+    /// Call strew mcp with the official clients of the Model Context Protocol (needs Python and npm)
+    Clients {
+        /// Which clients; all without one
+        clients: Vec<clients::Client>,
+    },
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
@@ -85,6 +91,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::BenchLive(options) => bench_live::run(&options),
         Command::Gen => generate().map(|()| ExitCode::SUCCESS),
         Command::Dist(options) => dist::run(&options),
+        Command::Clients { clients } => clients::run(ci::top(), &clients),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Scenarios(options) => scenarios::run(&options),

@@ -182,6 +182,7 @@ impl Tool {
                     "kind": {"const": "PlacementDecisionList"},
                     "items": {"type": "array", "items": SchemaKind::Placementdecision.schema()},
                     "changes": {"type": "array"},
+                    "findings": {"type": "array"},
                 },
                 "required": ["apiVersion", "kind", "items"],
             }),

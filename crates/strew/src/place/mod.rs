@@ -23,6 +23,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use strew_manifest::finding::Finding;
 use strew_manifest::read::{Diagnostic, How, Severity, nearest, render};
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::explain::Detail;
@@ -162,6 +164,8 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
             count(n, "error")
         )));
     };
+    let found = load.diagnostics.iter().map(|d| d.to_finding(&sources));
+    let findings = Finding::in_order(found.filter(Finding::is_warning_or_worse));
     drop(sources);
     check_shown(&fleet, args)?;
     let at = args.at.unwrap_or_else(now);
@@ -182,7 +186,7 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     };
     if let Some(losses) = &answer.losses {
         let text = match format {
-            Some(format) => serialized(&each::list(losses), format)?,
+            Some(format) => serialized(&with(&findings, json!(each::list(losses))), format)?,
             None => each::write(losses, answer.outcome.decided.len(), &look),
         };
         terminal::print(&text)?;
@@ -195,11 +199,13 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     let changes = changes.filter(|change| args.shows_named(&change.namespace, &change.name));
     let changes: Vec<&Difference> = changes.collect();
     let text = match format {
-        Some(format) if args.explain => serialized(
-            &explanations::list(&fleet, outcome, &is_shown, &changes),
-            format,
-        )?,
-        Some(format) => serialized(&decisions::list(outcome, &is_shown, &changes), format)?,
+        Some(format) => {
+            let list = match args.explain {
+                true => json!(explanations::list(&fleet, outcome, &is_shown, &changes)),
+                false => decisions::list(outcome, &is_shown, &changes),
+            };
+            serialized(&with(&findings, list), format)?
+        }
         None => {
             let told = text::Told {
                 fleet: &fleet,
@@ -212,6 +218,14 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     };
     terminal::print(&text)?;
     exit(outcome, &fleet, args, context)
+}
+
+/// A list with the warnings about the files, if there are any.
+fn with(findings: &[Finding], mut list: Value) -> Value {
+    if !findings.is_empty() {
+        list["findings"] = json!(findings);
+    }
+    list
 }
 
 /// `strew explain placement/NAME`: the same for one Placement, with its reasons.

@@ -94,6 +94,8 @@ fn a_change_is_compared_with_its_base() {
         ("STREW_FILES", "deploy/"),
         ("STREW_ARGS", NODES),
         ("STREW_BASE", "HEAD"),
+        // The loss of a zone and scaling down warn; here the base matters.
+        ("STREW_FAIL_ON_WARNINGS", "false"),
         ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
     ];
     let run = folder.check(&environment);
@@ -197,10 +199,42 @@ fn what_does_not_hold_fails_and_says_why() {
         table.contains("| `strew lint` | ➖ | not asked for |"),
         "{table}"
     );
+    assert!(folder.read("strew-results/junit.xml").contains("<error"));
+    folder.check(&[("STREW_FILES", "absent.yaml")]);
+    let sarif = folder.read("strew-results/strew.sarif");
+    assert!(sarif.contains("cannot read absent.yaml"), "{sarif}");
+    assert!(folder.read("strew-results/lint.xml").contains("<error"));
     let nothing = folder.check(&[("STREW_FILES", " \n")]);
     assert_eq!(nothing.status.code(), Some(2));
     let no_program = folder.check(&[("STREW_FILES", "web.yaml"), ("STREW", "./absent")]);
     assert_eq!(no_program.status.code(), Some(3));
+}
+
+/// The commonest mistake places every pod; a pipeline must see it.
+#[test]
+fn a_warning_fails_unless_it_must_not() {
+    let folder = Folder::new("warns");
+    let mistake = root().join("crates/strew/tests/cases/mis/in.yaml");
+    fs::copy(mistake, folder.0.join("web.yaml")).unwrap();
+    let mut environment = vec![("STREW_FILES", "web.yaml"), ("STREW_LINT_FILES", "none")];
+    assert_eq!(folder.check(&environment).status.code(), Some(1));
+    let table = folder.read("strew-results/summary.md");
+    for told in [
+        "| `strew simulate` | ❌ failed | failed: 1 warning (--fail-on warnings) |",
+        "warning[constraint-counts-none]",
+        "did you mean app=web?",
+    ] {
+        assert!(table.contains(told), "{told}:\n{table}");
+    }
+    let junit = folder.read("strew-results/junit.xml");
+    assert!(
+        junit.contains("classname=\"constraint-counts-none\""),
+        "{junit}"
+    );
+    environment.push(("STREW_FAIL_ON_WARNINGS", "false"));
+    assert_eq!(folder.check(&environment).status.code(), Some(0));
+    let table = folder.read("strew-results/summary.md");
+    assert!(table.contains("; 1 warning |"), "{table}");
 }
 
 #[test]
@@ -254,7 +288,7 @@ fn variables() -> BTreeSet<String> {
 #[test]
 fn action_template_and_hooks_give_what_the_script_and_the_program_take() {
     let known = variables();
-    assert_eq!(known.len(), 7, "{known:?}");
+    assert_eq!(known.len(), 8, "{known:?}");
     let action = yaml("action.yml");
     let steps = action["runs"]["steps"].as_array().unwrap();
     let check = steps.iter().find(|step| step["id"] == "check").unwrap();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use jsonschema::Validator;
 use serde_json::Value;
 
-use crate::{json, root, stdout, strew};
+use crate::{json, root, stderr, stdout, strew};
 
 /// The listed kinds.
 fn kinds() -> Vec<String> {
@@ -41,91 +42,197 @@ fn each_schema_is_published() {
     assert_eq!(old, stdout(&strew("schema report").assert().code(0)));
 }
 
-/// The fields of a value that its schema does not name.
-fn unknown(value: &Value, schema: &Value, whole: &Value, path: &str, found: &mut Vec<String>) {
-    let mut shapes = vec![schema];
-    let mut fields: Vec<(&String, &Value)> = Vec::new();
-    let mut of_items = None;
-    let mut is_open = false;
-    while let Some(shape) = shapes.pop() {
-        if let Some(name) = shape["$ref"].as_str() {
-            shapes.push(whole.pointer(name.trim_start_matches('#')).unwrap());
-        }
-        for word in ["anyOf", "oneOf", "allOf"] {
-            shapes.extend(shape[word].as_array().into_iter().flatten());
-        }
-        fields.extend(shape["properties"].as_object().into_iter().flatten());
-        of_items = of_items.or(shape.get("items"));
-        let others = &shape["additionalProperties"];
-        is_open |=
-            shape == &Value::Bool(true) || !matches!(others, Value::Null | Value::Bool(false));
-        is_open |= shape
-            .as_object()
-            .is_some_and(|shape| shape.keys().all(|k| k == "description"));
-    }
-    match value {
-        Value::Object(_) if is_open => {}
-        Value::Object(object) => {
-            for (name, value) in object {
-                let path = format!("{path}.{name}");
-                let named: Vec<&Value> = fields
-                    .iter()
-                    .filter(|(n, _)| *n == name)
-                    .map(|(_, schema)| *schema)
-                    .collect();
-                match named[..] {
-                    [] => found.push(path),
-                    [schema] => unknown(value, schema, whole, &path, found),
-                    // Variants share the name.
-                    _ => {}
-                }
+/// Forbids fields that the schema does not name: readers may ignore them, but what strew writes has none.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.contains_key("properties") && !fields.contains_key("additionalProperties") {
+                fields.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
             }
+            fields.values_mut().for_each(close);
         }
-        Value::Array(items) => {
-            for (item, schema) in items.iter().zip(std::iter::repeat_n(of_items, items.len())) {
-                if let Some(schema) = schema {
-                    unknown(item, schema, whole, path, found);
-                }
-            }
-        }
+        Value::Array(items) => items.iter_mut().for_each(close),
         _ => {}
     }
 }
 
-/// The report, the difference and the explanation have only fields of their schemas.
+/// Judges values by the schema of a kind.
+struct Judge {
+    kind: &'static str,
+    validator: Validator,
+}
+
+impl Judge {
+    fn of(kind: &'static str) -> Self {
+        let mut schema = json(&strew(&format!("schema {kind}")).assert().code(0));
+        close(&mut schema);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        Self { kind, validator }
+    }
+
+    /// The mistakes of a value, each with its place.
+    fn mistakes(&self, value: &Value) -> Vec<String> {
+        let errors = self.validator.iter_errors(value);
+        let told = errors.map(|error| format!("{}: {error}", error.instance_path()));
+        told.map(|text| text.chars().take(300).collect()).collect()
+    }
+
+    /// Adds what is wrong with the result of a command.
+    fn judge(&self, args: &str, wrong: &mut Vec<String>) -> Value {
+        let run = strew(args).assert();
+        let text = stdout(&run);
+        let value: Value =
+            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args}: {e}\n{}", stderr(&run)));
+        let found = self.mistakes(&value).into_iter().take(3);
+        wrong.extend(found.map(|what| format!("{} of `{args}`: {what}", self.kind)));
+        value
+    }
+}
+
+/// The files with objects below a folder, without those that are wrong on purpose.
+fn files(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path
+                .strip_prefix(root())
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if name.ends_with(".yaml") => found.push(name),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Every report validates: of the examples, and of the scenarios up to their first minute.
 #[test]
-fn what_is_written_is_in_the_schema() {
-    let report = |zones: u32, file: &str| {
-        let args = format!("simulate examples/shop.yaml --zones {zones} --nodes 12 -o json");
-        let run = strew(&args).assert();
+fn every_report_is_of_its_schema() {
+    let judge = Judge::of("report");
+    let all: Vec<String> = [files("examples"), files("scenarios")].concat();
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = all.chunks(all.len().div_ceil(n_threads));
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let threads = each.map(|files| {
+            let judge = &judge;
+            scope.spawn(move || {
+                let mut wrong = Vec::new();
+                for file in files {
+                    let args = format!("simulate {file} --seed 1 --until 1m -o json -q");
+                    let run = strew(&args).assert();
+                    // Placements and parts of scenarios have nothing to simulate.
+                    if run.get_output().status.code() != Some(2) {
+                        judge.judge(&args, &mut wrong);
+                    }
+                }
+                wrong
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert_eq!(wrong, [""; 0]);
+    assert!(all.len() > 100, "{all:?}");
+}
+
+/// A dump with a Pending pod of which the cluster recorded why.
+const RECORDED: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "1", "labels": {"kubernetes.io/hostname": "n"}},
+   "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}, "conditions": [{"type": "Ready", "status": "True"}]}},
+  {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "2"},
+   "spec": {"containers": [{"name": "m", "image": "x", "resources": {"requests": {"cpu": "2"}}}]},
+   "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+     "message": "0/1 nodes are available: 1 Insufficient cpu.", "lastTransitionTime": "2026-11-01T00:00:00Z"}]}}
+]}"#;
+
+/// The whole story, explanations, differences, summaries and findings validate.
+#[test]
+fn every_result_is_of_its_schema() {
+    let temporary = |file: &str, value: &Value| {
         let path = std::env::temp_dir().join(format!("strew-schema-{}-{file}", std::process::id()));
-        std::fs::write(&path, &run.get_output().stdout).unwrap();
-        (path, json(&run))
+        std::fs::write(&path, value.to_string()).unwrap();
+        path
     };
-    let ((first, before), (second, _)) = (report(3, "a.json"), report(2, "b.json"));
+    let mut wrong = Vec::new();
+    let report = Judge::of("report");
+    let shop =
+        |zones: u32| format!("simulate examples/shop.yaml --zones {zones} --nodes 12 -o json");
+    let first = temporary("a.json", &report.judge(&shop(3), &mut wrong));
+    let second = temporary("b.json", &report.judge(&shop(2), &mut wrong));
+    for file in [
+        "mis",
+        "ci-01-pdb-wrong-namespace",
+        "51-values-the-api-server-refuses",
+    ] {
+        let file = format!("crates/strew/tests/cases/{file}/in.yaml");
+        Judge::of("diagnostics").judge(&format!("lint {file} -o json"), &mut wrong);
+        if !file.contains("51") {
+            report.judge(&format!("simulate {file} -o json"), &mut wrong);
+        }
+    }
+    let wrong_input =
+        "simulate crates/strew/tests/cases/51-values-the-api-server-refuses/in.yaml -o json";
+    Judge::of("diagnostics").judge(wrong_input, &mut wrong);
+    Judge::of("diagnostics").judge("lint examples -o json", &mut wrong);
+
     let diff = format!("diff {} {} -o json", first.display(), second.display());
-    let diff = json(&strew(&diff).assert().code(1));
-    let summary = "simulate examples/scenarios/rollout.yaml --seeds 2 --shard 0/2";
-    let summary = json(&strew(summary).assert().code(0));
-    let mut written = vec![("report", before), ("diff", diff), ("summary", summary)];
+    Judge::of("diff").judge(&diff, &mut wrong);
+
+    let summary = Judge::of("summary");
+    let sweep = "simulate examples/scenarios/rollout.yaml --seeds 4";
+    let parts = ["0/2", "1/2"].map(|shard| {
+        let part = summary.judge(&format!("{sweep} --shard {shard}"), &mut wrong);
+        temporary(&format!("{}.json", &shard[..1]), &part)
+    });
+    let merge = format!(
+        "merge {} {} -o summary",
+        parts[0].display(),
+        parts[1].display()
+    );
+    summary.judge(&merge, &mut wrong);
+
+    let explanation = Judge::of("explanation");
     for args in [
         "explain deployment/web examples/tight.yaml -o json",
         "explain pod/db-0 examples/shop.yaml --nodes 12 -o json",
+        "explain deployment/web crates/strew/tests/cases/mis/in.yaml --nodes 12 -o json",
+        "explain deployment/web examples/tight.yaml --what-if minDomains=topology.kubernetes.io/zone:2 -o json",
     ] {
-        written.push(("explanation", json(&strew(args).assert())));
+        explanation.judge(args, &mut wrong);
     }
-    for (kind, value) in written {
-        let schema = json(&strew(&format!("schema {kind}")).assert().code(0));
-        let mut found = Vec::new();
-        unknown(&value, &schema, &schema, kind, &mut found);
-        assert_eq!(found, [""; 0]);
-        // The check finds an unknown field.
-        let mut wrong = value.clone();
-        wrong["surely"] = Value::Null;
-        unknown(&wrong, &schema, &schema, kind, &mut found);
-        assert_eq!(found, [format!("{kind}.surely")]);
+    let dump = temporary("dump.json", &serde_json::from_str(RECORDED).unwrap());
+    let recorded = format!("explain pod/p {} -o json", dump.display());
+    let recorded = explanation.judge(&recorded, &mut wrong);
+    assert!(recorded["recorded"]["condition"].is_object(), "{recorded}");
+    let decisions = Judge::of("placementdecision");
+    let place = json(
+        &strew("place examples/placement/fleet.yaml examples/placement/use-case-1.yaml -o json")
+            .assert(),
+    );
+    for item in place["items"].as_array().unwrap() {
+        wrong.extend(decisions.mistakes(item));
     }
-    for file in [first, second] {
+    assert_eq!(wrong, [""; 0]);
+    // The judge finds an unknown field, and a missing one.
+    let mut value: Value = serde_json::from_str(&std::fs::read_to_string(&first).unwrap()).unwrap();
+    value["findings"] = serde_json::json!([{"code": "x", "surely": 1}]);
+    assert_eq!(
+        report.mistakes(&value).len(),
+        3,
+        "{:?}",
+        report.mistakes(&value)
+    );
+    for file in [first, second, dump].into_iter().chain(parts) {
         std::fs::remove_file(file).unwrap();
     }
 }
