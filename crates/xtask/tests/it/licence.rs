@@ -1,7 +1,7 @@
 //! Licence expressions (SPDX), as far as crates use them.
 
 /// Licences under which a part may come.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -10,6 +10,8 @@ const ALLOWED: [&str; 11] = [
     "BSL-1.0",
     "ISC",
     "MIT",
+    // MIT without its one condition.
+    "MIT-0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",
