@@ -334,12 +334,15 @@ fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure
     Ok(())
 }
 
+/// What can be played, and what a person should know about its files.
+type Sound = (Vec<Suite>, Vec<Finding>);
+
 /// Prints the diagnostics of the files, and returns them as findings; `None` if there are errors.
 fn say(
     staged: Staged,
     question: &Question<'_>,
     context: &Context,
-) -> Result<Option<(Vec<Suite>, Vec<Finding>)>, Failure> {
+) -> Result<Option<Sound>, Failure> {
     let (elsewhere, config) = staged.elsewhere;
     let mut said = vec![(elsewhere, &*config)];
     let each = staged.suites.iter();

@@ -70,7 +70,7 @@ pub(in crate::lint) fn partial_key(files: &Files<'_>) -> Vec<Found> {
         let usable = usable(files, workload);
         let lacking: Vec<&&Node<'_>> = usable
             .iter()
-            .filter(|node| !node.label(key).is_some())
+            .filter(|node| node.label(key).is_none())
             .collect();
         let has = |node: &Node<'_>| node.label(key).is_some();
         let ([first, ..], true) = (lacking.as_slice(), files.nodes.iter().any(has)) else {
