@@ -88,7 +88,7 @@ impl Verdict {
     }
 
     /// The verdict of a claim that only warns: it holds, and what broke it is a warning.
-    fn as_warning(mut self) -> Self {
+    fn into_warning(mut self) -> Self {
         if self.holds() {
             return self;
         }
@@ -353,7 +353,7 @@ impl Judge {
             false => verdict,
         };
         match expectation.warns {
-            true => verdict.as_warning(),
+            true => verdict.into_warning(),
             false => verdict,
         }
     }

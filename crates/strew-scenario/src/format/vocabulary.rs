@@ -352,11 +352,7 @@ pub(super) static STEP: Shape = Shape {
         may("rollout-undo", &TARGETS, "Back to the revision before."),
         may("rollout-pause", &TARGETS, "Pauses deployments."),
         may("rollout-resume", &TARGETS, "Resumes deployments."),
-        may(
-            "run-once",
-            &TARGETS,
-            "Makes a Job of each CronJob that has made none yet.",
-        ),
+        may("run-once", &TARGETS, "Runs CronJobs that have not run."),
         may("cordon", &TARGETS, "No new pods on these nodes."),
         may("uncordon", &TARGETS, "New pods again."),
         may(

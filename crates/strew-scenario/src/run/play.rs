@@ -2,8 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use strew_apiserver::Tables;
-use strew_apiserver::object::{CloneSet, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use strew_apiserver::server::Cursor;
 use strew_model::time::Span;
 use strew_sim::Simulation;
@@ -11,6 +9,7 @@ use strew_sim::Simulation;
 use super::errands::Errands;
 use super::plan::Plan;
 use super::played::{Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher};
+use super::quiet::slowest_ready;
 use super::verbs;
 use crate::expect::{Answer, Before, Judge, StepFacts, Verdict};
 use crate::format::{Expectation, Rest, Step};
@@ -316,7 +315,7 @@ impl<'a> Life<'a> {
         for (place, expectation) in step.expect.iter().enumerate() {
             let program = first_program + place;
             expectations.push(match self.is_cut() {
-                true => undecided(expectation, simulation.elapsed()),
+                true => Outcome::undecided(&expectation.text, simulation.elapsed()),
                 false => {
                     let outcome = self.begin(simulation, number, place, expectation, program);
                     Outcome {
@@ -420,7 +419,7 @@ impl<'a> Life<'a> {
                 rests_after: rests.then_some(now),
             });
         }
-        outcome(&expectation.text, verdict, now)
+        Outcome::of(&expectation.text, verdict, now)
     }
 
     /// Per expectation of a step: true if it holds before the verbs, though it has time to become true.
@@ -500,7 +499,7 @@ impl<'a> Life<'a> {
                 && let Some(place) = step.expectations.get_mut(open.place)
                 && !is_kept
             {
-                *place = outcome(&expectation.text, verdict, now);
+                *place = Outcome::of(&expectation.text, verdict, now);
             }
             if !decided {
                 still_open.push(open);
@@ -523,7 +522,7 @@ impl<'a> Life<'a> {
                 (Answer::Nothing, _) => {}
                 (Answer::Yes, standing) => *standing = Always::Holds,
                 (Answer::No | Answer::Unknown, standing) => {
-                    let mut broken = outcome(&expectation.text, verdict, now);
+                    let mut broken = Outcome::of(&expectation.text, verdict, now);
                     let recorded = simulation.server().events().from(self.n_events);
                     let last = recorded.last();
                     broken.cause =
@@ -557,10 +556,10 @@ impl<'a> Life<'a> {
         self.played.always = always
             .map(|(expectation, standing)| match standing {
                 Always::Broken(outcome) => outcome,
-                Always::Holds => outcome(&expectation.text, Verdict::new(true, ""), now),
+                Always::Holds => Outcome::of(&expectation.text, Verdict::new(true, ""), now),
                 Always::Waits(why) => Outcome {
                     is_open: is_cut,
-                    ..outcome(&expectation.text, never_judged(&why), now)
+                    ..Outcome::of(&expectation.text, never_judged(&why), now)
                 },
             })
             .collect();
@@ -579,64 +578,15 @@ impl<'a> Life<'a> {
             && scenario.expects_nothing()
         {
             let verdict = self.judge.created(simulation);
-            last.expectations.push(outcome(POD_CREATION, verdict, now));
+            last.expectations
+                .push(Outcome::of(POD_CREATION, verdict, now));
         }
-    }
-}
-
-fn outcome(text: &str, verdict: Verdict, at: Span) -> Outcome {
-    Outcome {
-        text: text.to_owned(),
-        held: verdict.holds(),
-        is_open: false,
-        why: verdict.why,
-        at,
-        cause: None,
-        counts: verdict.counts,
-        findings: verdict.findings,
-        held_at_once: false,
     }
 }
 
 /// The verdict on a claim of `always` about something that never was there.
 fn never_judged(why: &str) -> Verdict {
     Verdict::of(Answer::Nothing, format!("it was never judged: {why}"))
-}
-
-/// The outcome of an expectation whose step was cut.
-fn undecided(expectation: &Expectation, at: Span) -> Outcome {
-    Outcome {
-        text: expectation.text.clone(),
-        held: false,
-        is_open: true,
-        why: String::new(),
-        at,
-        cause: None,
-        counts: None,
-        findings: Vec::new(),
-        held_at_once: false,
-    }
-}
-
-/// The longest time after which a ready pod becomes available without a write in between: the largest
-/// `minReadySeconds`, and half a minute.
-fn slowest_ready(tables: &Tables) -> Span {
-    let deployments = tables.of::<Deployment>().iter();
-    let deployments = deployments.map(|d| d.spec.min_ready_seconds);
-    let sets = tables.of::<ReplicaSet>().iter();
-    let sets = sets.map(|set| set.spec.min_ready_seconds);
-    let stateful = tables.of::<StatefulSet>().iter();
-    let stateful = stateful.map(|set| set.spec.min_ready_seconds);
-    let daemons = tables.of::<DaemonSet>().iter();
-    let daemons = daemons.map(|set| set.spec.min_ready_seconds);
-    let clones = tables.of::<CloneSet>().iter();
-    let clones = clones.map(|set| set.spec.min_ready_seconds);
-    let all = deployments.chain(sets).chain(stateful).chain(daemons);
-    let slowest = all.chain(clones).flatten().max().unwrap_or(0);
-    match u64::try_from(slowest) {
-        Ok(seconds @ 1..) => Span::from_secs(seconds.saturating_add(30)),
-        _ => Span::default(),
-    }
 }
 
 fn later(time: Span, by: Span) -> Span {

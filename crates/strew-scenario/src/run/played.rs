@@ -6,8 +6,8 @@ use strew_manifest::finding::Finding;
 use strew_model::time::Span;
 use strew_sim::{Simulation, Stuck};
 
-use crate::expect::StepFacts;
 use crate::expect::spread::ByDomain;
+use crate::expect::{StepFacts, Verdict};
 use crate::format::Step;
 
 /// Receives each step when it ends, and each verb when it is done.
@@ -78,6 +78,38 @@ pub struct Outcome {
     /// True if the claim had time to become true, but was already true before the verbs of its step and right after
     /// them. Such a claim does not test the step.
     pub held_at_once: bool,
+}
+
+impl Outcome {
+    /// The outcome of a claim with this text, judged at this time.
+    pub(super) fn of(text: &str, verdict: Verdict, at: Span) -> Self {
+        Self {
+            text: text.to_owned(),
+            held: verdict.holds(),
+            is_open: false,
+            why: verdict.why,
+            at,
+            cause: None,
+            counts: verdict.counts,
+            findings: verdict.findings,
+            held_at_once: false,
+        }
+    }
+
+    /// The outcome of a claim whose step was cut.
+    pub(super) fn undecided(text: &str, at: Span) -> Self {
+        Self {
+            text: text.to_owned(),
+            held: false,
+            is_open: true,
+            why: String::new(),
+            at,
+            cause: None,
+            counts: None,
+            findings: Vec::new(),
+            held_at_once: false,
+        }
+    }
 }
 
 /// The result of a step.

@@ -17,7 +17,7 @@ use strew_scheduler::{
 use crate::volumes;
 
 /// All but `OtherNodeName`: a pod that names its node is never in the queue.
-const MET: [&str; 31] = [
+const MET: [&str; 32] = [
     "AddedAffinity",
     "ClaimInUse",
     "ClaimLost",

@@ -1,12 +1,12 @@
 //! `strew simulate`: plays scenarios, or the built-in story, which is one.
 //!
 //! Reading order: [`arguments`] and [`seeds`], [`story`] (the built-in one, as a file), [`streams`] (which files belong
-//! together), [`suite`] (turns files into
-//! plans), [`work`] (runs on all cores), [`recorder`] (what is kept of one run), [`log`] (every change as a line),
-//! [`screen`] (a run step by step), [`series`] (its counts at each instant), [`standing`] (adds runs up), [`summary`]
-//! (the results), [`verdicts`] (the worst of them), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
-//! programs), [`page`] (for a browser), [`decision`] (`-v`), `cure` (what would
-//! prevent a breach), `life` (one run, to look at), `clock`.
+//! together), [`suite`] (turns files into plans), [`work`] (runs on all cores), [`recorder`] (what is kept of one run),
+//! [`log`] (every change as a line), [`screen`] (a run step by step), [`series`] (its counts at each instant),
+//! [`standing`] (adds runs up), [`summary`] (the results), [`remarks`] (what is told beside failures), [`verdicts`] (the
+//! worst of them), [`merging`] (adds summaries up), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
+//! programs), [`page`] (for a browser), [`decision`] (`-v`), `cure` (what would prevent a breach), `life` (one run, to
+//! look at), `clock`.
 
 mod arguments;
 mod clock;
@@ -20,6 +20,7 @@ mod log;
 pub(crate) mod merging;
 mod page;
 mod recorder;
+mod remarks;
 mod replay;
 mod report;
 mod sarif;

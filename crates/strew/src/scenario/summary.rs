@@ -3,7 +3,7 @@
 //! A sum depends neither on the order in which runs and parts are added nor on how the seeds were divided: numbers are
 //! added, and details are kept for the smallest seeds, up to a bound that the sum contains.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use strew_scenario::expect::spread::ByDomain;
 use strew_view::natural_order::natural_order;
 
 use super::clock::clock;
+pub(crate) use super::remarks::RemarkSum;
 use super::seeds::{Seeds, Shard};
 use super::verdicts;
 
@@ -178,31 +179,6 @@ pub(crate) struct RowSum {
     pub(crate) remarks: Vec<RemarkSum>,
 }
 
-/// A finding about a step, over the seeds that have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RemarkSum {
-    /// The number of seeds that have it.
-    pub(crate) seeds: u64,
-    /// The smallest of them.
-    pub(crate) first: u64,
-    /// The finding of that seed.
-    pub(crate) finding: Finding,
-}
-
-/// What distinguishes a remark from the others of its row.
-type RemarkKey<'a> = (Severity, &'a str, Option<&'a str>);
-
-impl RemarkSum {
-    fn key(&self) -> RemarkKey<'_> {
-        let finding = &self.finding;
-        (finding.severity, &finding.code, finding.object.as_deref())
-    }
-}
-
-/// The largest number of remarks of a row.
-const REMARKS_MAX: usize = 1000;
-
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }
@@ -331,7 +307,8 @@ impl Summary {
     /// The number of findings on which a person should act.
     pub(crate) fn n_warnings(&self) -> usize {
         let findings = self.remarks();
-        findings.iter().filter(|f| f.is_warning_or_worse()).count()
+        let findings = findings.iter().filter(|f| f.is_warning_or_worse());
+        findings.filter(|f| !verdicts::is_unavoidable(f)).count()
     }
 
     /// Findings of the files, and what played steps tell beside their failures, which are rows of their own.
@@ -531,40 +508,6 @@ impl RowSum {
         {
             self.other_shapes = self.other_shapes.saturating_add(last.seeds);
         }
-    }
-
-    /// Adds what a run tells of it, each finding once.
-    pub(crate) fn add_findings(&mut self, seed: u64, findings: &[Finding]) {
-        let mut known = BTreeSet::new();
-        for finding in findings {
-            let remark = RemarkSum {
-                seeds: 1,
-                first: seed,
-                finding: finding.clone(),
-            };
-            if known.insert((finding.severity, &finding.code, &finding.object)) {
-                self.add_remark(remark);
-            }
-        }
-    }
-
-    fn add_remark(&mut self, remark: RemarkSum) {
-        match self
-            .remarks
-            .binary_search_by(|known| known.key().cmp(&remark.key()))
-        {
-            Ok(at) => {
-                if let Some(known) = self.remarks.get_mut(at) {
-                    let seeds = known.seeds.saturating_add(remark.seeds);
-                    if remark.first < known.first {
-                        *known = remark;
-                    }
-                    known.seeds = seeds;
-                }
-            }
-            Err(at) => self.remarks.insert(at, remark),
-        }
-        self.remarks.truncate(REMARKS_MAX);
     }
 
     fn add(&mut self, other: Self) {

@@ -2,6 +2,8 @@
 
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
+use strew_scenario::expect::workloads::NOT_MOVED;
+use strew_view::loss::LossVerdict;
 
 use super::summary::{Must, RowSum, ScenarioSum, Summary, VariantSum};
 use super::text::when;
@@ -65,6 +67,13 @@ pub(super) struct Told<'a> {
     pub(super) row: &'a RowSum,
     /// Later steps with the same failure: workloads that are not rolled out mostly stay so.
     pub(super) again: Vec<&'a str>,
+}
+
+/// True for a warning about a played step that no change of a manifest is known to prevent: it is told, and
+/// `--fail-on warnings` does not count it, since a pipeline that is always red is read by nobody.
+pub(super) fn is_unavoidable(finding: &Finding) -> bool {
+    let help = finding.help.as_deref();
+    help == Some(NOT_MOVED) || finding.code == LossVerdict::Degraded.code() && help.is_none()
 }
 
 /// What a person should know of the steps of all scenarios, the worst first.

@@ -202,8 +202,8 @@ fn of_constraint(
     let counts = counts.map(|d| (ground.text(column, d).to_owned(), tally.count(d)));
     let mut counts: Vec<(String, i32)> = counts.collect();
     counts.sort_by(|a, b| strew_view::natural_order::natural_order(&a.0, &b.0));
-    let of_pod = pod.spec.topology_spread_constraints.iter().flatten();
-    let written = of_pod.skip(constraint.index).next();
+    let mut of_pod = pod.spec.topology_spread_constraints.iter().flatten();
+    let written = of_pod.nth(constraint.index);
     let keys = written.and_then(|written| written.match_label_keys.as_ref());
     Some(Exceeded {
         of: of.clone(),
