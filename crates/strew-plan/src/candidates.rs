@@ -14,20 +14,8 @@ use strew_scheduler::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
 use strew_spread::{DomainIdx, Minimum};
 
 use crate::change::Change;
+use crate::node_words::{SAYS_WHAT_A_NODE_IS, TROUBLE};
 use crate::suggest::TRIES_OF_A_KIND_MAX;
-
-/// Taints by which the node controller tells of a node that does not work.
-const TROUBLE: &str = "node.kubernetes.io/";
-
-/// Labels that say what a node is: its role, name, place and hardware. A node that lacks one is not that.
-const SAYS_WHAT_A_NODE_IS: [&str; 6] = [
-    "node-role.kubernetes.io/",
-    "kubernetes.io/",
-    "node.kubernetes.io/",
-    "topology.kubernetes.io/",
-    "beta.kubernetes.io/",
-    "failure-domain.beta.kubernetes.io/",
-];
 
 /// What is worth a try.
 pub(crate) struct Candidates<'a> {

@@ -529,7 +529,10 @@ mod tests {
             rows.push((check.name, Outcome::NoTool(check.tool), Duration::ZERO));
         }
         assert!(is_success(&rows));
-        assert_eq!(last_line(&rows), "passed, without promtool, helm, mdbook");
+        assert_eq!(
+            last_line(&rows),
+            "passed, without promtool, helm, mdbook, python3, npm"
+        );
         let text = summary(&rows, Duration::ZERO);
         assert!(
             text.contains("rules             not run: promtool is not installed\n"),

@@ -4,12 +4,14 @@
 //! for all, with and without a hard constraint over zones.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde_json::json;
 use strew_apiserver::object::{Name, Node, Pod};
 use strew_manifest::read::Sources;
 use strew_scenario::format::{Step, load};
-use strew_scenario::run::{Plan, Watcher, play, scheduler_of};
+use strew_scenario::run::{Plan, StepResult, Watcher, play, scheduler_of};
 use strew_scenario::story::story;
 use strew_sim::Simulation;
 
@@ -102,19 +104,17 @@ impl Case {
         }
     }
 
-    /// The verdict, from the pods by zone before the loss.
-    fn verdict(self, by_zone: &BTreeMap<String, u32>, lost: &str) -> &'static str {
+    /// The verdict, from the pods by zone before the loss and the ready pods at rest.
+    fn verdict(self, by_zone: &BTreeMap<String, u32>, lost: &str, ready: u32) -> &'static str {
         let gone = by_zone.get(lost).copied().unwrap_or(0);
         let left: u32 = self.replicas - gone;
-        let others = by_zone.iter().filter(|(zone, _)| *zone != lost);
-        let come_back = match (self.is_stateful, self.is_hard) {
+        match (self.is_stateful, self.is_hard) {
             // The name is taken while the old pod is Terminating.
-            (true, _) => 0,
-            (false, false) => gone,
-            // The lost zone counts as 0: only an empty zone may take a pod.
-            (false, true) => gone.min(others.filter(|(_, n)| **n == 0).count() as u32),
-        };
-        let ready = left + come_back;
+            (true, _) => assert_eq!(ready, left, "{self:?}"),
+            (false, false) => assert_eq!(ready, self.replicas, "{self:?}"),
+            // How many come back depends on which pod of the lost zone is evicted first, and counts no longer.
+            (false, true) => assert!((left..=self.replicas).contains(&ready), "{self:?}"),
+        }
         match () {
             () if ready == 0 || ready < self.budget_asks() => "LOST",
             () if left == 0 => "OUTAGE",
@@ -124,23 +124,45 @@ impl Case {
     }
 }
 
-/// Pods by zone when the step `lose` begins.
+/// Pods by zone when the step `lose` begins, and ready pods outside the lost zone when it is over.
 #[derive(Default)]
-struct Before(BTreeMap<String, u32>);
+struct Counted {
+    before: BTreeMap<String, u32>,
+    ready: u32,
+}
 
-impl Watcher for Before {
+impl Watcher for Counted {
     fn begin_step(&mut self, _number: usize, step: &Step, simulation: &Simulation) {
         if step.name.as_deref() != Some("lose") {
             return;
         }
         let tables = simulation.server().tables();
         let zone = |node: &Node| node.meta.label(ZONE).unwrap().to_owned();
-        self.0 = tables.of::<Node>().iter().map(|n| (zone(n), 0)).collect();
+        self.before = tables.of::<Node>().iter().map(|n| (zone(n), 0)).collect();
         for pod in tables.of::<Pod>().iter() {
             let node = pod.node.clone().unwrap();
             let node = tables.get::<Node>(&Name::new("", node)).unwrap();
-            *self.0.get_mut(&zone(node)).unwrap() += 1;
+            *self.before.get_mut(&zone(node)).unwrap() += 1;
         }
+    }
+
+    fn step(
+        &mut self,
+        _number: usize,
+        _step: &Step,
+        result: &StepResult,
+        simulation: &Simulation,
+    ) -> ControlFlow<()> {
+        let tables = simulation.server().tables();
+        let lost = result.chosen.first();
+        let is_there = |pod: &&Arc<Pod>| {
+            let node = pod.node.clone().map(|node| Name::new("", node));
+            let node = node.and_then(|node| tables.get::<Node>(&node).cloned());
+            let zone = node.and_then(|node| node.meta.label(ZONE).map(str::to_owned));
+            pod.is_ready() && pod.is_active() && zone.is_some() && zone.as_ref() != lost
+        };
+        self.ready = tables.of::<Pod>().iter().filter(is_there).count() as u32;
+        ControlFlow::Continue(())
     }
 }
 
@@ -192,17 +214,17 @@ fn verdicts_are_those_of_a_plain_reading() {
         let gates = &variant.scenario.feature_gates;
         let scheduler = scheduler_of(&Sources::new(), &variant.objects, gates).unwrap();
         let plan = Plan::new(&variant.scenario, &variant.objects, scheduler).unwrap();
-        let mut before = Before::default();
-        let played = play(&plan, number as u64, None, &mut before).unwrap();
+        let mut counted = Counted::default();
+        let played = play(&plan, number as u64, None, &mut counted).unwrap();
         let lose = &played.steps[1];
         let lost = lose.chosen[0].as_str();
-        let expected = case.verdict(&before.0, lost);
+        let expected = case.verdict(&counted.before, lost, counted.ready);
         let found = &lose.facts.losses[0].loss;
         assert_eq!(
             found.verdict().name(),
             expected,
             "seed {number}: {case:?}, {:?} without {lost}: {found:?}",
-            before.0
+            counted.before
         );
         assert_eq!(played.held(), expected != "LOST", "{case:?}: {played:?}");
         *seen.entry(expected).or_default() += 1;

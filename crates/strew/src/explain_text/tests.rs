@@ -130,8 +130,8 @@ Pod default/web-3 is Pending: no node takes it now.
 
 Any one of these changes would place it (each was verified)
   - uncordon node c1                                                                 -> c1
-  - tolerate the taint dedicated=gpu:NoSchedule (all that keeps the pod off 1 node)  -> c2
   - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - tolerate the taint dedicated=gpu:NoSchedule (all that keeps the pod off 1 node)  -> c2
   - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - add a node like c1 with topology.kubernetes.io/zone=c                            -> the new node
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
@@ -1145,8 +1145,8 @@ Pod default/web-2 is Pending: no node takes it now.
 1 of 2 nodes has the labels it wants (disk=ssd); it would exceed maxSkew 1 over topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
-  - label node b1 with disk=ssd                                                      -> b1
   - nodeAffinityPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)          -> a1
+  - label node b1 with disk=ssd                                                      -> b1
   - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
   - drop disk=ssd from spec.nodeSelector                                             -> b1
