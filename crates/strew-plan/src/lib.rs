@@ -5,12 +5,13 @@
 //! skews they turned.
 //!
 //! Reading order: [`part`] (which nodes are meant), [`change`], `edit` and `apply` (carrying out, taking back),
-//! [`trial`], `candidates` (which changes are worth a try), [`mod@suggest`].
+//! [`trial`], `candidates` (which changes are worth a try), `node_words`, [`mod@suggest`].
 
 mod apply;
 mod candidates;
 pub mod change;
 mod edit;
+mod node_words;
 pub mod part;
 pub mod suggest;
 pub mod trial;

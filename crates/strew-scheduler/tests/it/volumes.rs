@@ -287,8 +287,10 @@ fn a_claim_that_waits_gets_the_smallest_volume_that_fits_and_that_the_node_reach
     let a1 = scene.name("a1");
     let node = scene.cluster.find_node(a1).unwrap();
     let fit = |scene: &mut Scene| {
-        let mut profile = Profile::default();
-        profile.binds_claims = true;
+        let profile = Profile {
+            binds_claims: true,
+            ..Profile::default()
+        };
         let decision = Engine::new(profile).decide(&mut scene.cluster, pod);
         matches!(decision, Decision::Place { .. })
     };
@@ -347,8 +349,10 @@ fn no_two_claims_are_promised_one_volume() {
     });
     local(&mut scene, "one", |_| {});
     let both = web(&mut scene, &["data", "logs"]);
-    let mut profile = Profile::default();
-    profile.binds_claims = true;
+    let profile = Profile {
+        binds_claims: true,
+        ..Profile::default()
+    };
     let mut engine = Engine::new(profile);
     let pod = scene.cluster.set_pod(both);
     let is_placed = |decision| matches!(decision, Decision::Place { .. });
