@@ -1,7 +1,7 @@
 //! Rules: probable mistakes in objects that the API server accepts.
 //!
 //! [`RULES`] is the only table of them, [`lint`] applies it. `strew lint` and `strew simulate` both call it, so that
-//! they say the same about a file. Reading order: [`table`], [`files`] (what rules look at), a file of `rules`.
+//! they say the same about a file. Reading order: `table`, `files` (what rules look at), a file of `rules`.
 //!
 //! A sound file must give no warning: a rule about something that is missing speaks only where the files have enough to
 //! judge, and what may be meant so is a note.
