@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use libfuzzer_sys::fuzz_target;
 use strew_apiserver::admission::{
-    AdmissionContext, PriorityClasses, SetDefaults, admit, admit_pod,
+    AdmissionContext, PriorityClasses, RuntimeClasses, SetDefaults, admit, admit_pod,
 };
 use strew_apiserver::validation::Validate;
 use strew_apiserver::workloads::{NameSource, Workload, expand};
@@ -42,8 +42,17 @@ fuzz_target!(|bytes: &[u8]| {
                     _ => None,
                 }),
         );
+    let runtime_classes = reading
+        .objects
+        .iter()
+        .filter_map(|located| match &located.object {
+            KubeObject::RuntimeClass(class) => Some(&**class),
+            _ => None,
+        });
+    let runtime_classes = RuntimeClasses::new(runtime_classes);
     let context = AdmissionContext {
         priority_classes: &classes,
+        runtime_classes: &runtime_classes,
         options: &AdmissionOptions::KUBERNETES_1_36,
     };
     let mut objects = Vec::new();
