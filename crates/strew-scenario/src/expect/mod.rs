@@ -31,7 +31,7 @@ use availability::{Availability, Preemption};
 use expression::Views;
 use workloads::LossOf;
 
-use crate::format::{Claim, Expectation, ObjectTarget, Step};
+use crate::format::{Claim, Expectation, ObjectTarget};
 use crate::run::Plan;
 
 /// The answer to a claim.
@@ -145,6 +145,8 @@ pub struct Judge {
     failed_before: BTreeSet<Arc<str>>,
     /// The workloads whose pods waited for their deletion (`OnDelete`) when the step began, by uid.
     waiting_before: BTreeSet<Arc<str>>,
+    /// What the last judged claim about a loss found, for the facts of its step.
+    losses: Vec<LossOf>,
     /// `None` if no claim asks for pods over time.
     availability: Option<Availability>,
     /// The number of claims of `always`.
@@ -153,7 +155,7 @@ pub struct Judge {
     budgets_due: BTreeSet<Arc<str>>,
 }
 
-/// What is told of a step beside its claims.
+/// The facts of a step that its claims do not state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StepFacts {
     /// What a loss did to each workload, the worst first; empty unless a claim asks for it.
@@ -204,6 +206,7 @@ impl Judge {
             exceeded_before: Default::default(),
             failed_before: BTreeSet::new(),
             waiting_before: BTreeSet::new(),
+            losses: Vec::new(),
             availability,
             n_always: plan.scenario.always.len(),
             budgets_due: BTreeSet::new(),
@@ -230,12 +233,14 @@ impl Judge {
 
     /// Begins a step; none of its verbs is done.
     pub fn begin_step(&mut self, simulation: &Simulation) {
-        let tables = simulation.server().tables();
-        self.failed_before = workloads::failed(tables);
-        self.waiting_before = workloads::waiting_for_deletion(tables);
-        if let Some(availability) = &mut self.availability {
-            availability.begin_step(simulation.server(), simulation.elapsed());
-        }
+        let Some(availability) = &mut self.availability else {
+            return;
+        };
+        let server = simulation.server();
+        self.failed_before = workloads::failed(server.tables());
+        self.waiting_before = workloads::waiting_for_deletion(server.tables());
+        self.losses.clear();
+        availability.begin_step(server, simulation.elapsed());
     }
 
     /// The verbs of the step are done, and nothing else has happened since; these nodes are lost.
@@ -252,22 +257,12 @@ impl Judge {
         }
     }
 
-    /// What is told of the step so far, beside its claims.
-    pub fn facts(&self, simulation: &Simulation, step: &Step) -> StepFacts {
-        let Some(availability) = &self.availability else {
-            return StepFacts::default();
-        };
-        let asks = |e: &&Expectation| matches!(e.claim, Claim::Survives(_));
-        let losses = step.expect.iter().find(asks).map(|e| {
-            let of = match &e.claim {
-                Claim::Survives(of) => of.as_ref(),
-                _ => None,
-            };
-            workloads::survives(simulation, of, &self.short_before, availability).1
-        });
+    /// The facts of the step so far that its claims do not state.
+    pub fn facts(&mut self) -> StepFacts {
+        let preemptions = self.availability.as_ref().map(Availability::preemptions);
         StepFacts {
-            losses: losses.unwrap_or_default(),
-            preemptions: availability.preemptions().to_vec(),
+            losses: std::mem::take(&mut self.losses),
+            preemptions: preemptions.unwrap_or_default().to_vec(),
         }
     }
 
@@ -320,7 +315,10 @@ impl Judge {
             Claim::Survives(of) => match &self.availability {
                 Some(availability) => {
                     let before = &self.short_before;
-                    workloads::survives(simulation, of.as_ref(), before, availability).0
+                    let (verdict, losses) =
+                        workloads::survives(simulation, of.as_ref(), before, availability);
+                    self.losses = losses;
+                    verdict
                 }
                 None => Verdict::new(false, "no pod was followed"),
             },

@@ -325,7 +325,7 @@ impl<'a> Life<'a> {
                 }
             });
         }
-        let facts = self.judge.facts(simulation, step);
+        let facts = self.judge.facts();
         self.judge.end_step(simulation);
         let Some(result) = self.played.steps.last_mut() else {
             return Ok(flow);

@@ -128,7 +128,7 @@ pub struct StepResult {
     pub expectations: Vec<Outcome>,
     /// Verbs that the API server refused, or that gave up, as a drain does, with the reasons.
     pub refused: Vec<Refused>,
-    /// What is told of it beside its expectations.
+    /// Its facts that no expectation states.
     pub facts: StepFacts,
 }
 

@@ -69,8 +69,8 @@ pub(super) struct Told<'a> {
     pub(super) again: Vec<&'a str>,
 }
 
-/// True for a warning about a played step that no change of a manifest is known to prevent: it is told, and
-/// `--fail-on warnings` does not count it, since a pipeline that is always red is read by nobody.
+/// True for a warning about a played step that no known change of a manifest prevents. Every format shows it, and
+/// `--fail-on warnings` does not count it: a pipeline that is always red is no longer read.
 pub(super) fn is_unavoidable(finding: &Finding) -> bool {
     let help = finding.help.as_deref();
     help == Some(NOT_MOVED) || finding.code == LossVerdict::Degraded.code() && help.is_none()

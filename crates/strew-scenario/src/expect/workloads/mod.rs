@@ -2,7 +2,7 @@
 //! them, and whether their hard constraints hold.
 //!
 //! Reading order: `replicas` (the numbers of one workload), this file (all workloads and their pods), `budget`, `loss`,
-//! `constraints`, `remarks` (what is told beside a verdict).
+//! `constraints`, `remarks` (findings beside a verdict).
 
 mod budget;
 mod constraints;

@@ -47,7 +47,7 @@ pub(in crate::expect) fn of_rollout(
     remarks
 }
 
-/// `OnDelete`: the new template waits for deletions that nobody makes.
+/// `OnDelete`: pods get the new template only when they are deleted, which no step does.
 fn old_template(name: &str, replicas: &Replicas) -> Option<Finding> {
     let (updated, to_be) = replicas.updated.filter(|(n, to_be)| n < to_be)?;
     replicas.waits_for_deletion.then(|| {
