@@ -11,7 +11,7 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
 use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{
-    Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored, Truth,
+    Kind, Node, Object, Phase, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored, Truth,
 };
 use strew_apiserver::server::Server;
 use strew_cluster::Cluster;
@@ -26,7 +26,7 @@ use strew_wire::facts::{self, PodFacts};
 use crate::blocked::{Blocked, Eviction, GATED, Outcome};
 use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
-use crate::world::{PodEntry, Standing, World};
+use crate::world::{FinishedPod, PodEntry, Standing, World};
 
 /// A cluster at a moment: its store, and its scheduler.
 #[derive(Clone, Copy)]
@@ -186,8 +186,15 @@ impl Builder<'_> {
     fn pod(&mut self, pod: &Arc<Pod>) {
         let name = &pod.meta.name;
         if pod.is_finished() {
-            let name = (&*name.namespace, &*name.name);
-            self.world.finished.push((name.0.into(), name.1.into()));
+            let cluster = &self.world.cluster;
+            let node = pod.node.as_deref().and_then(|name| cluster.names.get(name));
+            self.world.finished.push(FinishedPod {
+                name: Arc::clone(&name.name),
+                namespace: Arc::clone(&name.namespace),
+                workload: self.workloads.find_live(self.tables, pod),
+                node: node.and_then(|name| cluster.find_node(name)),
+                has_failed: pod.status.phase == Phase::Failed,
+            });
             return;
         }
         let workload = self.workload(pod);

@@ -68,17 +68,21 @@ pub fn of_zones(nodes: &[Usage]) -> Vec<Usage> {
     zones
 }
 
+/// The zone of a node; `None` without a label, or if the node is gone.
+pub fn zone_of(world: &World, node: NodeIdx) -> Option<String> {
+    let fact = world.cluster.node(node).fact()?;
+    let keys = [well_known::ZONE, well_known::ZONE_BETA];
+    let value = keys.iter().find_map(|&key| fact.labels.get(key))?;
+    Some(world.cluster.names.text(value).to_owned())
+}
+
 fn of_node(world: &World, node: NodeIdx) -> Option<Usage> {
     let names = &world.cluster.names;
     let row = world.cluster.node(node);
     let fact = row.fact()?;
-    let label = |keys: [Symbol; 2]| {
-        let value = keys.iter().find_map(|&key| fact.labels.get(key))?;
-        Some(names.text(value).to_owned())
-    };
     Some(Usage {
         name: names.text(fact.name).to_owned(),
-        zone: label([well_known::ZONE, well_known::ZONE_BETA]),
+        zone: zone_of(world, node),
         n_nodes: 1,
         n_pods: row.pods().len(),
         pods_max: fact.pods_max,

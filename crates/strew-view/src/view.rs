@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
+use strew_cluster::NodeIdx;
+
 use crate::blocked::{Blocked, Outcome};
 use crate::moment::{self, Frame, Moment};
 use crate::spread::{self, Spread};
@@ -42,6 +44,30 @@ pub struct Summary {
     pub pending: Vec<PendingGroup>,
     /// Pods on nodes by revision, if there are several.
     pub revisions: BTreeMap<String, usize>,
+    /// Pods that are Succeeded or Failed.
+    pub finished: Finished,
+}
+
+/// The finished pods of a workload.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Pods that are Succeeded.
+    pub succeeded: usize,
+    /// Pods that are Failed.
+    pub failed: usize,
+    /// Where they ran, by the zones of nodes that are still there; nodes without a zone are left out.
+    pub by_zone: BTreeMap<String, usize>,
+    /// The number of nodes that they ran on.
+    pub nodes: usize,
+    /// The largest number on one node.
+    pub most_on_a_node: usize,
+}
+
+impl Finished {
+    /// The number of finished pods.
+    pub fn count(&self) -> usize {
+        self.succeeded + self.failed
+    }
 }
 
 /// Pods that stay Pending for the same reason.
@@ -80,8 +106,10 @@ impl View {
             }
             spread::compare(&mut spreads, &world, &before.spreads, &before.world);
         }
+        let mut summaries = summaries(&world, &outcomes);
+        count_finished(&world, &mut summaries);
         Self {
-            summaries: summaries(&world, &outcomes),
+            summaries,
             nodes: usage::of_nodes(&world),
             spreads,
             outcomes,
@@ -106,6 +134,42 @@ impl View {
 fn summaries(world: &World, outcomes: &[Outcome]) -> Vec<Summary> {
     let of = |members: &Vec<usize>| summary(world, outcomes, members);
     world.members.iter().map(of).collect()
+}
+
+/// Counts the finished pods of each workload. Every zone of the cluster is named where one of them is.
+fn count_finished(world: &World, summaries: &mut [Summary]) {
+    let mut on_nodes: BTreeMap<(usize, NodeIdx), usize> = BTreeMap::new();
+    for pod in &world.finished {
+        let Some(workload) = pod.workload else {
+            continue;
+        };
+        if let Some(summary) = summaries.get_mut(workload) {
+            match pod.has_failed {
+                true => summary.finished.failed += 1,
+                false => summary.finished.succeeded += 1,
+            }
+        }
+        if let Some(node) = pod.node {
+            *on_nodes.entry((workload, node)).or_default() += 1;
+        }
+    }
+    let rows = (0..world.cluster.node_rows()).map(NodeIdx::from);
+    let zones: Vec<String> = rows
+        .filter_map(|node| usage::zone_of(world, node))
+        .collect();
+    for ((workload, node), count) in on_nodes {
+        let Some(finished) = summaries.get_mut(workload).map(|s| &mut s.finished) else {
+            continue;
+        };
+        finished.nodes += 1;
+        finished.most_on_a_node = finished.most_on_a_node.max(count);
+        if let Some(zone) = usage::zone_of(world, node) {
+            if finished.by_zone.is_empty() {
+                finished.by_zone = zones.iter().map(|zone| (zone.clone(), 0)).collect();
+            }
+            *finished.by_zone.entry(zone).or_default() += count;
+        }
+    }
 }
 
 fn summary(world: &World, outcomes: &[Outcome], members: &[usize]) -> Summary {

@@ -134,6 +134,14 @@ impl Workloads {
         self.ensure(name, &pod.meta.labels, Pairs::clone(&pod.meta.labels))
     }
 
+    /// As [`Self::of_live`]; `None` if the workload is not in the list.
+    pub fn find_live(&self, tables: &Tables, pod: &Pod) -> Option<usize> {
+        let orphan = self.orphans.get(&pod.meta.name);
+        let orphan = orphan.filter(|_| pod.meta.controller().is_none());
+        let known = || self.by_name.get(&live_name(tables, &pod.meta));
+        orphan.or_else(known).copied()
+    }
+
     fn ensure(&mut self, name: WorkloadName, labels: &Pairs, pod_labels: Pairs) -> usize {
         if let Some(&known) = self.by_name.get(&name) {
             return known;

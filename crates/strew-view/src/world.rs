@@ -19,8 +19,23 @@ pub struct World {
     pub pods: Vec<PodEntry>,
     /// Per workload, the indexes of its pods.
     pub members: Vec<Vec<usize>>,
-    /// Namespaces and names of pods that are Succeeded or Failed, which do not count.
-    pub finished: Vec<(Box<str>, Box<str>)>,
+    /// Pods that are Succeeded or Failed, which do not count.
+    pub finished: Vec<FinishedPod>,
+}
+
+/// A pod that is Succeeded or Failed.
+#[derive(Debug, Clone)]
+pub struct FinishedPod {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// The index of its workload; `None` if that is not in the list.
+    pub workload: Option<usize>,
+    /// The node that it ran on; `None` if it ran on none, or the node is gone.
+    pub node: Option<NodeIdx>,
+    /// True if it is Failed.
+    pub has_failed: bool,
 }
 
 /// A pod that has not finished.

@@ -143,8 +143,8 @@ pub struct Judge {
     exceeded_before: workloads::ExceededBefore,
     /// The Jobs that had failed when the step began, by uid: they fail the step in which they did.
     failed_before: BTreeSet<Arc<str>>,
-    /// The workloads whose pods waited for their deletion (`OnDelete`) when the step began, by uid.
-    waiting_before: BTreeSet<Arc<str>>,
+    /// The subjects of lasting remarks that were true when the step began, by uid.
+    lasting_before: BTreeSet<Arc<str>>,
     /// What the last judged claim about a loss found, for the facts of its step.
     losses: Vec<LossOf>,
     /// `None` if no claim asks for pods over time.
@@ -205,7 +205,7 @@ impl Judge {
             short_before,
             exceeded_before: Default::default(),
             failed_before: BTreeSet::new(),
-            waiting_before: BTreeSet::new(),
+            lasting_before: BTreeSet::new(),
             losses: Vec::new(),
             availability,
             n_always: plan.scenario.always.len(),
@@ -238,7 +238,7 @@ impl Judge {
         };
         let server = simulation.server();
         self.failed_before = workloads::failed(server.tables());
-        self.waiting_before = workloads::waiting_for_deletion(server.tables());
+        self.lasting_before = workloads::lasting(server.tables());
         self.losses.clear();
         availability.begin_step(server, simulation.elapsed());
     }
@@ -368,7 +368,7 @@ impl Judge {
             Some(_) => verdict,
             None => verdict.with_findings(workloads::of_rollout(
                 server.tables(),
-                [before, &self.waiting_before],
+                [before, &self.lasting_before],
                 availability,
                 simulation.elapsed(),
             )),

@@ -7,7 +7,7 @@ use strew_model::time::Span;
 use strew_sim::{Simulation, Stuck};
 
 use crate::expect::spread::ByDomain;
-use crate::expect::{StepFacts, Verdict};
+use crate::expect::{Answer, StepFacts, Verdict};
 use crate::format::Step;
 
 /// Receives each step when it ends, and each verb when it is done.
@@ -63,6 +63,8 @@ pub struct Outcome {
     pub text: String,
     /// Whether it held.
     pub held: bool,
+    /// True if it could not be judged: its expression ended in an error, or its numbers leave pods out.
+    pub is_unknown: bool,
     /// True if the run was ended early, before the expectation was decided.
     pub is_open: bool,
     /// Why it failed, or what was found; empty if there is nothing to add.
@@ -86,6 +88,7 @@ impl Outcome {
         Self {
             text: text.to_owned(),
             held: verdict.holds(),
+            is_unknown: verdict.answer == Answer::Unknown,
             is_open: false,
             why: verdict.why,
             at,
@@ -101,6 +104,7 @@ impl Outcome {
         Self {
             text: text.to_owned(),
             held: false,
+            is_unknown: false,
             is_open: true,
             why: String::new(),
             at,

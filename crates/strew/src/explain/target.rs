@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::nearest;
 use strew_view::blocked::Outcome;
-use strew_view::world::World;
+use strew_view::world::{FinishedPod, World};
 
 use super::Moment;
 use crate::failure::Failure;
@@ -122,10 +122,10 @@ impl Target {
             return Failure::input(anyhow!("{} is in more than one namespace", self.text()))
                 .with_hint(format!("choose with -n: {}", elsewhere.join(", ")));
         }
-        let is_ours = |(n, name): &&(Box<str>, Box<str>)| {
-            **name == *self.name && namespace.is_none_or(|wanted| **n == *wanted)
+        let is_ours = |pod: &FinishedPod| {
+            *pod.name == *self.name && namespace.is_none_or(|wanted| *pod.namespace == *wanted)
         };
-        if self.kind == "Pod" && world.finished.iter().any(|pod| is_ours(&pod)) {
+        if self.kind == "Pod" && world.finished.iter().any(is_ours) {
             let error = anyhow!(
                 "{}{place} has finished: no scheduler looks at it any more",
                 self.text()

@@ -10,7 +10,7 @@ use strew_view::blocked::{Eviction, Outcome};
 use strew_view::skews::Skews;
 use strew_view::spread::{Domain, Spread};
 use strew_view::usage::{Usage, bytes_text, cpu_text};
-use strew_view::view::{Summary, View};
+use strew_view::view::{Finished, Summary, View};
 use strew_view::workload::Workload;
 use strew_view::world::World;
 
@@ -66,6 +66,36 @@ struct WorkloadReport {
     /// Pods on nodes by revision, if there are several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     revisions: BTreeMap<String, usize>,
+    /// Pods that are Succeeded or Failed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    finished: Option<FinishedReport>,
+}
+
+/// The finished pods of a workload, and where they ran.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FinishedReport {
+    succeeded: usize,
+    failed: usize,
+    /// By the zones of nodes that are still there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    zones: BTreeMap<String, usize>,
+    /// The number of nodes that they ran on.
+    nodes: usize,
+    /// The largest number on one node.
+    most_on_a_node: usize,
+}
+
+impl FinishedReport {
+    fn of(finished: &Finished) -> Option<Self> {
+        (finished.count() > 0).then(|| Self {
+            succeeded: finished.succeeded,
+            failed: finished.failed,
+            zones: finished.by_zone.clone(),
+            nodes: finished.nodes,
+            most_on_a_node: finished.most_on_a_node,
+        })
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -298,6 +328,7 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
             .map(|s| spread(world, summary, s))
             .collect(),
         revisions: summary.revisions.clone(),
+        finished: FinishedReport::of(&summary.finished),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A run as text, step by step: the result of the first step in full, then the changes of each step.
 
 use strew_apiserver::object::WorkloadSpread;
+use strew_scenario::expect::workloads::PATCH_NOT_APPLIED;
 use strew_scenario::format::Step;
 use strew_scenario::run::StepResult;
 use strew_sim::Simulation;
@@ -21,6 +22,8 @@ pub(super) struct Screen<'a> {
     notes: Vec<String>,
     /// Patches that were not applied, after the last step.
     unpatched: Vec<String>,
+    /// True if a step has a finding about such a patch.
+    has_told_patches: bool,
     /// The last written line of each WorkloadSpread.
     spreads: Vec<Line>,
     steps: String,
@@ -49,6 +52,7 @@ impl<'a> Screen<'a> {
             look,
             notes: Vec::new(),
             unpatched: Vec::new(),
+            has_told_patches: false,
             spreads: Vec::new(),
             steps: String::new(),
             summary: String::new(),
@@ -72,7 +76,11 @@ impl<'a> Screen<'a> {
         (skews, simulation): (&Skews, &Simulation),
         shown: &Shown,
     ) {
-        self.unpatched = unpatched(simulation);
+        let mut findings = result.expectations.iter().flat_map(|o| &o.findings);
+        self.has_told_patches |= findings.any(|finding| finding.code == PATCH_NOT_APPLIED);
+        if !self.has_told_patches {
+            self.unpatched = unpatched(simulation);
+        }
         let spreads = self.spreads(simulation, view, shown);
         let name = match (&step.name, step.at) {
             (Some(name), _) => name.clone(),

@@ -281,10 +281,13 @@ fn counted(claim: &SpreadClaim) -> String {
 /// Adds the results of a run. Returns true if it is broken.
 fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
     let scenario = &cast.variant.scenario;
+    // A variant that must fail is not met by a claim that nothing is known about.
+    let must_fail = cast.variant.verdict == Verdict::MustFail;
+    let counts = |outcome: &Outcome| !(must_fail && outcome.is_unknown);
     let mut is_broken = false;
     let mut place = 0;
     for outcome in &run.played.always {
-        is_broken |= add_outcome(&mut rows[place], outcome, run.seed);
+        is_broken |= add_outcome(&mut rows[place], outcome, run.seed) && counts(outcome);
         place += 1;
     }
     for (step, result) in scenario.timeline.iter().zip(&run.played.steps) {
@@ -313,7 +316,7 @@ fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
         }
         for outcome in &result.expectations {
             rows[place].add_began(began);
-            is_broken |= add_outcome(&mut rows[place], outcome, run.seed);
+            is_broken |= add_outcome(&mut rows[place], outcome, run.seed) && counts(outcome);
             place += 1;
         }
     }

@@ -16,7 +16,7 @@ use nodes::nodes;
 pub(crate) use steps::{step_changes, step_head, told, verdict};
 use strew_view::blocked::Outcome;
 pub(crate) use strew_view::time_text::time_text;
-use strew_view::view::{Summary, View};
+use strew_view::view::{Finished, Summary, View};
 
 /// The command for a pod of a name and namespace, and the files and options that are equal for all pods.
 type Explaining<'a> = dyn Fn(&str, &str) -> (String, String) + 'a;
@@ -162,7 +162,12 @@ fn workload(view: &View, index: usize, look: &Look<'_>) -> String {
     let is_one = name.kind == "Pod" || summary.replicas == 1;
     let place = is_one.then(|| own_place(view, index)).flatten();
     let state = place.unwrap_or_else(|| replicas(summary, look));
-    let _ = writeln!(out, "  {}: {state}", count(summary.replicas, "replica"));
+    let finished = finished_text(&summary.finished);
+    let _ = match (summary.replicas, finished) {
+        (0, Some(finished)) => writeln!(out, "  {finished}"),
+        (n, None) => writeln!(out, "  {}: {state}", count(n, "replica")),
+        (n, Some(finished)) => writeln!(out, "  {}: {state}; {finished}", count(n, "replica")),
+    };
     for spread in &view.spreads[index] {
         // For a single pod, only constraints of the user are shown.
         let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
@@ -175,6 +180,33 @@ fn workload(view: &View, index: usize, look: &Look<'_>) -> String {
         pods(&mut out, view, index);
     }
     out
+}
+
+/// `6 pods finished: zone-a 2, zone-b 2, zone-c 2; at most 1 on a node`; `None` if none has.
+pub(super) fn finished_text(finished: &Finished) -> Option<String> {
+    let n = finished.count();
+    if n == 0 {
+        return None;
+    }
+    let mut text = format!("{} finished", count(n, "pod"));
+    if finished.failed > 0 {
+        let _ = write!(text, " ({} failed)", finished.failed);
+    }
+    let zones = finished.by_zone.iter();
+    let zones: Vec<String> = zones.map(|(zone, n)| format!("{zone} {n}")).collect();
+    match zones.is_empty() {
+        true if finished.nodes > 0 => {
+            let _ = write!(text, " on {}", count(finished.nodes, "node"));
+        }
+        true => {}
+        false => {
+            let _ = write!(text, ": {}", zones.join(", "));
+        }
+    }
+    if finished.nodes > 0 && n > 1 {
+        let _ = write!(text, "; at most {} on a node", finished.most_on_a_node);
+    }
+    Some(text)
 }
 
 fn replicas(summary: &Summary, look: &Look<'_>) -> String {

@@ -10,7 +10,7 @@ use strew_scenario::expect::workloads::LossOf;
 use strew_view::loss::LossVerdict;
 
 use super::domains::{domain_name, own_line, short_key};
-use super::{Look, count, time_text};
+use super::{Look, count, finished_text, time_text};
 use strew_model::Span;
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
 use strew_scenario::run::{StepResult, StepState};
@@ -234,6 +234,7 @@ fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option
         && now.replicas == was.replicas
         && now.ready == was.ready
         && now.terminating == was.terminating
+        && now.finished == was.finished
         && now.n_pending() == was.n_pending();
     let mut lines = String::new();
     // The skew of one pod has no meaning; a constraint of the user is shown.
@@ -288,6 +289,12 @@ fn replicas(view: &View, before: &View, workload: usize, look: &Look<'_>) -> Str
         true => count(now.replicas, "replica"),
         false => format!("{} -> {}", was.replicas, count(now.replicas, "replica")),
     };
+    let finished = finished_text(&now.finished).filter(|_| now.finished != was.finished);
+    if let Some(finished) = &finished
+        && [now, was].map(|s| s.replicas) == [0, 0]
+    {
+        return finished.clone();
+    }
     let _ = write!(text, ", {} ready", now.ready);
     if now.placed > 0 {
         let _ = write!(text, ", {} new", now.placed);
@@ -298,6 +305,9 @@ fn replicas(view: &View, before: &View, workload: usize, look: &Look<'_>) -> Str
     if now.n_pending() > 0 {
         let bad = look.terminal.styles.bad;
         let _ = write!(text, ", {bad}{} Pending{bad:#}", now.n_pending());
+    }
+    if let Some(finished) = finished {
+        let _ = write!(text, ", {finished}");
     }
     if !now.revisions.is_empty() {
         let each = now.revisions.iter();

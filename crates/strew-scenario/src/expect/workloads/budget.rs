@@ -33,6 +33,9 @@ pub fn within_budget(
     let mut short = short(tables);
     short.retain(|short| only.is_none_or(|only| only.contains(&short.uid)));
     let Some(target) = of else {
+        if tables.of::<Budget>().is_empty() {
+            return Verdict::of(Answer::Nothing, "there is no PodDisruptionBudget");
+        }
         return of_all(short, before);
     };
     let object = tables.find(&target.key());

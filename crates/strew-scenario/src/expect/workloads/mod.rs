@@ -16,7 +16,8 @@ pub use constraints::{
     within_constraints,
 };
 pub use loss::{HONOR_TAINTS, LossOf, survives};
-pub(super) use remarks::{of_rollout, waiting_for_deletion};
+pub use remarks::PATCH_NOT_APPLIED;
+pub(super) use remarks::{lasting, of_rollout};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -238,24 +239,36 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
     }
     // A pod whose workload is missing, or of a kind that strew does not model, is reported by itself.
     let of_others = waiting.into_values().flat_map(|waiting| waiting.pending);
-    all.extend(bare.into_iter().chain(of_others).map(|pod| Short {
-        key: Key {
-            kind: Pod::KIND,
-            name: pod.meta.name.clone(),
-        },
-        uid: Arc::clone(&pod.meta.uid),
-        is_observed: true,
-        is_refused: false,
-        why: "Pending".to_owned(),
-    }));
+    let of_others = of_others.map(|pod| (pod, None));
+    all.extend(
+        bare.into_iter()
+            .chain(of_others)
+            .map(|(pod, left_to)| Short {
+                key: Key {
+                    kind: Pod::KIND,
+                    name: pod.meta.name.clone(),
+                },
+                uid: Arc::clone(&pod.meta.uid),
+                is_observed: true,
+                is_refused: false,
+                why: match left_to {
+                    None => "Pending".to_owned(),
+                    Some(scheduler) => left_to_text(1, scheduler),
+                },
+            }),
+    );
     all
 }
 
-/// Pods on no node, by the uid of their workload; and the pods without a workload that a profile should place.
+/// Pods on no node, by the uid of their workload; and the pods without a workload, with the scheduler that they name
+/// if it is no profile's.
 fn waiting<'a>(
     tables: &'a Tables,
     profiles: &[Profile],
-) -> (BTreeMap<Arc<str>, Waiting<'a>>, Vec<&'a Arc<Pod>>) {
+) -> (
+    BTreeMap<Arc<str>, Waiting<'a>>,
+    Vec<(&'a Arc<Pod>, Option<&'a str>)>,
+) {
     let mut by_workload: BTreeMap<Arc<str>, Waiting<'_>> = BTreeMap::new();
     let mut bare = Vec::new();
     for pod in tables.of::<Pod>().iter() {
@@ -273,11 +286,15 @@ fn waiting<'a>(
                 let left = &mut by_workload.entry(uid).or_default().left;
                 *left.entry(scheduler.into()).or_default() += 1;
             }
-            (None, true) => bare.push(pod),
-            (None, false) => {}
+            (None, is_ours) => bare.push((pod, (!is_ours).then_some(scheduler))),
         }
     }
     (by_workload, bare)
+}
+
+/// `3 left to scheduler volcano, which no profile is called`.
+fn left_to_text(n: usize, scheduler: &str) -> String {
+    format!("{n} left to scheduler {scheduler}, which no profile is called")
 }
 
 /// The uid of the pod's workload; for the pod of a Deployment, the Deployment's.

@@ -5,31 +5,39 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
+use strew_apiserver::object::{Key, Stored, WorkloadSpread};
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_view::time_text::time_text;
+use strew_wire::workloadspread::status::PATCH_APPLIED;
 
 use super::replicas::Replicas;
 use super::{KINDS, ShortBefore, name};
 use crate::expect::availability::{Availability, Record};
 
-/// The workloads with pods of an old template that wait for their deletion, by uid.
-pub(in crate::expect) fn waiting_for_deletion(tables: &Tables) -> BTreeSet<Arc<str>> {
+/// A patch of a WorkloadSpread that its pods do not get.
+pub const PATCH_NOT_APPLIED: &str = "patch-not-applied";
+
+/// What a remark is about that is made once and not again in each later step, by uid: workloads with pods of an old
+/// template that wait for their deletion, and WorkloadSpreads with a patch that is not applied.
+pub(in crate::expect) fn lasting(tables: &Tables) -> BTreeSet<Arc<str>> {
     let all = KINDS.iter().flat_map(|kind| tables.all_of(kind));
     let waiting = all.filter(|object| {
         Replicas::of(object).is_some_and(|replicas| old_template("", &replicas).is_some())
     });
-    waiting
-        .map(|object| Arc::clone(&object.meta().uid))
-        .collect()
+    let waiting = waiting.map(|object| Arc::clone(&object.meta().uid));
+    let spreads = tables.of::<WorkloadSpread>().iter();
+    let unpatched = spreads.filter(|spread| unpatched(spread).next().is_some());
+    let unpatched = unpatched.map(|spread| Arc::clone(&spread.meta.uid));
+    waiting.chain(unpatched).collect()
 }
 
-/// Remarks about every workload that was not short at second 0 (`before`). Pods that waited for their deletion when the
-/// step began (`waiting`) were told of then.
+/// Remarks about every workload that was not short at second 0 (`before`), and about WorkloadSpreads. Lasting remarks
+/// that were true when the step began (`known`) were made then.
 pub(in crate::expect) fn of_rollout(
     tables: &Tables,
-    [before, waiting]: [&ShortBefore; 2],
+    [before, known]: [&ShortBefore; 2],
     availability: &Availability,
     now: Span,
 ) -> Vec<Finding> {
@@ -39,12 +47,33 @@ pub(in crate::expect) fn of_rollout(
         let Some(replicas) = Replicas::of(&object).filter(|_| !before.contains(uid)) else {
             continue;
         };
-        let is_new = !waiting.contains(uid);
+        let is_new = !known.contains(uid);
         remarks.extend(old_template(&name(&key), &replicas).filter(|_| is_new));
         let record = availability.of(uid);
         remarks.extend(record.and_then(|record| without_ready(&name(&key), record, now)));
     }
+    let spreads = tables.of::<WorkloadSpread>().iter();
+    let spreads = spreads.filter(|spread| !known.contains(&spread.meta.uid));
+    remarks.extend(spreads.flat_map(|spread| {
+        let name = name(&Key {
+            kind: WorkloadSpread::KIND,
+            name: spread.meta.name.clone(),
+        });
+        let of_row = unpatched(spread).map(move |why| {
+            let message = format!("{name}: {why}");
+            Finding::new(Severity::Warning, PATCH_NOT_APPLIED, message).about(name.clone())
+        });
+        of_row.collect::<Vec<_>>()
+    }));
     remarks
+}
+
+/// Why patches of a WorkloadSpread are not applied, from the conditions of its subsets.
+fn unpatched(spread: &WorkloadSpread) -> impl Iterator<Item = &str> {
+    let rows = spread.status.subset_statuses.iter().flatten();
+    let conditions = rows.flat_map(|row| row.conditions.iter().flatten());
+    let unpatched = conditions.filter(|c| c.type_ == PATCH_APPLIED && c.status == "False");
+    unpatched.map(|condition| condition.message.as_str())
 }
 
 /// `OnDelete`: pods get the new template only when they are deleted, which no step does.

@@ -2,7 +2,7 @@
 
 use strew_apiserver::object::Object;
 
-use super::{DEPLOYMENT, Waiting};
+use super::{DEPLOYMENT, Waiting, left_to_text};
 use crate::expect::pods::message;
 
 /// What a workload asks for, and what it has.
@@ -200,7 +200,7 @@ impl Replicas {
         if available < wanted {
             parts.push(format!("{available} of {wanted} ready"));
         }
-        if parts.is_empty() && waiting.pending.is_empty() {
+        if parts.is_empty() && waiting.pending.is_empty() && waiting.left.is_empty() {
             return None;
         }
         if self.is_paused {
@@ -217,9 +217,7 @@ impl Replicas {
             });
         }
         for (scheduler, n) in &waiting.left {
-            parts.push(format!(
-                "{n} left to scheduler {scheduler}, which no profile is called"
-            ));
+            parts.push(left_to_text(*n, scheduler));
         }
         if let Some(refusal) = refusal {
             parts.push(format!("creation refused: {refusal}"));
