@@ -37,7 +37,7 @@ pub(super) fn spread_block(
     out.push('\n');
     match spread.domains.len() {
         0 => out.push_str(
-            "    no node counts: none has the label and passes the pods' node affinity\n",
+            "    no node counts: none has the labels of all constraints and passes the pods' node affinity\n",
         ),
         n if n <= BARS_MAX || look.wide => bars(out, world, spread, look),
         _ => histogram(out, world, spread),

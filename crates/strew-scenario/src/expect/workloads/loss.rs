@@ -170,6 +170,9 @@ fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
         ));
     }
     kept(match reasons.as_str() {
+        "" if has(&["TaintToleration"]) => {
+            "it does not tolerate the taints of the nodes that are left"
+        }
         "" => "the scheduler has given no reason",
         reasons => reasons,
     })

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Kind, Name, Object, Pod, ReplicaSet, Stored};
+use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod, ReplicaSet, Stored};
 use strew_apiserver::server::Server;
 use strew_scheduler::Profile;
 
@@ -207,12 +207,14 @@ pub(super) fn name(key: &Key) -> String {
     }
 }
 
-/// Pods of one workload that are on no node.
+/// Pods of one workload that are on no node, or on one that is not there.
 #[derive(Default)]
 struct Waiting<'a> {
     pending: Vec<&'a Arc<Pod>>,
     /// Pods whose scheduler name is no profile's, counted by that name.
     left: BTreeMap<Arc<str>, usize>,
+    /// Pods whose node is not there, counted by its name: the template's `nodeName`, which no scheduler looks at.
+    astray: BTreeMap<Arc<str>, usize>,
 }
 
 /// Everything that is short, kind by kind, in the order of names.
@@ -260,8 +262,8 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
     all
 }
 
-/// Pods on no node, by the uid of their workload; and the pods without a workload, with the scheduler that they name
-/// if it is no profile's.
+/// Pods on no node, or on one that is not there, by the uid of their workload; and the pods on no node without a
+/// workload, with the scheduler that they name if it is no profile's.
 fn waiting<'a>(
     tables: &'a Tables,
     profiles: &[Profile],
@@ -272,7 +274,17 @@ fn waiting<'a>(
     let mut by_workload: BTreeMap<Arc<str>, Waiting<'_>> = BTreeMap::new();
     let mut bare = Vec::new();
     for pod in tables.of::<Pod>().iter() {
-        if pod.node.is_some() || !pod.is_active() {
+        if !pod.is_active() {
+            continue;
+        }
+        if let Some(node) = &pod.node {
+            let is_there = tables
+                .get::<Node>(&Name::new("", Arc::clone(node)))
+                .is_some();
+            if let Some(uid) = workload_of(tables, pod).filter(|_| !is_there) {
+                let astray = &mut by_workload.entry(uid).or_default().astray;
+                *astray.entry(Arc::clone(node)).or_default() += 1;
+            }
             continue;
         }
         let scheduler = pod.spec.scheduler_name.as_deref();

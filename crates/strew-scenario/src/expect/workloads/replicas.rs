@@ -211,10 +211,16 @@ impl Replicas {
         }
         if let Some(first) = waiting.pending.first() {
             let n = waiting.pending.len();
-            parts.push(match reason(message(first)) {
-                "" => format!("{n} Pending"),
-                reason => format!("{n} Pending ({reason})"),
+            let gates = first.spec.scheduling_gates.iter().flatten();
+            let gates: Vec<&str> = gates.map(|gate| gate.name.as_str()).collect();
+            parts.push(match (reason(message(first)), gates.is_empty()) {
+                (_, false) => format!("{n} Pending (scheduling gates: {})", gates.join(", ")),
+                ("", _) => format!("{n} Pending"),
+                (reason, _) => format!("{n} Pending ({reason})"),
             });
+        }
+        for (node, n) in &waiting.astray {
+            parts.push(format!("{n} on node {node}, which is not there"));
         }
         for (scheduler, n) in &waiting.left {
             parts.push(left_to_text(*n, scheduler));
