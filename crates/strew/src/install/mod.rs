@@ -1,6 +1,7 @@
 //! `strew install`: prints manifests that install strew's parts. It only prints; `kubectl apply -f -` applies.
 //!
-//! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`rights`] (its
+//! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
+//! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
 //! [`workloadspread`], [`placement`].
 
@@ -10,6 +11,7 @@ pub(crate) mod manifest;
 mod network;
 mod objects;
 mod placement;
+mod pods;
 mod rights;
 mod scheduler;
 mod workloadspread;
@@ -167,6 +169,8 @@ pub(crate) struct Common {
     /// Print a table of the rights of its service accounts with their purposes, and no manifests
     #[arg(long)]
     rights: bool,
+    #[command(flatten)]
+    pods: pods::PodArgs,
 }
 
 impl Common {

@@ -76,8 +76,8 @@ impl SchedulerPart {
         let mut objects = vec![part.namespace()];
         objects.extend(account(&part, &configured.lease).objects());
         objects.push(part.config_map(FILE, &configured.text));
-        let replicas = self.common.replicas;
-        objects.push(part.deployment(replicas, &self.pod()?, Some(&configured.text)));
+        objects.extend(part.quota(&self.common));
+        objects.push(part.deployment(&self.common, &self.pod()?, Some(&configured.text))?);
         objects.push(part.budget());
         let doors = [Door::of_pages(PORT, &self.common.metrics_namespace)];
         objects.push(part.network_policy(&doors));
