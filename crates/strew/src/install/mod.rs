@@ -118,7 +118,8 @@ impl Component {
     }
 }
 
-/// All objects of a component in this namespace with default arguments, without definitions.
+/// All objects of a component in this namespace with default arguments, without definitions and without a question to a
+/// cluster.
 ///
 /// # Errors
 /// Never: the arguments are valid.
@@ -141,7 +142,11 @@ pub(crate) fn objects_of(
         .try_get_matches_from(words)
         .and_then(|matches| Part::from_arg_matches(&matches));
     let part = matches.map_err(Failure::input)?;
-    let manifests = part.manifests(context)?.unwrap_or_default();
+    let manifests = match &part {
+        Part::Scheduler(part) => part.unasked(context)?,
+        part => part.manifests(context)?,
+    };
+    let manifests = manifests.unwrap_or_default();
     Ok(manifests
         .into_iter()
         .map(|manifest| manifest.object)
