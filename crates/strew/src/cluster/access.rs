@@ -53,10 +53,7 @@ pub(crate) fn failure(error: ConnectError) -> Failure {
         }
         ConnectError::TooOld { .. } => Some("`strew simulate` decides on dumps of any version"),
     };
-    let is_input = matches!(
-        error,
-        ConnectError::Kubeconfig { .. } | ConnectError::Master(_) | ConnectError::Nowhere(_)
-    );
+    let is_input = matches!(error, ConnectError::Master(_) | ConnectError::Nowhere(_));
     let failure = match is_input {
         true => Failure::input(anyhow!(error)),
         false => Failure::outside(anyhow!(error)),

@@ -53,7 +53,7 @@ pub(crate) fn image(text: &str) -> Result<String, String> {
 
 /// True if the first component is the host of a registry and not a part of the path.
 fn is_host(text: &str) -> bool {
-    text == "localhost" || text.contains(['.', ':']) || text.chars().any(|c| c.is_ascii_uppercase())
+    text == "localhost" || text.contains(['.', ':'])
 }
 
 /// `HOST[:PORT]`; an IPv6 address is in brackets.
@@ -130,6 +130,7 @@ mod tests {
             ("strew:", false),
             ("strew:0.1.0:1", false),
             ("Strew:0.1.0", false),
+            ("UPPER/strew:0.1.0", false),
             ("https://registry.example.com/strew", false),
             ("registry.example.com:0/strew", false),
             ("registry.example.com:x/strew", false),

@@ -1,6 +1,7 @@
 //! `strew install`: prints manifests that install strew's parts. It only prints; `kubectl apply -f -` applies.
 //!
-//! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`rights`] (its
+//! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
+//! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
 //! [`workloadspread`], [`placement`].
 
@@ -10,6 +11,7 @@ pub(crate) mod manifest;
 mod network;
 mod objects;
 mod placement;
+mod pods;
 mod rights;
 mod scheduler;
 mod workloadspread;
@@ -116,7 +118,8 @@ impl Component {
     }
 }
 
-/// All objects of a component in this namespace with default arguments, without definitions.
+/// All objects of a component in this namespace with default arguments, without definitions and without a question to a
+/// cluster.
 ///
 /// # Errors
 /// Never: the arguments are valid.
@@ -139,7 +142,11 @@ pub(crate) fn objects_of(
         .try_get_matches_from(words)
         .and_then(|matches| Part::from_arg_matches(&matches));
     let part = matches.map_err(Failure::input)?;
-    let manifests = part.manifests(context)?.unwrap_or_default();
+    let manifests = match &part {
+        Part::Scheduler(part) => part.unasked(context)?,
+        part => part.manifests(context)?,
+    };
+    let manifests = manifests.unwrap_or_default();
     Ok(manifests
         .into_iter()
         .map(|manifest| manifest.object)
@@ -167,6 +174,8 @@ pub(crate) struct Common {
     /// Print a table of the rights of its service accounts with their purposes, and no manifests
     #[arg(long)]
     rights: bool,
+    #[command(flatten)]
+    pods: pods::PodArgs,
 }
 
 impl Common {

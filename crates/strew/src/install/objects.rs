@@ -2,13 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::Common;
+use super::pods::CONFIGURATION_HASH;
 use crate::digest;
-
-/// The user of the container: `nobody`.
-const USER: u32 = 65532;
-
-/// The annotation of pods with the SHA-256 of the configuration that they mount; its name comes from Helm's guide.
-const CONFIGURATION_HASH: &str = "checksum/config";
+use crate::failure::Failure;
 
 /// The names of one part.
 pub(super) struct Part<'a> {
@@ -149,14 +146,30 @@ impl Part<'_> {
         })
     }
 
+    /// What clusters ask for that limit critical pods; `None`: the pods are not critical.
+    pub(super) fn quota(&self, common: &Common) -> Option<Value> {
+        let spec = common.pods.quota()?;
+        Some(json!({
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": self.metadata(""),
+            "spec": spec,
+        }))
+    }
+
     /// Replicas are spread over zones, then nodes, so that one survives the loss of a zone. A changed `configuration`
     /// makes new pods, because processes read it only at their start.
+    ///
+    /// The user is not named: the image has one that is not root, and OpenShift assigns one to each namespace.
+    ///
+    /// # Errors
+    /// A flag about pods has a wrong value.
     pub(super) fn deployment(
         &self,
-        replicas: u16,
+        common: &Common,
         pod: &Value,
         configuration: Option<&str>,
-    ) -> Value {
+    ) -> Result<Value, Failure> {
         let mut metadata = json!({"labels": self.labels()});
         if let Some(text) = configuration {
             metadata["annotations"] = json!({CONFIGURATION_HASH: digest::of_text(text)});
@@ -173,10 +186,8 @@ impl Part<'_> {
         };
         let mut spec = json!({
             "serviceAccountName": self.name,
-            "priorityClassName": "system-cluster-critical",
             "securityContext": {
                 "runAsNonRoot": true,
-                "runAsUser": USER,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "topologySpreadConstraints": [
@@ -187,16 +198,18 @@ impl Part<'_> {
         if let (Value::Object(spec), Value::Object(pod)) = (&mut spec, pod) {
             spec.extend(pod.clone());
         }
-        json!({
+        let mut deployment = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": self.metadata(""),
             "spec": {
-                "replicas": replicas,
+                "replicas": common.replicas,
                 "selector": own,
                 "template": {"metadata": metadata, "spec": spec},
             },
-        })
+        });
+        common.pods.apply(&mut deployment)?;
+        Ok(deployment)
     }
 }
 

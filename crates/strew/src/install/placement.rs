@@ -41,7 +41,8 @@ impl PlacementPart {
         manifests.extend(account.objects().into_iter().map(Manifest::from));
         let container = controller(&self.common, Name::Placement, NAME)?;
         let pod = json!({"containers": [container.value()]});
-        let deployment = part.deployment(self.common.replicas, &pod, None);
+        manifests.extend(part.quota(&self.common).map(Manifest::from));
+        let deployment = part.deployment(&self.common, &pod, None)?;
         manifests.push(Manifest::with_comment(ABOUT, deployment));
         manifests.push(part.budget().into());
         let doors = [Door::of_pages(

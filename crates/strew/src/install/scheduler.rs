@@ -72,17 +72,30 @@ impl SchedulerPart {
         let Some(configured) = self.configured(context)? else {
             return Ok(None);
         };
+        let manifests = self.objects(&configured)?;
+        self.warn_of_rivals(&configured, context)?;
+        Ok(Some(manifests))
+    }
+
+    /// The same objects, without a question to a cluster.
+    pub(super) fn unasked(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
+        let configured = self.configured(context)?;
+        configured
+            .map(|configured| self.objects(&configured))
+            .transpose()
+    }
+
+    fn objects(&self, configured: &Configured) -> Result<Vec<Manifest>, Failure> {
         let part = self.part();
         let mut objects = vec![part.namespace()];
         objects.extend(account(&part, &configured.lease).objects());
         objects.push(part.config_map(FILE, &configured.text));
-        let replicas = self.common.replicas;
-        objects.push(part.deployment(replicas, &self.pod()?, Some(&configured.text)));
+        objects.extend(part.quota(&self.common));
+        objects.push(part.deployment(&self.common, &self.pod()?, Some(&configured.text))?);
         objects.push(part.budget());
         let doors = [Door::of_pages(PORT, &self.common.metrics_namespace)];
         objects.push(part.network_policy(&doors));
-        self.warn_of_rivals(&configured, context)?;
-        Ok(Some(objects.into_iter().map(Manifest::from).collect()))
+        Ok(objects.into_iter().map(Manifest::from).collect())
     }
 
     /// What each right is for, as Markdown.

@@ -165,19 +165,17 @@ impl WorkloadSpreadPart {
                 Door::of_api_servers(WEBHOOK_PORT, &self.api_server_cidr),
                 of_pages(WEBHOOK_PAGES),
             ];
+            add(webhook.quota(&self.common).into_iter().collect());
             add(vec![
                 webhook.service(SERVICE_PORT, WEBHOOK_PORT),
-                webhook.deployment(
-                    self.common.replicas,
-                    &self.webhook_pod()?,
-                    authority.as_deref(),
-                ),
+                webhook.deployment(&self.common, &self.webhook_pod()?, authority.as_deref())?,
                 webhook.budget(),
                 webhook.network_policy(&doors),
             ]);
         }
+        add(controller.quota(&self.common).into_iter().collect());
         add(vec![
-            controller.deployment(self.common.replicas, &self.controller_pod()?, None),
+            controller.deployment(&self.common, &self.controller_pod()?, None)?,
             controller.budget(),
             controller.network_policy(&[of_pages(CONTROLLER_PAGES)]),
         ]);

@@ -81,6 +81,7 @@ const ORDER: &[&str] = &[
     "ValidatingAdmissionPolicy",
     "Service",
     "NetworkPolicy",
+    "ResourceQuota",
     "ConfigMap",
     "Lease",
     "Secret",

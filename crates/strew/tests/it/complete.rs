@@ -60,7 +60,8 @@ fn commands_flags_and_values_are_completed() {
         flags[0].starts_with("--image\tThe container image"),
         "{flags:?}"
     );
-    assert_eq!(flags.len(), 2);
+    assert!(flags[1].starts_with("--image-pull-secret\t"), "{flags:?}");
+    assert_eq!(flags.len(), 3);
     // The value of a flag, and what comes after it.
     assert_eq!(completed(&["lint", "-o", "s"]), ["sarif", ":4"]);
     assert_eq!(

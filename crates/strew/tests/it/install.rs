@@ -500,7 +500,7 @@ fn definitions_are_printed_where_somebody_says_so() {
         assert_eq!(stderr(&quiet), "");
         // A cluster that the user names must answer.
         let named = install(&format!("{part} --kubeconfig=/nowhere/config")).assert();
-        let named = named.code(2);
+        let named = named.code(3);
         assert_eq!(stdout(&named), "");
         assert!(stderr(&named).contains("kubeconfig /nowhere/config: "));
     }

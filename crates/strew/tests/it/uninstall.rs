@@ -54,7 +54,17 @@ fn what_is_printed_to_delete() {
         "note: CustomResourceDefinitions and their objects stay; --crds prints strew's definitions, too\n"
     );
     run.stdout_eq(file!["snapshots/uninstall-workloadspread.yaml"]);
-    let run = alone("uninstall scheduler").assert().code(0);
+    // With a cluster, too: whether another scheduler runs is no question of who uninstalls.
+    let kubeconfig = std::env::temp_dir().join(format!("strew-goes-{}", std::process::id()));
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+                contexts: [{name: a, context: {cluster: a, user: a}}]\n\
+                clusters: [{name: a, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: a, user: {}}]\n";
+    std::fs::write(&kubeconfig, text).unwrap();
+    let run = alone("uninstall scheduler")
+        .env("KUBECONFIG", &kubeconfig)
+        .assert()
+        .code(0);
+    std::fs::remove_file(&kubeconfig).unwrap();
     assert_eq!(
         stderr(&run),
         "note: namespace strew-system stays; --with-namespace prints it, too\n"
