@@ -35,6 +35,7 @@ use super::meter::{Meter, ReviewResult, Watched};
 use super::rights::{Right, Rights};
 use crate::identity;
 use crate::registration::OWN_REVIEW;
+use crate::serve::Peer;
 use crate::serve::access::User;
 use crate::serve::pages::{answer, error};
 
@@ -154,6 +155,7 @@ async fn review(
     is_own: bool,
 ) -> Response {
     let until = Instant::now() + deadline(request.uri());
+    let peer = peer_of(&request);
     let mut body = match timeout_at(until, inner.bodies.read(request)).await {
         Ok(Ok(body)) => body,
         Ok(Err(answer)) => {
@@ -183,7 +185,7 @@ async fn review(
         let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
         User::of(user.unwrap_or_default())
     });
-    match timeout_at(until, inner.decide(review, user, !body.is_large)).await {
+    match timeout_at(until, inner.decide(review, user, !body.is_large, &peer)).await {
         Ok(Ok(decision)) => {
             watched.end(match (&decision.refusal, &decision.patch) {
                 (Some(_), _) => ReviewResult::Denied,
@@ -275,6 +277,7 @@ impl Inner {
         review: Review,
         user: Option<User>,
         is_simulated: bool,
+        peer: &Peer,
     ) -> Result<Decision, Unanswered> {
         let mut ready = self.ready.clone();
         match timeout(READY_WITHIN, ready.wait_for(|ready| *ready)).await {
@@ -292,7 +295,12 @@ impl Inner {
             Some(user) => self.rights.is_known(user, &call.review),
         };
         let call = match self.ask(call, is_permitted).await? {
-            Ok(decision) => return Ok(decision),
+            Ok(decision) => {
+                if is_permitted && user.is_some() {
+                    peer.trust();
+                }
+                return Ok(decision);
+            }
             Err(call) => call,
         };
         let right = match &user {
@@ -301,7 +309,10 @@ impl Inner {
         };
         match right {
             Right::Given => match self.ask(call, true).await? {
-                Ok(decision) => Ok(decision),
+                Ok(decision) => {
+                    peer.trust();
+                    Ok(decision)
+                }
                 Err(_) => Err(Unanswered::Ends),
             },
             Right::Lacking(decision) => Ok(decision),
@@ -335,6 +346,11 @@ impl Inner {
             Err(NotTaken::Crowded) => Err(Unanswered::Crowded),
         }
     }
+}
+
+/// The client of a request.
+fn peer_of(request: &Request<Body>) -> Peer {
+    request.extensions().get().cloned().unwrap_or_default()
 }
 
 /// The API server's timeout, from the query of the URL.
