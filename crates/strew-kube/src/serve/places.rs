@@ -126,6 +126,15 @@ impl Default for Peer {
 }
 
 impl Peer {
+    /// A client at this address, without a connection.
+    #[cfg(test)]
+    pub(crate) fn at(address: IpAddr) -> Self {
+        Self {
+            address,
+            ..Self::default()
+        }
+    }
+
     /// The client has shown that it is an API server: its connection gets a place that others cannot take.
     pub(crate) fn trust(&self) {
         if let Some(seat) = &self.seat {
@@ -155,7 +164,7 @@ impl Places {
                 (trusted / 4).max(1),
                 (Progress::Silent, 0),
             )),
-            requests: Room::new(requests_max as u64),
+            requests: Room::new(requests_max as u64, requests_max as u64 / 4),
             own,
             looked: Notify::new(),
         }

@@ -36,10 +36,10 @@ pub(crate) struct Held {
 }
 
 impl Room {
-    /// Room for this amount; one peer gets at most a quarter of it.
-    pub(crate) fn new(amount: u64) -> Self {
+    /// Room for this amount, of which one peer gets at most `of_peer_max`.
+    pub(crate) fn new(amount: u64, of_peer_max: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
-            shares: Shares::new(amount, (amount / 4).max(1), (true, 0)),
+            shares: Shares::new(amount, of_peer_max.max(1), (true, 0)),
             n_taken: 0,
             waiting: BTreeMap::new(),
         })))
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_waits_for_itself_and_for_no_other() {
-        let room = Room::new(8);
+        let room = Room::new(8, 2);
         let held = [1, 1, 2, 2, 3, 3, 4, 4].map(|n| room.take(peer(n), 1).unwrap());
         held.iter().for_each(Held::complete);
         // Of those with most, a newest part goes.
