@@ -225,7 +225,7 @@ impl Decider {
         let mut families = metrics::of_machine(self.worker.driver().machine());
         families.push(Family::of(
             &metrics::QUEUED,
-            Value::number(self.queue.len()),
+            Value::number(self.queue.n_waiting()),
         ));
         let beyond = Value::Count(self.n_beyond_budget);
         families.push(Family::of(&metrics::BEYOND_BUDGET, beyond));

@@ -91,7 +91,7 @@ impl<K: Ord + Clone, T> FairQueue<K, T> {
     }
 
     /// The number of waiting entries.
-    pub fn len(&self) -> usize {
+    pub fn n_waiting(&self) -> usize {
         self.n_waiting
     }
 

@@ -3,8 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
-
 /// A part of the amount that a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HoldingId(u64);
@@ -36,11 +34,14 @@ pub struct Shares<K, R, T> {
     yields_below: R,
     held: u64,
     next_id: u64,
-    holdings: FxHashMap<HoldingId, Holding<K, R, T>>,
+    holdings: BTreeMap<HoldingId, Holding<K, R, T>>,
     keys: BTreeMap<K, Key<R>>,
     /// The fullest key is last; of several, the one with the weakest holding.
-    order: BTreeSet<(u64, Reverse<(R, HoldingId)>, K)>,
+    order: BTreeSet<Fullness<K, R>>,
 }
+
+/// What a key holds, its weakest holding, and the key.
+type Fullness<K, R> = (u64, Reverse<(R, HoldingId)>, K);
 
 #[derive(Debug)]
 struct Holding<K, R, T> {
@@ -66,7 +67,7 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
             yields_below,
             held: 0,
             next_id: 0,
-            holdings: FxHashMap::default(),
+            holdings: BTreeMap::new(),
             keys: BTreeMap::new(),
             order: BTreeSet::new(),
         }

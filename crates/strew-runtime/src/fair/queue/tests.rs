@@ -113,7 +113,7 @@ fn reviews_have_bounds_by_namespace() {
     let taken: Vec<_> = std::iter::from_fn(|| world.queue.take(world.now)).collect();
     let of_eve = taken.iter().filter(|turn| turn.what == "eve").count();
     assert_eq!((of_eve, taken.len()), (4, 5));
-    assert_eq!(world.queue.len(), 96);
+    assert_eq!(world.queue.n_waiting(), 96);
     assert!(!world.queue.is_ready());
     world.queue.done(&"eve");
     assert!(world.queue.is_ready());
@@ -127,7 +127,10 @@ fn reviews_have_bounds_by_namespace() {
         assert!(world.queue.remove(&"eve", call));
         assert!(!world.queue.remove(&"eve", call));
     }
-    assert_eq!((world.queue.len(), world.queue.is_ready()), (0, false));
+    assert_eq!(
+        (world.queue.n_waiting(), world.queue.is_ready()),
+        (0, false)
+    );
 }
 
 #[test]
