@@ -9,11 +9,12 @@
 //! network in virtual time. Randomness comes from a seed.
 //!
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
-//! objects), [`warning`]; then the machines: [`scheduler`], [`placement`], [`workloadspread`] (the controller) and
+//! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`], [`workloadspread`] (the controller) and
 //! [`admission`] (the webhook); the last two share [`target_kinds`].
 
 pub mod admission;
 pub mod driver;
+pub mod fair;
 pub mod machine;
 pub mod outbox;
 pub mod placement;

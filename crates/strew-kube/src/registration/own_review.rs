@@ -11,10 +11,9 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use strew_wire::workloadspread::registration::{NAME, TIMEOUT_OF_PODS_S};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::serve::provider;
+use crate::serve::{OwnConnections, provider};
 
 /// The path of these reviews. They are not counted in metrics, and only dry runs of this same process are answered.
 pub(crate) const PATH: &str = "/admit/own";
@@ -25,6 +24,7 @@ const ANSWER_MAX: u64 = 64 << 10;
 /// Where and how a replica sends itself a review.
 pub(super) struct OwnReview {
     address: SocketAddr,
+    connections: OwnConnections,
     /// The name that the certificate must have.
     host: String,
     namespace: String,
@@ -34,7 +34,12 @@ pub(super) struct OwnReview {
 
 impl OwnReview {
     /// `address`: where the server listens; `namespace`: strew's own; `secret`: as given to the server.
-    pub(super) fn new(address: SocketAddr, namespace: &str, secret: Arc<str>) -> Self {
+    pub(super) fn new(
+        address: SocketAddr,
+        connections: OwnConnections,
+        namespace: &str,
+        secret: Arc<str>,
+    ) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -42,6 +47,7 @@ impl OwnReview {
         };
         Self {
             address: SocketAddr::new(ip, address.port()),
+            connections,
             host: format!("{NAME}.{namespace}.svc"),
             namespace: namespace.to_owned(),
             secret,
@@ -67,8 +73,8 @@ impl OwnReview {
         let text = |error: &dyn std::error::Error| error.to_string();
         let connector = TlsConnector::from(Arc::new(trusting(bundle)?));
         let name = ServerName::try_from(self.host.clone()).map_err(|error| text(&error))?;
-        let stream = TcpStream::connect(self.address).await;
-        let stream = stream.map_err(|error| text(&error))?;
+        let connected = self.connections.connect(self.address).await;
+        let (_end, stream) = connected.map_err(|error| text(&error))?;
         let stream = connector.connect(name, stream).await;
         let mut stream = stream.map_err(|error| text(&error))?;
         let body = review(&self.namespace).to_string();

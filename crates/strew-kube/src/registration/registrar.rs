@@ -21,6 +21,7 @@ use super::replicas::{Replicas, withdrawal};
 use super::{TRIED_AGAIN, warn};
 use crate::clock::Clock;
 use crate::connect::chain;
+use crate::serve::OwnConnections;
 
 /// The time limit for the shutdown, [`LINGERS`] included.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ pub struct Setup {
     pub is_strict: bool,
     /// Where the webhook's server listens.
     pub address: SocketAddr,
+    /// How this process connects to that server.
+    pub own: OwnConnections,
     /// The replica's unique name, which becomes part of an annotation's key.
     pub replica: String,
 }
@@ -76,7 +79,7 @@ impl Registrar {
         Self {
             calls: Calls::new(client, namespace),
             clock,
-            own: OwnReview::new(setup.address, namespace, secret),
+            own: OwnReview::new(setup.address, setup.own, namespace, secret),
             wanted: setup.registration.webhooks(),
             replica: setup.replica,
             ready,

@@ -4,7 +4,8 @@
 //! [`Access`] asks the API server who the client is and what it may see.
 //!
 //! Reading order: [`listen`] (address and errors), [`certificate`], [`server`] (connections and their limits), `places`
-//! (which connection is closed when there are too many), `distrust` (clients that reject the certificate), [`patience`]
+//! (which connection is closed when there are too many), `own` (connections of the process itself), `room` (shares of
+//! peers), `distrust` (clients that reject the certificate), [`patience`]
 //! (time limits of connections), [`access`], [`health`], [`pages`].
 //!
 //! Source: spec/scheduler §5.4, §5.5.
@@ -14,9 +15,11 @@ pub mod certificate;
 mod distrust;
 pub mod health;
 pub mod listen;
+mod own;
 pub mod pages;
 pub mod patience;
 mod places;
+pub(crate) mod room;
 pub mod server;
 
 pub use access::{Access, Asker, Paths};
@@ -24,6 +27,8 @@ pub(crate) use certificate::provider;
 pub use certificate::{Certificate, Exchange};
 pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};
+pub use own::OwnConnections;
+pub use places::Peer;
 pub use server::{Limits, Server};
 
 #[cfg(test)]

@@ -1,151 +1,54 @@
-//! A bounded number of connections, in all and per peer, that never locks out a new one.
+//! Places for connections and requests, shared between peers.
 //!
-//! If all are in use, the connection that was idle for longest is closed: first one without any data, then one without
-//! any request. So a client that only holds connections open loses its own, and never displaces a kubelet that probes.
-//! Whether there are data is looked at before a connection is closed: in a burst of connections, more are accepted than
-//! a peer has places before the first of them is read.
+//! If all places are in use, the peer with most connections loses the one that got least far: first one without any
+//! data, then one without a complete request, then an idle one, and last one whose request is complete and not answered
+//! yet. So a client that only holds connections open, or never completes a request, loses its own, and never displaces
+//! an API server or a kubelet. Whether there are data is looked at before a connection is closed: in a burst of
+//! connections, more are accepted than a peer has places before the first of them is read.
+//!
+//! A trusted connection has a place of another kind: other clients do not compete for it.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use strew_runtime::fair::{HoldingId, NoShare, Shares};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The connections of a server, with their limit.
+use super::own::OwnConnections;
+use super::room::{Held, Room};
+
+/// How far a connection has got, and the milliseconds after the start of the server at which it was last used.
+type Rank = (Progress, u64);
+
+type Seats = Shares<IpAddr, Rank, CancellationToken>;
+
+/// The places of a server.
 #[derive(Debug)]
 pub(super) struct Places {
-    places_max: usize,
-    of_peer_max: usize,
-    taken: Mutex<Taken>,
-    /// Told when a connection was looked at, or is gone.
+    began: Instant,
+    /// The connections of any client.
+    open: Mutex<Seats>,
+    /// The connections of clients that are known to be API servers.
+    trusted: Mutex<Seats>,
+    requests: Room,
+    own: OwnConnections,
+    /// Notified when a connection was looked at, or is gone.
     looked: Notify,
 }
 
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// All connections that could be closed are answering a request.
+    /// The peer has its share, and all of its connections are answering a request.
     AllBusy,
     /// The connection to close has not been looked at yet; [`Places::looked`] returns when one was.
     NotLookedAt,
 }
 
-#[derive(Debug, Default)]
-struct Taken {
-    next_id: u64,
-    holders: BTreeMap<u64, Holder>,
-}
-
-#[derive(Debug)]
-struct Holder {
-    peer: IpAddr,
-    requests: Arc<Requests>,
-    closed: CancellationToken,
-}
-
-/// A connection's place, given back when it is dropped.
-#[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
-    id: u64,
-    /// The requests of the connection.
-    pub(super) requests: Arc<Requests>,
-    /// Cancelled when another connection needs the place.
-    pub(super) closed: CancellationToken,
-}
-
-impl Places {
-    /// A table of this size; one peer gets at most a quarter of it.
-    pub(super) fn new(places_max: usize) -> Self {
-        Self {
-            places_max: places_max.max(1),
-            of_peer_max: (places_max / 4).max(1),
-            taken: Mutex::default(),
-            looked: Notify::new(),
-        }
-    }
-
-    /// Returns after a connection was looked at, or is gone.
-    pub(super) async fn looked(&self) {
-        self.looked.notified().await;
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        // A panic elsewhere leaves the table consistent.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place for a connection of this peer.
-    ///
-    /// # Errors
-    /// There is none, and none can be made (now).
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<Place, NoPlace> {
-        let mut taken = self.taken();
-        let n_of_peer = taken.holders.values().filter(|h| h.peer == peer).count();
-        if n_of_peer >= self.of_peer_max {
-            taken.close_one(|holder| holder.peer == peer)?;
-        } else if taken.holders.len() >= self.places_max {
-            taken.close_one(|_| true)?;
-        }
-        let id = taken.next_id;
-        taken.next_id += 1;
-        let requests = Arc::new(Requests::default());
-        let closed = CancellationToken::new();
-        let holder = Holder {
-            peer,
-            requests: Arc::clone(&requests),
-            closed: closed.clone(),
-        };
-        taken.holders.insert(id, holder);
-        Ok(Place {
-            places: Arc::clone(self),
-            id,
-            requests,
-            closed,
-        })
-    }
-}
-
-impl Taken {
-    /// Closes the connection that was unused for longest.
-    fn close_one(&mut self, may_go: impl Fn(&Holder) -> bool) -> Result<(), NoPlace> {
-        let holders = self.holders.iter();
-        let unused = holders.filter(|(_, holder)| may_go(holder) && !holder.requests.any());
-        let unused = unused.map(|(&id, holder)| (holder.requests.last(), id));
-        let ((progress, _), id) = unused.min().ok_or(NoPlace::AllBusy)?;
-        if progress == Progress::NotLookedAt {
-            return Err(NoPlace::NotLookedAt);
-        }
-        if let Some(holder) = self.holders.remove(&id) {
-            holder.closed.cancel();
-        }
-        Ok(())
-    }
-}
-
-impl Place {
-    /// Records that the connection was looked at, and whether the client had sent anything.
-    pub(super) fn look(&self, has_data: bool) {
-        self.requests.reach(match has_data {
-            true => Progress::Speaking,
-            false => Progress::Silent,
-        });
-        self.places.looked.notify_one();
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.places.taken().holders.remove(&self.id);
-        self.places.looked.notify_one();
-    }
-}
-
-/// How far a client has got; those that got least far are closed first.
+/// How far a client has got; the connections that got least far are closed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     /// Nothing was sent.
@@ -156,53 +59,210 @@ enum Progress {
     Speaking,
     /// The TLS handshake has begun.
     Greeted,
-    /// There was a request.
+    /// There was a complete request.
     Asked,
+    /// A complete request is not answered yet.
+    UnderWay,
 }
 
-/// The requests of one connection.
+/// A connection's place, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Requests {
-    since: Instant,
-    progress: Mutex<Progress>,
+pub(super) struct Place(pub(super) Arc<Seat>);
+
+/// The place and the requests of a connection.
+#[derive(Debug)]
+pub(super) struct Seat {
+    places: Arc<Places>,
+    peer: IpAddr,
+    at: Mutex<At>,
     begun: AtomicU64,
     under_way: AtomicU64,
-    /// Milliseconds after `since` at which the last request ended.
-    ended: AtomicU64,
+    /// Cancelled when another connection needs the place.
+    pub(super) closed: CancellationToken,
 }
 
-impl Default for Requests {
+#[derive(Debug)]
+struct At {
+    kind: Kind,
+    progress: Progress,
+    n_complete: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Open(HoldingId),
+    Trusted(HoldingId),
+    /// The process itself is the client.
+    Own,
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    seat: Arc<Seat>,
+    is_complete: AtomicBool,
+    /// `None` for the process's own requests.
+    held: Option<Held>,
+}
+
+/// The client of a request, in the request's extensions.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// Its address; unspecified where no server has set it.
+    pub address: IpAddr,
+    /// True if the process itself is the client.
+    pub is_own: bool,
+    seat: Option<Arc<Seat>>,
+}
+
+impl Default for Peer {
     fn default() -> Self {
         Self {
-            since: Instant::now(),
-            progress: Mutex::new(Progress::NotLookedAt),
-            begun: AtomicU64::new(0),
-            under_way: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
+            address: std::net::Ipv4Addr::UNSPECIFIED.into(),
+            is_own: false,
+            seat: None,
         }
     }
 }
 
-/// A request that is being answered.
-#[derive(Debug)]
-pub(super) struct UnderWay(Arc<Requests>);
+impl Peer {
+    /// A client at this address, without a connection.
+    #[cfg(test)]
+    pub(crate) fn at(address: IpAddr) -> Self {
+        Self {
+            address,
+            ..Self::default()
+        }
+    }
 
-impl Requests {
+    /// The client has shown that it is an API server: its connection gets a place that others cannot take.
+    pub(crate) fn trust(&self) {
+        if let Some(seat) = &self.seat {
+            seat.trust();
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves the table consistent.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Places {
+    /// Places for so many connections and requests; one peer gets at most a quarter of each.
+    pub(super) fn new(connections_max: usize, requests_max: usize, own: OwnConnections) -> Self {
+        let trusted = connections_max as u64 / 8;
+        let open = (connections_max as u64 - trusted).max(1);
+        let of_peer_max = (connections_max as u64 / 4).max(1);
+        let trusted = trusted.max(1);
+        Self {
+            began: Instant::now(),
+            open: Mutex::new(Shares::new(open, of_peer_max, (Progress::UnderWay, 0))),
+            // A trusted connection takes no place of another one of its peer.
+            trusted: Mutex::new(Shares::new(
+                trusted,
+                (trusted / 4).max(1),
+                (Progress::Silent, 0),
+            )),
+            requests: Room::new(requests_max as u64, requests_max as u64 / 4),
+            own,
+            looked: Notify::new(),
+        }
+    }
+
+    /// Returns after a connection was looked at, or is gone.
+    pub(super) async fn looked(&self) {
+        self.looked.notified().await;
+    }
+
+    fn rank(&self, progress: Progress) -> Rank {
+        let millis = self.began.elapsed().as_millis();
+        (progress, u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// A place for a connection of this peer.
+    ///
+    /// # Errors
+    /// There is none, and none can be made (now).
+    pub(super) fn take(self: &Arc<Self>, peer: SocketAddr) -> Result<Place, NoPlace> {
+        let closed = CancellationToken::new();
+        let ip = peer.ip();
+        let kind = match self.own.has(peer) {
+            true => Kind::Own,
+            false => {
+                let mut open = lock(&self.open);
+                if let Some((Progress::NotLookedAt, _)) = open.next_given_up(&ip, 1) {
+                    return Err(NoPlace::NotLookedAt);
+                }
+                let rank = self.rank(Progress::NotLookedAt);
+                let taken = open.take(&ip, 1, rank, closed.clone());
+                let taken = taken.map_err(|NoShare| NoPlace::AllBusy)?;
+                taken.given_up.iter().for_each(CancellationToken::cancel);
+                Kind::Open(taken.id)
+            }
+        };
+        Ok(Place(Arc::new(Seat {
+            places: Arc::clone(self),
+            peer: ip,
+            at: Mutex::new(At {
+                kind,
+                progress: Progress::NotLookedAt,
+                n_complete: 0,
+            }),
+            begun: AtomicU64::new(0),
+            under_way: AtomicU64::new(0),
+            closed,
+        })))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let seat = &self.0;
+        match lock(&seat.at).kind {
+            Kind::Open(id) => drop(lock(&seat.places.open).release(id)),
+            Kind::Trusted(id) => drop(lock(&seat.places.trusted).release(id)),
+            Kind::Own => {}
+        }
+        seat.places.looked.notify_one();
+    }
+}
+
+impl Seat {
+    /// Records that the connection was looked at, and whether the client had sent anything.
+    pub(super) fn look(&self, has_data: bool) {
+        self.reach(match has_data {
+            true => Progress::Speaking,
+            false => Progress::Silent,
+        });
+        self.places.looked.notify_one();
+    }
+
     /// Records that the client has begun its TLS handshake.
     pub(super) fn greet(&self) {
         self.reach(Progress::Greeted);
     }
 
     fn reach(&self, progress: Progress) {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+        lock(&self.at).reach(&self.places, progress);
     }
 
     /// Begins a request, which ends when the value is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
-        self.reach(Progress::Asked);
+    ///
+    /// # Errors
+    /// The peer has its share of requests.
+    pub(super) fn begin(self: &Arc<Self>) -> Result<UnderWay, NoShare> {
         self.begun.fetch_add(1, Ordering::Relaxed);
+        let held = match lock(&self.at).kind {
+            Kind::Own => None,
+            _ => Some(self.places.requests.take(self.peer, 1)?),
+        };
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(Arc::clone(self))
+        Ok(UnderWay {
+            seat: Arc::clone(self),
+            is_complete: AtomicBool::new(false),
+            held,
+        })
     }
 
     /// The number of requests begun.
@@ -210,130 +270,252 @@ impl Requests {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// True if a request is being answered.
+    /// True if a request, complete or not, is not answered yet.
     pub(super) fn any(&self) -> bool {
         self.under_way.load(Ordering::Relaxed) > 0
     }
 
-    /// How far the client has got, and when the last request ended (or the connection began).
-    fn last(&self) -> (Progress, Instant) {
-        let ended = Duration::from_millis(self.ended.load(Ordering::Relaxed));
-        let progress = *self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        (progress, self.since + ended)
+    /// The client, for a request's extensions.
+    pub(super) fn peer(self: &Arc<Self>) -> Peer {
+        Peer {
+            address: self.peer,
+            is_own: matches!(lock(&self.at).kind, Kind::Own),
+            seat: Some(Arc::clone(self)),
+        }
+    }
+
+    fn trust(&self) {
+        let mut at = lock(&self.at);
+        let Kind::Open(id) = at.kind else {
+            return;
+        };
+        let rank = self.places.rank(at.progress);
+        let mut trusted = lock(&self.places.trusted);
+        let Ok(taken) = trusted.take(&self.peer, 1, rank, self.closed.clone()) else {
+            return;
+        };
+        taken.given_up.iter().for_each(CancellationToken::cancel);
+        lock(&self.places.open).release(id);
+        at.kind = Kind::Trusted(taken.id);
+    }
+}
+
+impl At {
+    fn reach(&mut self, places: &Places, progress: Progress) {
+        self.progress = progress;
+        let rank = places.rank(progress);
+        match self.kind {
+            Kind::Open(id) => lock(&places.open).set_rank(id, rank),
+            Kind::Trusted(id) => lock(&places.trusted).set_rank(id, rank),
+            Kind::Own => {}
+        }
+    }
+}
+
+impl UnderWay {
+    /// The request has arrived with its body.
+    pub(super) fn complete(&self) {
+        if self.is_complete.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(held) = &self.held {
+            held.complete();
+        }
+        let mut at = lock(&self.seat.at);
+        at.n_complete += 1;
+        at.reach(&self.seat.places, Progress::UnderWay);
+    }
+
+    /// Returns when a peer with fewer requests needs the place.
+    pub(super) async fn given_up(&self) {
+        match &self.held {
+            Some(held) => held.given_up.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let after = self.0.since.elapsed().as_millis();
-        let after = u64::try_from(after).unwrap_or(u64::MAX);
-        self.0.ended.store(after, Ordering::Relaxed);
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.seat.under_way.fetch_sub(1, Ordering::Relaxed);
+        if self.is_complete.load(Ordering::Relaxed) {
+            let mut at = lock(&self.seat.at);
+            at.n_complete -= 1;
+            if at.n_complete == 0 {
+                at.reach(&self.seat.places, Progress::Asked);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+    use std::time::Duration;
 
     use super::*;
 
-    fn peer(n: u8) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::new(10, 0, 0, n))
+    fn places(connections_max: usize) -> Arc<Places> {
+        Arc::new(Places::new(connections_max, 100, OwnConnections::default()))
+    }
+
+    fn peer(n: u8) -> SocketAddr {
+        SocketAddr::new(Ipv4Addr::new(10, 0, 0, n).into(), 1000)
     }
 
     /// A connection that has said nothing.
     fn silent(places: &Arc<Places>, of: u8) -> Place {
         let place = places.take(peer(of)).unwrap();
-        place.look(false);
+        place.0.look(false);
         place
+    }
+
+    fn complete(place: &Place) -> UnderWay {
+        let request = place.0.begin().unwrap();
+        request.complete();
+        request
+    }
+
+    fn is_closed(place: &Place) -> bool {
+        place.0.closed.is_cancelled()
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_connection_that_was_unused_for_longest_makes_room() {
-        let places = Arc::new(Places::new(4));
+        let places = places(4);
         let mut held = Vec::new();
         for n in 0..4 {
             held.push(silent(&places, n));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         // The oldest connection has had a request, the next one is answering one.
-        drop(held[0].requests.begin());
-        let under_way = held[1].requests.begin();
-        let closed = |held: &[Place]| -> Vec<bool> {
-            held.iter()
-                .map(|place| place.closed.is_cancelled())
-                .collect()
-        };
+        drop(complete(&held[0]));
+        let under_way = complete(&held[1]);
+        let closed = |held: &[Place]| -> Vec<bool> { held.iter().map(is_closed).collect() };
         held.push(silent(&places, 9));
         assert_eq!(closed(&held), [false, false, true, false, false]);
         held.push(silent(&places, 8));
         assert_eq!(closed(&held), [false, false, true, true, false, false]);
         // A place that was taken away is not given back a second time.
         held.truncate(2);
-        assert_eq!(places.taken().holders.len(), 2);
+        assert_eq!(lock(&places.open).held(), 2);
         drop(under_way);
     }
 
     /// A burst of sockets must not close the connection of a probe of the same peer in the middle of its handshake.
     #[tokio::test(start_paused = true)]
     async fn sockets_that_say_nothing_go_before_connections_that_have_begun() {
-        let places = Arc::new(Places::new(8));
+        let places = places(8);
         let probe = places.take(peer(1)).unwrap();
-        probe.requests.greet();
+        probe.0.greet();
         let sockets: Vec<Place> = (0..100).map(|_| silent(&places, 1)).collect();
-        assert!(!probe.closed.is_cancelled());
+        assert!(!is_closed(&probe));
         drop(sockets);
         // Of connections that have begun, the oldest is closed.
         tokio::time::advance(Duration::from_secs(1)).await;
         let begin = |_| {
             let place = places.take(peer(1)).unwrap();
-            place.requests.greet();
+            place.0.greet();
             place
         };
         let begun: Vec<Place> = (0..2).map(begin).collect();
-        assert!(probe.closed.is_cancelled() && !begun[0].closed.is_cancelled());
+        assert!(is_closed(&probe) && !is_closed(&begun[0]));
     }
 
     /// Before, a burst closed connections that were accepted within it, whatever they had sent.
     #[tokio::test(start_paused = true)]
     async fn nothing_is_closed_before_it_was_looked_at() {
-        let places = Arc::new(Places::new(8));
+        let places = places(8);
         let probe = places.take(peer(1)).unwrap();
         let socket = places.take(peer(1)).unwrap();
         assert_eq!(places.take(peer(1)).unwrap_err(), NoPlace::NotLookedAt);
         // A client that has spoken goes after one that may not have.
-        probe.look(true);
+        probe.0.look(true);
         places.looked().await;
         assert_eq!(places.take(peer(1)).unwrap_err(), NoPlace::NotLookedAt);
-        socket.look(false);
+        socket.0.look(false);
         places.looked().await;
         assert!(places.take(peer(1)).is_ok());
-        assert!(!probe.closed.is_cancelled() && socket.closed.is_cancelled());
+        assert!(!is_closed(&probe) && is_closed(&socket));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_takes_places_from_itself_alone() {
-        let places = Arc::new(Places::new(8));
+        let places = places(8);
         let kubelet = silent(&places, 1);
         let held: Vec<Place> = (0..100).map(|_| silent(&places, 2)).collect();
-        assert_eq!(
-            held.iter()
-                .filter(|place| !place.closed.is_cancelled())
-                .count(),
-            2
-        );
-        assert!(!kubelet.closed.is_cancelled());
+        assert_eq!(held.iter().filter(|place| !is_closed(place)).count(), 2);
+        assert!(!is_closed(&kubelet));
         // If all connections of a peer are in use, no further one is accepted.
         let busy: Vec<_> = (0..2)
             .map(|_| {
                 let place = places.take(peer(3)).unwrap();
-                let request = place.requests.begin();
+                let request = complete(&place);
                 (place, request)
             })
             .collect();
         assert_eq!(places.take(peer(3)).unwrap_err(), NoPlace::AllBusy);
         drop(busy);
         assert!(places.take(peer(3)).is_ok());
+    }
+
+    /// Before, four peers that kept one unfinished body on each of their connections had all places, and every other
+    /// client was refused.
+    #[tokio::test(start_paused = true)]
+    async fn peers_that_complete_no_request_keep_no_other_out() {
+        let places = places(32);
+        let mut held = Vec::new();
+        for n in 0..64 {
+            let place = places.take(peer(2 + n % 4)).unwrap();
+            place.0.greet();
+            let request = place.0.begin().unwrap();
+            held.push((place, request));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        let api_server = places.take(peer(1)).unwrap();
+        api_server.0.greet();
+        let review = complete(&api_server);
+        for n in 0..64 {
+            let place = places.take(peer(2 + n % 4)).unwrap();
+            place.0.greet();
+            held.push((place, api_server.0.begin().unwrap()));
+        }
+        drop(review);
+        assert!(!is_closed(&api_server));
+        // Nor do peers that complete requests without end: the fullest gives up one of these.
+        let places = self::places(32);
+        let mut busy = Vec::new();
+        for n in 0..28 {
+            let place = places.take(peer(2 + n % 4)).unwrap();
+            place.0.greet();
+            let request = complete(&place);
+            busy.push((place, request));
+        }
+        let api_server = places.take(peer(1)).unwrap();
+        api_server.0.greet();
+        drop(complete(&api_server));
+        assert!(busy.iter().any(|(place, _)| is_closed(place)));
+        assert!(!is_closed(&api_server));
+    }
+
+    /// An API server may share its address with other clients.
+    #[tokio::test(start_paused = true)]
+    async fn a_trusted_connection_is_not_closed_for_others_of_its_peer() {
+        let places = places(32);
+        let api_server = places.take(peer(1)).unwrap();
+        api_server.0.greet();
+        drop(complete(&api_server));
+        api_server.0.peer().trust();
+        let held: Vec<_> = (0..100)
+            .map(|_| {
+                let place = places.take(peer(1)).unwrap();
+                place.0.greet();
+                drop(complete(&place));
+                place
+            })
+            .collect();
+        assert!(!is_closed(&api_server) && is_closed(&held[0]));
+        drop(api_server);
+        assert_eq!(lock(&places.trusted).held(), 0);
     }
 }

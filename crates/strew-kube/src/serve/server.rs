@@ -2,14 +2,17 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::DefaultBodyLimit;
 use axum::response::Response;
+use axum::{BoxError, Router};
+use futures::stream;
 use http::{Request, StatusCode};
+use http_body_util::BodyExt;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -29,9 +32,10 @@ use tower::ServiceExt;
 use super::certificate::{Exchange, Shown, provider};
 use super::distrust::Distrust;
 use super::listen::{Listen, ServeError};
+use super::own::OwnConnections;
 use super::pages::error;
 use super::patience::Patient;
-use super::places::{NoPlace, Place, Places, Requests};
+use super::places::{NoPlace, Place, Places, Seat, UnderWay};
 use crate::panics::{caught, kept};
 
 /// The wait after a connection could not be accepted, because no file handles are left.
@@ -43,8 +47,10 @@ const HEADERS_MAX: (u32, usize) = (8 << 10, 16 << 10);
 /// The limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Concurrent connections, a quarter of them per peer; a further one closes the connection unused for longest.
+    /// Concurrent connections, a quarter of them per peer; a further one closes a connection of the fullest peer.
     pub connections_max: usize,
+    /// Concurrent requests, a quarter of them per peer; a further one gives up a request of the fullest peer.
+    pub requests_max: usize,
     /// The time limit for a connection's first request, its TLS handshake included.
     pub first_request: Duration,
     /// The time limit for a request's headers, and for a connection without requests. Source: k8s.io/apiserver
@@ -66,6 +72,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 256,
+            requests_max: 256,
             first_request: Duration::from_secs(5),
             headers: Duration::from_secs(32),
             request: Duration::from_secs(30),
@@ -89,6 +96,7 @@ pub struct Server {
     certificate: Arc<Shown>,
     tls: TlsAcceptor,
     limits: Limits,
+    own: OwnConnections,
 }
 
 impl Server {
@@ -133,6 +141,7 @@ impl Server {
             certificate,
             tls,
             limits,
+            own: OwnConnections::default(),
         })
     }
 
@@ -144,6 +153,11 @@ impl Server {
     /// The holder of its certificate.
     pub fn certificate(&self) -> &Exchange {
         self.certificate.exchange()
+    }
+
+    /// How the process itself connects, with a place that no other client can take.
+    pub fn own(&self) -> &OwnConnections {
+        &self.own
     }
 
     /// As [`run`](Self::run), on a thread of its own: it answers while the caller's runtime is busy.
@@ -164,7 +178,12 @@ impl Server {
         let (certificate, until) = (Arc::clone(&self.certificate), stop.clone());
         let follow = kept(move || Arc::clone(&certificate).follow(until.clone()));
         let pages = pages.layer(DefaultBodyLimit::max(self.limits.body_bytes_max));
-        let places = Arc::new(Places::new(self.limits.connections_max));
+        let Limits {
+            connections_max,
+            requests_max,
+            ..
+        } = self.limits;
+        let places = Arc::new(Places::new(connections_max, requests_max, self.own));
         let mut connections = JoinSet::new();
         let distrust = Arc::new(Distrust::default());
         let listener = match TcpListener::from_std(self.listener) {
@@ -214,7 +233,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Pla
                 continue;
             }
         };
-        let Some(place) = place(places, peer.ip()).await else {
+        let Some(place) = place(places, peer).await else {
             tracing::debug!("a connection of {peer} was refused: it has too many");
             continue;
         };
@@ -227,7 +246,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Pla
 }
 
 /// A place for a connection of this peer; `None` if all of its connections are answering requests.
-async fn place(places: &Arc<Places>, peer: IpAddr) -> Option<Place> {
+async fn place(places: &Arc<Places>, peer: SocketAddr) -> Option<Place> {
     loop {
         match places.take(peer) {
             Ok(place) => return Some(place),
@@ -263,7 +282,7 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream, pages: Router) {
         let began = Instant::now();
-        self.place.look(has_data(&stream));
+        self.place.0.look(has_data(&stream));
         let stream = Patient::new(stream, self.limits.write);
         let handshake = timeout(self.limits.first_request, self.handshake(stream));
         let stream = tokio::select! {
@@ -272,21 +291,30 @@ impl Connection {
                 Ok(Err(error)) => return self.distrust.tell(&error),
                 Err(_) => return,
             },
-            () = self.place.closed.cancelled() => return,
+            () = self.place.0.closed.cancelled() => return,
             () = self.stop.cancelled() => return,
         };
         let peer = stream.get_ref().1.peer_certificates();
         let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());
         let patience = self.limits.request;
-        let requests = Arc::clone(&self.place.requests);
-        let service = tower::service_fn(move |mut request: Request<_>| {
-            request.extensions_mut().insert(peer.clone());
-            let answer = caught(pages.clone().oneshot(request));
-            let under_way = requests.begin();
+        let seat = Arc::clone(&self.place.0);
+        let service = tower::service_fn(move |request: Request<_>| {
+            let (mut head, body) = request.into_parts();
+            head.extensions.insert(peer.clone());
+            head.extensions.insert(seat.peer());
+            let under_way = seat.begin().map(Arc::new);
+            let pages = pages.clone();
             async move {
-                let answer = timeout(patience, answer).await;
-                drop(under_way);
-                Ok::<_, Infallible>(match answer {
+                let Ok(under_way) = under_way else {
+                    return Ok::<_, Infallible>(too_many());
+                };
+                let body = arriving(body, Arc::clone(&under_way));
+                let answer = caught(pages.oneshot(Request::from_parts(head, body)));
+                let answer = tokio::select! {
+                    answer = timeout(patience, answer) => answer,
+                    () = under_way.given_up() => return Ok(too_many()),
+                };
+                Ok(match answer {
                     Ok(Ok(Ok(answer))) => answer,
                     Ok(Err(_)) => error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
                     Err(_) => too_late(),
@@ -312,7 +340,7 @@ impl Connection {
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = until_unused(&self.place.requests, self.limits.headers, &self.stop) => {
+            () = until_unused(&self.place.0, self.limits.headers, &self.stop) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -328,7 +356,7 @@ impl Connection {
         stream: Patient<TcpStream>,
     ) -> io::Result<TlsStream<Patient<TcpStream>>> {
         let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        self.place.requests.greet();
+        self.place.0.greet();
         begun.into_stream(Arc::clone(self.tls.config())).await
     }
 
@@ -336,23 +364,23 @@ impl Connection {
     async fn without_request(&self, began: Instant) {
         let first = async {
             sleep_until(began + self.limits.first_request).await;
-            if self.place.requests.n_begun() > 0 {
+            if self.place.0.n_begun() > 0 {
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
             () = first => {}
-            () = self.place.closed.cancelled() => {}
+            () = self.place.0.closed.cancelled() => {}
         }
     }
 }
 
 /// Returns when a connection was idle for this long, or must stop. HTTP/1.1 has its own limit for that.
-async fn until_unused(requests: &Requests, idle: Duration, stop: &CancellationToken) {
+async fn until_unused(seat: &Seat, idle: Duration, stop: &CancellationToken) {
     let mut seen = None;
     while stop.run_until_cancelled(sleep(idle)).await.is_some() {
-        let begun = requests.n_begun();
-        if seen == Some(begun) && !requests.any() {
+        let begun = seat.n_begun();
+        if seen == Some(begun) && !seat.any() {
             return;
         }
         seen = Some(begun);
@@ -363,6 +391,37 @@ async fn until_unused(requests: &Requests, idle: Duration, stop: &CancellationTo
 fn has_data(stream: &TcpStream) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(stream, &mut [0_u8], flags).is_ok_and(|(_, n)| n > 0)
+}
+
+/// The body of a request. Its request is complete when the body has arrived.
+fn arriving<B>(body: B, under_way: Arc<UnderWay>) -> Body
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    if body.is_end_stream() {
+        under_way.complete();
+        return Body::empty();
+    }
+    let parts = stream::unfold((body, under_way), |(mut body, under_way)| async move {
+        loop {
+            let frame = body.frame().await;
+            if frame.is_none() || body.is_end_stream() {
+                under_way.complete();
+            }
+            match frame?.map(|frame| frame.into_data()) {
+                Ok(Ok(data)) => return Some((Ok(data), (body, under_way))),
+                Ok(Err(_trailers)) => {}
+                Err(error) => return Some((Err(error), (body, under_way))),
+            }
+        }
+    });
+    Body::from_stream(parts)
+}
+
+fn too_many() -> Response {
+    let why = "too many requests of this client are under way";
+    error(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
 fn too_late() -> Response {

@@ -1,14 +1,15 @@
 //! Limits on request bodies: size, time, and memory.
 //!
 //! Any client in the cluster's network can send requests, because an API server shows no certificate by default. So the
-//! memory of all bodies together is bounded, including what parsing takes. Memory is reserved as bytes arrive; if none
-//! is left, the body that has been incomplete for longest is dropped, since an honest body is complete within
-//! milliseconds.
+//! memory of all bodies together is bounded, including what parsing takes, and a peer gets at most a quarter of that for
+//! usual bodies. Memory is reserved as bytes arrive; if none is left, the peer that has most gives up a body for a peer
+//! that has less: first the one that has been incomplete for longest, since an honest body is complete within
+//! milliseconds. A peer that has its share waits for itself.
 //!
 //! Large bodies have their own share, so that a tenant with large pods does not block the others.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,11 +18,12 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
+use super::hooks::peer_of;
 use crate::serve::pages::error;
+use crate::serve::room::{Held, Room};
 
 /// The largest body in bytes. It fits a pod of etcd's largest size twice, as in an update, with room for JSON escapes.
 pub(super) const BODY_MAX: usize = 8 << 20;
@@ -36,10 +38,10 @@ const BYTES_OF_VALUE: usize = 96;
 const USUAL_MAX_KIB: u32 = 256;
 
 /// The memory of all usual bodies in progress, in KiB: hundreds of them.
-const ALL_USUAL_MAX_KIB: u32 = 48 << 10;
+const ALL_USUAL_MAX_KIB: u64 = 48 << 10;
 
 /// The memory of all large bodies in progress, in KiB: the largest one, or several.
-const ALL_LARGE_MAX_KIB: u32 = 32 << 10;
+const ALL_LARGE_MAX_KIB: u64 = 32 << 10;
 
 /// The time limit for a body to arrive, its wait for memory included.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
@@ -50,8 +52,8 @@ const LARGE: usize = 128 << 10;
 /// The memory for bodies.
 #[derive(Clone)]
 pub(super) struct Bodies {
-    usual: Shelf,
-    large: Shelf,
+    usual: Room,
+    large: Room,
     parsing: Arc<Semaphore>,
 }
 
@@ -109,36 +111,12 @@ impl Blocks {
     }
 }
 
-/// The memory of usual bodies, or of large ones.
-#[derive(Clone)]
-struct Shelf {
-    room: Arc<Semaphore>,
-    incomplete: Arc<Incomplete>,
-}
-
-impl Shelf {
-    fn of(kib: u32) -> Self {
-        Self {
-            room: Arc::new(Semaphore::new(kib as usize)),
-            incomplete: Arc::default(),
-        }
-    }
-
-    /// Reserves memory; if none is left, another incomplete body is dropped.
-    async fn room_for(&self, kib: u32) -> Result<OwnedSemaphorePermit, Fault> {
-        let room = Arc::clone(&self.room);
-        if self.room.available_permits() < kib as usize {
-            self.incomplete.give_up_oldest();
-        }
-        room.acquire_many_owned(kib).await.map_err(|_| Fault::Ends)
-    }
-}
-
 impl Default for Bodies {
     fn default() -> Self {
         Self {
-            usual: Shelf::of(ALL_USUAL_MAX_KIB),
-            large: Shelf::of(ALL_LARGE_MAX_KIB),
+            usual: Room::new(ALL_USUAL_MAX_KIB, ALL_USUAL_MAX_KIB / 4),
+            // One peer may need all of it, for the largest body.
+            large: Room::new(ALL_LARGE_MAX_KIB, ALL_LARGE_MAX_KIB),
             parsing: Arc::new(Semaphore::new(1)),
         }
     }
@@ -149,37 +127,29 @@ pub(super) struct BufferedBody {
     pub(super) value: Value,
     /// True if it is much larger than reviews of usual pods.
     pub(super) is_large: bool,
-    _permit: OwnedSemaphorePermit,
+    /// Given back when the review is answered; given up for a peer with less memory.
+    pub(super) held: Held,
 }
 
 /// The memory of a body that is arriving.
 struct Taken<'a> {
     bodies: &'a Bodies,
-    given_up: CancellationToken,
-    permit: OwnedSemaphorePermit,
+    peer: IpAddr,
+    held: Held,
     kib: u32,
     is_large: bool,
-    /// Its entry among the incomplete bodies.
-    _mine: Mine,
 }
 
 impl Taken<'_> {
     /// Reserves memory up to this amount. A body that becomes large moves to the memory of large bodies.
-    async fn grow(&mut self, kib: u32) -> Result<(), Fault> {
+    async fn grow(&mut self, kib: u32) {
         if !self.is_large && kib > USUAL_MAX_KIB {
-            let large = &self.bodies.large;
-            self._mine = Incomplete::begin(&large.incomplete, self.given_up.clone());
-            self.permit = large.room_for(kib).await?;
+            self.held = self.bodies.large.take_in_turn(self.peer, kib.into()).await;
             self.is_large = true;
         } else if kib > self.kib {
-            let shelf = match self.is_large {
-                true => &self.bodies.large,
-                false => &self.bodies.usual,
-            };
-            self.permit.merge(shelf.room_for(kib - self.kib).await?);
+            self.held.grow((kib - self.kib).into()).await;
         }
         self.kib = self.kib.max(kib);
-        Ok(())
     }
 }
 
@@ -202,30 +172,30 @@ impl Bodies {
         if length(request.headers()) > BODY_MAX {
             return Err(Fault::TooLarge.answer());
         }
-        let given_up = CancellationToken::new();
-        let read = self.take(request.into_body(), given_up.clone());
-        let read = tokio::select! {
-            read = timeout(BODY_WITHIN, read) => read.unwrap_or(Err(Fault::GivenUp)),
-            () = given_up.cancelled() => Err(Fault::GivenUp),
-        };
-        read.map_err(Fault::answer)
+        let peer = peer_of(&request).address;
+        let read = self.take(peer, request.into_body());
+        let read = timeout(BODY_WITHIN, read).await;
+        read.unwrap_or(Err(Fault::GivenUp)).map_err(Fault::answer)
     }
 
-    async fn take(
-        &self,
-        mut body: Body,
-        given_up: CancellationToken,
-    ) -> Result<BufferedBody, Fault> {
+    async fn take(&self, peer: IpAddr, mut body: Body) -> Result<BufferedBody, Fault> {
         let mut bytes = Blocks::default();
         let mut taken = Taken {
             bodies: self,
-            _mine: Incomplete::begin(&self.usual.incomplete, given_up.clone()),
-            given_up,
-            permit: self.usual.room_for(1).await?,
+            peer,
+            held: self.usual.take_in_turn(peer, 1).await,
             kib: 1,
             is_large: false,
         };
-        while let Some(frame) = body.frame().await {
+        loop {
+            let given_up = taken.held.given_up.clone();
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                () = given_up.cancelled() => return Err(Fault::GivenUp),
+            };
+            let Some(frame) = frame else {
+                break;
+            };
             let frame = frame
                 .map_err(|error| Fault::Broken(format!("the body cannot be read: {error}")))?;
             let Ok(data) = frame.into_data() else {
@@ -234,7 +204,7 @@ impl Bodies {
             if bytes.len() + data.len() > BODY_MAX {
                 return Err(Fault::TooLarge);
             }
-            taken.grow(kib_of(bytes.len() + data.len())).await?;
+            taken.grow(kib_of(bytes.len() + data.len())).await;
             bytes.add(&data);
         }
         let n_values = values_in(bytes.iter());
@@ -242,12 +212,13 @@ impl Bodies {
             return Err(Fault::TooManyValues);
         }
         let kib = kib_of(bytes.len()) + kib_of(n_values * BYTES_OF_VALUE);
-        taken.grow(kib).await?;
+        taken.grow(kib).await;
+        taken.held.complete();
         let value = self.parsed(bytes).await?;
         Ok(BufferedBody {
             value,
             is_large: taken.is_large,
-            _permit: taken.permit,
+            held: taken.held,
         })
     }
 
@@ -292,40 +263,6 @@ fn values_in<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> usize {
     n_values
 }
 
-/// Incomplete bodies, oldest first.
-#[derive(Default)]
-struct Incomplete(Mutex<(u64, BTreeMap<u64, CancellationToken>)>);
-
-/// The entry of an incomplete body; dropped when the body is complete.
-struct Mine(Arc<Incomplete>, u64);
-
-impl Incomplete {
-    fn bodies(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, CancellationToken>)> {
-        // A panic elsewhere leaves the table consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(of: &Arc<Self>, given_up: CancellationToken) -> Mine {
-        let mut bodies = of.bodies();
-        let id = bodies.0;
-        bodies.0 += 1;
-        bodies.1.insert(id, given_up);
-        Mine(Arc::clone(of), id)
-    }
-
-    fn give_up_oldest(&self) {
-        if let Some((_, oldest)) = self.bodies().1.pop_first() {
-            oldest.cancel();
-        }
-    }
-}
-
-impl Drop for Mine {
-    fn drop(&mut self) {
-        self.0.bodies().1.remove(&self.1);
-    }
-}
-
 impl Fault {
     fn answer(self) -> Box<Response> {
         let (code, why) = match self {
@@ -363,6 +300,7 @@ mod tests {
     use futures::StreamExt;
 
     use super::*;
+    use crate::serve::Peer;
 
     async fn read(bodies: &Bodies, length: Option<&str>, body: Body) -> Result<Value, u16> {
         let mut request = Request::post("/");
@@ -422,12 +360,8 @@ mod tests {
         for (length, body, expected) in cases {
             assert_eq!(read(&bodies, length, body).await, expected, "{length:?}");
         }
-        for (shelf, kib) in [
-            (&bodies.usual, ALL_USUAL_MAX_KIB),
-            (&bodies.large, ALL_LARGE_MAX_KIB),
-        ] {
-            assert_eq!(shelf.room.available_permits(), kib as usize);
-            assert_eq!(shelf.incomplete.bodies().1.len(), 0);
+        for shelf in [&bodies.usual, &bodies.large] {
+            assert_eq!(shelf.held(), 0);
         }
     }
 
@@ -435,7 +369,7 @@ mod tests {
     async fn bodies_share_their_room() {
         let bodies = Bodies::default();
         // One KiB for its text, and one for its value.
-        let many = (0..ALL_USUAL_MAX_KIB / 2).map(|_| async {
+        let many = (0..ALL_USUAL_MAX_KIB / 8).map(|_| async {
             let request = Request::post("/").header(CONTENT_LENGTH, "2");
             bodies
                 .read(request.body(Body::from("{}")).unwrap())
@@ -447,6 +381,28 @@ mod tests {
         assert_eq!(read(&bodies, Some("2"), Body::from("{}")).await, Err(408));
         drop(held);
         assert!(read(&bodies, Some("2"), Body::from("{}")).await.is_ok());
+    }
+
+    /// Before, the bodies of one peer that waited for their answers took all memory, and every other body was refused.
+    #[tokio::test(start_paused = true)]
+    async fn bodies_of_four_peers_hold_up_no_other() {
+        let bodies = Bodies::default();
+        let of = |last: u8| {
+            let request = Request::post("/").body(Body::from("{}")).unwrap();
+            let (mut head, body) = request.into_parts();
+            head.extensions.insert(Peer::at([127, 0, 0, last].into()));
+            Request::from_parts(head, body)
+        };
+        let mut held = Vec::new();
+        for n in 0..ALL_USUAL_MAX_KIB / 2 {
+            let body = bodies.read(of(2 + u8::try_from(n % 4).unwrap())).await;
+            held.push(body.ok().expect("a quarter is free"));
+        }
+        let begun = tokio::time::Instant::now();
+        assert!(bodies.read(of(1)).await.is_ok());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        let given_up = held.iter().filter(|body| body.held.given_up.is_cancelled());
+        assert_eq!(given_up.count(), 1);
     }
 
     /// Large pods that wait for their decisions must not delay other reviews.

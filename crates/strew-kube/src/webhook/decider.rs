@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use strew_model::time::Span;
 use strew_runtime::admission::{self, AdmissionMachine, Call};
+use strew_runtime::fair::{FairQueue, Limits};
 use strew_runtime::{CallId, Event};
 use strew_scheduler::metrics::{Family, Value};
 use tokio::sync::{mpsc, watch};
@@ -17,7 +19,6 @@ use super::costs::{Costs, Payer};
 use super::meter::Meter;
 use super::metrics;
 use super::pages::Pages;
-use super::queue::FairQueue;
 use crate::discovery;
 use crate::metrics::unreadable;
 use crate::serve::health::TURNS_EVERY;
@@ -37,11 +38,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the shutdown waits for open calls, and for places in subsets to be given back.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
+/// The limits of a namespace: a quarter of a core, and half a second at once. Beyond that, reviews are decided without
+/// simulated scheduling.
+pub(super) const LIMITS: Limits = Limits {
+    waiting_max: 1024,
+    in_hand_max: 64,
+    budget: Span::from_millis(250),
+    credit: Span::from_millis(500),
+};
+
 /// The driver of admission, between connections and the API server.
 pub(super) struct Decider {
     pub(super) worker: Worker<AdmissionMachine, Costs>,
     /// Reviews that the machine has not seen yet.
-    pub(super) queue: FairQueue<Box<Call>>,
+    pub(super) queue: FairQueue<Arc<str>, Box<Call>>,
     /// Creations decided without simulated scheduling, because their namespace was beyond its budget.
     pub(super) n_beyond_budget: u64,
     pub(super) connections: Connections,
@@ -215,7 +225,7 @@ impl Decider {
         let mut families = metrics::of_machine(self.worker.driver().machine());
         families.push(Family::of(
             &metrics::QUEUED,
-            Value::number(self.queue.len()),
+            Value::number(self.queue.n_waiting()),
         ));
         let beyond = Value::Count(self.n_beyond_budget);
         families.push(Family::of(&metrics::BEYOND_BUDGET, beyond));

@@ -13,6 +13,7 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
+use crate::serve::Peer;
 use crate::serve::access::Clients;
 use crate::serve::pages::error;
 use crate::serve::server::PeerCertificates;
@@ -55,7 +56,12 @@ pub(super) async fn door(
 ) -> Response {
     let shown = request.extensions().get::<PeerCertificates>().cloned();
     match callers.refusal(&shown.unwrap_or_default()) {
-        None => next.run(request).await,
+        None => {
+            if let Some(peer) = request.extensions().get::<Peer>() {
+                peer.trust();
+            }
+            next.run(request).await
+        }
         Some((code, why)) => {
             // With HTTP/2, a client that still sends would see a broken stream instead of the answer.
             let mut body = request.into_body();

@@ -22,6 +22,7 @@ use serde_json::Value;
 use strew_runtime::CallId;
 use strew_runtime::Warning;
 use strew_runtime::admission::Call;
+use strew_wire::workloadspread::registration::TIMEOUT_OF_PODS_S;
 use strew_wire::workloadspread::review::{BadReview, Decision, Review};
 use strew_wire::workloadspread::{converting, validating};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -35,11 +36,15 @@ use super::meter::{Meter, ReviewResult, Watched};
 use super::rights::{Right, Rights};
 use crate::identity;
 use crate::registration::OWN_REVIEW;
+use crate::serve::Peer;
 use crate::serve::access::User;
 use crate::serve::pages::{answer, error};
 
 /// The API server's default timeout. Source: `timeoutSeconds` of `admissionregistration.k8s.io/v1`.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The timeout with which the webhook is registered for pods.
+const REGISTERED: Duration = Duration::from_secs(TIMEOUT_OF_PODS_S as u64);
 
 /// The longest timeout of the API server. Source: the same field.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -48,8 +53,8 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// refusal with a reason instead of a timeout, and reserved places are given back.
 const EARLIER: Duration = Duration::from_millis(500);
 
-/// How long a pod waits until the cluster is known, unless the API server's timeout is shorter.
-const READY_WITHIN: Duration = Duration::from_secs(5);
+/// How long a pod waits until the cluster is known; less than the registered timeout, so that the refusal has its reason.
+const READY_WITHIN: Duration = Duration::from_secs(2);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -153,7 +158,10 @@ async fn review(
     request: Request<Body>,
     is_own: bool,
 ) -> Response {
-    let until = Instant::now() + deadline(request.uri());
+    // A client other than an API server may say anything.
+    let patience = patience(request.uri()).min(REGISTERED);
+    let until = Instant::now() + deadline(patience);
+    let peer = peer_of(&request);
     let mut body = match timeout_at(until, inner.bodies.read(request)).await {
         Ok(Ok(body)) => body,
         Ok(Err(answer)) => {
@@ -183,7 +191,15 @@ async fn review(
         let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
         User::of(user.unwrap_or_default())
     });
-    match timeout_at(until, inner.decide(review, user, !body.is_large)).await {
+    let given_up = body.held.given_up.clone();
+    let decided = async {
+        tokio::select! {
+            decided = inner.decide(review, user, !body.is_large, &peer) => decided,
+            // For a peer with less memory.
+            () = given_up.cancelled() => Err(Unanswered::Crowded),
+        }
+    };
+    match timeout_at(until, decided).await {
         Ok(Ok(decision)) => {
             watched.end(match (&decision.refusal, &decision.patch) {
                 (Some(_), _) => ReviewResult::Denied,
@@ -199,7 +215,7 @@ async fn review(
         }
         Ok(Err(Unanswered::Crowded)) => {
             watched.end(ReviewResult::Crowded);
-            let why = "too many reviews of the namespace wait";
+            let why = "too many reviews of the namespace or the client wait";
             error(StatusCode::SERVICE_UNAVAILABLE, why)
         }
         Ok(Err(Unanswered::RightUnknown(why))) => {
@@ -218,7 +234,7 @@ async fn review(
 }
 
 async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
-    let until = Instant::now() + deadline(request.uri());
+    let until = Instant::now() + deadline(patience(request.uri()));
     let body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => return *answer,
@@ -275,6 +291,7 @@ impl Inner {
         review: Review,
         user: Option<User>,
         is_simulated: bool,
+        peer: &Peer,
     ) -> Result<Decision, Unanswered> {
         let mut ready = self.ready.clone();
         match timeout(READY_WITHIN, ready.wait_for(|ready| *ready)).await {
@@ -292,7 +309,12 @@ impl Inner {
             Some(user) => self.rights.is_known(user, &call.review),
         };
         let call = match self.ask(call, is_permitted).await? {
-            Ok(decision) => return Ok(decision),
+            Ok(decision) => {
+                if is_permitted && user.is_some() {
+                    peer.trust();
+                }
+                return Ok(decision);
+            }
             Err(call) => call,
         };
         let right = match &user {
@@ -301,7 +323,10 @@ impl Inner {
         };
         match right {
             Right::Given => match self.ask(call, true).await? {
-                Ok(decision) => Ok(decision),
+                Ok(decision) => {
+                    peer.trust();
+                    Ok(decision)
+                }
                 Err(_) => Err(Unanswered::Ends),
             },
             Right::Lacking(decision) => Ok(decision),
@@ -337,6 +362,11 @@ impl Inner {
     }
 }
 
+/// The client of a request.
+pub(super) fn peer_of(request: &Request<Body>) -> Peer {
+    request.extensions().get().cloned().unwrap_or_default()
+}
+
 /// The API server's timeout, from the query of the URL.
 fn patience(uri: &Uri) -> Duration {
     let query = uri.query().unwrap_or_default();
@@ -350,8 +380,7 @@ fn patience(uri: &Uri) -> Duration {
 }
 
 /// The time limit of a review here.
-fn deadline(uri: &Uri) -> Duration {
-    let patience = patience(uri);
+fn deadline(patience: Duration) -> Duration {
     patience - EARLIER.min(patience / 4)
 }
 
@@ -404,7 +433,7 @@ mod tests {
     fn the_webhook_gives_up_before_the_api_server() {
         for (told, expected) in [(1000, 750), (3000, 2500), (30_000, 29_500)] {
             let uri = format!("/admit/pods?timeout={told}ms");
-            let found = deadline(&uri.parse().unwrap());
+            let found = deadline(patience(&uri.parse().unwrap()));
             assert_eq!(found, Duration::from_millis(expected), "{uri}");
         }
     }

@@ -24,7 +24,6 @@ mod meter;
 pub mod metrics;
 mod pages;
 pub mod permissions;
-mod queue;
 mod rights;
 
 use std::sync::Arc;
@@ -33,6 +32,7 @@ use std::time::Duration;
 use axum::Router;
 use strew_model::Interner;
 use strew_runtime::admission::{self, AdmissionMachine};
+use strew_runtime::fair::FairQueue;
 use strew_scheduler::Profile;
 use strew_workloadspread::admission::Limits as AdmissionLimits;
 use tokio::runtime::Handle;
@@ -60,7 +60,6 @@ use hooks::Hooks;
 use judge::Rules;
 use meter::Meter;
 use pages::Pages;
-use queue::{FairQueue, Shares};
 
 /// The lease of the replica that renews the certificates.
 pub const LEASE: &str = "strew-webhook";
@@ -84,6 +83,8 @@ pub fn limits() -> Limits {
         // review and keep only 25, and handshakes cost more than reviews.
         requests_at_once: 64,
         connections_max: 512,
+        // More than an API server sends at once by default (600), for each peer.
+        requests_max: 4096,
         // Longer than an API server keeps an idle connection (90 s in Go), so that the server never closes one that is
         // about to be used.
         headers: Duration::from_secs(100),
@@ -210,7 +211,7 @@ impl Process {
                         links,
                         Costs::new(thread_cpu),
                     ),
-                    queue: FairQueue::new(Shares::production()),
+                    queue: FairQueue::new(decider::LIMITS),
                     n_beyond_budget: 0,
                     connections: Connections::default(),
                     events,

@@ -120,6 +120,7 @@ async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken
             registration: registration(),
             is_strict,
             address: server.address(),
+            own: server.own().clone(),
             replica: name.to_owned(),
         }),
     };

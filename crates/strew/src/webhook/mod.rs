@@ -103,6 +103,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         registration: registration(args),
         is_strict: args.hooks.strict,
         address: server.address(),
+        own: server.own().clone(),
         replica: random[..8]
             .iter()
             .map(|byte| format!("{byte:02x}"))

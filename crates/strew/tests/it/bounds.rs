@@ -216,9 +216,9 @@ spec:
         let run = strew("simulate - --nodes 3 --until deploy")
             .stdin(files)
             .assert();
-        let told = stderr(&run);
-        let expected = "note: WorkloadSpread default/web: the patch of subset a is not applied: it changes labels";
+        let told = stdout(&run.code(0));
+        let expected = "! deploy: workloadspread/web: the patch of subset a is not applied: it changes labels";
         assert!(told.contains(expected), "{told}");
-        assert!(stdout(&run.code(0)).contains("3 replicas"));
+        assert!(told.contains("3 replicas"));
     }
 }

@@ -229,7 +229,7 @@ fn each_pod_is_decided_by_the_profile_that_it_names() {
     )
     .stdin(manifests)
     .assert()
-    .code(0);
+    .code(1);
     let report = json(&run);
     let node = |pod: &str| {
         let all = first_step(&report)["placements"].as_array().unwrap();
@@ -238,8 +238,14 @@ fn each_pod_is_decided_by_the_profile_that_it_names() {
     };
     assert_eq!(node("of-packing").as_deref(), Some("node-1"));
     assert_ne!(node("of-default-scheduler").as_deref(), Some("node-1"));
-    // With a configuration, only its profiles exist.
+    // With a configuration, only its profiles exist, and no scheduler takes the pod.
     assert_eq!(node("of-strew"), None);
+    let findings = report["findings"].as_array().unwrap();
+    let errors: Vec<&str> = { findings.iter() }
+        .filter(|finding| finding["severity"] == "error")
+        .filter_map(|finding| finding["message"].as_str())
+        .collect();
+    assert!(errors.len() == 1 && errors[0].contains("pod/of-strew: 1 left to scheduler strew"));
     assert!(stderr(&run).contains("left 1 pod alone: schedulerName strew"));
 }
 

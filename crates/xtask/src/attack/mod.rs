@@ -1,14 +1,17 @@
 //! Misbehaving clients against a process on this machine: `cargo xtask attack`.
 //!
 //! An attack goes on until standard input ends, or for `--seconds`, and prints its result as one line of JSON.
-//! [`connections`] take places, [`bodies`] and [`headers`] take memory, [`pods`] are objects of a tenant.
+//! [`connections`] take places, [`bodies`] and [`headers`] take memory, [`strangers`] send reviews of their own, [`pods`]
+//! are objects of a tenant.
 
 mod bodies;
 mod connections;
 mod headers;
 mod pods;
+mod strangers;
 mod tally;
 
+use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,6 +25,7 @@ use tokio_rustls::client::TlsStream;
 use xtask::lab::https::client_config;
 
 pub(crate) use pods::Tenant;
+use strangers::Sent;
 use tally::Tally;
 
 /// What the command line says.
@@ -50,6 +54,12 @@ enum What {
     Headers(Connections),
     /// Chunked bodies of which one byte comes
     Stalled(Connections),
+    /// Bodies of one byte that never end, two on each connection of HTTP/2
+    Unfinished(Reviews),
+    /// Small valid reviews of pods, 64 on each connection
+    Reviews(Reviews),
+    /// Small valid reviews of WorkloadSpreads, 32 on each connection
+    Validations(Reviews),
     /// Pods with many terms under a WorkloadSpread with simulated scheduling
     Pods(Tenant),
     /// Pods of which each has its own labels and a term on them; all go before the next thousand
@@ -65,6 +75,19 @@ struct Connections {
     /// How many connections
     #[arg(long, default_value_t = 4)]
     connections: u32,
+}
+
+/// Connections that send reviews.
+#[derive(clap::Args)]
+struct Reviews {
+    #[command(flatten)]
+    connections: Connections,
+    /// From how many loopback addresses they come, from --from on
+    #[arg(long, default_value_t = 1)]
+    peers: u32,
+    /// The namespace of the objects in them
+    #[arg(long, default_value = "default")]
+    namespace: String,
 }
 
 /// The path of reviews of pods.
@@ -126,9 +149,32 @@ async fn start(what: What, from: Ipv4Addr, tally: Arc<Tally>) -> anyhow::Result<
         What::Headers(Connections { port, connections }) => {
             many(connections, || headers::streams(way(port), tally())).await
         }
+        What::Unfinished(reviews) => strange(reviews, from, Sent::Unfinished, tally()).await,
+        What::Reviews(reviews) => strange(reviews, from, Sent::Pods, tally()).await,
+        What::Validations(reviews) => strange(reviews, from, Sent::Spreads, tally()).await,
         What::Pods(tenant) => pods::hostile(tenant, tally()).await,
         What::Churn(tenant) => pods::churn(tenant, tally()).await,
     }
+}
+
+/// Busy connections, in turn from each address.
+async fn strange(
+    reviews: Reviews,
+    from: Ipv4Addr,
+    sent: Sent,
+    tally: Arc<Tally>,
+) -> anyhow::Result<()> {
+    let Connections { port, connections } = reviews.connections;
+    let namespace: Arc<str> = reviews.namespace.into();
+    let number = Cell::new(0);
+    many(connections, || {
+        let peer = number.get() % reviews.peers.max(1);
+        number.set(number.get() + 1);
+        let from = Ipv4Addr::from_bits(from.to_bits() + peer);
+        let way = Way { from, port };
+        strangers::busy(way, sent, Arc::clone(&namespace), Arc::clone(&tally))
+    })
+    .await
 }
 
 /// Runs `n` futures at once; none of them ends by itself.

@@ -12,7 +12,7 @@ use super::faults;
 use super::observer::{Done, Log, Observer};
 use super::parts::Parts;
 use super::report::{CALM, Report, Row};
-use super::tenants::Tenants;
+use super::tenants::{HOSTILE, Tenants};
 use super::victim::{ScaleUp, Victim};
 use crate::bench_live::figures::{median, quantile};
 use crate::e2e::stage::{PAUSE, Stage};
@@ -32,6 +32,8 @@ pub(super) struct Phase {
 pub(super) enum Asks {
     /// 100 pods as soon as in quiet times.
     Speed,
+    /// 100 pods as soon as in quiet times, or 2 s later, in the slowest scale-up.
+    Promptness,
     /// 100 pods as soon as in the named phase.
     SpeedBeside(&'static str),
     /// Speed is not judged.
@@ -58,6 +60,18 @@ const fn attack(
         story,
         act: Act::Attack(args),
         asks: Asks::Speed,
+    }
+}
+
+/// An attack without credentials.
+const fn strangers(
+    name: &'static str,
+    story: &'static str,
+    args: fn(&Field<'_>) -> Vec<String>,
+) -> Phase {
+    Phase {
+        asks: Asks::Promptness,
+        ..attack(name, story, args)
     }
 }
 
@@ -110,6 +124,21 @@ pub(super) const PHASES: &[Phase] = &[
         "stalled",
         "64 chunked bodies of which one byte comes",
         |field| held("stalled", field.parts.hooks_port, 64),
+    ),
+    strangers(
+        "unfinished",
+        "four peers with 512 connections, two bodies of one byte on each that never end",
+        |field| strange(field, "unfinished", 512, 4, HOSTILE),
+    ),
+    strangers(
+        "reviews",
+        "one peer that sends small reviews of pods under a WorkloadSpread, 8,192 at once, each of another user",
+        |field| strange(field, "reviews", 128, 1, HOSTILE),
+    ),
+    strangers(
+        "validations",
+        "one peer that sends reviews of new WorkloadSpreads, 1,024 at once",
+        |field| strange(field, "validations", 32, 1, HOSTILE),
     ),
     Phase {
         asks: Asks::Nothing,
@@ -296,7 +325,11 @@ impl<'a> Field<'a> {
             asks: phase.asks,
             n_scale_ups: scale_ups.len(),
             ready: scale_ups.iter().map(|s| s.ready).min().unwrap_or(0),
-            seconds: median(scale_ups.iter().map(|s| s.seconds).collect()),
+            seconds: match phase.asks {
+                // One refused burst must not hide behind quick ones.
+                Asks::Promptness => scale_ups.iter().map(|s| s.seconds).fold(0.0, f64::max),
+                _ => median(scale_ups.iter().map(|s| s.seconds).collect()),
+            },
             quiet,
             late_max: 0.0,
             wait: quantile(&waits, 0.99),
@@ -392,6 +425,21 @@ fn held(attack: &str, port: u16, connections: u32) -> Vec<String> {
         format!("--port={port}"),
         format!("--connections={connections}"),
     ]
+}
+
+/// Connections to the hooks' port, from other addresses than the API server's.
+fn strange(
+    field: &Field<'_>,
+    attack: &str,
+    connections: u32,
+    peers: u32,
+    namespace: &str,
+) -> Vec<String> {
+    let mut args = held(attack, field.parts.hooks_port, connections);
+    args.push("--from=127.0.0.2".to_owned());
+    args.push(format!("--peers={peers}"));
+    args.push(format!("--namespace={namespace}"));
+    args
 }
 
 /// This program as an attacker that yields to all others.

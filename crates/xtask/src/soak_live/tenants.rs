@@ -11,7 +11,7 @@ use crate::e2e::stage::Stage;
 pub(super) const VICTIM: &str = "victim";
 
 /// The namespace of a tenant with expensive pods.
-const HOSTILE: &str = "hostile";
+pub(super) const HOSTILE: &str = "hostile";
 
 /// The namespace of a tenant whose pods come and go.
 const CHURN: &str = "churn";

@@ -222,6 +222,86 @@ async fn sockets_that_say_nothing_go_before_a_connection_that_has_spoken() {
     assert!(answer.ends_with("hello"), "{answer}");
 }
 
+/// A TLS connection from this loopback address.
+async fn connect_from(server: &Running, last: u8) -> io::Result<TlsStream<TcpStream>> {
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), 0)))?;
+    let stream = socket.connect(server.address).await?;
+    let connector = TlsConnector::from(trusting(&server.certificate, None, &[]));
+    connector
+        .connect(ServerName::try_from("node-1").unwrap(), stream)
+        .await
+}
+
+/// The end of a body never comes.
+const UNFINISHED: &[u8] =
+    b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n";
+
+/// Before, four peers with one unfinished body on each of their connections kept all other clients out, connected ones
+/// too.
+#[tokio::test]
+async fn unfinished_bodies_of_four_peers_keep_nobody_out() {
+    let limits = Limits {
+        connections_max: 64,
+        ..Limits::default()
+    };
+    let server = start(limits).await;
+    let mut connected = connect_from(&server, 1).await.unwrap();
+    let request = format!("GET / {CLOSE}\r\n");
+    let mut held = Vec::new();
+    for n in 0..96 {
+        let mut stream = connect_from(&server, 2 + n % 4).await.unwrap();
+        stream.write_all(UNFINISHED).await.unwrap();
+        held.push(stream);
+    }
+    connected.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    connected.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("hello"), "{answer}");
+    let answer = server.ask(&request).await;
+    assert!(answer.ends_with("hello"), "{answer}");
+}
+
+/// Before, the replica's own review found no place either, and took the registration out.
+#[tokio::test]
+async fn a_client_of_the_own_process_needs_no_place() {
+    let limits = Limits {
+        connections_max: 2,
+        requests_max: 1,
+        ..Limits::default()
+    };
+    let server = bind(None, limits).await;
+    let (address, own) = (server.address(), server.own().clone());
+    let certificate = server.certificate.shown();
+    let pages = Router::new()
+        .route("/", get(async || "hello"))
+        .route("/never", get(async || std::future::pending::<&str>().await));
+    let stop = CancellationToken::new();
+    let ended = tokio::spawn(server.run(pages, stop.clone()));
+    let server = Running {
+        address,
+        certificate,
+        stop,
+        ended,
+    };
+    let mut held = Vec::new();
+    for last in [1, 2, 3] {
+        let mut stream = connect_from(&server, last).await.unwrap();
+        let request = format!("GET /never {CLOSE}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    let (_end, stream) = own.connect(server.address).await.unwrap();
+    let connector = TlsConnector::from(trusting(&server.certificate, None, &[]));
+    let name = ServerName::try_from("node-1").unwrap();
+    let mut stream = connector.connect(name, stream).await.unwrap();
+    let request = format!("GET / {CLOSE}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("hello"), "{answer}");
+}
+
 /// Before, probes of the scheduler waited for its decisions: a pod with thousands of terms takes a part of a second.
 #[test]
 fn a_server_apart_answers_while_the_callers_runtime_is_busy() {

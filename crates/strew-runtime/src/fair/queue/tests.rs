@@ -2,7 +2,7 @@ use strew_model::Prng;
 
 use super::*;
 
-const SHARES: Shares = Shares {
+const LIMITS: Limits = Limits {
     waiting_max: 100,
     in_hand_max: 4,
     budget: Span::from_millis(250),
@@ -15,7 +15,7 @@ fn millis(n: u64) -> Instant {
 
 /// A queue, and what is put into it.
 struct World {
-    queue: FairQueue<&'static str>,
+    queue: FairQueue<&'static str, &'static str>,
     calls: u64,
     now: Instant,
 }
@@ -23,7 +23,7 @@ struct World {
 impl World {
     fn new() -> Self {
         Self {
-            queue: FairQueue::new(SHARES),
+            queue: FairQueue::new(LIMITS),
             calls: 0,
             now: millis(0),
         }
@@ -32,7 +32,7 @@ impl World {
     fn put(&mut self, namespace: &'static str) -> bool {
         self.calls += 1;
         let call = CallId(self.calls);
-        let put = (self.queue).put(self.now, &namespace.into(), call, namespace);
+        let put = (self.queue).put(self.now, &namespace, call, namespace);
         put.is_ok()
     }
 
@@ -41,8 +41,8 @@ impl World {
         let turn = self.queue.take(self.now).expect("one waits");
         self.now = self.now + Span::from_millis(cost);
         self.queue
-            .charge(self.now, turn.what, Span::from_millis(cost));
-        self.queue.done(turn.what);
+            .charge(self.now, &turn.what, Span::from_millis(cost));
+        self.queue.done(&turn.what);
         turn.what
     }
 }
@@ -72,8 +72,8 @@ fn namespaces_that_ask_without_end_have_the_same_time() {
             (0..3).for_each(|_| assert!(world.put(name)));
         }
         for _ in 0..500 {
-            let next = world.queue.order.first().expect("both ask").1.clone();
-            let (_, cost) = costs.iter().find(|(name, _)| **name == *next).unwrap();
+            let next = world.queue.order.first().expect("both ask").1;
+            let (_, cost) = costs.iter().find(|(name, _)| *name == next).unwrap();
             let name = world.decide(*cost);
             *spent.entry(name).or_insert(0) += cost;
             world.put(name);
@@ -104,7 +104,7 @@ fn a_namespace_saves_nothing_up_and_a_flood_ends_its_debt() {
 #[test]
 fn reviews_have_bounds_by_namespace() {
     let mut world = World::new();
-    for n in 0..SHARES.waiting_max {
+    for n in 0..LIMITS.waiting_max {
         assert!(world.put("eve"), "{n}");
     }
     assert!(!world.put("eve"));
@@ -113,9 +113,9 @@ fn reviews_have_bounds_by_namespace() {
     let taken: Vec<_> = std::iter::from_fn(|| world.queue.take(world.now)).collect();
     let of_eve = taken.iter().filter(|turn| turn.what == "eve").count();
     assert_eq!((of_eve, taken.len()), (4, 5));
-    assert_eq!(world.queue.len(), 96);
+    assert_eq!(world.queue.n_waiting(), 96);
     assert!(!world.queue.is_ready());
-    world.queue.done("eve");
+    world.queue.done(&"eve");
     assert!(world.queue.is_ready());
     // One that waits no longer is not decided.
     let waiting: Vec<CallId> = world.queue.tenants["eve"]
@@ -124,10 +124,13 @@ fn reviews_have_bounds_by_namespace() {
         .map(|w| w.0)
         .collect();
     for call in waiting {
-        assert!(world.queue.remove("eve", call));
-        assert!(!world.queue.remove("eve", call));
+        assert!(world.queue.remove(&"eve", call));
+        assert!(!world.queue.remove(&"eve", call));
     }
-    assert_eq!((world.queue.len(), world.queue.is_ready()), (0, false));
+    assert_eq!(
+        (world.queue.n_waiting(), world.queue.is_ready()),
+        (0, false)
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn beyond_its_budget_a_namespace_is_decided_without_simulation() {
     let is_within = |world: &mut World, name: &'static str| {
         world.put(name);
         let turn = world.queue.take(world.now).expect("one waits");
-        world.queue.done(turn.what);
+        world.queue.done(&turn.what);
         turn.is_within_budget
     };
     world.put("eve");
@@ -152,13 +155,48 @@ fn beyond_its_budget_a_namespace_is_decided_without_simulation() {
 
 #[test]
 fn namespaces_that_owe_nothing_are_forgotten() {
-    let mut queue = FairQueue::new(SHARES);
+    let mut queue = FairQueue::new(LIMITS);
     for n in 0..10_000_u64 {
-        let (now, name) = (millis(n), Arc::from(format!("n{n}")));
+        let (now, name) = (millis(n), format!("n{n}"));
         queue.put(now, &name, CallId(n), ()).unwrap();
         queue.take(now).unwrap();
         queue.charge(now, &name, Span::from_millis(1));
         queue.done(&name);
         assert!(queue.tenants.len() <= 64, "{}", queue.tenants.len());
+    }
+}
+
+/// The rule: an entry of a key that has nothing waiting comes after one turn of each other key at most, whatever they do.
+#[test]
+fn a_quiet_key_waits_for_one_turn_of_each_other() {
+    for seed in 0..300 {
+        let mut rng = Prng::new(seed);
+        let n_others = rng.between(1, 12);
+        let mut queue: FairQueue<u64, u64> = FairQueue::new(LIMITS);
+        let (mut now, mut calls) = (millis(0), 0);
+        let mut put = |queue: &mut FairQueue<u64, u64>, now, key| {
+            calls += 1;
+            let _ = queue.put(now, &key, CallId(calls), key);
+        };
+        let mut waits_since = None;
+        for step in 0..500 {
+            for _ in 0..rng.between(0, 3) {
+                put(&mut queue, now, rng.between(1, n_others));
+            }
+            if waits_since.is_none() && rng.chance(1, 4) {
+                put(&mut queue, now, 0);
+                waits_since = Some(step);
+            }
+            now = now + Span::from_millis(rng.between(0, 5));
+            let Some(turn) = queue.take(now) else {
+                continue;
+            };
+            queue.charge(now, &turn.what, Span::from_millis(1));
+            queue.done(&turn.what);
+            if turn.what == 0 {
+                let waited = step - waits_since.take().expect("it waits");
+                assert!(waited <= n_others, "seed {seed}: {waited} turns");
+            }
+        }
     }
 }
