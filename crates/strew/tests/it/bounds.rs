@@ -217,7 +217,8 @@ spec:
             .stdin(files)
             .assert();
         let told = stdout(&run.code(0));
-        let expected = "! deploy: workloadspread/web: the patch of subset a is not applied: it changes labels";
+        let expected =
+            "! deploy: workloadspread/web: the patch of subset a is not applied: it changes labels";
         assert!(told.contains(expected), "{told}");
         assert!(told.contains("3 replicas"));
     }

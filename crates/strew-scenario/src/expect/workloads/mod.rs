@@ -217,6 +217,9 @@ struct Waiting<'a> {
     astray: BTreeMap<Arc<str>, usize>,
 }
 
+/// A pod on no node without a workload, and the scheduler that it names if that is no profile's.
+type BarePod<'a> = (&'a Arc<Pod>, Option<&'a str>);
+
 /// Everything that is short, kind by kind, in the order of names.
 fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
     let tables = server.tables();
@@ -267,10 +270,7 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
 fn waiting<'a>(
     tables: &'a Tables,
     profiles: &[Profile],
-) -> (
-    BTreeMap<Arc<str>, Waiting<'a>>,
-    Vec<(&'a Arc<Pod>, Option<&'a str>)>,
-) {
+) -> (BTreeMap<Arc<str>, Waiting<'a>>, Vec<BarePod<'a>>) {
     let mut by_workload: BTreeMap<Arc<str>, Waiting<'_>> = BTreeMap::new();
     let mut bare = Vec::new();
     for pod in tables.of::<Pod>().iter() {
