@@ -6,6 +6,7 @@ use annotate_snippets::{
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::source::{Place, Sources, floor_char_boundary};
+use crate::printable::printable_line;
 
 /// Formats all diagnostics, each with its source line, separated by empty lines.
 pub fn render(diagnostics: &[Diagnostic], sources: &Sources, color: bool) -> String {
@@ -40,6 +41,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
         group = group.elements(source_line(related.place, sources, kind, &related.label));
     }
     if let Some(mut subject) = subject(diagnostic) {
+        subject = printable_line(&subject).into_owned();
         subject.truncate(floor_char_boundary(&subject, SUBJECT_MAX));
         group = group.element(Level::NOTE.message(normalize_untrusted_str(&subject)));
     }

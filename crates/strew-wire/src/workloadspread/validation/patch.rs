@@ -69,6 +69,13 @@ const SET: &str = "the API server sets it";
 /// The prefix of priority classes for the cluster's own pods.
 const SYSTEM: &str = "system-";
 
+/// The prefixes of annotations that the API server turns into fields of `securityContext`, or once did.
+/// Source: `applyAppArmorVersionSkew` and `applySeccompVersionSkew` of Kubernetes' `pkg/registry/core/pod/strategy.go`.
+const SECURITY_ANNOTATIONS: [&str; 2] = [
+    "container.apparmor.security.beta.kubernetes.io/",
+    "seccomp.security.alpha.kubernetes.io/",
+];
+
 /// Fields of the spec that are guarded under another name.
 const BY_ANOTHER_NAME: [(&str, &str); 2] = [
     ("serviceAccount", "serviceAccountName"),
@@ -103,6 +110,10 @@ pub(super) fn guarded(
             guard.touch(name, value, metadata.child(name));
         }
     }
+    guard.annotations(
+        &patch["metadata"]["annotations"],
+        &metadata.child("annotations"),
+    );
     guard.directive_of(patch, "finalizers", path);
     guard.spec(&patch["spec"], &path.child("spec"));
 }
@@ -149,6 +160,18 @@ struct Guard<'a> {
 }
 
 impl Guard<'_> {
+    fn annotations(&mut self, annotations: &Value, path: &FieldPath) {
+        self.directive_of(annotations, "securityContext", path);
+        for (key, value) in fields(annotations) {
+            if SECURITY_ANNOTATIONS
+                .iter()
+                .any(|prefix| key.starts_with(prefix))
+            {
+                self.touch("securityContext", value, path.key(key));
+            }
+        }
+    }
+
     fn spec(&mut self, spec: &Value, path: &FieldPath) {
         self.directive_of(spec, "securityContext", path);
         for (key, value) in fields(spec) {

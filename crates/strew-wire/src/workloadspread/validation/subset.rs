@@ -10,12 +10,15 @@ use serde_json::{Value, json as value};
 use super::{Context, patch};
 use crate::workloadspread::facts::spread::percent;
 use strew_manifest::defaults::default_pod;
-use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::field::{FieldError, FieldErrorKind, FieldPath};
 use strew_manifest::kruise::v1beta1::{WorkloadSpreadSpec, WorkloadSpreadSubset};
 use strew_manifest::patch::{Schema, strategic};
 use strew_manifest::read::KubeObject;
 use strew_manifest::validation::spread::SharedKeys;
 use strew_manifest::validation::{affinity, json, pod, taint};
+
+/// The most subsets of a WorkloadSpread. Each creation of a pod writes the status of all of them.
+const SUBSETS_MAX: usize = 128;
 
 pub(super) fn validate(
     spec: &WorkloadSpreadSpec,
@@ -26,6 +29,13 @@ pub(super) fn validate(
     let path = path.child("subsets");
     if spec.subsets.is_empty() {
         errors.push(FieldError::required(path, "at least one subset is needed"));
+        return;
+    }
+    let count = spec.subsets.len();
+    if count > SUBSETS_MAX {
+        let kind = FieldErrorKind::TooMany { count };
+        let detail = format!("must have at most {SUBSETS_MAX} items");
+        errors.push(FieldError::new(path, kind, detail));
         return;
     }
     let mut names = BTreeSet::new();

@@ -66,6 +66,7 @@ fn kind(error: &FieldError) -> &'static str {
         FieldErrorKind::Invalid { .. } => "Invalid",
         FieldErrorKind::Forbidden => "Forbidden",
         FieldErrorKind::Internal => "Internal",
+        FieldErrorKind::TooMany { .. } => "Too many",
         _ => "other",
     }
 }
@@ -155,6 +156,12 @@ fn targets_are_of_their_group() {
 fn subsets_have_names_nodes_and_tolerations_that_kubernetes_takes() {
     let cx = Context::default();
     check(subsets(json!([])), &cx, &[("spec.subsets", "Required")]);
+    let many = |n: u32| {
+        let all = (0..n).map(|i| json!({"name": format!("s{i}"), "maxReplicas": 1}));
+        subsets(all.collect())
+    };
+    check(many(128), &cx, &[]);
+    check(many(129), &cx, &[("spec.subsets", "Too many")]);
     check(
         subsets(json!([{"name": ""}, {"name": "a"}, {"name": "a"}])),
         &cx,

@@ -104,6 +104,21 @@ fn a_patch_touches_no_guarded_field_unless_that_is_allowed() {
             at("spec.priority"),
         ),
         (
+            "securityContext",
+            json!({"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}}}),
+            at("metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]"),
+        ),
+        (
+            "securityContext",
+            json!({"metadata": {"annotations": {"seccomp.security.alpha.kubernetes.io/pod": null}}}),
+            at("metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]"),
+        ),
+        (
+            "securityContext",
+            json!({"metadata": {"annotations": {"$patch": "replace"}}}),
+            at("metadata.annotations.$patch"),
+        ),
+        (
             "priority",
             json!({"spec": {"preemptionPolicy": "Never"}}),
             at("spec.preemptionPolicy"),
