@@ -59,6 +59,8 @@ pub enum ConnectError {
         path: String,
         /// The fault.
         text: String,
+        /// True if the file could not be read; false if what it says, or what was chosen of it, is wrong.
+        is_unread: bool,
     },
     /// Neither a kubeconfig nor a service account names an API server.
     #[error("found neither a kubeconfig nor a service account: {0}")]
@@ -178,13 +180,18 @@ async fn configuration(access: &Access) -> Result<Config, ConnectError> {
 }
 
 async fn of_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, ConnectError> {
-    let wrong = |error: KubeconfigError| ConnectError::Kubeconfig {
-        path: path.display().to_string(),
-        text: chain(&error),
-    };
+    let wrong = |error| unusable(path.display().to_string(), &error);
     let file = Kubeconfig::read_from(path).map_err(wrong)?;
     let config = Config::from_custom_kubeconfig(file, options).await;
     config.map_err(wrong)
+}
+
+fn unusable(path: String, error: &KubeconfigError) -> ConnectError {
+    ConnectError::Kubeconfig {
+        path,
+        text: chain(error),
+        is_unread: matches!(error, KubeconfigError::ReadConfig(..)),
+    }
 }
 
 async fn inferred(options: &KubeConfigOptions) -> Result<Config, ConnectError> {
@@ -195,10 +202,7 @@ async fn inferred(options: &KubeConfigOptions) -> Result<Config, ConnectError> {
             Config::incluster().map_err(|error| ConnectError::Nowhere(chain(&error)))
         }
         Err(error) => match std::env::var("KUBECONFIG") {
-            Ok(path) if !path.is_empty() => Err(ConnectError::Kubeconfig {
-                path,
-                text: chain(&error),
-            }),
+            Ok(path) if !path.is_empty() => Err(unusable(path, &error)),
             _ => Err(ConnectError::Nowhere(chain(&error))),
         },
     }

@@ -53,7 +53,10 @@ pub(crate) fn failure(error: ConnectError) -> Failure {
         }
         ConnectError::TooOld { .. } => Some("`strew simulate` decides on dumps of any version"),
     };
-    let is_input = matches!(error, ConnectError::Master(_) | ConnectError::Nowhere(_));
+    let is_input = match &error {
+        ConnectError::Kubeconfig { is_unread, .. } => !is_unread,
+        error => matches!(error, ConnectError::Master(_) | ConnectError::Nowhere(_)),
+    };
     let failure = match is_input {
         true => Failure::input(anyhow!(error)),
         false => Failure::outside(anyhow!(error)),

@@ -75,10 +75,15 @@ pub(super) fn configuration(stage: &mut Stage) -> anyhow::Result<()> {
     expect_end(stage, &[election], EXIT_INPUT, &told)
 }
 
-/// Exit code 2 where the kubeconfig is at fault, 3 where the server is.
+/// Exit code 2 where what a kubeconfig says is at fault, 3 where the file or the server does not answer.
 pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
     let missing = ["kubeconfig nowhere.yaml: ", "No such file"];
-    expect_end(stage, &["--kubeconfig=nowhere.yaml"], EXIT_INPUT, &missing)?;
+    expect_end(
+        stage,
+        &["--kubeconfig=nowhere.yaml"],
+        EXIT_OUTSIDE,
+        &missing,
+    )?;
     fs::write(stage.lab.folder().join("none.yaml"), "just: text\n")?;
     let none = ["kubeconfig none.yaml: "];
     expect_end(stage, &["--kubeconfig=none.yaml"], EXIT_INPUT, &none)?;
