@@ -9,8 +9,8 @@
 //! network in virtual time. Randomness comes from a seed.
 //!
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
-//! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`], [`workloadspread`] (the controller) and
-//! [`admission`] (the webhook); the last two share [`target_kinds`].
+//! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`],
+//! [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`].
 
 pub mod admission;
 pub mod driver;

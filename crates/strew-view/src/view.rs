@@ -138,6 +138,9 @@ fn summaries(world: &World, outcomes: &[Outcome]) -> Vec<Summary> {
 
 /// Counts the finished pods of each workload. Every zone of the cluster is named where one of them is.
 fn count_finished(world: &World, summaries: &mut [Summary]) {
+    if world.finished.is_empty() {
+        return;
+    }
     let mut on_nodes: BTreeMap<(usize, NodeIdx), usize> = BTreeMap::new();
     for pod in &world.finished {
         let Some(workload) = pod.workload else {
@@ -154,8 +157,8 @@ fn count_finished(world: &World, summaries: &mut [Summary]) {
         }
     }
     let rows = (0..world.cluster.node_rows()).map(NodeIdx::from);
-    let zones: Vec<String> = rows
-        .filter_map(|node| usage::zone_of(world, node))
+    let zones: BTreeMap<String, usize> = rows
+        .filter_map(|node| Some((usage::zone_of(world, node)?, 0)))
         .collect();
     for ((workload, node), count) in on_nodes {
         let Some(finished) = summaries.get_mut(workload).map(|s| &mut s.finished) else {
@@ -165,7 +168,7 @@ fn count_finished(world: &World, summaries: &mut [Summary]) {
         finished.most_on_a_node = finished.most_on_a_node.max(count);
         if let Some(zone) = usage::zone_of(world, node) {
             if finished.by_zone.is_empty() {
-                finished.by_zone = zones.iter().map(|zone| (zone.clone(), 0)).collect();
+                finished.by_zone.clone_from(&zones);
             }
             *finished.by_zone.entry(zone).or_default() += count;
         }

@@ -110,8 +110,6 @@ pub(super) struct UnderWay {
 pub struct Peer {
     /// Its address; unspecified where no server has set it.
     pub address: IpAddr,
-    /// True if the process itself is the client.
-    pub is_own: bool,
     seat: Option<Arc<Seat>>,
 }
 
@@ -119,7 +117,6 @@ impl Default for Peer {
     fn default() -> Self {
         Self {
             address: std::net::Ipv4Addr::UNSPECIFIED.into(),
-            is_own: false,
             seat: None,
         }
     }
@@ -149,7 +146,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Places {
-    /// Places for so many connections and requests; one peer gets at most a quarter of each.
+    /// Places for `connections_max` connections and `requests_max` requests. One peer gets at most a quarter of each.
     pub(super) fn new(connections_max: usize, requests_max: usize, own: OwnConnections) -> Self {
         let trusted = connections_max as u64 / 8;
         let open = (connections_max as u64 - trusted).max(1);
@@ -279,7 +276,6 @@ impl Seat {
     pub(super) fn peer(self: &Arc<Self>) -> Peer {
         Peer {
             address: self.peer,
-            is_own: matches!(lock(&self.at).kind, Kind::Own),
             seat: Some(Arc::clone(self)),
         }
     }

@@ -1,7 +1,7 @@
 //! Fairness between the peers of a process: what is counted is shared, and the fullest peer gives up first.
 //!
-//! [`Shares`] divides what is held for a while (connections, requests, memory, cached answers). [`FairQueue`] gives turns
-//! for what is used up (CPU time, questions to the API server). The rule of both: the peer that has the least is served
+//! [`Shares`] divides what is held for a while (connections, requests, memory). [`FairQueue`] gives turns
+//! for what is used up (CPU time). The rule of both: the peer that has the least is served
 //! first. So a peer whose demand is below its share is never refused, and waits for one turn of each other peer at most,
 //! whatever the others do.
 //!

@@ -118,14 +118,6 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
         made
     }
 
-    /// Gives a part of a holding back.
-    pub fn shrink(&mut self, id: HoldingId, to: u64) {
-        if let Some(mut holding) = self.remove(id) {
-            holding.amount = holding.amount.min(to);
-            self.insert(id, holding);
-        }
-    }
-
     /// Changes the rank of a holding.
     pub fn set_rank(&mut self, id: HoldingId, rank: R) {
         if let Some(mut holding) = self.remove(id) {
@@ -270,10 +262,9 @@ mod tests {
         assert_eq!(shares.grow(taken.id, 1), Ok(vec![2]));
         assert_eq!(shares.grow(taken.id, 1), Err(NoShare));
         assert_eq!(shares.take(&7, 1, (false, 4), 4), Err(NoShare));
-        shares.shrink(taken.id, 1);
-        assert!(shares.take(&7, 1, (false, 4), 4).is_ok());
         assert_eq!(shares.release(taken.id), Some(3));
         assert_eq!(shares.release(taken.id), None);
+        assert!(shares.take(&7, 1, (false, 4), 4).is_ok());
         assert_eq!((shares.held(), shares.held_by(&7)), (1, 1));
     }
 

@@ -1,11 +1,10 @@
 //! A run as text, step by step: the result of the first step in full, then the changes of each step.
 
 use strew_apiserver::object::WorkloadSpread;
-use strew_scenario::expect::workloads::PATCH_NOT_APPLIED;
+use strew_scenario::expect::workloads::{self, PATCH_NOT_APPLIED};
 use strew_scenario::format::Step;
 use strew_scenario::run::StepResult;
 use strew_sim::Simulation;
-use strew_wire::workloadspread::status::PATCH_APPLIED;
 
 use super::clock::clock;
 use crate::shown::Shown;
@@ -176,14 +175,12 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Patches of WorkloadSpreads that were not applied, from the conditions.
+/// Patches of WorkloadSpreads that are not applied.
 fn unpatched(simulation: &Simulation) -> Vec<String> {
     let spreads = simulation.server().tables().of::<WorkloadSpread>();
     let notes = spreads.iter().flat_map(|spread| {
-        let rows = spread.status.subset_statuses.iter().flatten();
-        let conditions = rows.flat_map(|row| row.conditions.iter().flatten());
-        let unpatched = conditions.filter(|c| c.type_ == PATCH_APPLIED && c.status == "False");
-        unpatched.map(|c| format!("WorkloadSpread {}: {}", spread.meta.name, c.message))
+        let unpatched = workloads::unpatched(spread);
+        unpatched.map(|why| format!("WorkloadSpread {}: {why}", spread.meta.name))
     });
     notes.collect()
 }

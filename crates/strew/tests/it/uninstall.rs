@@ -54,7 +54,7 @@ fn what_is_printed_to_delete() {
         "note: CustomResourceDefinitions and their objects stay; --crds prints strew's definitions, too\n"
     );
     run.stdout_eq(file!["snapshots/uninstall-workloadspread.yaml"]);
-    // With a cluster, too: whether another scheduler runs is no question of who uninstalls.
+    // The notes are the same where a kubeconfig names a cluster: uninstall does not ask it for other schedulers.
     let kubeconfig = std::env::temp_dir().join(format!("strew-goes-{}", std::process::id()));
     let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
                 contexts: [{name: a, context: {cluster: a, user: a}}]\n\

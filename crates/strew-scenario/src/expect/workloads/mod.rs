@@ -16,10 +16,10 @@ pub use constraints::{
     within_constraints,
 };
 pub use loss::{HONOR_TAINTS, LossOf, survives};
-pub use remarks::PATCH_NOT_APPLIED;
+pub use remarks::{PATCH_NOT_APPLIED, unpatched};
 pub(super) use remarks::{lasting, of_rollout};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
@@ -273,15 +273,16 @@ fn waiting<'a>(
 ) -> (BTreeMap<Arc<str>, Waiting<'a>>, Vec<BarePod<'a>>) {
     let mut by_workload: BTreeMap<Arc<str>, Waiting<'_>> = BTreeMap::new();
     let mut bare = Vec::new();
+    let nodes = tables.of::<Node>().iter();
+    let nodes: HashSet<&str> = nodes.map(|node| &*node.meta.name.name).collect();
     for pod in tables.of::<Pod>().iter() {
         if !pod.is_active() {
             continue;
         }
         if let Some(node) = &pod.node {
-            let is_there = tables
-                .get::<Node>(&Name::new("", Arc::clone(node)))
-                .is_some();
-            if let Some(uid) = workload_of(tables, pod).filter(|_| !is_there) {
+            if !nodes.contains(&**node)
+                && let Some(uid) = workload_of(tables, pod)
+            {
                 let astray = &mut by_workload.entry(uid).or_default().astray;
                 *astray.entry(Arc::clone(node)).or_default() += 1;
             }

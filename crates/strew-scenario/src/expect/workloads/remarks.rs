@@ -69,7 +69,7 @@ pub(in crate::expect) fn of_rollout(
 }
 
 /// Why patches of a WorkloadSpread are not applied, from the conditions of its subsets.
-fn unpatched(spread: &WorkloadSpread) -> impl Iterator<Item = &str> {
+pub fn unpatched(spread: &WorkloadSpread) -> impl Iterator<Item = &str> {
     let rows = spread.status.subset_statuses.iter().flatten();
     let conditions = rows.flat_map(|row| row.conditions.iter().flatten());
     let unpatched = conditions.filter(|c| c.type_ == PATCH_APPLIED && c.status == "False");

@@ -258,54 +258,7 @@ fn helm_renders_the_same() {
         String::from_utf8_lossy(&lint.stdout)
     );
     for component in COMPONENTS {
-        let enabled: Vec<String> = COMPONENTS
-            .iter()
-            .map(|other| format!("{other}.enabled={}", *other == component))
-            .collect();
-        let mut args = vec![
-            "template",
-            "strew",
-            CHART,
-            "--namespace",
-            "strew-system",
-            "--skip-tests",
-            "--kube-version=1.36.0",
-            "--set",
-            image,
-        ];
-        args.extend(enabled.iter().flat_map(|value| ["--set", value.as_str()]));
-        let run = helm(&args).unwrap();
-        assert!(
-            run.status.success(),
-            "{}",
-            String::from_utf8_lossy(&run.stderr)
-        );
-        let text = String::from_utf8(run.stdout).unwrap();
-        let documents = text
-            .split("---\n")
-            .filter(|document| document.contains("kind: "));
-        let chart = by_name(documents.map(object).collect());
-        let printed = installed(
-            component,
-            "registry.example.com/strew:0.1.0",
-            "strew-system",
-            &[],
-        );
-        let printed = printed.iter().filter(|document| !is_namespace(document));
-        assert_eq!(
-            chart,
-            by_name(printed.map(|document| object(document)).collect()),
-            "{component}"
-        );
-    }
-    for component in COMPONENTS {
-        for set in SET {
-            helm_gives_what_flags_give(component, set);
-        }
-        for wrong in WRONG {
-            let run = helm_template(component, wrong);
-            assert!(!run.status.success(), "{component}: {wrong}");
-        }
+        helm_gives_what_flags_give(component, "{}");
     }
     let monitored = helm(&[
         "template",
