@@ -6,7 +6,7 @@ use strew_manifest::read::nearest;
 use strew_view::blocked::Outcome;
 use strew_view::world::{FinishedPod, World};
 
-use super::Moment;
+use super::moment::Moment;
 use crate::failure::Failure;
 use crate::text::time_text;
 
