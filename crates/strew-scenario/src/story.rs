@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
+use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::{KubeObject, Located};
 
 use crate::format::{API_VERSION, KIND};
@@ -51,7 +52,7 @@ pub fn story(
     seed: Option<u64>,
     feature_gates: &BTreeMap<String, bool>,
 ) -> Value {
-    let workloads = Workloads::of(stream);
+    let workloads = Workloads::of(stream, applied);
     let mut spec = Map::new();
     spec.insert("seed".to_owned(), seed.unwrap_or(0).into());
     let n_cron_jobs = workloads.scheduled.len() as u64;
@@ -157,7 +158,16 @@ impl Part {
 }
 
 impl Workloads {
-    fn of(stream: &[Located]) -> Self {
+    fn of(stream: &[Located], applied: &[Value]) -> Self {
+        let is_new = |object: &KubeObject| {
+            let uid = object.metadata().and_then(|meta| meta.uid.as_deref());
+            uid.is_none_or(str::is_empty) || applied.iter().any(|value| is_of(value, object))
+        };
+        // Where something new comes beside a dump, the steps are about what is new.
+        let has_new = stream
+            .iter()
+            .any(|located| makes_pods(&located.object) && is_new(&located.object));
+        let is_meant = |object: &KubeObject| !has_new || is_new(object);
         let uids = stream
             .iter()
             .filter_map(|located| located.object.metadata()?.uid.as_deref());
@@ -167,6 +177,9 @@ impl Workloads {
         for located in stream {
             let object = &located.object;
             workloads.n_pods = workloads.n_pods.saturating_add(pods_asked_for(object));
+            if !is_meant(object) {
+                continue;
+            }
             let part = match object {
                 KubeObject::Deployment(deployment) => {
                     let paused = deployment.spec.as_ref().and_then(|spec| spec.paused);
@@ -203,6 +216,20 @@ impl Workloads {
         }
         workloads
     }
+}
+
+/// True if the object is a pod, or makes pods.
+fn makes_pods(object: &KubeObject) -> bool {
+    kinds::of_kind(object.kind()).is_some_and(|row| row.pods != Pods::No)
+}
+
+/// True if a manifest is of this object.
+fn is_of(manifest: &Value, object: &KubeObject) -> bool {
+    let meta = &manifest["metadata"];
+    manifest["kind"] == object.kind()
+        && meta["name"] == object.name()
+        && meta["namespace"].as_str().unwrap_or("default")
+            == object.namespace().unwrap_or("default")
 }
 
 /// A workload as the target of a verb: `deployment/web`; `shop/deployment/web` outside the namespace `default`.

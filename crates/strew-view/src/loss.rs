@@ -6,7 +6,7 @@
 use strew_manifest::read::Severity;
 use strew_model::Span;
 
-use crate::time_text::time_text;
+use crate::time_text::length_text;
 
 /// The pods of a workload from the loss until the cluster is at rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -132,14 +132,14 @@ impl Loss {
                 return format!("{ready} of {wanted} ready, none was ready before the loss");
             }
             LossVerdict::Outage => {
-                let none = time_text(self.none_for);
+                let none = length_text(self.none_for);
                 match ready < wanted {
                     true => format!("none ready for {none}, then {ready} of {wanted}"),
                     false => format!("none ready for {none}, then all {wanted}"),
                 }
             }
             LossVerdict::Survives if fewest < wanted => {
-                let short = time_text(self.short_for);
+                let short = length_text(self.short_for);
                 format!("{ready} of {wanted} ready after {short}, at least {fewest} on the way")
             }
             LossVerdict::Survives => format!("{ready} of {wanted} ready all the while"),

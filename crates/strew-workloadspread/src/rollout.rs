@@ -122,6 +122,22 @@ pub fn misfits(
     misfits
 }
 
+/// Pods for which the nodes of a subset have no room go to another one.
+fn is_moved_on(spec: &Spec) -> bool {
+    spec.strategy.simulates() || spec.strategy.reschedules().is_some()
+}
+
+/// The most pods of the first subset, which new pods pass by if its nodes hold no more than these. `None` if waiting pods
+/// are not moved on, or no other subset takes them.
+pub fn may_pass(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<i64> {
+    rolling(spec, target, total).filter(|_| is_moved_on(spec))?;
+    let [first, _, ..] = &*spec.subsets else {
+        return None;
+    };
+    let max = quota::scaled(first.max_replicas, total).filter(|max| *max != UNLIMITED)?;
+    Some(i64::from(max).min(total))
+}
+
 /// The subset in which new pods wait without end if its nodes hold no more pods than it has, with the number of these
 /// pods. `None` if an old pod goes first, a new one goes to another subset, or waiting pods are rescheduled.
 pub fn may_stick(
@@ -132,8 +148,7 @@ pub fn may_stick(
 ) -> Option<(usize, i64)> {
     let rolling = rolling(spec, target, total)?;
     let kind = kinds.of(target?.key.target.kind);
-    let is_moved_on = spec.strategy.simulates() || spec.strategy.reschedules().is_some();
-    if is_moved_on || rolling.unavailable > 0 || is_counted_together(spec, kind) {
+    if is_moved_on(spec) || rolling.unavailable > 0 || is_counted_together(spec, kind) {
         return None;
     }
     let (full, _) = full(spec, total);

@@ -2,7 +2,7 @@
 //!
 //! Source: spec/controllers §7.5; upstream `pkg/controller/tainteviction`, v1.36.
 
-mod toleration;
+pub mod toleration;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -154,7 +154,8 @@ impl TaintEviction {
     }
 }
 
-fn no_execute(node: &Node) -> Vec<Taint> {
+/// The NoExecute taints of a node.
+pub fn no_execute(node: &Node) -> Vec<Taint> {
     let all = node.spec.taints.iter().flatten();
     all.filter(|taint| taint.effect == "NoExecute")
         .cloned()

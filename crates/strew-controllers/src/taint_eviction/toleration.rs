@@ -7,7 +7,7 @@ use strew_wire::facts;
 
 /// How long a pod may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stay {
+pub enum Stay {
     /// A taint is not tolerated, or no longer.
     Not,
     /// For this long.
@@ -19,7 +19,7 @@ pub(super) enum Stay {
 /// How long a pod may stay under these taints: the smallest `tolerationSeconds` of the tolerations used.
 ///
 /// For each taint the first matching toleration is used. Source: spec/controllers §7.5.
-pub(super) fn stay(spec: &PodSpec, taints: &[Taint]) -> Stay {
+pub fn stay(spec: &PodSpec, taints: &[Taint]) -> Stay {
     let mut names = Interner::new();
     let mut shortest: Option<i64> = None;
     for taint in taints {

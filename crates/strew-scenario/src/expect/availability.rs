@@ -21,6 +21,8 @@ pub struct Availability {
     lost: BTreeSet<Arc<str>>,
     /// By uid.
     records: BTreeMap<Arc<str>, Record>,
+    /// Every workload that was seen, by uid.
+    workloads: HashMap<Arc<str>, Key>,
     /// By uid.
     pods: HashMap<Arc<str>, PodState>,
     /// The records that changed in this instant.
@@ -165,6 +167,7 @@ impl Availability {
             n_events: server.events().len(),
             lost: BTreeSet::new(),
             records: BTreeMap::new(),
+            workloads: HashMap::new(),
             pods: HashMap::new(),
             touched: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -293,6 +296,10 @@ impl Availability {
     }
 
     fn workload(&mut self, object: &Object) {
+        if super::workloads::KINDS.contains(&object.kind()) {
+            let uid = Arc::clone(&object.meta().uid);
+            self.workloads.entry(uid).or_insert_with(|| object.key());
+        }
         if !super::workloads::is_counted(object) {
             return;
         }
@@ -384,10 +391,7 @@ impl Availability {
         let by = note.strip_prefix("Preempted by pod ");
         let by = by.and_then(|rest| self.pods.get(rest.split_whitespace().next()?));
         let named = |pod: &PodState| pod.name.clone();
-        let of = |pod: &PodState| {
-            let record = self.records.get(&pod.of)?;
-            (record.key.kind != Pod::KIND).then(|| record.key.clone())
-        };
+        let of = |pod: &PodState| self.workloads.get(&pod.of).cloned();
         Some(Preemption {
             at,
             victim: named(victim),

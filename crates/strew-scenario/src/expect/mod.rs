@@ -139,12 +139,16 @@ pub struct Judge {
     /// Which domains count, for these profiles. Built by the first claim that needs it, and again when the profiles
     /// change, as feature gates change them.
     ground: Option<(Vec<Profile>, Ground)>,
+    /// The objects of a dump beside which something new comes, by uid.
+    recorded: BTreeSet<Arc<str>>,
     short_before: workloads::ShortBefore,
     exceeded_before: workloads::ExceededBefore,
     /// The Jobs that had failed when the step began, by uid: they fail the step in which they did.
     failed_before: BTreeSet<Arc<str>>,
     /// The subjects of lasting remarks that were true when the step began, by uid.
     lasting_before: BTreeSet<Arc<str>>,
+    /// The pods of subsets when the step began.
+    subsets_before: workloads::SubsetPods,
     /// What the last judged claim about a loss found, for the facts of its step.
     losses: Vec<LossOf>,
     /// `None` if no claim asks for pods over time.
@@ -183,11 +187,12 @@ impl Judge {
             |e: &Expectation| matches!(e.claim, Claim::RolledOut(_) | Claim::Survives(_));
         let judges_workloads =
             plan.scenario.expects_nothing() || expectations().any(is_of_workloads);
+        let recorded = workloads::recorded(plan.objects(), &plan.scenario);
         let short_before = match judges_workloads {
             true => workloads::short_before(
                 simulation.server(),
                 &simulation.blueprint().profiles,
-                plan.objects(),
+                &recorded,
             ),
             false => workloads::ShortBefore::new(),
         };
@@ -202,10 +207,12 @@ impl Judge {
             before: None,
             compares,
             ground: None,
+            recorded,
             short_before,
             exceeded_before: Default::default(),
             failed_before: BTreeSet::new(),
             lasting_before: BTreeSet::new(),
+            subsets_before: Default::default(),
             losses: Vec::new(),
             availability,
             n_always: plan.scenario.always.len(),
@@ -239,6 +246,7 @@ impl Judge {
         let server = simulation.server();
         self.failed_before = workloads::failed(server.tables());
         self.lasting_before = workloads::lasting(server.tables());
+        self.subsets_before = workloads::subset_pods(server.tables());
         self.losses.clear();
         availability.begin_step(server, simulation.elapsed());
     }
@@ -314,9 +322,9 @@ impl Judge {
             Claim::RolledOut(of) => self.rolled_out(simulation, of.as_ref()),
             Claim::Survives(of) => match &self.availability {
                 Some(availability) => {
-                    let before = &self.short_before;
+                    let leave = [&self.short_before, &self.recorded];
                     let (verdict, losses) =
-                        workloads::survives(simulation, of.as_ref(), before, availability);
+                        workloads::survives(simulation, of.as_ref(), leave, availability);
                     self.losses = losses;
                     verdict
                 }
@@ -369,6 +377,7 @@ impl Judge {
             None => verdict.with_findings(workloads::of_rollout(
                 server.tables(),
                 [before, &self.lasting_before],
+                &self.subsets_before,
                 availability,
                 simulation.elapsed(),
             )),

@@ -2,7 +2,7 @@
 
 use super::Found;
 use super::files::Files;
-use super::rules::{autoscaler, budget, claim, constraint, domains, labels, namespace, node};
+use super::rules::{autoscaler, budget, claim, constraint, domains, job, labels, namespace, node};
 
 /// A rule.
 #[derive(Clone, Copy)]
@@ -148,6 +148,18 @@ pub const RULES: &[Rule] = &[
         "A ReadWriteOnce volume is attached to one node. The scheduler does not look at that, so pods on other nodes are \
          placed and never start.",
         claim::shared,
+    ),
+    rule(
+        "claim-missing",
+        "A claim that pods name is not among those of their namespace",
+        "Its pods stay Pending. Nothing is said if the files have no claim of the namespace.",
+        claim::missing,
+    ),
+    rule(
+        "suspended",
+        "A Job or a CronJob is suspended",
+        "It makes no pods, so that nothing of it is judged. It is a note; a Job is resumed by spec.suspend: false.",
+        job::suspended,
     ),
     // Elsewhere: what the API server says, WorkloadSpreads, Placements.
     text(

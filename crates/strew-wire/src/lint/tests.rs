@@ -262,6 +262,34 @@ fn an_autoscaler_sets_the_number_of_pods() {
 }
 
 #[test]
+fn claims_that_pods_name_are_there() {
+    let claim = |name: &str, namespace: &str| {
+        format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec: {{accessModes: [ReadWriteMany], resources: {{requests: {{storage: 1Gi}}}}}}\n---\n"
+        )
+    };
+    let volume = "      volumes: [{name: d, persistentVolumeClaim: {claimName: dta}}]\n";
+    let web = deployment("web", volume);
+    let missing = ["claim-missing warning Deployment shop/web"];
+    assert_eq!(found(&(web.clone() + &claim("data", "shop"))), missing);
+    assert_eq!(found(&(web.clone() + &claim("dta", "shop"))), [""; 0]);
+    // The claims of the namespace may be elsewhere.
+    assert_eq!(found(&web), [""; 0]);
+    assert_eq!(found(&(web + &claim("dta", "other"))), [""; 0]);
+}
+
+#[test]
+fn suspended_jobs_are_told() {
+    let job = |suspend: bool| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j}}\nspec:\n  suspend: {suspend}\n  template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: b}}]}}}}\n---\n"
+        )
+    };
+    assert_eq!(found(&job(true)), ["suspended note Job default/j"]);
+    assert_eq!(found(&job(false)), [""; 0]);
+}
+
+#[test]
 fn selectors_nodes_namespaces_and_claims() {
     let shared =
         deployment("web", "") + &deployment("web", "").replace("name: web, ", "name: web2, ");

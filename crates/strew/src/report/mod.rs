@@ -162,6 +162,9 @@ pub(crate) struct LossReport {
     /// Why pods are missing at rest.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub(crate) cause: String,
+    /// True if it is of a dump beside which something new comes: then its loss fails nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) of_dump: bool,
 }
 
 /// The healthy pods of a PodDisruptionBudget.

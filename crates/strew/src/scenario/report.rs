@@ -132,7 +132,12 @@ fn step<'a>(step: &Step, result: &StepResult, moment: Option<&'a Moment>) -> Ste
 }
 
 fn loss(of: &LossOf) -> LossReport {
-    let LossOf { name, loss, cause } = of;
+    let LossOf {
+        name,
+        loss,
+        cause,
+        is_recorded,
+    } = of;
     let seconds = |span: Span| span.0 / 1_000_000_000;
     let budgets = loss.budgets.iter().map(|budget| BudgetReport {
         name: budget.name.clone(),
@@ -150,6 +155,7 @@ fn loss(of: &LossOf) -> LossReport {
         seconds_none: seconds(loss.none_for),
         budgets: budgets.collect(),
         cause: cause.clone(),
+        of_dump: *is_recorded,
     }
 }
 

@@ -115,7 +115,7 @@ fn losses(out: &mut String, losses: &[LossOf], look: &Look<'_>) {
     let widths = shown.iter().map(|of| of.name.chars().count());
     let width = widths.max().unwrap_or(0);
     for of in shown {
-        let (mark, style) = match of.loss.severity() {
+        let (mark, style) = match of.severity() {
             Some(Severity::Error) => ("✗", styles.bad),
             Some(Severity::Warning) => ("!", styles.warning),
             Some(Severity::Note) => ("-", styles.dim),
@@ -124,10 +124,11 @@ fn losses(out: &mut String, losses: &[LossOf], look: &Look<'_>) {
         };
         let _ = writeln!(
             out,
-            "  {style}{mark}{style:#} {:width$}  {:8}  {}",
+            "  {style}{mark}{style:#} {:width$}  {:8}  {}{}",
             printable_line(&of.name),
             of.loss.verdict().name(),
-            of.loss.sentence()
+            of.loss.sentence(),
+            if of.is_recorded { " (of the dump)" } else { "" }
         );
         if !of.cause.is_empty() {
             let _ = writeln!(out, "      {}", printable_line(&of.cause));

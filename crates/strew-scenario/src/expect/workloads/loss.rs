@@ -1,15 +1,18 @@
 //! Claims about what a loss does to workloads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Kind, Object, Pod};
+use strew_apiserver::object::{Kind, Name, Node, Object, Pod};
+use strew_controllers::taint_eviction::no_execute;
 use strew_manifest::finding::Finding;
+use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_sim::Simulation;
 use strew_view::loss::{Loss, LossVerdict};
 
-use super::{ShortBefore, budget, is, is_counted, name, workload_of};
+use super::{budget, eviction, is, is_counted, name, workload_of};
 use crate::expect::Verdict;
 use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message};
@@ -30,14 +33,17 @@ pub struct LossOf {
     pub loss: Loss,
     /// Why pods are missing at rest; empty if none is, or if it is not known.
     pub cause: String,
+    /// True if it is of a dump beside which something new comes: then its loss is a note.
+    pub is_recorded: bool,
 }
 
 /// Judges what the loss at the begin of the step did to all workloads, or to that of `of`. Those that were short at
-/// second 0 are not judged. The second part is what each met, the worst first.
+/// second 0 (`before`) are not judged, and those of a dump beside which something new comes (`recorded`) fail nothing. The
+/// second part is what each met: what fails first, then the worst.
 pub fn survives(
     simulation: &Simulation,
     of: Option<&ObjectTarget>,
-    before: &ShortBefore,
+    [before, recorded]: [&BTreeSet<Arc<str>>; 2],
     availability: &Availability,
 ) -> (Verdict, Vec<LossOf>) {
     let now = simulation.elapsed();
@@ -55,12 +61,13 @@ pub fn survives(
                 name: name(&record.key),
                 loss,
                 cause: cause.unwrap_or_default(),
+                is_recorded: of.is_none() && recorded.contains(uid),
             })
         })
         .collect();
-    losses.sort_by(|a, b| (a.loss.verdict(), &a.name).cmp(&(b.loss.verdict(), &b.name)));
+    losses.sort_by(|a, b| a.place().cmp(&b.place()));
     let lost = losses.iter();
-    let lost = lost.filter(|of| of.loss.verdict() == LossVerdict::Lost);
+    let lost = lost.filter(|of| of.severity() == Some(Severity::Error));
     let lost: Vec<String> = lost.map(LossOf::sentence).collect();
     let findings = losses.iter().filter_map(LossOf::finding).collect();
     let verdict = Verdict::new(lost.is_empty(), lost.join("; ")).with_findings(findings);
@@ -68,14 +75,36 @@ pub fn survives(
 }
 
 impl LossOf {
+    /// How bad it is; `None` if there is nothing to act on.
+    pub fn severity(&self) -> Option<Severity> {
+        let severity = self.loss.severity()?;
+        Some(match self.is_recorded {
+            true => Severity::Note,
+            false => severity,
+        })
+    }
+
+    /// What it is sorted by.
+    fn place(&self) -> (bool, LossVerdict, &str) {
+        (self.is_recorded, self.loss.verdict(), &self.name)
+    }
+
     /// `deployment/web is DEGRADED: 6 of 8 ready …: no room …`.
     fn sentence(&self) -> String {
-        let Self { name, loss, cause } = self;
+        let Self {
+            name,
+            loss,
+            cause,
+            is_recorded,
+        } = self;
         let verdict = loss.verdict().name();
         let mut text = format!("{name} is {verdict}: {}", loss.sentence());
         if !cause.is_empty() {
             text.push_str(": ");
             text.push_str(cause);
+        }
+        if *is_recorded {
+            text.push_str(" (of the dump)");
         }
         text
     }
@@ -88,7 +117,7 @@ impl LossOf {
             none_for,
             ..
         } = self.loss;
-        let severity = self.loss.severity()?;
+        let severity = self.severity()?;
         let seconds = i64::try_from(none_for.0 / 1_000_000_000).unwrap_or(i64::MAX);
         let finding = Finding::new(severity, self.loss.verdict().code(), self.sentence())
             .about(self.name.clone())
@@ -136,8 +165,13 @@ fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
     let own = all.filter(|pod| workload_of(tables, pod).as_ref() == Some(uid));
     let (leaving, active): (Vec<_>, Vec<_>) =
         own.partition(|pod| pod.meta.is_terminating() && !pod.is_finished());
+    let all = || leaving.iter().chain(&active);
+    let mut evicted = all().filter_map(|pod| evicted(tables, pod));
     let pending: Vec<_> = active.iter().filter(|pod| pod.node.is_none()).collect();
     let Some(first) = pending.first() else {
+        if let Some(why) = evicted.next() {
+            return format!("{} on nodes whose {why}", 1 + evicted.count());
+        }
         return match (leaving.len(), &record.key.kind) {
             (0, _) => String::new(),
             (n, Kind::StatefulSet) => format!(
@@ -176,6 +210,16 @@ fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
         "" => "the scheduler has given no reason",
         reasons => reasons,
     })
+}
+
+/// Why a pod may not stay on its node, if that is no taint of a lost node.
+fn evicted(tables: &Tables, pod: &Pod) -> Option<String> {
+    let node = tables.get::<Node>(&Name::new("", Arc::clone(pod.node.as_ref()?)))?;
+    let taints = no_execute(node).into_iter();
+    let taints: Vec<_> = taints
+        .filter(|taint| !taint.key.starts_with("node.kubernetes.io/"))
+        .collect();
+    eviction(pod, &taints)
 }
 
 /// The reasons in kube-scheduler's sentence, without taints: those of lost nodes.

@@ -17,19 +17,23 @@ pub use constraints::{
 };
 pub use loss::{HONOR_TAINTS, LossOf, survives};
 pub use remarks::{PATCH_NOT_APPLIED, unpatched};
-pub(super) use remarks::{lasting, of_rollout};
+pub(super) use remarks::{SubsetPods, lasting, of_rollout, subset_pods};
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Taint;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod, ReplicaSet, Stored};
 use strew_apiserver::server::Server;
+use strew_controllers::taint_eviction::no_execute;
+use strew_controllers::taint_eviction::toleration::{Stay, stay};
 use strew_scheduler::Profile;
+use strew_view::time_text::time_text;
 
 use super::availability::Availability;
 use super::{Answer, Verdict};
-use crate::format::ObjectTarget;
+use crate::format::{ObjectTarget, Scenario, Verb};
 use replicas::Replicas;
 
 /// The kinds with replicas.
@@ -71,27 +75,43 @@ pub(super) struct Short {
     pub(super) why: String,
 }
 
-/// The uids of what was short at second 0; `given` are the objects of the files. Empty if every workload in the files
-/// comes from a cluster: then the question is about the dump itself.
-pub fn short_before(server: &Server, profiles: &[Profile], given: &[Object]) -> ShortBefore {
-    let is_workload = |object: &&Object| {
-        let kind = object.key().kind;
-        kind == Pod::KIND || KINDS.contains(&kind)
-    };
-    let mut workloads = given.iter().filter(is_workload);
-    if workloads.all(|object| !object.meta().uid.is_empty()) {
-        // No step of the run can make a failed Job well again.
-        let failed = given.iter().filter(|object| {
-            Replicas::of(object).is_some_and(|replicas| replicas.failed.is_some())
-        });
-        return failed.map(|job| Arc::clone(&job.meta().uid)).collect();
+/// The uids of the objects of a dump beside which something new comes: a workload or a pod that no cluster has made, or a
+/// manifest that the scenario applies to one. What is new decides then. Empty if nothing is new: then the question is
+/// about the dump itself.
+pub fn recorded(given: &[Object], scenario: &Scenario) -> BTreeSet<Arc<str>> {
+    let verbs = scenario.timeline.iter().flat_map(|step| &step.verbs);
+    let applied = verbs.flat_map(|located| match &located.verb {
+        Verb::Apply(manifests) => manifests.as_slice(),
+        _ => &[],
+    });
+    let applied = applied.map(|manifest| Object::of_wire(manifest.object.clone()).key());
+    let applied: HashSet<Key> = applied.collect();
+    let makes_pods = |kind: &Kind| *kind == Pod::KIND || KINDS.contains(kind);
+    let is_new = |object: &Object| object.meta().uid.is_empty() || applied.contains(&object.key());
+    let (new, recorded): (Vec<_>, Vec<_>) = given.iter().partition(|object| is_new(object));
+    match new.iter().any(|object| makes_pods(&object.kind())) {
+        true => recorded
+            .iter()
+            .map(|object| Arc::clone(&object.meta().uid))
+            .collect(),
+        false => BTreeSet::new(),
     }
-    let uids = given.iter().map(|object| &object.meta().uid);
-    let uids: BTreeSet<&Arc<str>> = uids.filter(|uid| !uid.is_empty()).collect();
+}
+
+/// The uids of what was short at second 0, of the objects that are [`recorded`]; without any, of the Jobs that had
+/// failed: no step of the run can make those well again.
+pub fn short_before(
+    server: &Server,
+    profiles: &[Profile],
+    recorded: &BTreeSet<Arc<str>>,
+) -> ShortBefore {
+    if recorded.is_empty() {
+        return failed(server.tables());
+    }
     let all = short(server, profiles)
         .into_iter()
         .chain(budget::short(server.tables()));
-    let was_there = |short: &Short| short.is_observed && uids.contains(&short.uid);
+    let was_there = |short: &Short| short.is_observed && recorded.contains(&short.uid);
     all.filter(was_there).map(|short| short.uid).collect()
 }
 
@@ -115,6 +135,9 @@ pub fn rolled_out(
 ) -> Verdict {
     let mut short = short(server, profiles);
     short.retain(|short| !failed.contains(&short.uid));
+    for short in &mut short {
+        short.why += &preempted(&short.key, availability);
+    }
     short.extend(gone(server, availability));
     match of {
         None => of_all(short, before),
@@ -123,6 +146,17 @@ pub fn rolled_out(
             None => Verdict::of(Answer::Nothing, format!("there is no {target}")),
         },
     }
+}
+
+/// `, 2 preempted for deployment/high`: the pods of a workload that were deleted in the step to make room.
+fn preempted(key: &Key, availability: &Availability) -> String {
+    let all = availability.preemptions().iter();
+    let mut by: BTreeMap<String, usize> = BTreeMap::new();
+    for preemption in all.filter(|preemption| preemption.victim_of.as_ref() == Some(key)) {
+        *by.entry(preemption.by_text()).or_default() += 1;
+    }
+    let by = by.iter().map(|(by, n)| format!(", {n} preempted for {by}"));
+    by.collect()
 }
 
 /// Pods without a workload that ran when the step began and are gone: nothing makes them again.
@@ -150,6 +184,14 @@ fn why_gone(server: &Server, uid: &str) -> String {
     let mut events = server.events().iter().rev();
     let last = events.find(|event| *event.uid == *uid && REASONS.contains(&&*event.reason));
     last.map_or("deleted".to_owned(), |event| event.reason.to_string())
+}
+
+/// What the workload lacks of the pods that it asks for, as text: `5 of 6 pods made, creation refused: exceeded quota`.
+/// `None` if it lacks nothing, or is not there.
+pub fn lacks(server: &Server, profiles: &[Profile], workload: &ObjectTarget) -> Option<String> {
+    let short = short(server, profiles).into_iter();
+    let mut meant = short.filter(|short| is(&short.key, workload));
+    meant.next().map(|short| short.why)
 }
 
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
@@ -207,7 +249,7 @@ pub(super) fn name(key: &Key) -> String {
     }
 }
 
-/// Pods of one workload that are on no node, or on one that is not there.
+/// Pods of one workload that are on no node, on one that is not there, or on one that they may not stay on.
 #[derive(Default)]
 struct Waiting<'a> {
     pending: Vec<&'a Arc<Pod>>,
@@ -215,6 +257,8 @@ struct Waiting<'a> {
     left: BTreeMap<Arc<str>, usize>,
     /// Pods whose node is not there, counted by its name: the template's `nodeName`, which no scheduler looks at.
     astray: BTreeMap<Arc<str>, usize>,
+    /// Pods that a taint of their node evicts, counted by `taint maint=x:NoExecute evicts them after 1m`.
+    evicted: BTreeMap<String, usize>,
 }
 
 /// A pod on no node without a workload, and the scheduler that it names if that is no profile's.
@@ -274,13 +318,23 @@ fn waiting<'a>(
     let mut by_workload: BTreeMap<Arc<str>, Waiting<'_>> = BTreeMap::new();
     let mut bare = Vec::new();
     let nodes = tables.of::<Node>().iter();
-    let nodes: HashSet<&str> = nodes.map(|node| &*node.meta.name.name).collect();
+    let nodes: HashMap<&str, Vec<Taint>> = nodes
+        .map(|node| (&*node.meta.name.name, no_execute(node)))
+        .collect();
     for pod in tables.of::<Pod>().iter() {
+        let taints = pod.node.as_ref().and_then(|node| nodes.get(&**node));
+        if let Some(why) = taints.and_then(|taints| eviction(pod, taints))
+            && !pod.is_finished()
+            && let Some(uid) = workload_of(tables, pod)
+        {
+            let evicted = &mut by_workload.entry(uid).or_default().evicted;
+            *evicted.entry(why).or_default() += 1;
+        }
         if !pod.is_active() {
             continue;
         }
         if let Some(node) = &pod.node {
-            if !nodes.contains(&**node)
+            if !nodes.contains_key(&**node)
                 && let Some(uid) = workload_of(tables, pod)
             {
                 let astray = &mut by_workload.entry(uid).or_default().astray;
@@ -303,6 +357,23 @@ fn waiting<'a>(
         }
     }
     (by_workload, bare)
+}
+
+/// `taint maint=x:NoExecute evicts them after 1m`; `None` if the pod may stay under these taints.
+fn eviction(pod: &Pod, taints: &[Taint]) -> Option<String> {
+    let after = match stay(&pod.spec, taints) {
+        Stay::Forever => return None,
+        Stay::Not => "at once".to_owned(),
+        Stay::For(time) => format!("after {}", time_text(time)),
+    };
+    let limits = |taint: &&Taint| stay(&pod.spec, std::slice::from_ref(*taint)) != Stay::Forever;
+    let taints = taints.iter().filter(limits).map(|taint| {
+        let value = taint.value.as_deref().filter(|value| !value.is_empty());
+        let value = value.map_or(String::new(), |value| format!("={value}"));
+        format!("{}{value}:{}", taint.key, taint.effect)
+    });
+    let taints: Vec<String> = taints.collect();
+    Some(format!("taint {} evicts them {after}", taints.join(", ")))
 }
 
 /// `3 left to scheduler volcano, which no profile is called`.

@@ -1,15 +1,16 @@
 //! What a person should know of a step whose workloads are rolled out: times without a ready pod, and pods that keep
 //! the old template.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Stored, WorkloadSpread};
 use strew_manifest::finding::Finding;
+use strew_manifest::kruise::v1beta1::SubsetStatus;
 use strew_manifest::read::Severity;
 use strew_model::Span;
-use strew_view::time_text::time_text;
+use strew_view::time_text::length_text;
 use strew_wire::workloadspread::status::PATCH_APPLIED;
 
 use super::replicas::Replicas;
@@ -18,6 +19,12 @@ use crate::expect::availability::{Availability, Record};
 
 /// A patch of a WorkloadSpread that its pods do not get.
 pub const PATCH_NOT_APPLIED: &str = "patch-not-applied";
+
+/// The pods of each subset of each WorkloadSpread, by its uid.
+pub(in crate::expect) type SubsetPods = BTreeMap<Arc<str>, Vec<(String, i32)>>;
+
+/// A subset with room that has fewer pods than before, although the workload has no fewer.
+const SHORT_AFTER_ROLLOUT: &str = "short-after-rollout";
 
 /// What a remark is about that is made once and not again in each later step, by uid: workloads with pods of an old
 /// template that wait for their deletion, and WorkloadSpreads with a patch that is not applied.
@@ -33,11 +40,62 @@ pub(in crate::expect) fn lasting(tables: &Tables) -> BTreeSet<Arc<str>> {
     waiting.chain(unpatched).collect()
 }
 
-/// Remarks about every workload that was not short at second 0 (`before`), and about WorkloadSpreads. Lasting remarks
-/// that were true when the step began (`known`) were made then.
+/// The pods of subsets at present.
+pub(in crate::expect) fn subset_pods(tables: &Tables) -> SubsetPods {
+    let spreads = tables.of::<WorkloadSpread>().iter();
+    let pods = |spread: &WorkloadSpread| {
+        let rows = spread.status.subset_statuses.iter().flatten();
+        rows.map(|row| (row.name.clone(), row.replicas)).collect()
+    };
+    spreads
+        .map(|spread| (Arc::clone(&spread.meta.uid), pods(spread)))
+        .collect()
+}
+
+/// The limited subsets that a rollout left with fewer pods than before: its new pods went to later ones, and stay.
+fn passed_by(spread: &WorkloadSpread, before: &[(String, i32)]) -> Vec<Finding> {
+    let rows = || spread.status.subset_statuses.iter().flatten();
+    let had: i64 = before.iter().map(|(_, pods)| i64::from(*pods)).sum();
+    if rows().map(|row| i64::from(row.replicas)).sum::<i64>() < had {
+        return Vec::new();
+    }
+    let name = spread_name(spread);
+    let short = rows()
+        .filter(|row| row.missing_replicas > 0)
+        .filter_map(|row| {
+            let (_, had) = before.iter().find(|(subset, _)| *subset == row.name)?;
+            (row.replicas < *had).then_some((row, *had))
+        });
+    let finding = |(row, had): (&SubsetStatus, i32)| {
+        let (subset, pods) = (&row.name, row.replicas);
+        let message = format!(
+            "{name}: subset {subset} has {pods} of the {had} pods that it had before: new ones went to later subsets while old ones were there, and stay there"
+        );
+        Finding::new(Severity::Warning, SHORT_AFTER_ROLLOUT, message)
+            .about(name.clone())
+            .with_number("before", had.into())
+            .with_number("pods", pods.into())
+            .with_help(
+                "let no pods surge (maxSurge: 0); docs/workloadspread.md, Rollouts, has other ways",
+            )
+    };
+    short.map(finding).collect()
+}
+
+/// `workloadspread/web`.
+fn spread_name(spread: &WorkloadSpread) -> String {
+    name(&Key {
+        kind: WorkloadSpread::KIND,
+        name: spread.meta.name.clone(),
+    })
+}
+
+/// Remarks about every workload that was not short at second 0 (`before`), and about WorkloadSpreads, whose subsets had
+/// `subsets` pods when the step began. Lasting remarks that were true then (`known`) were made then.
 pub(in crate::expect) fn of_rollout(
     tables: &Tables,
     [before, known]: [&ShortBefore; 2],
+    subsets: &SubsetPods,
     availability: &Availability,
     now: Span,
 ) -> Vec<Finding> {
@@ -52,13 +110,14 @@ pub(in crate::expect) fn of_rollout(
         let record = availability.of(uid);
         remarks.extend(record.and_then(|record| without_ready(&name(&key), record, now)));
     }
+    for spread in tables.of::<WorkloadSpread>().iter() {
+        let before = subsets.get(&spread.meta.uid).map_or(&[][..], Vec::as_slice);
+        remarks.extend(passed_by(spread, before));
+    }
     let spreads = tables.of::<WorkloadSpread>().iter();
     let spreads = spreads.filter(|spread| !known.contains(&spread.meta.uid));
     remarks.extend(spreads.flat_map(|spread| {
-        let name = name(&Key {
-            kind: WorkloadSpread::KIND,
-            name: spread.meta.name.clone(),
-        });
+        let name = spread_name(spread);
         let of_row = unpatched(spread).map(move |why| {
             let message = format!("{name}: {why}");
             Finding::new(Severity::Warning, PATCH_NOT_APPLIED, message).about(name.clone())
@@ -105,7 +164,7 @@ fn without_ready(name: &str, record: &Record, now: Span) -> Option<Finding> {
     let message = format!(
         "{name}: 0 of {} ready for {}",
         record.wanted,
-        time_text(none_for)
+        length_text(none_for)
     );
     let finding = Finding::new(severity, "none-ready", message);
     let finding = finding.about(name).with_number("seconds", seconds);

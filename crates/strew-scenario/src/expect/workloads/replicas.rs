@@ -219,6 +219,9 @@ impl Replicas {
                 (reason, _) => format!("{n} Pending ({reason})"),
             });
         }
+        for (why, n) in waiting.evicted.iter().filter(|_| available < wanted) {
+            parts.push(format!("{n} on nodes whose {why}"));
+        }
         for (node, n) in &waiting.astray {
             parts.push(format!("{n} on node {node}, which is not there"));
         }

@@ -1,10 +1,11 @@
-//! Claims and the pods that share them.
+//! Claims: those that pods name, and the pods that share one.
 
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource};
 use strew_manifest::field::FieldPath;
-use strew_manifest::read::KubeObject;
+use strew_manifest::read::{KubeObject, nearest};
 
 use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::lint::files::{Files, namespace_of};
 
 /// The kinds whose pods share the claims of their template.
 const SHARING: [&str; 4] = [
@@ -13,6 +14,58 @@ const SHARING: [&str; 4] = [
     "ReplicationController",
     "CloneSet",
 ];
+
+/// The claims of a namespace, with the indexes of their objects.
+fn claims<'f>(
+    files: &'f Files<'_>,
+    namespace: &str,
+) -> impl Iterator<Item = (usize, &'f PersistentVolumeClaim)> {
+    let objects = files.objects.iter().enumerate();
+    objects.filter_map(move |(index, object)| match object {
+        KubeObject::PersistentVolumeClaim(claim) if namespace_of(&claim.metadata) == namespace => {
+            Some((index, &**claim))
+        }
+        _ => None,
+    })
+}
+
+fn is_named(claim: &PersistentVolumeClaim, source: &PersistentVolumeClaimVolumeSource) -> bool {
+    claim.metadata.name.as_deref() == Some(source.claim_name.as_str())
+}
+
+/// Claims that pods name and that are not among those of their namespace. Nothing is said of a namespace without
+/// claims: those may be elsewhere.
+///
+/// Source: spec/scheduler §3.12
+pub(in crate::lint) fn missing(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for workload in files.workloads.iter().filter(|_| !files.more_come) {
+        let there: Vec<&str> = claims(files, workload.namespace)
+            .filter_map(|(_, claim)| claim.metadata.name.as_deref())
+            .collect();
+        for (index, volume) in workload.spec.volumes.iter().flatten().enumerate() {
+            let Some(source) = &volume.persistent_volume_claim else {
+                continue;
+            };
+            let name = source.claim_name.as_str();
+            if there.is_empty() || there.contains(&name) {
+                continue;
+            }
+            let message = format!(
+                "there is no claim {name:?} in namespace {} of these files: its pods stay Pending",
+                workload.namespace
+            );
+            let help = match nearest(name, there.iter().copied()) {
+                Some(meant) => format!("did you mean {meant:?}?"),
+                None => "name the file that has it, too".to_owned(),
+            };
+            let path = workload.spec_path.child("volumes").index(index);
+            let path = path.child("persistentVolumeClaim.claimName");
+            found.push(Found::warning(workload.object, path, message).help(help));
+        }
+    }
+    found
+}
 
 /// Claims of one node that several pods share, which may be on several nodes.
 ///
@@ -39,12 +92,8 @@ pub(in crate::lint) fn shared(files: &Files<'_>) -> Vec<Found> {
             let Some(source) = &volume.persistent_volume_claim else {
                 continue;
             };
-            let claim = files.objects.iter().enumerate().find(|(_, object)| {
-                matches!(object, KubeObject::PersistentVolumeClaim(_))
-                    && object.name() == source.claim_name
-                    && object.namespace() == Some(workload.namespace)
-            });
-            let Some((claim, KubeObject::PersistentVolumeClaim(wire))) = claim else {
+            let mut claims = claims(files, workload.namespace);
+            let Some((claim, wire)) = claims.find(|(_, claim)| is_named(claim, source)) else {
                 continue;
             };
             let modes = wire

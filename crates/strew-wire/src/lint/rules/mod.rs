@@ -5,6 +5,7 @@ pub(super) mod budget;
 pub(super) mod claim;
 pub(super) mod constraint;
 pub(super) mod domains;
+pub(super) mod job;
 pub(super) mod labels;
 pub(super) mod namespace;
 pub(super) mod node;

@@ -1,7 +1,7 @@
 //! What a rollout of the target does to subsets.
 
 use strew_model::{Interner, NodeSelectorTerm as Term, Resources};
-use strew_workloadspread::rollout::{may_stick, misfits};
+use strew_workloadspread::rollout::{may_pass, may_stick, misfits};
 use strew_workloadspread::{Kind, Kinds, Misfit};
 
 use super::played::nodes_of;
@@ -50,6 +50,20 @@ pub(super) fn warnings(look: &Look<'_>, spec: &WorkloadSpreadSpec) -> Vec<Warnin
                 subset.name
             ),
             help: format!("let maxUnavailable be 1, annotate the WorkloadSpread with {LIMIT_SCOPE}: workload, or use the strategy Adaptive"),
+        });
+    }
+    if let Some(pods) = may_pass(&ws.spec, Some(&fact), total)
+        && let Some(subset) = spec.subsets.first()
+        && let Some(room) = room(look, subset).filter(|room| *room <= pods)
+    {
+        found.push(Warning {
+            code: "short-after-rollout",
+            path: path(0),
+            message: format!(
+                "after a rollout of {label} subset {:?} may have none of its pods: its nodes hold {room}, which are old ones, and under Adaptive new pods that find no room go to later subsets",
+                subset.name
+            ),
+            help: "let no pods surge (maxSurge: 0), or let the nodes of the subset hold more".to_owned(),
         });
     }
     for (place, misfit) in misfits(&ws.spec, Some(&fact), total, &kinds) {

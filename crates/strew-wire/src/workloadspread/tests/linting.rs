@@ -356,7 +356,11 @@ fn a_rollout_that_does_not_fit_is_told() {
     check(web(two()), &[rolling(json!(9), json!(0))], &[]);
     let mut adaptive = web(two());
     adaptive["spec"]["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": {}});
-    check(adaptive, &[rolling(json!(2), json!(0))], &[]);
+    check(adaptive.clone(), &[rolling(json!(2), json!(0))], &[]);
+    adaptive["spec"]["scheduleStrategy"] =
+        json!({"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 30}});
+    check(adaptive.clone(), &full, &[("short-after-rollout", limit)]);
+    check(adaptive, &spacious, &[]);
 
     let scope = |value: &str| {
         let mut spread = web(two());
