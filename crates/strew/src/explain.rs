@@ -13,6 +13,7 @@ use strew_manifest::ocm::GROUP;
 use strew_manifest::read::read;
 use strew_model::time::Span;
 use strew_scenario::story;
+use strew_scheduler::explain::Standing;
 
 use crate::cluster::{self, access::AccessArgs};
 use crate::context::Context;
@@ -31,7 +32,7 @@ use crate::terminal;
 use crate::what_if;
 use crate::world::WorldArgs;
 pub(crate) use moment::Explained;
-use moment::{as_recorded, explain, explain_at, explain_changed, look};
+use moment::{as_recorded, explain, explain_at, explain_changed, lacking, look};
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -117,13 +118,14 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let namespace = args.namespace.as_deref();
     let progress = Progress::new(context.quiet);
     let explained = match args.at {
-        _ if !args.what_if.is_empty() => explain_changed(args, &life, &target, &progress)?,
-        Some(at) => explain_at(&life, &target, namespace, at, &progress)?,
+        _ if !args.what_if.is_empty() => explain_changed(args, &life, &target, &progress),
+        Some(at) => explain_at(&life, &target, namespace, at, &progress),
         None => match as_recorded(&life, &target, namespace, events.as_ref(), &progress)? {
-            Some(explained) => explained,
-            None => explain(&life, &target, namespace, &progress)?,
+            Some(explained) => Ok(explained),
+            None => explain(&life, &target, namespace, &progress),
         },
     };
+    let explained = with_what_is_missing(explained, args, &target, &life, &progress)?;
     let spreads = match (sources, explained.played) {
         (None, _) => None,
         (Some(sources), None) => Spreads::of(&read(&sources), Source::Files),
@@ -143,6 +145,37 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         context,
     )?)?;
     Ok(0)
+}
+
+/// The explanation with what the named workload lacks, if its pod that is explained is not itself what is missing.
+fn with_what_is_missing(
+    explained: Result<Explained, Failure>,
+    args: &ExplainArgs,
+    target: &Target,
+    life: &Life,
+    progress: &Progress,
+) -> Result<Explained, Failure> {
+    let (says_more, namespace) = match &explained {
+        Ok(explained) => (
+            matches!(explained.explanation.standing, Standing::Placed { .. })
+                && explained.turned.is_none(),
+            Some(explained.world.pods[explained.entry].namespace.to_string()),
+        ),
+        Err(_) => (true, args.namespace.clone()),
+    };
+    let workload = target.workload(namespace.as_deref());
+    let Some(workload) = workload.filter(|_| says_more) else {
+        return explained;
+    };
+    let when = args.at.map_or(When::End, When::At);
+    let lacks = lacking(life, workload, when, progress)?;
+    match explained {
+        Ok(explained) => Ok(Explained { lacks, ..explained }),
+        Err(failure) => Err(match lacks {
+            Some((_, lacks)) => failure.with_hint(lacks),
+            None => failure,
+        }),
+    }
 }
 
 impl ExplainArgs {

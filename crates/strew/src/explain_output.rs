@@ -1,8 +1,11 @@
 //! An explanation, written out.
 
+use std::collections::{BTreeMap, HashSet};
+
 use serde_json::{Value, json};
+use strew_cluster::PodIdx;
 use strew_manifest::finding::Finding;
-use strew_wire::explanation::{Owner, PodExplanation};
+use strew_wire::explanation::{CountedWorkload, Owner, PodExplanation};
 
 use crate::context::Context;
 use crate::explain::Explained;
@@ -29,6 +32,8 @@ struct Written {
     turned: Option<what_if::Turned>,
     /// The node that preemption would free, with the victims.
     preemption: Option<PreemptionReport>,
+    /// What the named workload lacks of the pods that it asks for, if the pod that is explained has a node.
+    workload_lacks: Option<String>,
     /// What the cluster recorded for the pod.
     recorded: Option<Recorded>,
     /// The pod's WorkloadSpread.
@@ -57,6 +62,10 @@ pub(crate) fn write(
     {
         deduced.owner = missing_owner(&explained);
     }
+    for (constraint, tree) in { wire.constraints.hard.iter_mut() }.zip(&explained.explanation.hard)
+    {
+        constraint.others = others(&explained, &tree.counted);
+    }
     if let Some(format) = output {
         let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
         if let Value::Object(fields) = &mut value {
@@ -73,6 +82,9 @@ pub(crate) fn write(
                 let after = fields.keys().position(|name| name == "message");
                 let after = after.map_or(fields.len(), |place| place + 1);
                 fields.shift_insert(after, "preemption".to_owned(), preemption);
+            }
+            if let Some((_, lacks)) = &explained.lacks {
+                fields.insert("workloadLacks".to_owned(), json!(lacks));
             }
             if let Some(recorded) = &explained.recorded {
                 let recorded = serde_json::to_value(recorded).map_err(Failure::outside)?;
@@ -100,14 +112,49 @@ pub(crate) fn write(
     let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));
     let turned = explained.turned.as_ref().map(what_if::write);
     let turned = turned.map_or(String::new(), |turned| format!("\n{turned}"));
+    let lacks = explained.lacks.as_ref();
+    let lacks = lacks.map_or(String::new(), |(workload, lacks)| {
+        format!("{workload}: {lacks}\nOne of its pods that have a node:\n\n")
+    });
     let text = format!(
-        "{text}{spread}{turned}\n{dim}({}){dim:#}\n",
+        "{lacks}{text}{spread}{turned}\n{dim}({}){dim:#}\n",
         explained.heading()
     );
     Ok(match context.terminal.unicode {
         true => text,
         false => terminal::ascii(&text),
     })
+}
+
+/// The workloads of these pods but for the explained pod's own, those with most pods first.
+fn others(explained: &Explained, counted: &[PodIdx]) -> Vec<CountedWorkload> {
+    let world = &explained.world;
+    let own = world.pods[explained.entry].workload;
+    if world.workloads[own].name.kind == "Pod" {
+        // A pod of its own has no others to be told apart from.
+        return Vec::new();
+    }
+    let counted: HashSet<PodIdx> = counted.iter().copied().collect();
+    let mut pods: BTreeMap<usize, usize> = BTreeMap::new();
+    for entry in world
+        .pods
+        .iter()
+        .filter(|entry| counted.contains(&entry.pod))
+    {
+        *pods.entry(entry.workload).or_default() += 1;
+    }
+    pods.remove(&own);
+    let of_workload = |(workload, pods): (usize, usize)| {
+        let name = &world.workloads[workload].name;
+        CountedWorkload {
+            kind: name.kind.clone(),
+            name: name.name.clone(),
+            pods,
+        }
+    };
+    let mut others: Vec<CountedWorkload> = pods.into_iter().map(of_workload).collect();
+    others.sort_by_key(|other| std::cmp::Reverse(other.pods));
+    others
 }
 
 /// The controller of a pod that is not among the objects: its reference was removed, because otherwise the garbage

@@ -1,7 +1,7 @@
 //! Each spread constraint, domain by domain.
 
 use strew_cluster::{
-    ClassId, Cluster, KeyId, NodeIdx, OwnerKind, OwnerRef, SpreadConstraint, TallyId,
+    ClassId, Cluster, KeyId, NodeIdx, OwnerKind, OwnerRef, PodIdx, SpreadConstraint, TallyId,
 };
 use strew_model::{Operator, Selector, Symbol};
 use strew_spread::{DomainIdx, Limit, Minimum, SkewCheck};
@@ -95,6 +95,8 @@ pub struct HardExplained {
     pub domains_existing: u32,
     /// All values of the label on nodes, sorted by text.
     pub domains: Vec<Domain>,
+    /// The pods that count in existing domains.
+    pub counted: Vec<PodIdx>,
     /// The number of nodes with this label that are left out because they lack the label of another hard constraint.
     pub left_out: usize,
 }
@@ -201,12 +203,35 @@ fn explain_hard(
                 .any(|other| cluster.column(other.key).domain(**node).is_none())
     };
     HardExplained {
-        common,
         minimum: hard.limit.minimum(tally),
         domains_existing: tally.domains(),
         left_out: cluster.node_order().iter().filter(lacks_another).count(),
+        counted: counted(cluster, class, hard, &common.constraint.selector),
         domains,
+        common,
     }
+}
+
+/// The pods that a constraint of a class counts: those of the namespace that do not terminate and that its selector
+/// matches, on the nodes that count.
+fn counted(
+    cluster: &Cluster,
+    class: ClassId,
+    hard: &HardConstraint,
+    selector: &Selector,
+) -> Vec<PodIdx> {
+    let namespace = cluster.tables().class(class).key.namespace;
+    let counts = |&pod: &PodIdx| {
+        cluster.class_of(pod).key.namespace == namespace
+            && !cluster.class_of(pod).key.terminating
+            && selector.matches(cluster.labels_of(pod))
+    };
+    let eligible = cluster.tally_nodes(hard.tally);
+    let nodes = cluster.node_order().iter();
+    let nodes = nodes.filter(|node| eligible.contains(node.index()));
+    nodes
+        .flat_map(|&node| cluster.node(node).pods().iter().copied().filter(counts))
+        .collect()
 }
 
 /// The number of domains that keep the minimum low although the pod cannot use them: those with fewer pods than every

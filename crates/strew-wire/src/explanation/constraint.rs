@@ -116,6 +116,9 @@ pub struct Constraint {
     pub weight: Option<Weight>,
     /// Every value of the label that a node has.
     pub domains: Vec<Domain>,
+    /// The other workloads whose pods count, most pods first; hard constraints only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<CountedWorkload>,
     /// Nodes that lack the label.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes_without_key: Vec<String>,
@@ -129,6 +132,18 @@ pub struct Constraint {
 
 fn is_zero(n: &usize) -> bool {
     *n == 0
+}
+
+/// A workload whose pods a constraint counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountedWorkload {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// How many of its pods count.
+    pub pods: usize,
 }
 
 /// A key of `matchLabelKeys`.
@@ -332,6 +347,7 @@ impl Constraint {
             domains_existing: None,
             weight: None,
             domains: Vec::new(),
+            others: Vec::new(),
             nodes_without_key: common
                 .lacking
                 .iter()

@@ -21,8 +21,8 @@ use strew_scheduler::explain::Standing;
 pub use change::{Suggestion, WhatIf};
 pub use choice::{Choice, Score, ScoreRow, ScoringPlugin, SoftShare};
 pub use constraint::{
-    Constraint, Constraints, Deduced, Domain, MergedKey, OtherReason, Owner, Skew, SpreadOff,
-    Weight, WithoutEffect,
+    Constraint, Constraints, CountedWorkload, Deduced, Domain, MergedKey, OtherReason, Owner, Skew,
+    SpreadOff, Weight, WithoutEffect,
 };
 pub use node::{Cause, Refusal, RefusedNode, ResourceShortage};
 pub use summary::ShortResource;

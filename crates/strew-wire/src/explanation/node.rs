@@ -422,7 +422,7 @@ fn term_selector(term: usize, anti: bool, explanation: &Explanation, cluster: &C
     terms.get(term).map(text).unwrap_or_default()
 }
 
-fn pods(found: &Blockers, cluster: &Cluster) -> String {
+pub(super) fn pods(found: &Blockers, cluster: &Cluster) -> String {
     let named: Vec<String> = found
         .named
         .iter()

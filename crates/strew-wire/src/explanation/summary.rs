@@ -1,14 +1,14 @@
 //! Summarizes why no node takes a pod, in one sentence with numbers; and sums shortages over nodes.
 
 use serde::{Deserialize, Serialize};
-use strew_cluster::{Cluster, NodeIdx};
-use strew_model::NodeSelectorTerm;
-use strew_scheduler::Explanation;
-use strew_scheduler::explain::refused::{Cause, RefusedNode};
+use strew_cluster::{Cluster, NodeIdx, NodeRow};
+use strew_model::{NodeSelectorTerm, ResourceName};
+use strew_scheduler::explain::refused::{Blockers, Cause, RefusedNode};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 use strew_scheduler::profile::PluginId;
+use strew_scheduler::{Explanation, Reason};
 
-use super::words;
+use super::{node, words};
 
 /// A resource of which nodes have too little for the pod, over these nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -150,12 +150,16 @@ fn reasons(
     explanation: &Explanation,
     cluster: &Cluster,
 ) -> String {
-    // A missing label of a constraint's key is another reason than a skew.
+    // A missing label of a constraint's key is another reason than a skew, room that is kept another than none.
     let reason = |node: &RefusedNode| {
         let plugin = node.first.plugin;
         let is_skew = |cause: &Cause| matches!(cause, Cause::Skew { .. });
         let of_spread = plugin == PluginId::PodTopologySpread;
-        (plugin, of_spread && node.causes.iter().any(is_skew))
+        (
+            plugin,
+            of_spread && node.causes.iter().any(is_skew),
+            kept_for(node).is_some(),
+        )
     };
     let mut groups: Vec<(PluginId, Vec<&RefusedNode>)> = Vec::new();
     for &node in nodes {
@@ -246,6 +250,11 @@ fn part(
     cluster: &Cluster,
 ) -> String {
     let n = nodes.len();
+    if let Some(node) = nodes.first()
+        && let Some(pods) = kept_for(node)
+    {
+        return room_kept(node, nodes, pods, cluster);
+    }
     if plugin == PluginId::NodeResourcesFit {
         let short = shortages(nodes.iter().copied(), cluster, true);
         let parts = short.iter().map(|short| {
@@ -289,6 +298,56 @@ fn part(
         plugin.name(),
         reasons.join(", ")
     )
+}
+
+/// The nominated pods for which a node keeps its room; `None` if the node's first plugin refuses the pod without them,
+/// too.
+fn kept_for(node: &RefusedNode) -> Option<&Blockers> {
+    let mut of_first = { node.causes.iter() }.filter(|cause| cause.plugin() == node.first.plugin);
+    match of_first.next()? {
+        Cause::Nominated { pods, .. } => Some(pods),
+        _ => None,
+    }
+}
+
+/// `has 1900m cpu free, kept for pod pay/pay-0 nominated to it`, of the first of these nodes.
+fn room_kept(
+    node: &RefusedNode,
+    nodes: &[&RefusedNode],
+    pods: &Blockers,
+    cluster: &Cluster,
+) -> String {
+    let pods = node::pods(pods, cluster);
+    let kept = format!("kept for {pods} nominated to it");
+    let left =
+        { node.first.reasons.iter() }.find_map(|reason| left(reason, cluster.node(node.node)));
+    let room = left.map_or("room".to_owned(), |(resource, left)| {
+        let name = words::resource(resource, &cluster.names);
+        format!("{} {name} free", words::about(resource, left))
+    });
+    match nodes.len() {
+        1 => format!("has {room}, {kept}"),
+        _ => format!(
+            "have room kept for pods nominated to them ({}: {room}, {kept})",
+            words::node(cluster, node.node)
+        ),
+    }
+}
+
+/// What a node has left of the resource that a reason names.
+fn left(reason: &Reason, node: &NodeRow) -> Option<(Lacking, i64)> {
+    let name = match reason {
+        Reason::Cpu => ResourceName::Cpu,
+        Reason::Memory => ResourceName::Memory,
+        Reason::EphemeralStorage => ResourceName::EphemeralStorage,
+        Reason::Scalar(name) => ResourceName::Scalar(*name),
+        _ => return None,
+    };
+    let allocatable = node.fact()?.allocatable.get(name);
+    Some((
+        name.into(),
+        allocatable.saturating_sub(node.used().get(name)),
+    ))
 }
 
 /// The resources that nodes lack, the one that most nodes lack first; amounts are exact, or rounded for reading with

@@ -9,6 +9,8 @@ use strew_cluster::NodeIdx;
 use strew_manifest::read::Sources;
 use strew_model::time::Span;
 use strew_plan::{WhatIf, suggest};
+use strew_scenario::expect::workloads;
+use strew_scenario::format::ObjectTarget;
 use strew_scheduler::explain::{Explanation, Standing as Stands};
 use strew_sim::Simulation;
 use strew_view::blocked::{Blocked, Eviction, Outcome};
@@ -67,6 +69,8 @@ pub(crate) struct Explained {
     pub(crate) world: World,
     /// The moment in the run; `None`: the state of the files.
     pub(super) played: Option<When>,
+    /// The named workload, and what it lacks of the pods that it asks for, if this pod of it has a node.
+    pub(crate) lacks: Option<(ObjectTarget, String)>,
     /// What the cluster recorded for a pod that is explained in the state of the files.
     pub(crate) recorded: Option<Recorded>,
 }
@@ -113,6 +117,23 @@ pub(super) fn explain_at(
     let moment = Moment::At(at);
     let entry = target.choose(&world, &outcomes, namespace, moment)?;
     Ok(now(world, entry, moment, Some(When::At(at))))
+}
+
+/// The workload, and what it lacks of its pods, at a moment of the run; `None` if it lacks nothing.
+pub(super) fn lacking(
+    life: &Life,
+    workload: ObjectTarget,
+    when: When,
+    progress: &Progress,
+) -> Result<Option<(ObjectTarget, String)>, Failure> {
+    let lacks = look(life, when, progress, |simulation, _| {
+        workloads::lacks(
+            simulation.server(),
+            &simulation.blueprint().profiles,
+            &workload,
+        )
+    })?;
+    Ok(lacks.map(|lacks| (workload, lacks)))
 }
 
 /// The present world of a simulation.
@@ -276,6 +297,7 @@ fn decided(
         turned: None,
         world,
         played,
+        lacks: None,
         recorded: None,
     }
 }

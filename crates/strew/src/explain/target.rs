@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::nearest;
+use strew_scenario::format::ObjectTarget;
 use strew_view::blocked::Outcome;
 use strew_view::world::{FinishedPod, World};
 
@@ -43,6 +44,16 @@ impl Target {
 
     pub(super) fn text(&self) -> String {
         format!("{}/{}", self.kind.to_lowercase(), self.name)
+    }
+
+    /// The workload that is meant, here or in any namespace; `None` for a pod.
+    pub(super) fn workload(&self, namespace: Option<&str>) -> Option<ObjectTarget> {
+        let type_name = kinds::of_kind(self.kind).filter(|_| self.kind != "Pod")?;
+        Some(ObjectTarget {
+            type_name,
+            namespace: namespace.map(str::to_owned),
+            name: self.name.clone(),
+        })
     }
 
     /// The first Pending one of the named pods, else the first.

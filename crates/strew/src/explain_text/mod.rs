@@ -44,6 +44,9 @@ pub(crate) fn explain_text(
     head(explanation, &mut out);
     if let Some(summary) = &explanation.summary {
         out.wrapped(0, &sentence(summary));
+        if let Some(others) = spread::counts_others(&explanation.constraints) {
+            out.wrapped(0, &others);
+        }
     }
     if let Some(aside) = aside {
         out.wrapped(0, aside);

@@ -162,6 +162,11 @@ fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
         "<none>" | "{}" => "counts no pod".to_owned(),
         selector => format!("counts pods with {selector}"),
     };
+    if !constraint.others.is_empty() {
+        let (all, of_others) = counts(constraint);
+        let own = all.saturating_sub(of_others);
+        text += &format!(": {own} of its own, {}", others(constraint));
+    }
     for merged in &constraint.match_label_keys {
         text += &match &merged.value {
             Some(value) => format!("; matchLabelKeys merged {}={value}", merged.key),
@@ -194,6 +199,42 @@ fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
         }
     }
     text
+}
+
+/// How many pods count, and how many of them are of other workloads.
+fn counts(constraint: &Constraint) -> (usize, usize) {
+    let all = constraint.domains.iter().map(|domain| domain.pods);
+    let all = usize::try_from(all.sum::<i32>()).unwrap_or(0);
+    (all, constraint.others.iter().map(|other| other.pods).sum())
+}
+
+/// `11 of deployment/cart`.
+fn others(constraint: &Constraint) -> String {
+    let others = constraint.others.iter();
+    let others = others.map(|other| {
+        format!(
+            "{} of {}/{}",
+            other.pods,
+            other.kind.to_lowercase(),
+            other.name
+        )
+    });
+    let others: Vec<String> = others.collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    names(&others)
+}
+
+/// That a hard constraint that refuses nodes counts pods of other workloads. `None` if none does.
+pub(super) fn counts_others(constraints: &Constraints) -> Option<String> {
+    let refuses = |domain: &Domain| domain.skew.as_ref().is_some_and(|skew| !skew.allowed);
+    let constraint = { constraints.hard.iter() }
+        .find(|c| !c.others.is_empty() && c.domains.iter().any(refuses))?;
+    let (all, of_others) = counts(constraint);
+    Some(format!(
+        "Of the {all} pods that constraint {} counts, {of_others} are not of its workload ({}).",
+        constraint.index + 1,
+        others(constraint)
+    ))
 }
 
 /// The number that is subtracted, with the reason.
