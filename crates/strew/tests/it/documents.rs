@@ -36,16 +36,21 @@ fn is_other_file(word: &str) -> bool {
     is_named && !word.starts_with('-') && !is_file(word)
 }
 
-/// The commands in blocks of code of README and the book, each with the page on which it stands.
-fn commands() -> Vec<(String, String)> {
+/// README and the pages of the book that are written by hand.
+pub(crate) fn pages() -> Vec<String> {
     let docs = std::fs::read_dir(root().join("docs")).unwrap();
     let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut pages: Vec<String> = names.map(|name| format!("docs/{name}")).collect();
     pages.retain(|page| page.ends_with(".md") && page != "docs/commands.md");
     pages.push("README.md".to_owned());
     pages.sort();
+    pages
+}
+
+/// The commands in blocks of code of README and the book, each with the page on which it stands.
+fn commands() -> Vec<(String, String)> {
     let mut commands = Vec::new();
-    for page in pages {
+    for page in pages() {
         let text = std::fs::read_to_string(root().join(&page)).unwrap();
         let parts = text.split("```").skip(1).step_by(2);
         let blocks = parts.filter_map(|block| {
