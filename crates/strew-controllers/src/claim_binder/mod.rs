@@ -311,6 +311,7 @@ impl Controller for ClaimBinder {
             },
             false => volume::zone_at_once(&name.name, class, cx.cache),
         };
+        let zone = zone.filter(|_| !volume::is_shared(claim, class));
         let made = volume::made(plain, claim, class, zone.as_deref());
         let made = match cx.api.create(made.clone()) {
             Ok(made) => made,

@@ -123,6 +123,20 @@ fn claims_that_do_not_wait_go_from_zone_to_zone() {
     assert_eq!(stored(&world, "by-hand").1, None);
 }
 
+#[test]
+fn volumes_that_several_nodes_mount_are_in_no_zone() {
+    let mut world = world("Immediate", true);
+    for mode in ["ReadWriteMany", "ReadOnlyMany"] {
+        let mut shared = claim(mode, None);
+        shared["metadata"]["name"] = json!(mode.to_lowercase());
+        shared["spec"]["accessModes"] = json!([mode]);
+        world.create(shared);
+        world.settle();
+        let (_, volume) = stored(&world, &mode.to_lowercase());
+        assert_eq!(zone_of(&volume.unwrap()), None, "{mode}");
+    }
+}
+
 fn volume(name: &str, class: Option<&str>, size: &str, more: Value) -> Value {
     let mut volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},

@@ -149,6 +149,19 @@ pub(super) fn set_bound(object: &mut Object, volume: &PersistentVolume) -> bool 
     true
 }
 
+/// True if the volume that is made for a claim is reached from every node: one that several nodes mount is a network file
+/// system, whose drivers give no node affinity, unless the class names topologies.
+pub(super) fn is_shared(claim: &PersistentVolumeClaim, class: &StorageClass) -> bool {
+    let modes = claim
+        .spec
+        .iter()
+        .flat_map(|spec| spec.access_modes.iter().flatten());
+    let mut shared =
+        modes.filter(|mode| ["ReadWriteMany", "ReadOnlyMany"].contains(&mode.as_str()));
+    let topologies = class.allowed_topologies.as_deref().unwrap_or_default();
+    shared.next().is_some() && topologies.is_empty()
+}
+
 /// The zone of a volume that is made before any pod needs it: claims of one StatefulSet use the zones in turn.
 ///
 /// Source: `ChooseZoneForVolume` of `k8s.io/cloud-provider/volume/helpers`, of which the hash differs.
