@@ -105,22 +105,34 @@ impl PlayedAs {
         typed.extend(fields);
         let mut left_out: Vec<String> = Vec::new();
         for fault in check(self.target.schema(), &mut Value::Object(typed.clone())) {
-            if let [Step::Name(spec), Step::Name(name), ..] = fault.path.steps()
-                && spec == "spec"
-                && !KEPT.contains(&name.as_ref())
-                && !left_out.iter().any(|known| known == name)
+            // Down to the first list: an item that is left out would be another list.
+            let names = fault.path.steps().iter().map_while(|step| match step {
+                Step::Name(name) => Some(name.as_ref()),
+                Step::Index(_) | Step::Key(_) => None,
+            });
+            let names: Vec<&str> = names.collect();
+            if let ["spec", name, ..] = names.as_slice()
+                && !KEPT.contains(name)
+                && remove(&mut typed, &names)
             {
-                left_out.push(name.to_string());
+                left_out.push(names.join("."));
             }
         }
-        if let Some(spec) = typed.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.retain(|name, _| !left_out.contains(name));
-        }
-        let left_out = left_out.iter().map(|name| format!("spec.{name}"));
         Some(Played {
-            left_out: left_out.collect(),
+            left_out,
             fields: typed,
         })
+    }
+}
+
+/// Removes a field by the names of those around it; false if it is not there any more.
+fn remove(fields: &mut Map<String, Value>, path: &[&str]) -> bool {
+    match path {
+        [] => false,
+        [last] => fields.shift_remove(*last).is_some(),
+        [first, rest @ ..] => { fields.get_mut(*first) }
+            .and_then(Value::as_object_mut)
+            .is_some_and(|inner| remove(inner, rest)),
     }
 }
 

@@ -85,7 +85,7 @@ spec: {workloadRef: {kind: Deployment}}
     let reading = read(&sources);
     assert_eq!(
         super::diagnostics_text(&reading, &sources),
-        "in:2:7: note[played-as]: Rollout (argoproj.io) is played as a Deployment, without spec.strategy, spec.workloadRef\n  \
+        "in:2:7: note[played-as]: Rollout (argoproj.io) is played as a Deployment, without spec.strategy.canary, spec.workloadRef\n  \
            in Rollout (argoproj.io) shop: kind\n\
          in:9:77: warning[unknown-field]: unknown field \"imge\", did you mean \"image\"?: Deployment spec.template.spec.containers[].imge was passed over\n  \
            in Deployment default/shop: spec.template.spec.containers[0].imge\n\
@@ -95,6 +95,39 @@ spec: {workloadRef: {kind: Deployment}}
     assert_eq!(
         super::objects_text(&reading),
         "apps/v1 Deployment default/shop\n"
+    );
+}
+
+/// A field that the known kind does not have goes alone: what stands beside it counts.
+#[test]
+fn what_is_played_keeps_what_stands_beside_an_unknown_field() {
+    let set = "apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: db}}
+  updateStrategy: {rollingUpdate: {partition: 2, podUpdatePolicy: InPlaceIfPossible}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, image: x}]}}
+";
+    let mut sources = Sources::new();
+    sources.set_how(How {
+        played_as: vec!["StatefulSet.apps.kruise.io=StatefulSet".parse().unwrap()],
+        ..How::default()
+    });
+    sources.add("in", set);
+    let reading = read(&sources);
+    let said = super::diagnostics_text(&reading, &sources);
+    assert!(
+        said.contains(
+            "played as a StatefulSet, without spec.updateStrategy.rollingUpdate.podUpdatePolicy\n"
+        ),
+        "{said}"
+    );
+    let json = reading.objects[0].object.to_json();
+    assert_eq!(
+        json["spec"]["updateStrategy"]["rollingUpdate"]["partition"],
+        2
     );
 }
 
