@@ -105,6 +105,22 @@ pub(super) fn as_recorded(
     })
 }
 
+/// True if the pod that is meant is one of a dump: then second 0 is before anything is played, since its controllers may
+/// replace or delete it at once.
+fn is_recorded(
+    life: &Life,
+    target: &Target,
+    namespace: Option<&str>,
+    progress: &Progress,
+) -> Result<bool, Failure> {
+    let (world, outcomes) = look(life, When::Start, progress, now_in)?;
+    let chosen = target.choose(&world, &outcomes, namespace, Moment::Files);
+    Ok(chosen.is_ok_and(|entry| {
+        let pod = world.pods[entry].pod;
+        life.is_recorded(&world.cluster.pod(pod).uid)
+    }))
+}
+
 /// The world at a moment.
 pub(super) fn explain_at(
     life: &Life,
@@ -113,10 +129,15 @@ pub(super) fn explain_at(
     at: Span,
     progress: &Progress,
 ) -> Result<Explained, Failure> {
-    let (world, outcomes) = look(life, When::At(at), progress, now_in)?;
+    let is_start = at == Span::default() && is_recorded(life, target, namespace, progress)?;
+    let when = match is_start {
+        true => When::Start,
+        false => When::At(at),
+    };
+    let (world, outcomes) = look(life, when, progress, now_in)?;
     let moment = Moment::At(at);
     let entry = target.choose(&world, &outcomes, namespace, moment)?;
-    Ok(now(world, entry, moment, Some(When::At(at))))
+    Ok(now(world, entry, moment, Some(when)))
 }
 
 /// The workload, and what it lacks of its pods, at a moment of the run; `None` if it lacks nothing.
@@ -162,11 +183,13 @@ pub(super) fn explain_changed(
     target: &Target,
     progress: &Progress,
 ) -> Result<Explained, Failure> {
+    let namespace = args.namespace.as_deref();
     let (when, moment) = match args.at {
+        Some(at) if at > Span::default() => (When::At(at), Moment::At(at)),
+        _ if is_recorded(life, target, namespace, progress)? => (When::Start, Moment::Changed),
         Some(at) => (When::At(at), Moment::At(at)),
         None => (When::End, Moment::Changed),
     };
-    let namespace = args.namespace.as_deref();
     let (mut world, _) = look(life, when, progress, now_in)?;
     let entries = target.find(&world, namespace, moment)?;
     let turned = what_if::carry_out(&args.what_if, &mut world, namespace, &entries)?;
