@@ -2,16 +2,18 @@
 
 use fixedbitset::FixedBitSet;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::hash::Hash;
-use strew_cluster::{ChangeLog, Cluster, NodeAffinityId, NodeIdx, SpecId, TolerationsId};
+use strew_cluster::{ChangeLog, Cluster, NodeAffinityId, NodeFact, NodeIdx, SpecId, TolerationsId};
 use strew_model::{ResourceName, Resources};
 
+use crate::filters::{self, KeptFilter};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::node_resources_balanced_allocation as balanced;
 use crate::plugins::{
     image_locality, node_affinity, node_resources_fit, node_unschedulable, taint_toleration,
 };
-use crate::profile::{AddedAffinity, FitArgs, PluginId, Profile};
+use crate::profile::{AddedAffinity, FitArgs, Profile};
 
 /// Calls `answer` for each node that changed since `seen`, or for all if that was too long ago.
 fn follow(log: &ChangeLog, seen: &mut u64, rows: usize, mut answer: impl FnMut(NodeIdx)) {
@@ -161,11 +163,8 @@ impl<K, T> Default for Kept<K, T> {
 /// The parts of the profile that columns depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
-    /// A filter that is not enabled refuses no node.
-    unschedulable: bool,
-    taints: bool,
-    affinity: bool,
-    room: bool,
+    /// The enabled filters; the others refuse no node.
+    filters: SmallVec<[KeptFilter; 4]>,
     added: AddedAffinity,
     fit: FitArgs,
     balanced: Vec<ResourceName>,
@@ -174,10 +173,7 @@ pub(crate) struct Rules {
 impl Rules {
     pub(crate) fn of(profile: &Profile) -> Self {
         Self {
-            unschedulable: profile.filters_with(PluginId::NodeUnschedulable),
-            taints: profile.filters_with(PluginId::TaintToleration),
-            affinity: profile.filters_with(PluginId::NodeAffinity),
-            room: profile.filters_with(PluginId::NodeResourcesFit),
+            filters: filters::kept(profile).collect(),
             added: profile.added_affinity.clone(),
             fit: profile.fit.clone(),
             balanced: profile.balanced.clone(),
@@ -316,13 +312,19 @@ impl Columns {
             &mut admitted.seen,
             rows,
             |node| {
-                let allowed = cluster.node(node).fact().is_some_and(|fact| {
-                    (!rules.unschedulable || node_unschedulable::allows(fact, tolerations))
-                        && (!rules.taints || taint_toleration::allows(fact, tolerations))
-                        && (!rules.affinity
-                            || (node_affinity::added_allows(cluster, &rules.added, fact)
-                                && node_affinity::allows(cluster, *affinity, fact)))
-                });
+                let allows = |fact: &NodeFact, kept: KeptFilter| match kept {
+                    KeptFilter::Unschedulable => node_unschedulable::allows(fact, tolerations),
+                    KeptFilter::Taints => taint_toleration::allows(fact, tolerations),
+                    KeptFilter::NodeAffinity => {
+                        node_affinity::added_allows(cluster, &rules.added, fact)
+                            && node_affinity::allows(cluster, *affinity, fact)
+                    }
+                    // With the scores, which change with it.
+                    KeptFilter::Room => true,
+                };
+                let fact = cluster.node(node).fact();
+                let allowed =
+                    fact.is_some_and(|fact| rules.filters.iter().all(|&kept| allows(fact, kept)));
                 nodes.set(node.index(), allowed);
             },
         );
@@ -357,6 +359,7 @@ impl Columns {
 
     fn sync_shape(&mut self, row: usize, cluster: &Cluster) {
         let rules = &self.rules;
+        let asks_room = rules.filters.contains(&KeptFilter::Room);
         let (key, shape) = &mut self.shapes.rows[row];
         let rows = cluster.node_rows();
         shape.fits.grow(rows);
@@ -364,7 +367,7 @@ impl Columns {
         let (fits, scores) = (&mut shape.fits, &mut shape.scores);
         follow(cluster.usage_changes(), &mut shape.seen, rows, |node| {
             let row = cluster.node(node);
-            let has_room = !rules.room || node_resources_fit::fits(row, &key.filtered);
+            let has_room = !asks_room || node_resources_fit::fits(row, &key.filtered);
             fits.set(node.index(), has_room);
             scores[node.index()] = ShapeScores {
                 fit: node_resources_fit::score(row, &rules.fit, &key.requests, key.scored),

@@ -3,6 +3,8 @@
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodSpec};
 
 use crate::columns::Columns;
+#[cfg(test)]
+use crate::filters;
 use crate::metrics::Point;
 use crate::metrics::meter::Meter;
 use crate::plan::ClassPlan;
@@ -200,16 +202,20 @@ impl<'a> Cycle<'a> {
             PluginId::NodeVolumeLimits => volumes(VolumePlugin::Limits),
             PluginId::VolumeBinding => volumes(VolumePlugin::Binding),
             PluginId::VolumeZone => volumes(VolumePlugin::Zone),
+            #[cfg(test)]
+            filters::toy::PLUGIN => filters::toy::refuses(cluster, node)
+                .then(|| Refusal::unschedulable(plugin, Reason::Ports)),
             // Gated pods are not tried, and pods with a node name are bound. Needs for dynamic resources and groups are
             // refused before any node is checked. The last three plugins only score.
             PluginId::SchedulingGates
             | PluginId::NodeName
             | PluginId::DynamicResources
-            | PluginId::NodeDeclaredFeatures
             | PluginId::GangScheduling
             | PluginId::NodeResourcesBalancedAllocation
             | PluginId::ImageLocality
             | PluginId::SelectorSpread => None,
+            #[cfg(not(test))]
+            PluginId::NodeDeclaredFeatures => None,
         }
     }
 
@@ -258,23 +264,17 @@ pub(crate) fn list_feasible(
     workers: Option<&mut Workers>,
     meter: Option<&mut Meter>,
 ) -> usize {
-    let Cycle {
-        cluster,
-        plan,
-        spec,
-        ..
-    } = cx;
+    let Cycle { cluster, plan, .. } = cx;
     let (admitted, fits) = (columns.admitted(plan), &columns.shape(plan).fits);
-    let asks_ports = plan.asks_host_ports && cx.profile.filters_with(PluginId::NodePorts);
     let asks_affinity = !plan.affinity.filter_is_skipped(cluster);
     let asks_volumes = cx.volumes.asks_nodes();
     let passes = |&node: &NodeIdx| {
         admitted.contains(node.index())
             && fits.contains(node.index())
-            && (!asks_ports || node_ports::allows(cluster.node(node), &spec.host_ports))
             && (!asks_volumes || cx.volumes.allow(cluster, cx.profile, node))
             && (!asks_affinity
                 || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
+            && { plan.by_node.iter() }.all(|&plugin| cx.filter(plugin, node).is_none())
             && cx.effects.bars(node).is_none()
     };
     let own = cx.effects.denied().map(|(own, _)| own);

@@ -16,6 +16,7 @@ pub(crate) mod columns;
 pub(crate) mod cycle;
 pub mod engine;
 pub mod explain;
+mod filters;
 pub mod group_limits;
 pub(crate) mod groups;
 pub mod machine;

@@ -2,11 +2,12 @@
 //!
 //! A plan is made once per class and stays valid until one of its inputs changes ([`Basis`]).
 
+use smallvec::SmallVec;
 use strew_cluster::{ClassId, Cluster, NodeAffinityId, Sweep};
-
 use strew_model::Resources;
 
 use crate::columns::{Columns, ShapeKey};
+use crate::filters;
 use crate::plugins::inter_pod_affinity::AffinityPlan;
 use crate::plugins::node_resources_fit;
 use crate::plugins::pod_topology_spread::SpreadPlan;
@@ -51,8 +52,8 @@ pub struct ClassPlan {
     pub(crate) preferred_nodes: Option<usize>,
     pub(crate) images: usize,
     pub(crate) shape: usize,
-    /// True if pods of the class use host ports.
-    pub(crate) asks_host_ports: bool,
+    /// The filters that are asked node by node.
+    pub(crate) by_node: SmallVec<[PluginId; 1]>,
     /// The requests that `NodeResourcesFit` checks.
     pub(crate) requests: Resources,
     serial: u64,
@@ -93,7 +94,7 @@ impl ClassPlan {
             images: columns.ensure_images(spec_id),
             shape: columns.ensure_shape(shape),
             requests: filtered,
-            asks_host_ports: !spec.host_ports.is_empty(),
+            by_node: filters::by_node(profile, spec),
             serial,
             spread,
             affinity,

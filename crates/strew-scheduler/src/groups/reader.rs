@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
         limits: GroupLimits,
     ) -> Option<Self> {
         // The legacy score sums over nodes, so representatives cannot stand for others.
-        if plan.asks_host_ports || plan.selector_spread.is_some() {
+        if !plan.by_node.is_empty() || plan.selector_spread.is_some() {
             return None;
         }
         let mut keys: SmallVec<[KeyId; 4]> = SmallVec::new();
