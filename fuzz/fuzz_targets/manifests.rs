@@ -1,15 +1,15 @@
-//! Any bytes as a file: read, admitted, expanded, turned into facts, decided on. Nothing panics, nothing hangs, and
+//! Any bytes as a file: read, admitted, made into pods, turned into facts, decided on. Nothing panics, nothing hangs, and
 //! what is counted stays equal to a recount.
 
 #![no_main]
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use libfuzzer_sys::fuzz_target;
 use strew_apiserver::admission::{
     AdmissionContext, PriorityClasses, RuntimeClasses, SetDefaults, admit, admit_pod,
 };
 use strew_apiserver::validation::Validate;
-use strew_apiserver::workloads::{NameSource, Workload, expand};
 use strew_cluster::{Cluster, PodIdx};
 use strew_manifest::field::FieldError;
 use strew_manifest::read::{KubeObject, Located, Sources, locate, read, render};
@@ -18,7 +18,7 @@ use strew_wire::config::AdmissionOptions;
 use strew_wire::facts;
 
 /// Pods of one file, at most: more are asked for by a number, and only cost time.
-const PODS_MAX: i64 = 200;
+const PODS_MAX: usize = 200;
 
 /// Decisions on one file, at most.
 const DECISIONS_MAX: usize = 32;
@@ -126,58 +126,27 @@ where
     admit(object).map(|admitted| admitted.object.into())
 }
 
-/// What the controllers would make, unless it is too much for one input's time.
+/// Pods as controllers would make them, at most [`PODS_MAX`].
 fn pods_made(objects: &[KubeObject]) -> Vec<Pod> {
-    let workloads: Vec<Workload<'_>> = objects.iter().filter_map(workload).collect();
-    if workloads.iter().map(|w| asked(*w)).sum::<i64>() > PODS_MAX {
-        return Vec::new();
-    }
-    let pods: Vec<Pod> = objects
-        .iter()
-        .filter_map(|object| match object {
-            KubeObject::Pod(pod) => Some((**pod).clone()),
-            _ => None,
-        })
-        .collect();
-    let nodes: Vec<Node> = objects
-        .iter()
-        .filter_map(|object| match object {
-            KubeObject::Node(node) => Some((**node).clone()),
-            _ => None,
-        })
-        .collect();
-    match expand(&workloads, &pods, &nodes, &mut NameSource::new(0)) {
-        Ok(made) => made.pods.into_iter().map(|made| made.pod).collect(),
-        Err(_) => Vec::new(),
-    }
-}
-
-fn workload(object: &KubeObject) -> Option<Workload<'_>> {
-    Some(match object {
-        KubeObject::Deployment(object) => Workload::Deployment(object),
-        KubeObject::ReplicaSet(object) => Workload::ReplicaSet(object),
-        KubeObject::ReplicationController(object) => Workload::ReplicationController(object),
-        KubeObject::StatefulSet(object) => Workload::StatefulSet(object),
-        KubeObject::DaemonSet(object) => Workload::DaemonSet(object),
-        KubeObject::Job(object) => Workload::Job(object),
-        KubeObject::CronJob(object) => Workload::CronJob(object),
-        _ => return None,
-    })
-}
-
-fn asked(workload: Workload<'_>) -> i64 {
-    let replicas = match workload {
-        Workload::Deployment(o) => o.spec.as_ref().and_then(|s| s.replicas),
-        Workload::ReplicaSet(o) => o.spec.as_ref().and_then(|s| s.replicas),
-        Workload::ReplicationController(o) => o.spec.as_ref().and_then(|s| s.replicas),
-        Workload::StatefulSet(o) => o.spec.as_ref().and_then(|s| s.replicas),
-        Workload::Job(o) => o.spec.as_ref().map(|s| {
-            let parallelism = s.parallelism.unwrap_or(1);
-            parallelism.min(s.completions.unwrap_or(parallelism))
-        }),
-        Workload::DaemonSet(_) | Workload::CronJob(_) => None,
+    let of_template = |(number, object): (usize, &KubeObject)| {
+        let (template, _) = object.pod_template()?;
+        let given = template.metadata.clone().unwrap_or_default();
+        let n = usize::try_from(object.replicas().unwrap_or(1)).unwrap_or(0);
+        let namespace = object.namespace().map(str::to_owned);
+        let spec = template.spec.clone();
+        Some((0..n).map(move |pod| Pod {
+            metadata: ObjectMeta {
+                name: Some(format!("made-{number}-{pod}")),
+                uid: Some(format!("made-{number}-{pod}")),
+                namespace: namespace.clone(),
+                ..given.clone()
+            },
+            spec: spec.clone(),
+            status: None,
+        }))
     };
-    i64::from(replicas.unwrap_or(1)).max(0)
+    let made = objects.iter().enumerate().filter_map(of_template);
+    made.flatten().take(PODS_MAX).collect()
 }
 
 /// Places the pending pods one after another, and compares what is counted with a recount.

@@ -241,21 +241,17 @@ pub fn target(object: &KubeObject) -> String {
     }
 }
 
-/// The pods that an object asks for; a pod counts as one.
+/// The pods that an object asks for; a pod counts as one. Those of ReplicaSets are mostly a Deployment's.
 fn pods_asked_for(object: &KubeObject) -> u64 {
     let replicas = match object {
-        KubeObject::Pod(_) => Some(1),
-        KubeObject::Deployment(d) => d.spec.as_ref().and_then(|spec| spec.replicas).or(Some(1)),
-        KubeObject::StatefulSet(s) => s.spec.as_ref().and_then(|spec| spec.replicas).or(Some(1)),
-        KubeObject::CloneSet(set) => set.spec.as_ref().and_then(|spec| spec.replicas).or(Some(1)),
-        KubeObject::Job(job) => job
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.parallelism)
-            .or(Some(1)),
-        _ => None,
+        KubeObject::Pod(_) => 1,
+        KubeObject::ReplicaSet(_)
+        | KubeObject::ReplicationController(_)
+        | KubeObject::AdvancedStatefulSet(_)
+        | KubeObject::CronJob(_) => 0,
+        _ => object.replicas().unwrap_or(0),
     };
-    u64::try_from(replicas.unwrap_or(0)).unwrap_or(0)
+    u64::try_from(replicas).unwrap_or(0)
 }
 
 /// What the story loses: the zone with most pods; without two zones the node with most pods; `None` if there is one

@@ -39,6 +39,6 @@ pub use feed::WatchFault;
 pub use limits::MachineLimits;
 pub use placement::{Diligence, Fleet, PlacementController};
 pub use scheduler::{BindFault, Blueprint, Replica};
-pub use simulation::{ControllerMaker, Settings, Simulation, Size, Stuck};
+pub use simulation::{ControllerMaker, N_PODS_MAX, Settings, Simulation, Size, Stuck};
 pub use timing::{Between, Timing};
 pub use workloadspread::WebhookFault;

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use strew_apiserver::object::{Name, Object};
 use strew_apiserver::server::{Cursor, Server};
-use strew_apiserver::workloads::N_PODS_MAX;
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
@@ -35,7 +34,7 @@ use crate::slot::Slot;
 use crate::timing::{Between, Timing};
 use crate::workloadspread::{SpreadKeeper, Webhooks};
 use bounds::Bounds;
-pub use bounds::Size;
+pub use bounds::{N_PODS_MAX, Size};
 
 /// The time at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);

@@ -5,8 +5,7 @@ use std::fs;
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_apiserver::workloads::N_PODS_MAX;
-use strew_sim::Size;
+use strew_sim::{N_PODS_MAX, Size};
 
 use crate::failure::Failure;
 use crate::inputs::bytes;
@@ -61,7 +60,7 @@ impl MemoryArgs {
     /// It needs more memory than allowed.
     pub(crate) fn check(self, need: Need) -> Result<(), Failure> {
         // A simulation refuses more pods than that.
-        let is_refused = need.size.n_pods > N_PODS_MAX as u64;
+        let is_refused = need.size.n_pods > N_PODS_MAX;
         let max = self.max_memory.or_else(available);
         let Some(max) = max.filter(|_| !is_refused) else {
             return Ok(());

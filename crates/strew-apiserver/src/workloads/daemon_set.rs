@@ -1,17 +1,10 @@
 //! DaemonSets: one pod for each node that should run it.
 
-use std::collections::BTreeSet;
-
-use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
-    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, PodTemplateSpec,
-    Toleration,
+    NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, PodTemplateSpec, Toleration,
 };
 
 use super::eligibility::{Eligibility, NodeView};
-use super::owners::Owners;
-use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
-use super::{ExpandError, Workload, WorkloadKind, name_of};
 
 /// Tolerations that daemon pods get besides those of the template: key, effect, only with host network. Source:
 /// `AddOrUpdateDaemonPodTolerations`.
@@ -26,44 +19,6 @@ const TOLERATED: [(&str, &str, bool); 7] = [
 ];
 
 const NODE_NAME_FIELD: &str = "metadata.name";
-
-pub(super) fn expand<'a>(
-    set: &'a DaemonSet,
-    nodes: &[Node],
-    owners: &Owners<'a>,
-    pods: &mut PodMaker<'_>,
-) -> Result<(), ExpandError> {
-    let Some(spec) = set.spec.as_ref().filter(|s| s.template.spec.is_some()) else {
-        return Ok(());
-    };
-    let maker = Maker {
-        kind: WorkloadKind::DaemonSet,
-        metadata: &set.metadata,
-        workload: &Workload::DaemonSet(set).reference(),
-    };
-    let present = owners.pods_of(maker.kind, &set.metadata);
-    let served: BTreeSet<&str> = present
-        .filter_map(|pod| daemon_pod_node(pod.spec.as_ref()?))
-        .collect();
-    let mut template = DaemonTemplate::new(&spec.template);
-    let targets: Vec<&str> = nodes
-        .iter()
-        .filter(|node| template.fit(NodeView::of(node)).should_run)
-        .map(|node| name_of(&node.metadata))
-        .filter(|node| !served.contains(node))
-        .collect();
-    pods.check_room(maker.workload, targets.len())?;
-    let hash = template_hash(&spec.template);
-    let base = format!("{}-", name_of(&set.metadata));
-    for node in targets {
-        let name = PodName::Generate(base.clone());
-        pods.pod(maker, &template.template, name, |pod| {
-            set_label(pod, "controller-revision-hash", &hash);
-            pin(pod.spec.get_or_insert_default(), node);
-        });
-    }
-    Ok(())
-}
 
 /// A DaemonSet's template: its requirements for nodes, and its pods.
 #[derive(Debug)]

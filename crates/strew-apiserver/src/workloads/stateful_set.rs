@@ -1,43 +1,9 @@
-//! StatefulSets: every ordinal once.
+//! StatefulSets: the identity of their pods.
 
-use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
+use k8s_openapi::api::apps::v1::StatefulSetSpec;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, PodSpec, Volume};
 
-use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
-use super::{ExpandError, Workload, WorkloadKind, count, name_of, namespace_of};
-
-pub(super) fn expand(set: &StatefulSet, pods: &mut PodMaker<'_>) -> Result<(), ExpandError> {
-    let Some(spec) = &set.spec else { return Ok(()) };
-    let maker = Maker {
-        kind: WorkloadKind::StatefulSet,
-        metadata: &set.metadata,
-        workload: &Workload::StatefulSet(set).reference(),
-    };
-    let n = count(spec.replicas);
-    pods.check_room(maker.workload, n)?;
-    let name = name_of(&set.metadata);
-    let revision = format!("{name}-{}", template_hash(&spec.template));
-    let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start);
-    let start = usize::try_from(start.unwrap_or(0)).unwrap_or(0);
-    for ordinal in start..start + n {
-        let pod_name = format!("{name}-{ordinal}");
-        if pods.is_taken(namespace_of(&set.metadata), &pod_name) {
-            continue;
-        }
-        pods.pod(
-            maker,
-            &spec.template,
-            PodName::Exactly(pod_name.clone()),
-            |pod| {
-                set_label(pod, "statefulset.kubernetes.io/pod-name", &pod_name);
-                set_label(pod, "apps.kubernetes.io/pod-index", &ordinal.to_string());
-                set_label(pod, "controller-revision-hash", &revision);
-                set_stateful_identity(pod.spec.get_or_insert_default(), spec, &pod_name);
-            },
-        );
-    }
-    Ok(())
-}
+use super::name_of;
 
 /// Makes a template's spec that of the pod of a name: host name, subdomain, and the pod's own claims (`TEMPLATE-POD`)
 /// instead of the template's volumes of that name.

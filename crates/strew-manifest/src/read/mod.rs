@@ -45,6 +45,7 @@ mod report;
 mod scalar;
 mod schema;
 mod source;
+mod template;
 mod tree;
 mod yaml;
 

@@ -14,8 +14,9 @@ use strew_apiserver::admission::{
     AdmissionContext, PriorityClasses, RuntimeClasses, admit_object, admit_pod, read_back,
 };
 use strew_apiserver::object::Object;
-use strew_apiserver::workloads::{NameSource, Workload};
+use strew_apiserver::workloads::NameSource;
 use strew_manifest::field::FieldError;
+use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::{Broken, KubeObject, Located};
 use strew_model::Interner;
 use strew_view::workload::Workloads;
@@ -191,8 +192,11 @@ fn template_errors(
     from_dump: bool,
     context: &AdmissionContext<'_>,
 ) -> Vec<FieldError> {
-    let workload = expandable(object).filter(|workload| !workload.makes_none());
-    let Some((template, path)) = workload.and_then(|workload| workload.template()) else {
+    // A CronJob makes its Jobs later.
+    let makes_pods = kinds::of_kind(object.kind()).is_some_and(|row| row.pods == Pods::Make)
+        && !matches!(object, KubeObject::CronJob(_))
+        && object.replicas() != Some(0);
+    let Some((template, path)) = object.pod_template().filter(|_| makes_pods) else {
         return Vec::new();
     };
     let pod = pod_of(template);
@@ -206,20 +210,6 @@ fn template_errors(
         error.path = path.join(&error.path);
     }
     errors
-}
-
-/// The object as a workload, if it makes pods.
-fn expandable(object: &KubeObject) -> Option<Workload<'_>> {
-    Some(match object {
-        KubeObject::Deployment(object) => Workload::Deployment(object),
-        KubeObject::ReplicaSet(object) => Workload::ReplicaSet(object),
-        KubeObject::ReplicationController(object) => Workload::ReplicationController(object),
-        KubeObject::StatefulSet(object) => Workload::StatefulSet(object),
-        KubeObject::DaemonSet(object) => Workload::DaemonSet(object),
-        KubeObject::Job(object) => Workload::Job(object),
-        KubeObject::CronJob(object) => Workload::CronJob(object),
-        _ => return None,
-    })
 }
 
 /// A pod from a template, with a valid name.

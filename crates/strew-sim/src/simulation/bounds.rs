@@ -2,10 +2,12 @@
 
 use strew_apiserver::object::{Kind, Object, Pod};
 use strew_apiserver::server::Server;
-use strew_apiserver::workloads::N_PODS_MAX;
 use strew_model::Span;
 
 use super::Stuck;
+
+/// More pods than this are refused.
+pub const N_PODS_MAX: u64 = 1_000_000;
 
 /// More pods than any rollout, eviction or restart adds to what the workloads ask for.
 const SURPLUS: u64 = 5_000;
@@ -129,7 +131,7 @@ fn asked_by(object: &Object) -> Option<(String, u64)> {
 /// The sum of requested sizes.
 fn sum(asked: Vec<(String, u64)>) -> Result<u64, Stuck> {
     let n_asked = asked.iter().map(|(_, n)| n).sum();
-    if n_asked <= N_PODS_MAX as u64 {
+    if n_asked <= N_PODS_MAX {
         return Ok(n_asked);
     }
     let largest = asked.into_iter().max_by_key(|(_, n)| *n);

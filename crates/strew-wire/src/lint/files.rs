@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, TopologySpreadConstraint};
+use k8s_openapi::api::core::v1::{PodSpec, TopologySpreadConstraint};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use strew_manifest::field::FieldPath;
@@ -285,7 +285,7 @@ fn workloads<'a>(objects: &'a [&'a KubeObject], names: &mut Interner) -> Vec<Wor
                 n_pods: Some(1),
                 selector: None,
             });
-        } else if let Some((template, path)) = template(wire)
+        } else if let Some((template, path)) = wire.pod_template()
             && let Some(spec) = &template.spec
         {
             let labels = template.metadata.as_ref().and_then(|m| m.labels.as_ref());
@@ -302,34 +302,15 @@ fn workloads<'a>(objects: &'a [&'a KubeObject], names: &mut Interner) -> Vec<Wor
                 namespace,
                 name: wire.name(),
                 spec,
-                spec_path: FieldPath::root().child(path).child("spec"),
+                spec_path: path.child("spec"),
                 written,
                 labels: facts::labels(Some(written), names).with(of_controller),
-                n_pods: n_pods(wire),
+                n_pods: wire.replicas().map(i64::from),
                 selector: selector(wire),
             });
         }
     }
     found
-}
-
-fn template(object: &KubeObject) -> Option<(&PodTemplateSpec, &'static str)> {
-    const PATH: &str = "spec.template";
-    Some(match object {
-        KubeObject::Deployment(o) => (&o.spec.as_ref()?.template, PATH),
-        KubeObject::ReplicaSet(o) => (o.spec.as_ref()?.template.as_ref()?, PATH),
-        KubeObject::ReplicationController(o) => (o.spec.as_ref()?.template.as_ref()?, PATH),
-        KubeObject::StatefulSet(o) => (&o.spec.as_ref()?.template, PATH),
-        KubeObject::DaemonSet(o) => (&o.spec.as_ref()?.template, PATH),
-        KubeObject::Job(o) => (&o.spec.as_ref()?.template, PATH),
-        KubeObject::CronJob(o) => {
-            let job = o.spec.job_template.spec.as_ref()?;
-            (&job.template, "spec.jobTemplate.spec.template")
-        }
-        KubeObject::CloneSet(o) => (&o.spec.as_ref()?.template, PATH),
-        KubeObject::AdvancedStatefulSet(o) => (&o.spec.as_ref()?.template, PATH),
-        _ => return None,
-    })
 }
 
 /// The labels that a kind's controller gives to pods.
@@ -361,24 +342,6 @@ fn of_controller(object: &KubeObject) -> &'static [&'static str] {
 /// Labels of which each pod of a StatefulSet has a value of its own.
 pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 pub(super) const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
-
-fn n_pods(object: &KubeObject) -> Option<i64> {
-    let replicas = match object {
-        KubeObject::Deployment(o) => o.spec.as_ref()?.replicas,
-        KubeObject::ReplicaSet(o) => o.spec.as_ref()?.replicas,
-        KubeObject::ReplicationController(o) => o.spec.as_ref()?.replicas,
-        KubeObject::StatefulSet(o) => o.spec.as_ref()?.replicas,
-        KubeObject::CloneSet(o) => o.spec.as_ref()?.replicas,
-        KubeObject::AdvancedStatefulSet(o) => o.spec.as_ref()?.replicas,
-        KubeObject::Job(o) => o.spec.as_ref()?.parallelism,
-        KubeObject::CronJob(o) => {
-            let job = o.spec.job_template.spec.as_ref();
-            job.and_then(|job| job.parallelism)
-        }
-        _ => return None,
-    };
-    Some(i64::from(replicas.unwrap_or(1)))
-}
 
 fn selector(object: &KubeObject) -> Option<&LabelSelector> {
     match object {

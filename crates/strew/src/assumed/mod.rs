@@ -75,37 +75,14 @@ pub(crate) fn assumed(objects: &[Located], sources: &Sources, args: &AssumedArgs
 /// The spec of a pod, or of the pods that an object makes, with its path; `None` for objects without pods.
 fn pod_spec(object: &KubeObject) -> Option<(&PodSpec, FieldPath)> {
     let (spec, path) = match object {
-        KubeObject::Pod(object) => (object.spec.as_ref(), "spec"),
-        KubeObject::Deployment(object) => (object.spec.as_ref()?.template.spec.as_ref(), TEMPLATE),
-        KubeObject::StatefulSet(object) => (object.spec.as_ref()?.template.spec.as_ref(), TEMPLATE),
-        KubeObject::DaemonSet(object) => (object.spec.as_ref()?.template.spec.as_ref(), TEMPLATE),
-        KubeObject::Job(object) => (object.spec.as_ref()?.template.spec.as_ref(), TEMPLATE),
-        KubeObject::ReplicaSet(object) => {
-            let template = object.spec.as_ref()?.template.as_ref()?;
-            (template.spec.as_ref(), TEMPLATE)
+        KubeObject::Pod(pod) => (pod.spec.as_ref(), FieldPath::root()),
+        _ => {
+            let (template, path) = object.pod_template()?;
+            (template.spec.as_ref(), path)
         }
-        KubeObject::ReplicationController(object) => {
-            let template = object.spec.as_ref()?.template.as_ref()?;
-            (template.spec.as_ref(), TEMPLATE)
-        }
-        KubeObject::CronJob(object) => {
-            let job = object.spec.job_template.spec.as_ref()?;
-            (
-                job.template.spec.as_ref(),
-                "spec.jobTemplate.spec.template.spec",
-            )
-        }
-        KubeObject::CloneSet(object) => (object.spec.as_ref()?.template.spec.as_ref(), TEMPLATE),
-        _ => return None,
     };
-    let mut field = FieldPath::root();
-    for step in path.split('.') {
-        field = field.child_owned(step.to_owned());
-    }
-    Some((spec?, field))
+    Some((spec?, path.child("spec")))
 }
-
-const TEMPLATE: &str = "spec.template.spec";
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,98 @@
+//! The pod template of objects that make pods.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+
+use super::KubeObject;
+use crate::field::FieldPath;
+
+/// Where most kinds have it.
+const SPEC_TEMPLATE: &str = "spec.template";
+
+impl KubeObject {
+    /// The template of the pods that the object makes, with its path; `None` if it makes none, or has none.
+    pub fn pod_template(&self) -> Option<(&PodTemplateSpec, FieldPath)> {
+        let (template, path) = match self {
+            Self::Deployment(o) => (&o.spec.as_ref()?.template, SPEC_TEMPLATE),
+            Self::ReplicaSet(o) => (o.spec.as_ref()?.template.as_ref()?, SPEC_TEMPLATE),
+            Self::ReplicationController(o) => (o.spec.as_ref()?.template.as_ref()?, SPEC_TEMPLATE),
+            Self::StatefulSet(o) => (&o.spec.as_ref()?.template, SPEC_TEMPLATE),
+            Self::DaemonSet(o) => (&o.spec.as_ref()?.template, SPEC_TEMPLATE),
+            Self::Job(o) => (&o.spec.as_ref()?.template, SPEC_TEMPLATE),
+            Self::CronJob(o) => (
+                &o.spec.job_template.spec.as_ref()?.template,
+                "spec.jobTemplate.spec.template",
+            ),
+            Self::CloneSet(o) => (&o.spec.as_ref()?.template, SPEC_TEMPLATE),
+            Self::AdvancedStatefulSet(o) => (&o.spec.as_ref()?.template, SPEC_TEMPLATE),
+            _ => return None,
+        };
+        Some((template, FieldPath::root().child(path)))
+    }
+
+    /// The number of pods that the object asks for at once; of a CronJob, each of its Jobs. `None` if the nodes decide,
+    /// or it makes no pods.
+    pub fn replicas(&self) -> Option<i32> {
+        let replicas = match self {
+            Self::Deployment(o) => o.spec.as_ref()?.replicas,
+            Self::ReplicaSet(o) => o.spec.as_ref()?.replicas,
+            Self::ReplicationController(o) => o.spec.as_ref()?.replicas,
+            Self::StatefulSet(o) => o.spec.as_ref()?.replicas,
+            Self::CloneSet(o) => o.spec.as_ref()?.replicas,
+            Self::AdvancedStatefulSet(o) => o.spec.as_ref()?.replicas,
+            Self::Job(o) => o.spec.as_ref()?.parallelism,
+            Self::CronJob(o) => o.spec.job_template.spec.as_ref()?.parallelism,
+            _ => return None,
+        };
+        Some(replicas.unwrap_or(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kinds::{KINDS, Pods};
+    use crate::read::{Sources, read};
+
+    /// The table of kinds says which make pods; each of them has its template and its number found.
+    #[test]
+    fn every_kind_that_makes_pods_has_its_template_found() {
+        let pod = "{metadata: {labels: {app: a}}, spec: {restartPolicy: Always, containers: [{name: c, image: i}]}}";
+        for row in KINDS.iter().filter(|row| row.pods == Pods::Make) {
+            let pod = match row.kind {
+                "Job" | "CronJob" => pod.replace("Always", "Never"),
+                _ => pod.to_owned(),
+            };
+            let spec = match row.kind {
+                "CronJob" => format!(
+                    "{{schedule: '0 0 * * *', jobTemplate: {{spec: {{parallelism: 3, template: {pod}}}}}}}"
+                ),
+                "Job" => format!("{{parallelism: 3, template: {pod}}}"),
+                "DaemonSet" => {
+                    format!("{{selector: {{matchLabels: {{app: a}}}}, template: {pod}}}")
+                }
+                "ReplicationController" => {
+                    format!("{{replicas: 3, selector: {{app: a}}, template: {pod}}}")
+                }
+                "StatefulSet" => format!(
+                    "{{replicas: 3, serviceName: s, selector: {{matchLabels: {{app: a}}}}, template: {pod}}}"
+                ),
+                _ => format!(
+                    "{{replicas: 3, selector: {{matchLabels: {{app: a}}}}, template: {pod}}}"
+                ),
+            };
+            let (api_version, kind) = (row.api_version, row.kind);
+            let mut sources = Sources::new();
+            sources.add(
+                "in",
+                format!(
+                    "apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {spec}\n"
+                ),
+            );
+            let reading = read(&sources);
+            assert_eq!(reading.diagnostics, [], "{kind}");
+            let object = &reading.objects[0].object;
+            assert!(object.pod_template().is_some(), "{kind}");
+            let replicas = (kind != "DaemonSet").then_some(3);
+            assert_eq!(object.replicas(), replicas, "{kind}");
+        }
+    }
+}
