@@ -74,13 +74,6 @@ impl TopologyColumn {
         self.values[domain.index()]
     }
 
-    /// The domain of a label value; `None` if no node had it.
-    pub fn domain_of_value(&self, value: Symbol) -> Option<DomainIdx> {
-        self.values
-            .get_index_of(&value)
-            .map(|i| DomainIdx(i as u32))
-    }
-
     /// The number of known domains, the empty one included.
     pub fn len(&self) -> usize {
         self.values.len()

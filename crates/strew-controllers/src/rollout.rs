@@ -1,13 +1,10 @@
-//! `kubectl rollout undo` and `kubectl rollout restart`: the resulting template and the messages.
+//! `kubectl rollout undo`: the resulting template and the messages; the annotation of a restart.
 //!
-//! Source: spec/controllers §2.6; kubectl v1.36.3, `pkg/polymorphichelpers` (rollback.go, objectrestarter.go).
+//! Source: spec/controllers §2.6; kubectl v1.36.3, `pkg/polymorphichelpers` (rollback.go).
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{DaemonSetSpec, DeploymentSpec, StatefulSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use strew_model::time::Instant;
 
 pub use crate::deployment::from_pods::{present_revision, replica_set_of_pods};
 use crate::deployment::revision::{NOT_COPIED, revision};
@@ -136,44 +133,13 @@ fn skipped(revision: i64) -> String {
     format!("skipped rollback (current template already matches revision {revision})")
 }
 
-/// Requests new pods of a Deployment. Two requests in one second count as one.
-///
-/// # Errors
-/// The Deployment is paused.
-pub fn restart_deployment(spec: &mut DeploymentSpec, now: Instant) -> Result<(), RolloutError> {
-    if spec.paused == Some(true) {
-        return Err(RolloutError::PausedRestart);
-    }
-    restart(&mut spec.template, now);
-    Ok(())
-}
-
-/// Requests new pods of a StatefulSet.
-pub fn restart_stateful_set(spec: &mut StatefulSetSpec, now: Instant) {
-    restart(&mut spec.template, now);
-}
-
-/// Requests new pods of a DaemonSet.
-pub fn restart_daemon_set(spec: &mut DaemonSetSpec, now: Instant) {
-    restart(&mut spec.template, now);
-}
-
-fn restart(template: &mut PodTemplateSpec, now: Instant) {
-    let seconds = i64::try_from(now.secs()).unwrap_or(i64::MAX);
-    let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
-    let metadata = template.metadata.get_or_insert_default();
-    let annotations = metadata.annotations.get_or_insert_default();
-    annotations.insert(RESTARTED_AT.to_owned(), time.to_string());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::deployment::revision::REVISION;
-    use k8s_openapi::api::apps::v1::ReplicaSetSpec;
+    use k8s_openapi::api::apps::v1::{DeploymentSpec, ReplicaSetSpec};
     use serde_json::json;
     use strew_apiserver::object::{Meta, Name, Object, Resource};
-    use strew_model::time::Span;
 
     fn template(image: &str) -> PodTemplateSpec {
         let template = json!({
@@ -301,28 +267,5 @@ mod tests {
         ] {
             assert_eq!(find(&all[..n], to), expected);
         }
-    }
-
-    #[test]
-    fn a_restart_marks_the_template_with_the_second() {
-        let mut spec = DeploymentSpec::clone(&deployment("v1").spec);
-        let now = Instant::from_secs(1_767_225_600);
-        restart_deployment(&mut spec, now).unwrap();
-        let annotation = |spec: &DeploymentSpec| {
-            let meta = spec.template.metadata.clone().unwrap();
-            meta.annotations.unwrap()[RESTARTED_AT].clone()
-        };
-        assert_eq!(annotation(&spec), "2026-01-01T00:00:00Z");
-        let before = spec.clone();
-        restart_deployment(&mut spec, now + Span::from_millis(999)).unwrap();
-        assert_eq!(spec, before);
-        restart_deployment(&mut spec, now + Span::from_secs(1)).unwrap();
-        assert_ne!(spec, before);
-        spec.paused = Some(true);
-        let error = restart_deployment(&mut spec, now).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "can't restart paused deployment (run rollout resume first)"
-        );
     }
 }

@@ -306,18 +306,6 @@ impl World {
         self.server.update(object.into()).unwrap();
     }
 
-    /// Changes the status of a stored object.
-    #[track_caller]
-    pub(crate) fn edit_status<T: Stored + Into<Object>>(
-        &mut self,
-        name: &str,
-        edit: impl FnOnce(&mut T),
-    ) {
-        let mut object = T::clone(&self.get::<T>(name));
-        edit(&mut object);
-        self.server.update_status(object.into()).unwrap();
-    }
-
     /// Deletes a stored object.
     #[track_caller]
     pub(crate) fn delete<T: Stored>(&mut self, name: &str) {

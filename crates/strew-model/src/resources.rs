@@ -61,11 +61,6 @@ impl Resources {
             .map_or(0, |&(_, v)| v)
     }
 
-    /// True if a resource without a field of its own is named here, even with 0.
-    pub fn has_scalar(&self, name: Symbol) -> bool {
-        self.scalars.iter().any(|&(n, _)| n == name)
-    }
-
     /// Sets the amount of a resource without a field of its own.
     pub fn set_scalar(&mut self, name: Symbol, amount: i64) {
         match self.scalars.binary_search_by_key(&name, |&(n, _)| n) {

@@ -4,8 +4,6 @@ use super::broken::Broken;
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::Origin;
 use super::kind::KubeObject;
-use super::locator::Locator;
-use crate::field::FieldError;
 
 /// The objects of the files, and all problems.
 #[derive(Debug, Default)]
@@ -39,10 +37,4 @@ impl Reading {
     }
 }
 
-impl Located {
-    /// The diagnostic of a violated rule of the API server, at its place.
-    pub fn diagnose(&self, error: &FieldError, locator: &mut Locator<'_>) -> Diagnostic {
-        let place = locator.place(&self.origin, &error.path);
-        Diagnostic::from_field_error(error, self.object.label(), place)
-    }
-}
+impl Located {}
