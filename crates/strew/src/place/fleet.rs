@@ -39,7 +39,9 @@ pub(super) struct Fleet {
     pub(super) placements: Vec<PlacementFact>,
     /// The clusters as written.
     pub(super) clusters: BTreeMap<Symbol, ManagedCluster>,
-    /// True if the files have neither a set nor a binding.
+    /// True if the sets that OCM's registration makes are taken for granted, and its labels with them.
+    pub(super) assumes_sets: bool,
+    /// True if manifests have neither a set nor a binding.
     is_unbound: bool,
     /// Placements that the API server accepts and that cannot be decided.
     pub(super) misconfigured: BTreeSet<(Symbol, Symbol)>,
@@ -64,8 +66,8 @@ pub(super) struct Load {
 const GLOBAL_SET: &str = "global";
 const DEFAULT_SET: &str = "default";
 
-/// Loads all files.
-pub(super) fn load(sources: &Sources) -> Load {
+/// Loads all files, or what a hub has.
+pub(super) fn load(sources: &Sources, is_hub: bool) -> Load {
     let reading = read::read(sources);
     let mut loader = Loader::new(sources, reading.diagnostics);
     for located in reading.objects {
@@ -76,7 +78,7 @@ pub(super) fn load(sources: &Sources) -> Load {
     let n_errors = loader.diagnostics.iter().filter(is_error).count();
     loader.misconfigured();
     let mut notes = Vec::new();
-    let fleet = (n_errors == 0).then(|| loader.fleet(&mut notes));
+    let fleet = (n_errors == 0).then(|| loader.fleet(is_hub, &mut notes));
     loader
         .diagnostics
         .sort_by_key(|d| (d.place.is_none(), d.place));
@@ -186,13 +188,18 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn fleet(&mut self, notes: &mut Vec<String>) -> Fleet {
+    fn fleet(&mut self, is_hub: bool, notes: &mut Vec<String>) -> Fleet {
+        let is_recorded_set = |located: &Located| {
+            located.from_dump && matches!(located.object, KubeObject::ManagedClusterSet(_))
+        };
         let mut fleet = Fleet {
             names: Interner::new(),
             cel: CelSelectors::new(),
             facts: Vec::new(),
             placements: Vec::new(),
             clusters: BTreeMap::new(),
+            // A hub has the sets that it has: `strew controller` decides by those.
+            assumes_sets: !is_hub && !self.objects.iter().any(is_recorded_set),
             is_unbound: false,
             misconfigured: BTreeSet::new(),
             written: BTreeMap::new(),
@@ -208,8 +215,16 @@ impl<'a> Loader<'a> {
                 KubeObject::ManagedClusterSet(_) | KubeObject::ManagedClusterSetBinding(_)
             )
         };
-        fleet.is_unbound = !objects.iter().any(binds);
-        built_in_sets(&mut objects);
+        fleet.is_unbound = !is_hub && !objects.iter().any(binds);
+        if fleet.assumes_sets {
+            let assumed = built_in_sets(&mut objects);
+            if !fleet.is_unbound && !assumed.is_empty() {
+                notes.push(format!(
+                    "assumed: the ManagedClusterSet {}, which OCM's registration makes",
+                    assumed.join(" and ")
+                ));
+            }
+        }
         for object in objects {
             fleet.add(object);
         }
@@ -224,11 +239,16 @@ impl<'a> Loader<'a> {
             let bindings = fleet.placements.iter();
             let bindings: Vec<Input> = bindings.filter_map(|p| fleet.binding_of(p)).collect();
             fleet.facts.extend(bindings);
-            notes.push(
-                "no ManagedClusterSet and no binding in the files: every cluster may be chosen"
-                    .to_owned(),
-            );
         }
+        let note = match (fleet.clusters.is_empty(), fleet.is_unbound, is_hub) {
+            (true, _, true) => Some("no ManagedCluster on the hub: nothing can be chosen"),
+            (true, _, false) => Some("no ManagedCluster in the files: nothing can be chosen"),
+            (false, true, _) => Some(
+                "no ManagedClusterSet and no binding in the files: every cluster may be chosen",
+            ),
+            (false, false, _) => None,
+        };
+        notes.extend(note.map(str::to_owned));
         if !self.skipped.is_empty() {
             let each = self.skipped.iter().map(|(kind, n)| format!("{n} {kind}"));
             let each: Vec<String> = each.collect();
@@ -255,13 +275,15 @@ fn is_looked_at(object: &KubeObject) -> bool {
     )
 }
 
-/// What OCM's registration does: it creates two sets, and labels clusters that are in no other.
-fn built_in_sets(objects: &mut Vec<KubeObject>) {
+/// What OCM's registration does: it creates two sets, and labels clusters that are in no other. Returns the sets that
+/// were not there and that a binding names.
+fn built_in_sets(objects: &mut Vec<KubeObject>) -> Vec<&'static str> {
     for object in &mut *objects {
         if let KubeObject::ManagedCluster(cluster) = object {
             join_default(cluster);
         }
     }
+    let mut assumed = Vec::new();
     let of_labels = ClusterSetSelector {
         selector_type: Some("LabelSelector".to_owned()),
         label_selector: Some(Default::default()),
@@ -283,8 +305,15 @@ fn built_in_sets(objects: &mut Vec<KubeObject>) {
             ..ManagedClusterSet::default()
         };
         set.metadata.name = Some(name.to_owned());
+        let binds = |o: &KubeObject| {
+            matches!(o, KubeObject::ManagedClusterSetBinding(_)) && o.name() == name
+        };
+        if objects.iter().any(binds) {
+            assumed.push(name);
+        }
         objects.push(set.into());
     }
+    assumed
 }
 
 /// A cluster in no other set is in the default one.

@@ -40,10 +40,21 @@ fn bindings(decided: &Decided, fleet: &Fleet, names: &Interner) -> Vec<String> {
     }
     let namespace = names.text(decided.fact.namespace);
     if let Some(sets) = bound.get(namespace) {
-        return vec![format!(
+        let there = fleet.facts.iter().filter_map(|fact| match fact {
+            Input::ClusterSetSet(set) => Some(names.text(set.name)),
+            _ => None,
+        });
+        let there: BTreeSet<&str> = there.collect();
+        let missing: Vec<&str> = sets.difference(&there).copied().collect();
+        let mut help = vec![format!(
             "namespace {namespace} has bindings of {}",
             listed(sets.iter().copied())
         )];
+        if !missing.is_empty() {
+            let missing = listed(missing.into_iter());
+            help.push(format!("there is no ManagedClusterSet {missing}"));
+        }
+        return help;
     }
     if bound.is_empty() {
         return vec!["no namespace has a ManagedClusterSetBinding".to_owned()];

@@ -66,7 +66,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 Placements are decided in the order of namespace and name: each sees what the earlier ones got.
 Where there are PlacementDecisions, what moves against them is shown.
-Without any ManagedClusterSet and binding in the files, every cluster may be chosen.
+Without any ManagedClusterSet and binding in manifests, every cluster may be chosen; the sets default and global of
+OCM's registration are assumed. A hub, and a dump with sets, has the sets that it has, as for strew controller.
 
 Exit codes: 0 done; 1 a Placement is not as asked for (a line with ✗): fewer clusters, none, or not spread so;
 2 wrong input, a Placement that is misconfigured included; 3 something outside failed.";
@@ -151,7 +152,8 @@ fn now() -> Instant {
 pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     let sources = inputs::sources(args.inputs(context)?);
     let format = args.output.and_then(PlaceFormat::for_programs);
-    let load = fleet::load(&sources);
+    let is_hub = args.files.is_empty() && args.filename.is_empty();
+    let load = fleet::load(&sources, is_hub);
     say(&load.diagnostics, &sources, context);
     for note in &load.notes {
         say_note(note, context);

@@ -265,7 +265,9 @@ impl Changed {
 
     /// Sets an object.
     fn put(&mut self, mut object: KubeObject, word: &'static str, fleet: &mut Fleet) {
-        if let KubeObject::ManagedCluster(cluster) = &mut object {
+        if let KubeObject::ManagedCluster(cluster) = &mut object
+            && fleet.assumes_sets
+        {
             fleet::join_default(cluster);
         }
         let Some(input) = facts::inputs(&object, &mut fleet.names, &mut fleet.cel) else {
