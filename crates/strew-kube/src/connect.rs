@@ -9,6 +9,7 @@ use kube::{Client, Config};
 use thiserror::Error;
 
 use crate::agent::Agent;
+use crate::causes::in_a_line;
 use crate::metrics::Requests;
 
 /// The oldest accepted minor version of Kubernetes 1: since then scheduling gates and matchLabelKeys, as strew reads
@@ -75,6 +76,8 @@ pub enum ConnectError {
         server: String,
         /// The error.
         text: String,
+        /// True if the kubeconfig has no certificate authority, so that those of the machine are needed.
+        names_no_ca: bool,
     },
     /// The API server does not answer.
     #[error("the API server {server} does not answer: {text}")]
@@ -113,9 +116,11 @@ pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, 
     let namespace = config.default_namespace.clone();
     let authority = config.cluster_url.authority();
     let requests = Requests::to(authority.map_or("", |authority| authority.as_str()));
+    let names_no_ca = config.root_cert.is_none();
     let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
         server: server.clone(),
-        text: chain(&error),
+        names_no_ca,
+        text: in_a_line(&error),
     })?;
     let client = builder
         .with_layer(&requests)
@@ -128,7 +133,7 @@ pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, 
             return Err(ConnectError::Unauthorized { server, text });
         }
         Err(error) => {
-            let text = chain(&error);
+            let text = in_a_line(&error);
             return Err(ConnectError::Unreachable { server, text });
         }
     };
@@ -171,6 +176,12 @@ async fn configuration(access: &Access) -> Result<Config, ConnectError> {
         let uri: Option<http::Uri> = master.parse().ok().filter(is_whole);
         config.cluster_url = uri.ok_or_else(|| ConnectError::Master(master.clone()))?;
     }
+    let is_checked =
+        config.cluster_url.scheme_str() == Some("https") && !config.accept_invalid_certs;
+    if !is_checked {
+        // Without this the certificates of the machine are loaded, and an image from scratch has none.
+        config.root_cert.get_or_insert_default();
+    }
     config.connect_timeout = Some(CONNECT_WITHIN);
     // strew-wire decides about retries, for simulations and real clusters alike.
     config.default_retry = false;
@@ -189,7 +200,7 @@ async fn of_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, Con
 fn unusable(path: String, error: &KubeconfigError) -> ConnectError {
     ConnectError::Kubeconfig {
         path,
-        text: chain(error),
+        text: in_a_line(error),
         is_unread: matches!(error, KubeconfigError::ReadConfig(..)),
     }
 }
@@ -199,11 +210,11 @@ async fn inferred(options: &KubeConfigOptions) -> Result<Config, ConnectError> {
     match Config::from_kubeconfig(options).await {
         Ok(config) => Ok(config),
         Err(_) if is_in_pod && options.context.is_none() => {
-            Config::incluster().map_err(|error| ConnectError::Nowhere(chain(&error)))
+            Config::incluster().map_err(|error| ConnectError::Nowhere(in_a_line(&error)))
         }
         Err(error) => match std::env::var("KUBECONFIG") {
             Ok(path) if !path.is_empty() => Err(unusable(path, &error)),
-            _ => Err(ConnectError::Nowhere(chain(&error))),
+            _ => Err(ConnectError::Nowhere(in_a_line(&error))),
         },
     }
 }
@@ -212,21 +223,6 @@ async fn inferred(options: &KubeConfigOptions) -> Result<Config, ConnectError> {
 fn minor_of(major: &str, minor: &str) -> Option<u32> {
     let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
     digits.parse().ok().filter(|_| major == "1")
-}
-
-/// An error with its causes, without repeated texts.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

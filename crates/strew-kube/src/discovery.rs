@@ -16,7 +16,7 @@ use strew_runtime::watch::Kind;
 pub use strew_runtime::watch::{Served, ServedKind};
 use tokio::sync::mpsc;
 
-use crate::connect::chain;
+use crate::causes::in_a_line;
 use crate::panics::kept;
 use crate::waits::Waits;
 
@@ -129,7 +129,7 @@ impl Part {
         let request = request.body(Body::empty());
         let request = request.map_err(|error| error.to_string())?;
         let answer = client.send(request).await;
-        let answer = answer.map_err(|error| chain(&error))?;
+        let answer = answer.map_err(|error| in_a_line(&error))?;
         let (status, tag) = (answer.status(), answer.headers().get(ETAG).cloned());
         if status == StatusCode::NOT_MODIFIED {
             return Ok(false);

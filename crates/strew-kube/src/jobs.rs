@@ -9,7 +9,7 @@ use kube::api::{ListParams, LogParams};
 use kube::{Api, Client};
 use thiserror::Error;
 
-use crate::connect::chain;
+use crate::causes::in_a_line;
 
 /// The annotation of a pod with its completion index.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -150,7 +150,7 @@ async fn answer<T>(
 ) -> Result<T, JobError> {
     let refused = |text: String| JobError::Refused { what, text };
     match tokio::time::timeout(ANSWER_WITHIN, asked).await {
-        Ok(answer) => answer.map_err(|error| refused(chain(&error))),
+        Ok(answer) => answer.map_err(|error| refused(in_a_line(&error))),
         Err(_) => Err(refused(format!(
             "no answer within {} s",
             ANSWER_WITHIN.as_secs()

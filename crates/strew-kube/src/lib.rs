@@ -12,6 +12,7 @@
 
 mod agent;
 pub mod authority;
+pub mod causes;
 pub mod clock;
 pub mod connect;
 pub mod controller;

@@ -158,7 +158,7 @@ async fn exchange(client: &Client, request: http::Request<Body>, max: usize) -> 
 
 /// The answer for a failed request: it was certainly not sent, or its result is unknown.
 fn failed(error: &kube::Error) -> Answer {
-    let text = crate::connect::chain(error).into();
+    let text = crate::causes::in_a_line(error).into();
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(cause) = next {
         let is_connect = cause

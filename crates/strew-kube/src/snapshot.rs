@@ -195,7 +195,7 @@ async fn list(client: &Client, mut listed: Listed) -> Result<Found, SnapshotErro
                 token.clear();
                 continue;
             }
-            Ok(Err(error)) => return Err(fail(crate::connect::chain(&error))),
+            Ok(Err(error)) => return Err(fail(crate::causes::in_a_line(&error))),
             Err(_) => {
                 return Err(fail(format!(
                     "no answer within {} s",

@@ -61,7 +61,7 @@ impl Failure {
 
     /// The error and its causes in one line, for callers that continue.
     pub(crate) fn in_a_line(&self) -> String {
-        format!("{:#}", self.error)
+        strew_kube::causes::in_a_line(self.error.as_ref())
     }
 
     /// The exit code of the command.

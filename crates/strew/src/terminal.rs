@@ -5,6 +5,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use strew_kube::causes::causes;
 
 use crate::failure::Failure;
 
@@ -55,8 +56,10 @@ impl Terminal {
     /// Says why a command failed: one `error:` line, the causes, the hint last. Returns the exit code.
     pub(crate) fn report(&self, failure: &Failure) -> u8 {
         let style = self.styles.error;
-        let mut text = format!("{style}error{style:#}: {}\n", failure.error());
-        for cause in failure.error().chain().skip(1) {
+        let mut causes = causes(failure.error().as_ref()).into_iter();
+        let first = causes.next().unwrap_or_default();
+        let mut text = format!("{style}error{style:#}: {first}\n");
+        for cause in causes {
             text.push_str(&format!("  caused by: {cause}\n"));
         }
         if let Some(hint) = failure.hint() {

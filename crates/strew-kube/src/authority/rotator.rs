@@ -26,8 +26,8 @@ use super::bundle::{Holder, Place, mend};
 use super::pair::Serving;
 use super::plan::{Lifetimes, Next, Step, next, serving_lasts};
 use super::stored::{Stored, timestamp};
+use crate::causes::in_a_line;
 use crate::clock::{Clock, duration};
-use crate::connect::chain;
 use crate::discovery::AGAIN;
 use crate::leading::{Leading, Turn};
 use crate::panics::kept;
@@ -444,7 +444,7 @@ impl CertificateRotator {
                 let [kind, name] = object;
                 tracing::debug!(kind, name, action, "another replica wrote first");
             }
-            false => self.failed(object, action, &chain(why)),
+            false => self.failed(object, action, &in_a_line(why)),
         }
     }
 
@@ -539,7 +539,7 @@ async fn follow<K>(
                 }
             }
             Err(error) => {
-                let text = chain(&error);
+                let text = in_a_line(&error);
                 // The watch is retried; only a new error is logged.
                 if failure.as_ref() != Some(&text) {
                     let watch = Warning {

@@ -12,8 +12,8 @@ use super::configuration::{self, Registration};
 use super::plan::{Act, Watcher};
 use super::replicas::Replicas;
 use super::{TRIED_AGAIN, warn};
+use crate::causes::in_a_line;
 use crate::clock::Clock;
-use crate::connect::chain;
 use crate::leading::Leads;
 
 /// The settings of the guard.
@@ -173,7 +173,7 @@ impl Guard {
 
     fn failed(&mut self, (action, wait, is_news): (&str, Span, bool), error: &kube::Error) {
         self.view.not_before = self.clock.now() + wait;
-        let error = chain(error);
+        let error = in_a_line(error);
         if is_news && self.failure.as_ref() != Some(&error) {
             warn(action, &error, TRIED_AGAIN);
             self.failure = Some(error);

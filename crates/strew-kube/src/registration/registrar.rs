@@ -19,8 +19,8 @@ use super::own_review::OwnReview;
 use super::plan::{Replica, Step};
 use super::replicas::{Replicas, withdrawal};
 use super::{TRIED_AGAIN, warn};
+use crate::causes::in_a_line;
 use crate::clock::Clock;
-use crate::connect::chain;
 use crate::serve::OwnConnections;
 
 /// The time limit for the shutdown, [`LINGERS`] included.
@@ -256,7 +256,7 @@ impl Registrar {
         let (wait, is_news) = self.lease_failures.add(error);
         self.view.not_before = self.clock.now() + wait;
         if is_news {
-            self.failed(action, &chain(error));
+            self.failed(action, &in_a_line(error));
         }
     }
 
@@ -271,7 +271,7 @@ impl Registrar {
             self.view.present = Some(now);
         }
         if is_news {
-            self.failed(action, &chain(error));
+            self.failed(action, &in_a_line(error));
         }
     }
 

@@ -129,7 +129,7 @@ where
                 }
             }
             Err(error) => {
-                let text = crate::connect::chain(&error);
+                let text = crate::causes::in_a_line(&error);
                 // Starts from the beginning: the token may have expired.
                 all.clear();
                 page = ListParams::default().limit(PAGE);
@@ -259,7 +259,7 @@ impl Scales {
                 Err(kube::Error::Api(status)) if is_forbidden(&status) => {
                     (status.message.clone(), true)
                 }
-                Err(error) => (crate::connect::chain(&error), left == 0),
+                Err(error) => (crate::causes::in_a_line(&error), left == 0),
             };
             let wait = match is_last {
                 true => self.waits().next(true),
@@ -302,7 +302,7 @@ fn failed(error: &watcher::Error) -> WatchEvent {
             code,
         }),
         _ => WatchEvent::Failed(Failure {
-            text: crate::connect::chain(error),
+            text: crate::causes::in_a_line(error),
             code,
         }),
     }

@@ -39,6 +39,23 @@ pub struct Failure {
     pub code: Option<u16>,
 }
 
+impl Failure {
+    /// The times that an API server may say that it prepares a storage before that is news.
+    const STARTS: u32 = 5;
+
+    /// True if it is that the API server still prepares the storage of a kind, as after each start and for each new
+    /// definition.
+    fn is_start(&self) -> bool {
+        self.code == Some(429) && self.text.contains("(re)initializing")
+    }
+
+    /// True if it is worth a warning when it comes for the `n`-th time in a row.
+    fn is_news(&self, n: u32) -> bool {
+        let after = if self.is_start() { Self::STARTS } else { 1 };
+        n == after
+    }
+}
+
 /// An event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent {
@@ -176,6 +193,8 @@ struct Running {
     broken: BTreeMap<String, String>,
     /// The last failure, if there was no success since.
     failure: Option<Failure>,
+    /// The number of failures in a row that equal the last one.
+    n_equal: u32,
 }
 
 impl Watches {
@@ -189,6 +208,7 @@ impl Watches {
             is_listed: false,
             broken: BTreeMap::new(),
             failure: None,
+            n_equal: 0,
         });
     }
 
@@ -367,7 +387,11 @@ impl Watches {
             WatchEvent::Again(..) => {}
             WatchEvent::Failed(failure) => {
                 // The watch is retried every few seconds; only a new error is logged.
-                if running.failure.as_ref() != Some(&failure) {
+                running.n_equal = match running.failure.as_ref() == Some(&failure) {
+                    true => running.n_equal.saturating_add(1),
+                    false => 1,
+                };
+                if failure.is_news(running.n_equal) {
                     let watch = Warning {
                         kind: &kind.kind,
                         namespace: "",
@@ -378,8 +402,8 @@ impl Watches {
                         next: "again and again, after waits that grow; told once until it is something else",
                     };
                     watch.log();
-                    running.failure = Some(failure);
                 }
+                running.failure = Some(failure);
             }
         }
     }
@@ -441,5 +465,22 @@ pub fn full_name(named: &Named) -> String {
     match &*named.namespace {
         "" => named.name.to_string(),
         namespace => format!("{namespace}/{}", named.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+
+    #[test]
+    fn a_storage_that_is_prepared_is_no_news_until_it_lasts() {
+        let failure = |code, text: &str| Failure {
+            text: text.to_owned(),
+            code: Some(code),
+        };
+        let news = |failure: &Failure| (1..=10).filter(|n| failure.is_news(*n)).collect::<Vec<_>>();
+        assert_eq!(news(&failure(429, "storage is (re)initializing")), [5]);
+        assert_eq!(news(&failure(429, "too many requests")), [1]);
+        assert_eq!(news(&failure(403, "pods is forbidden")), [1]);
     }
 }

@@ -46,6 +46,11 @@ pub(crate) fn failure(error: ConnectError) -> Failure {
     let hint = match &error {
         ConnectError::Kubeconfig { .. } | ConnectError::Master(_) => None,
         ConnectError::Nowhere(_) => Some("name one with --kubeconfig, or set KUBECONFIG"),
+        ConnectError::Client {
+            names_no_ca: true, ..
+        } => Some(
+            "the kubeconfig has no certificate-authority-data: add it, or the CA certificates that this machine lacks",
+        ),
         ConnectError::Client { .. } => Some("look at the user's entry in the kubeconfig"),
         ConnectError::Unreachable { .. } => Some("does `kubectl version` reach it from here?"),
         ConnectError::Unauthorized { .. } => {

@@ -9,6 +9,7 @@ mod cases;
 mod chart;
 mod complete;
 mod configuration;
+mod connecting;
 mod data;
 mod documents;
 mod dump;

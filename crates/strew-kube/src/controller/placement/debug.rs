@@ -19,7 +19,7 @@ use strew_runtime::placement::Placements;
 use strew_wire::placement::debug::DebugResult;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::connect::chain;
+use crate::causes::in_a_line;
 use crate::serve::Asker;
 use crate::serve::access::Deed;
 use crate::serve::pages::{json, json_with};
@@ -120,7 +120,8 @@ impl Pages {
         may(asker, "get", namespace).await?;
         let api: Api<Placement> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await;
-        let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, chain(&error)))?;
+        let found =
+            found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, in_a_line(&error)))?;
         let absent = || {
             (
                 StatusCode::NOT_FOUND,
@@ -215,6 +216,6 @@ async fn may(asker: Option<Extension<Asker>>, verb: &str, namespace: &str) -> Re
             };
             Err((StatusCode::FORBIDDEN, text))
         }
-        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, chain(&error))),
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, in_a_line(&error))),
     }
 }
