@@ -21,6 +21,7 @@ mod der;
 pub mod discovery;
 pub mod huge_pages;
 pub mod identity;
+pub mod installed;
 pub mod jobs;
 pub mod leading;
 pub mod metrics;

@@ -37,6 +37,11 @@ enum Crds {
 }
 
 impl DefinitionArgs {
+    /// How the cluster is reached.
+    pub(super) fn access(&self) -> &AccessArgs {
+        &self.access
+    }
+
     /// The definitions to print; for the other ones a note says why not.
     ///
     /// # Errors

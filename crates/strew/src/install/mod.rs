@@ -3,9 +3,10 @@
 //! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
 //! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
-//! [`workloadspread`], [`placement`].
+//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`].
 
 mod definitions;
+pub(crate) mod elsewhere;
 pub(crate) mod flags;
 pub(crate) mod manifest;
 mod network;
@@ -20,7 +21,9 @@ use anyhow::anyhow;
 use clap::{Args, FromArgMatches, Subcommand};
 use serde_json::Value;
 
+use self::elsewhere::Elsewhere;
 use self::manifest::Manifest;
+use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::terminal;
@@ -38,9 +41,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM install workloadspread --image $IMAGE --webhook-url https://10.0.0.7:9443
                                                      for a webhook outside the cluster
 
-It only prints. It asks the cluster, if one is known, whether another scheduler has the same profile and, without --crds,
-whose CustomResourceDefinitions are there.
-Exit codes: 0 done; 2 wrong usage or configuration; 3 the cluster of --kubeconfig cannot be asked.";
+It only prints. It asks the cluster, if one is known, whether strew is installed in another namespace, whether another
+scheduler has the same profile and, without --crds, whose CustomResourceDefinitions are there.
+Exit codes: 0 done; 2 wrong usage or configuration, or strew is installed in another namespace; 3 the cluster of
+--kubeconfig cannot be asked.";
 
 /// Arguments of `strew install`.
 #[derive(Args, Debug)]
@@ -60,6 +64,14 @@ enum Part {
 }
 
 impl Part {
+    fn access(&self) -> &AccessArgs {
+        match self {
+            Self::Scheduler(part) => &part.access,
+            Self::Workloadspread(part) => part.definitions.access(),
+            Self::Placement(part) => part.definitions.access(),
+        }
+    }
+
     fn common(&self) -> &Common {
         match self {
             Self::Scheduler(part) => &part.common,
@@ -74,6 +86,15 @@ impl Part {
             Self::Scheduler(part) => part.manifests(context),
             Self::Workloadspread(part) => part.manifests(context).map(Some),
             Self::Placement(part) => part.manifests(context).map(Some),
+        }
+    }
+
+    /// Its subcommand.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Scheduler(_) => Component::Scheduler.name(),
+            Self::Workloadspread(_) => Component::WorkloadSpread.name(),
+            Self::Placement(_) => Component::Placement.name(),
         }
     }
 
@@ -205,7 +226,24 @@ pub(crate) fn run(args: &InstallArgs, context: &Context) -> Result<u8, Failure> 
     let Some(manifests) = args.part.manifests(context)? else {
         return Ok(EXIT_INPUT);
     };
-    let output = &args.part.common().output;
+    let Common {
+        namespace, output, ..
+    } = args.part.common();
+    let objects: Vec<Value> = manifests.iter().map(|m| m.object.clone()).collect();
+    if let Some(found) = elsewhere::find(&objects, namespace, args.part.access())? {
+        let Elsewhere {
+            binding,
+            namespace: other,
+        } = found;
+        let error = anyhow!(
+            "strew is installed in namespace {other}: ClusterRoleBinding {binding} gives its rights to an account there, \
+             and this installation would take them"
+        );
+        return Err(Failure::input(error).with_hint(format!(
+            "use --namespace {other}, or take the other one out first: strew uninstall {} --namespace {other}",
+            args.part.name()
+        )));
+    }
     terminal::print(&manifest::written(&manifests, output)?)?;
     Ok(0)
 }

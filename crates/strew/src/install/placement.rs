@@ -28,7 +28,7 @@ pub(super) struct PlacementPart {
     #[command(flatten)]
     pub(super) common: Common,
     #[command(flatten)]
-    definitions: DefinitionArgs,
+    pub(super) definitions: DefinitionArgs,
 }
 
 impl PlacementPart {

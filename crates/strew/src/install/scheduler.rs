@@ -53,7 +53,7 @@ pub(super) struct SchedulerPart {
     #[arg(long, value_name = "GATES", default_value = "")]
     feature_gates: String,
     #[command(flatten)]
-    access: AccessArgs,
+    pub(super) access: AccessArgs,
 }
 
 /// The scheduler's configuration.

@@ -116,7 +116,7 @@ pub(super) struct WorkloadSpreadPart {
     #[arg(long, value_name = "NAME", requires = "client_ca_file")]
     client_name: Vec<String>,
     #[command(flatten)]
-    definitions: DefinitionArgs,
+    pub(super) definitions: DefinitionArgs,
 }
 
 impl WorkloadSpreadPart {

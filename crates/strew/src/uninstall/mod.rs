@@ -13,7 +13,7 @@ use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::install::manifest::{Manifest, written};
-use crate::install::{self, Component};
+use crate::install::{self, Component, elsewhere};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -23,8 +23,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM uninstall scheduler --with-namespace           when it is the last component
 
 It only prints. The order is that of deletion: webhook configurations first, so that no creation of a pod waits for a
-webhook that is gone.
-Exit codes: 0 done; 2 wrong usage; 3 --crds: the cluster cannot be asked.";
+webhook that is gone. What is outside the namespace is left out where the cluster, if one is known, has it for an
+installation in another namespace.
+Exit codes: 0 done; 2 wrong usage; 3 the cluster of --kubeconfig, or with --crds any, cannot be asked.";
 
 /// Arguments of `strew uninstall`.
 #[derive(Args, Debug)]
@@ -108,6 +109,14 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context) -> Result<u8, Failure
             terminal::say(&format!("note: {text}\n"));
         }
     };
+    if let Some(found) = elsewhere::find(&objects, &args.namespace, &args.access)? {
+        // A binding in kube-system has one name, too.
+        objects.retain(|object| object["metadata"]["namespace"] == *args.namespace);
+        say(format!(
+            "ClusterRoleBinding {} is of the installation in namespace {}: what is not in namespace {} is left out",
+            found.binding, found.namespace, args.namespace
+        ));
+    }
     let definitions = component.definitions();
     if args.crds {
         for found in definitions::of_strew(&definitions, &args.access)? {

@@ -192,6 +192,17 @@ fn answer(request: &str) -> (&'static str, Value) {
                     "items": [definition(value!({}))]}),
             )
         }
+        path if path.starts_with("/api/v1/pods?") => (
+            "200 OK",
+            value!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": []}),
+        ),
+        path if path.starts_with("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/") => (
+            "200 OK",
+            value!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                    "metadata": {"name": "it"},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "it"},
+                    "subjects": [{"kind": "ServiceAccount", "namespace": "first", "name": "strew"}]}),
+        ),
         _ => (
             "404 Not Found",
             value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -200,15 +211,62 @@ fn answer(request: &str) -> (&'static str, Value) {
     }
 }
 
-#[test]
-fn definitions_go_when_it_is_said_and_they_are_strews() {
+/// A kubeconfig for [`api_server`].
+fn kubeconfig(name: &str) -> std::path::PathBuf {
     let cluster = value!({"name": "c", "cluster": {"server": api_server()}});
     let config = value!({
         "apiVersion": "v1", "kind": "Config", "clusters": [cluster], "users": [{"name": "u", "user": {}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "current-context": "c",
     });
-    let file = std::env::temp_dir().join(format!("strew-uninstall-{}.json", std::process::id()));
+    let file = std::env::temp_dir().join(format!("strew-{name}-{}.json", std::process::id()));
     std::fs::write(&file, config.to_string()).unwrap();
+    file
+}
+
+/// Roles and bindings have one name in a cluster: a second installation would take the rights of the first, and to take
+/// the second out would take them from both.
+#[test]
+fn there_is_one_installation_a_cluster() {
+    let file = kubeconfig("twice");
+    for part in ["scheduler", "workloadspread", "placement"] {
+        let words = |verb: &str, namespace: &str| {
+            let file = file.display();
+            alone(&format!(
+                "{verb} {part} --namespace {namespace} -o json --kubeconfig {file}"
+            ))
+        };
+        let second = words("install", "second").arg("--image=strew:0.1.0");
+        let second = second.assert().code(2);
+        let said = stderr(&second);
+        assert!(
+            said.contains("strew is installed in namespace first"),
+            "{said}"
+        );
+        assert!(said.contains("--namespace first"), "{said}");
+        let first = words("install", "first").arg("--image=strew:0.1.0");
+        assert!(names(&json(&first.assert().code(0))).len() > 5, "{part}");
+
+        let second = words("uninstall", "second").assert().code(0);
+        assert!(stderr(&second).contains("installation in namespace first"));
+        let gone = names(&json(&second));
+        assert!(
+            !gone.is_empty() && gone.iter().all(|name| name.contains(" second/")),
+            "{gone:?}"
+        );
+        let first = names(&json(&words("uninstall", "first").assert().code(0)));
+        assert!(
+            first
+                .iter()
+                .any(|name| name.starts_with("ClusterRoleBinding ")),
+            "{first:?}"
+        );
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn definitions_go_when_it_is_said_and_they_are_strews() {
+    let file = kubeconfig("definitions");
     let args = format!(
         "uninstall placement --crds -o json --kubeconfig {}",
         file.display()
