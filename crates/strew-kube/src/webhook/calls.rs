@@ -1,5 +1,7 @@
 //! Reviews that wait for the loop's decision.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -13,7 +15,7 @@ pub(super) type Answer = Result<Decision, NotTaken>;
 
 /// Why the loop does not take a review.
 pub(super) enum NotTaken {
-    /// Too many reviews of its namespace wait.
+    /// Too many reviews of its peer and namespace wait.
     Crowded,
     /// It may change the ledger of a WorkloadSpread, and the user's right to the operation is not checked yet.
     RightUnknown(Box<Call>),
@@ -23,6 +25,8 @@ pub(super) enum NotTaken {
 pub(super) struct Ask {
     pub(super) id: CallId,
     pub(super) call: Box<Call>,
+    /// The client's address.
+    pub(super) peer: IpAddr,
     /// True if the user is known to have the right to the operation.
     pub(super) is_permitted: bool,
     pub(super) answer: oneshot::Sender<Answer>,
@@ -74,44 +78,59 @@ impl Drop for Waiting {
     }
 }
 
-/// A waiting connection, and the namespace of its review.
+/// The peer and the namespace of a review: whose turn it takes.
+pub(super) type Tenant = (IpAddr, Arc<str>);
+
+/// A waiting connection, and whose turn its review takes.
 struct Connection {
     answer: oneshot::Sender<Answer>,
-    namespace: Arc<str>,
+    tenant: Tenant,
 }
 
 /// The connections of open calls.
 #[derive(Default)]
-pub(super) struct Connections(FxHashMap<CallId, Connection>);
+pub(super) struct Connections {
+    open: FxHashMap<CallId, Connection>,
+    by_namespace: BTreeSet<(Arc<str>, CallId)>,
+}
 
 impl Connections {
-    pub(super) fn put(
-        &mut self,
-        call: CallId,
-        namespace: Arc<str>,
-        answer: oneshot::Sender<Answer>,
-    ) {
-        self.0.insert(call, Connection { answer, namespace });
+    pub(super) fn put(&mut self, call: CallId, tenant: Tenant, answer: oneshot::Sender<Answer>) {
+        self.by_namespace.insert((Arc::clone(&tenant.1), call));
+        self.open.insert(call, Connection { answer, tenant });
     }
 
-    /// The namespace of an open call.
-    pub(super) fn namespace(&self, call: CallId) -> Option<Arc<str>> {
-        let connection = self.0.get(&call)?;
-        Some(Arc::clone(&connection.namespace))
+    /// The peer and the namespace of an open call.
+    pub(super) fn tenant(&self, call: CallId) -> Option<Tenant> {
+        Some(self.open.get(&call)?.tenant.clone())
+    }
+
+    /// The peer and the namespace of the oldest open call of a namespace.
+    pub(super) fn oldest_of(&self, namespace: Arc<str>) -> Option<Tenant> {
+        let from = (namespace, CallId(0));
+        let (found, call) = self.by_namespace.range(&from..).next()?;
+        (*found == from.0).then(|| self.tenant(*call)).flatten()
     }
 
     pub(super) fn reply(&mut self, call: CallId, answer: Answer) {
-        if let Some(connection) = self.0.remove(&call) {
+        if let Some(connection) = self.remove(call) {
             // The client may have closed the connection.
             drop(connection.answer.send(answer));
         }
     }
 
     pub(super) fn give_up(&mut self, call: CallId) {
-        self.0.remove(&call);
+        self.remove(call);
+    }
+
+    fn remove(&mut self, call: CallId) -> Option<Connection> {
+        let connection = self.open.remove(&call)?;
+        let namespace = Arc::clone(&connection.tenant.1);
+        self.by_namespace.remove(&(namespace, call));
+        Some(connection)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.open.is_empty()
     }
 }

@@ -80,7 +80,7 @@ struct Inner {
 enum Unanswered {
     /// The cluster is not known yet.
     NotReady,
-    /// Too many reviews of its namespace wait.
+    /// Too many reviews of its peer and namespace wait.
     Crowded,
     /// The user's right could not be checked.
     RightUnknown(String),
@@ -215,7 +215,7 @@ async fn review(
         }
         Ok(Err(Unanswered::Crowded)) => {
             watched.end(ReviewResult::Crowded);
-            let why = "too many reviews of the namespace or the client wait";
+            let why = "too many reviews of the client or of its namespace wait";
             error(StatusCode::SERVICE_UNAVAILABLE, why)
         }
         Ok(Err(Unanswered::RightUnknown(why))) => {
@@ -308,7 +308,7 @@ impl Inner {
             None => true,
             Some(user) => self.rights.is_known(user, &call.review),
         };
-        let call = match self.ask(call, is_permitted).await? {
+        let call = match self.ask(call, is_permitted, peer).await? {
             Ok(decision) => {
                 if is_permitted && user.is_some() {
                     peer.trust();
@@ -322,7 +322,7 @@ impl Inner {
             Some(user) => self.rights.of(user, &call.review).await,
         };
         match right {
-            Right::Given => match self.ask(call, true).await? {
+            Right::Given => match self.ask(call, true, peer).await? {
                 Ok(decision) => {
                     peer.trust();
                     Ok(decision)
@@ -339,6 +339,7 @@ impl Inner {
         &self,
         call: Box<Call>,
         is_permitted: bool,
+        peer: &Peer,
     ) -> Result<Result<Decision, Box<Call>>, Unanswered> {
         let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
         let (answer, decision) = oneshot::channel();
@@ -346,6 +347,7 @@ impl Inner {
         let ask = Ask {
             id,
             call,
+            peer: peer.address,
             is_permitted,
             answer,
         };
