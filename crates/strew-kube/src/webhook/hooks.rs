@@ -191,6 +191,7 @@ async fn review(
         let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
         User::of(user.unwrap_or_default())
     });
+    body.keep(&review.pod);
     let given_up = body.held.given_up.clone();
     let decided = async {
         tokio::select! {
@@ -235,6 +236,7 @@ async fn review(
 
 async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
     let until = Instant::now() + deadline(patience(request.uri()));
+    let peer = peer_of(&request).address;
     let body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => return *answer,
@@ -242,7 +244,7 @@ async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> 
     let version = version_of(&body.value);
     let decided = match validating::Review::read(&body.value) {
         Ok(validating::Read::Answered(decision)) => Ok(decision),
-        Ok(validating::Read::Judge(review)) => timeout_at(until, inner.judge.judge(&review))
+        Ok(validating::Read::Judge(review)) => timeout_at(until, inner.judge.judge(peer, &review))
             .await
             .map_err(drop),
         Err(bad) => return not_read(&body.value, version, &bad),
@@ -319,7 +321,7 @@ impl Inner {
         };
         let right = match &user {
             None => Right::Given,
-            Some(user) => self.rights.of(user, &call.review).await,
+            Some(user) => self.rights.of(peer.address, user, &call.review).await,
         };
         match right {
             Right::Given => match self.ask(call, true, peer).await? {

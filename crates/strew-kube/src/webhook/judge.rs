@@ -1,6 +1,8 @@
 //! Validates WorkloadSpreads, with the objects that this needs. They are read from the API server each time:
 //! WorkloadSpreads are rarely written, and a stale cache must not decide.
 
+use std::net::IpAddr;
+
 use kube::Client;
 use serde_json::Value;
 use strew_manifest::kruise::read_back;
@@ -52,9 +54,9 @@ impl Judge {
         }
     }
 
-    /// The decision on a review: all errors of the new object, or that it is accepted.
-    pub(super) async fn judge(&self, review: &Review) -> Decision {
-        if let Some(refusal) = self.refusal(review).await {
+    /// The decision on a review of this client: all errors of the new object, or that it is accepted.
+    pub(super) async fn judge(&self, peer: IpAddr, review: &Review) -> Decision {
+        if let Some(refusal) = self.refusal(peer, review).await {
             return refusal;
         }
         let is_daemon_set = |target: &TargetReference| target.kind == "DaemonSet";
@@ -89,7 +91,7 @@ impl Judge {
 
     /// A refusal if the user may not create pods: patch, tolerations and node selectors of a WorkloadSpread change
     /// pods.
-    async fn refusal(&self, review: &Review) -> Option<Decision> {
+    async fn refusal(&self, peer: IpAddr, review: &Review) -> Option<Decision> {
         if !review.changes_pods() {
             return None;
         }
@@ -101,7 +103,7 @@ impl Judge {
             subresource: "",
             namespace: &review.namespace,
         };
-        let (code, message) = match self.reviews.may_do(&user, pods).await {
+        let (code, message) = match self.reviews.may_do(peer, &user, pods).await {
             Ok(Ok(())) => return None,
             Ok(Err(_)) => {
                 let (name, namespace) = (&user.name, &review.namespace);
