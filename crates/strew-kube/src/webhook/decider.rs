@@ -33,6 +33,9 @@ const CANNOT_LIST: u16 = 500;
 /// The most messages handled before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
+/// The most WorkloadSpreads that validation is told of.
+const RIVALS_MAX: usize = 16;
+
 /// How often the loop checks why the cluster is not known yet.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -119,6 +122,12 @@ impl Decider {
     fn on_event(&mut self, event: CallEvent) {
         match event {
             CallEvent::Ask(ask) => self.on_ask(ask),
+            CallEvent::Rivals(asked) => {
+                let machine = self.worker.driver().machine();
+                let rivals = machine.rivals(&asked.namespace, &asked.target, RIVALS_MAX);
+                // The client may have closed the connection.
+                drop(asked.answer.send(rivals));
+            }
             CallEvent::GiveUp(id) => self.give_up(id),
         }
     }
