@@ -227,7 +227,7 @@ mod tests {
                     flood.push(asked);
                 }
                 if rng.chance(1, 3) {
-                    flood.swap_remove(rng.index(flood.len()));
+                    drop(flood.swap_remove(rng.index(flood.len())));
                 }
                 let mut left = Vec::new();
                 for mut asked in flood {
