@@ -116,16 +116,7 @@ pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, 
     let namespace = config.default_namespace.clone();
     let authority = config.cluster_url.authority();
     let requests = Requests::to(authority.map_or("", |authority| authority.as_str()));
-    let names_no_ca = config.root_cert.is_none();
-    let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
-        server: server.clone(),
-        names_no_ca,
-        text: in_a_line(&error),
-    })?;
-    let client = builder
-        .with_layer(&requests)
-        .with_layer(&Agent::of(part))
-        .build();
+    let client = client(config, part, &requests)?;
     let found = match client.apiserver_version().await {
         Ok(found) => found,
         Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
@@ -160,6 +151,30 @@ pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, 
         namespace,
         warning,
     })
+}
+
+/// A further client, with connections of its own, whose requests are counted with those of a [`Connection`].
+///
+/// # Errors
+/// No API server is configured.
+pub async fn apart(
+    access: &Access,
+    part: &'static str,
+    requests: &Requests,
+) -> Result<Client, ConnectError> {
+    client(configuration(access).await?, part, requests)
+}
+
+fn client(config: Config, part: &'static str, requests: &Requests) -> Result<Client, ConnectError> {
+    let server = config.cluster_url.to_string();
+    let names_no_ca = config.root_cert.is_none();
+    let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
+        server,
+        names_no_ca,
+        text: in_a_line(&error),
+    })?;
+    let builder = builder.with_layer(requests).with_layer(&Agent::of(part));
+    Ok(builder.build())
 }
 
 async fn configuration(access: &Access) -> Result<Config, ConnectError> {

@@ -30,8 +30,10 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The parts of the process that a worker shares.
 #[derive(Clone)]
 pub struct Links {
-    /// The client of the API server.
+    /// The client of the API server, for watches.
     pub client: Client,
+    /// The client for the machine's requests.
+    pub writes: Client,
     /// What time it is.
     pub clock: Clock,
     /// Whether this replica may act.
@@ -64,6 +66,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
     pub fn observed(machine: M, watches: Watches, links: Links, observer: O) -> Self {
         let Links {
             client,
+            writes,
             clock,
             leads,
             patience,
@@ -73,8 +76,8 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         let mut worker = Self {
             driver: Driver::new(machine, watches, patience.in_all, seed),
             observer,
-            streams: Streams::new(client.clone()),
-            exchanges: Exchanges::new(client, patience.answer),
+            streams: Streams::new(client),
+            exchanges: Exchanges::new(writes, patience.answer),
             clock,
             leads,
             replies: Vec::new(),

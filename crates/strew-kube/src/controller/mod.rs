@@ -146,6 +146,7 @@ impl Process {
     fn begin(&mut self, name: Name) {
         let links = Links {
             client: self.client.clone(),
+            writes: self.client.clone(),
             clock: self.clock,
             leads: self.leading.leads().clone(),
             patience: Patience::default(),

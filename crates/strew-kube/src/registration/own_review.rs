@@ -21,6 +21,24 @@ pub(crate) const PATH: &str = "/admit/own";
 /// The longest answer that is read, in bytes; real ones are shorter.
 const ANSWER_MAX: u64 = 64 << 10;
 
+/// Why a review of its own has no correct answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// The answer is late: the replica has much to do. It is no reason to withdraw: load must not turn limits off, and a
+    /// replica that hangs fails `/livez`.
+    Late(String),
+    /// Nothing listens, or the answer is wrong.
+    Wrong(String),
+}
+
+impl Failed {
+    /// What went wrong.
+    pub(super) fn why(&self) -> &str {
+        let (Self::Late(why) | Self::Wrong(why)) = self;
+        why
+    }
+}
+
 /// Where and how a replica sends itself a review.
 pub(super) struct OwnReview {
     address: SocketAddr,
@@ -58,18 +76,20 @@ impl OwnReview {
     ///
     /// # Errors
     /// Why there was no correct answer in time.
-    pub(super) async fn ask(&self, bundle: &str) -> Result<(), String> {
+    pub(super) async fn ask(&self, bundle: &str) -> Result<(), Failed> {
         let within = Duration::from_secs(TIMEOUT_OF_PODS_S.into());
         let asked = tokio::time::timeout(within, self.exchange(bundle)).await;
-        let answer = asked.map_err(|_| format!("no answer within {} s", within.as_secs()))??;
+        let late = |_| Failed::Late(format!("no answer within {} s", within.as_secs()));
+        let answer = asked.map_err(late)?.map_err(Failed::Wrong)?;
+        let answer = body_of(&answer)?;
         let response = &answer["response"];
         match response["uid"] == NAME && response["allowed"] == true {
             true => Ok(()),
-            false => Err(format!("unexpected answer: {response}")),
+            false => Err(Failed::Wrong(format!("unexpected answer: {response}"))),
         }
     }
 
-    async fn exchange(&self, bundle: &str) -> Result<Value, String> {
+    async fn exchange(&self, bundle: &str) -> Result<Vec<u8>, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
         let connector = TlsConnector::from(Arc::new(trusting(bundle)?));
         let name = ServerName::try_from(self.host.clone()).map_err(|error| text(&error))?;
@@ -90,7 +110,7 @@ impl OwnReview {
         let mut answer = Vec::new();
         let read = stream.take(ANSWER_MAX).read_to_end(&mut answer).await;
         read.map_err(|error| text(&error))?;
-        body_of(&answer)
+        Ok(answer)
     }
 }
 
@@ -129,8 +149,8 @@ fn review(namespace: &str) -> Value {
     })
 }
 
-/// The JSON in a complete HTTP/1.1 answer with code 200.
-fn body_of(answer: &[u8]) -> Result<Value, String> {
+/// The JSON in a complete HTTP/1.1 answer with code 200. Code 504 says that there was no decision in time.
+fn body_of(answer: &[u8]) -> Result<Value, Failed> {
     const END: &[u8] = b"\r\n\r\n";
     let at = answer.windows(END.len()).position(|part| part == END);
     let (head, body) = at.map_or((answer, &[][..]), |at| {
@@ -138,11 +158,17 @@ fn body_of(answer: &[u8]) -> Result<Value, String> {
     });
     let line = String::from_utf8_lossy(head);
     let line = line.lines().next().unwrap_or_default();
-    if line.split(' ').nth(1) != Some("200") {
-        let said = String::from_utf8_lossy(body);
-        return Err(format!("{line}: {}", said.trim()));
+    let said = || {
+        let body = String::from_utf8_lossy(body);
+        format!("{line}: {}", body.trim())
+    };
+    match line.split(' ').nth(1) {
+        Some("200") => {
+            serde_json::from_slice(body).map_err(|error| Failed::Wrong(error.to_string()))
+        }
+        Some("504") => Err(Failed::Late(said())),
+        _ => Err(Failed::Wrong(said())),
     }
-    serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -167,7 +193,24 @@ mod tests {
             ("", Err(": ")),
         ] {
             let found = body_of(answer.as_bytes());
-            assert_eq!(found, expected.map_err(str::to_owned), "{answer:?}");
+            let expected = expected.map_err(|why| Failed::Wrong(why.to_owned()));
+            assert_eq!(found, expected, "{answer:?}");
         }
+        let late = body_of(b"HTTP/1.1 504 Gateway Timeout\r\n\r\nno answer in time\n");
+        let why = "HTTP/1.1 504 Gateway Timeout: no answer in time";
+        assert_eq!(late, Err(Failed::Late(why.to_owned())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_late_is_told_from_one_that_is_not_there() {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.unwrap();
+        let address = listener.local_addr().unwrap();
+        let own = OwnReview::new(address, OwnConnections::default(), "strew", "".into());
+        let late = own.ask("").await;
+        assert!(matches!(late, Err(Failed::Late(_))), "{late:?}");
+        drop(listener);
+        let gone = own.ask("").await;
+        assert!(matches!(gone, Err(Failed::Wrong(_))), "{gone:?}");
     }
 }

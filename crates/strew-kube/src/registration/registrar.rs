@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Failures};
 use super::configuration::{self, Registration};
-use super::own_review::OwnReview;
+use super::own_review::{Failed, OwnReview};
 use super::plan::{Replica, Step};
 use super::replicas::{Replicas, withdrawal};
 use super::{TRIED_AGAIN, warn};
@@ -160,7 +160,13 @@ impl Registrar {
         self.view.asked = Some(now);
         match answer {
             Ok(()) => self.view.served = Some(now),
-            Err(why) => self.failed("a review of its own", &why),
+            Err(failed) => {
+                self.failed("a review of its own", failed.why());
+                // It was there before, and is.
+                if matches!(failed, Failed::Late(_)) && self.view.present.is_some() {
+                    self.view.served = Some(now);
+                }
+            }
         }
     }
 
@@ -280,5 +286,58 @@ impl Registrar {
             warn(action, error, TRIED_AGAIN);
             self.failure = Some(error.to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use kube::client::Body;
+    use strew_wire::workloadspread::registration::Reach;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::registration::replicas::EXPIRES;
+
+    /// Before, who kept the replica busy for 8 s turned limits off.
+    #[tokio::test(start_paused = true)]
+    async fn a_late_review_withdraws_nothing_and_a_server_that_is_gone_does() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let setup = Setup {
+            registration: registration::Registration {
+                reach: Reach::Service("strew-system".to_owned()),
+                namespace: "strew-system".to_owned(),
+                failure_policy: "Fail",
+                excluded: Vec::new(),
+                daemon_sets: false,
+            },
+            is_strict: false,
+            address: listener.local_addr().unwrap(),
+            own: OwnConnections::default(),
+            replica: "a".to_owned(),
+        };
+        let (service, _api_server) =
+            tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let client = Client::new(service, "default");
+        let (_ready, ready) = watch::channel(true);
+        let (_bundle, bundle) = watch::channel(Arc::from(""));
+        let clock = Clock::of_timers();
+        let mut registrar = Registrar::new(setup, client, clock, ready, bundle, "".into());
+        registrar.view.can_serve = true;
+        // A replica that has never served does not become ready by a late answer.
+        registrar.review().await;
+        assert_eq!(registrar.view.served, None);
+        registrar.view.served = Some(clock.now());
+        registrar.view.present = Some(clock.now());
+        for _ in 0..5 {
+            registrar.review().await;
+            assert_ne!(registrar.view.next(clock.now()), Step::Withdraw);
+        }
+        drop(listener);
+        let over = registrar.view.served.unwrap() + EXPIRES;
+        tokio::time::advance(clock.until(over)).await;
+        registrar.review().await;
+        assert_eq!(registrar.view.next(clock.now()), Step::Withdraw);
     }
 }

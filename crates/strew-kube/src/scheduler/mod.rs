@@ -92,6 +92,7 @@ impl Process {
         let leads = leading.leads().clone();
         let links = Links {
             client: client.clone(),
+            writes: client.clone(),
             clock,
             leads,
             patience: Patience::default(),

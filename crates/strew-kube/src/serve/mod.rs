@@ -4,8 +4,8 @@
 //! [`Access`] asks the API server who the client is and what it may see.
 //!
 //! Reading order: [`listen`] (address and errors), [`certificate`], [`server`] (connections and their limits), `places`
-//! (which connection is closed when there are too many), `own` (connections of the process itself), `room` (shares of
-//! peers), `distrust` (clients that reject the certificate), [`patience`]
+//! (which connection is closed when there are too many), `own` (connections of the process itself), `room` and `turns`
+//! (shares and turns of peers), `distrust` (clients that reject the certificate), [`patience`]
 //! (time limits of connections), [`access`], [`health`], [`pages`].
 //!
 //! Source: spec/scheduler §5.4, §5.5.
@@ -21,6 +21,7 @@ pub mod patience;
 mod places;
 pub(crate) mod room;
 pub mod server;
+pub(crate) mod turns;
 
 pub use access::{Access, Asker, Paths};
 pub(crate) use certificate::provider;

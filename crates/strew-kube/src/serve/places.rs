@@ -8,7 +8,7 @@
 //!
 //! A trusted connection has a place of another kind: other clients do not compete for it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -108,15 +108,30 @@ pub(super) struct UnderWay {
 /// The client of a request, in the request's extensions.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Its address; unspecified where no server has set it.
+    /// The address that its shares are counted by: for IPv6 its network, a /64, since a host may use each address of it.
+    /// Unspecified for the process itself, and where no server has set it: no client has this address.
     pub address: IpAddr,
     seat: Option<Arc<Seat>>,
+}
+
+/// The address of no client.
+const NO_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The address that the shares of a client are counted by.
+fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => {
+            let network = u128::from(ip) & (u128::MAX << 64);
+            Ipv6Addr::from(network).into()
+        }
+        ip => ip,
+    }
 }
 
 impl Default for Peer {
     fn default() -> Self {
         Self {
-            address: std::net::Ipv4Addr::UNSPECIFIED.into(),
+            address: NO_CLIENT,
             seat: None,
         }
     }
@@ -183,8 +198,12 @@ impl Places {
     /// There is none, and none can be made (now).
     pub(super) fn take(self: &Arc<Self>, peer: SocketAddr) -> Result<Place, NoPlace> {
         let closed = CancellationToken::new();
-        let ip = peer.ip();
-        let kind = match self.own.has(peer) {
+        let is_own = self.own.has(peer);
+        let ip = match is_own {
+            true => NO_CLIENT,
+            false => counted(peer.ip()),
+        };
+        let kind = match is_own {
             true => Kind::Own,
             false => {
                 let mut open = lock(&self.open);
@@ -346,7 +365,6 @@ impl Drop for UnderWay {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use super::*;
@@ -433,6 +451,25 @@ mod tests {
         places.looked().await;
         assert!(places.take(peer(1)).is_ok());
         assert!(!is_closed(&probe) && is_closed(&socket));
+    }
+
+    /// Before, a host with IPv6 had as many shares as addresses.
+    #[tokio::test(start_paused = true)]
+    async fn all_addresses_of_a_network_have_one_share() {
+        let places = places(8);
+        let of = |address: &str, n: u16| {
+            let place = places.take(SocketAddr::new(address.parse().unwrap(), n));
+            let place = place.unwrap();
+            place.0.look(false);
+            place
+        };
+        let other = [of("2001:db8:0:2::1", 1), of("2001:db8:0:2::1", 2)];
+        let many = (1..100).map(|n| of(&format!("2001:db8:0:1::{n:x}"), n));
+        let many: Vec<Place> = many.collect();
+        assert_eq!(many.iter().filter(|place| !is_closed(place)).count(), 2);
+        assert!(!other.iter().any(is_closed));
+        let same = [of("::ffff:10.0.0.7", 1), of("10.0.0.7", 2)].map(|place| place.0.peer);
+        assert_eq!(same, [IpAddr::from([10, 0, 0, 7]); 2]);
     }
 
     #[tokio::test(start_paused = true)]

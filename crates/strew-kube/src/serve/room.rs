@@ -97,11 +97,26 @@ impl Room {
     }
 }
 
+impl State {
+    /// Wakes waiting tasks: something was given back.
+    fn notify(&self) {
+        let all = self.waiting.values();
+        all.for_each(|(_, freed)| freed.notify_one());
+    }
+}
+
 impl Held {
     /// The request is complete: it is given up last.
     pub(crate) fn complete(&self) {
         let rank = (true, u64::MAX - self.number);
         self.room.state().shares.set_rank(self.id, rank);
+    }
+
+    /// Gives back all beyond this amount.
+    pub(crate) fn shrink(&self, to: u64) {
+        let mut state = self.room.state();
+        state.shares.shrink(self.id, to);
+        state.notify();
     }
 
     /// Adds to the part; waits for a part of the peer's share to get free.
@@ -116,10 +131,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut state = self.room.state();
         state.shares.release(self.id);
-        state
-            .waiting
-            .values()
-            .for_each(|(_, freed)| freed.notify_one());
+        state.notify();
     }
 }
 

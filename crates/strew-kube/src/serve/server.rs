@@ -41,6 +41,9 @@ use crate::panics::{caught, kept};
 /// The wait after a connection could not be accepted, because no file handles are left.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// How long a connection whose place another one needs may take to end.
+const FAREWELL: Duration = Duration::from_millis(100);
+
 /// The longest headers of a request in bytes, for HTTP/2 and HTTP/1.1. Tokens of service accounts take 1 to 2 KiB.
 const HEADERS_MAX: (u32, usize) = (8 << 10, 16 << 10);
 
@@ -344,7 +347,12 @@ impl Connection {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
-            () = self.without_request(began) => return,
+            () = self.without_request(began) => {
+                // GOAWAY: the client sends its next request on another connection, and loses none.
+                connection.as_mut().graceful_shutdown();
+                drop(timeout(FAREWELL, connection).await);
+                return;
+            }
         };
         if let Err(error) = ended {
             tracing::debug!("a connection broke: {error}");

@@ -1,4 +1,4 @@
-//! CPU time of the deciding thread per namespace.
+//! CPU time of the deciding thread per peer and namespace.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use strew_workloadspread::admission::Effect;
 /// Whom CPU time is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Payer {
-    /// The namespace of this call.
+    /// The peer and the namespace of this call.
     Call(CallId),
-    /// This namespace: a status was read or written for several of its calls.
+    /// The oldest open call of this namespace: a status was read or written for several of its calls.
     Namespace(Arc<str>),
 }
 

@@ -1,6 +1,7 @@
 //! The loop that owns the driver of admission. It has its own thread, so that no decision delays connections or probes;
 //! the async threads run its timers, watches and requests.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,13 +33,16 @@ const CANNOT_LIST: u16 = 500;
 /// The most messages handled before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
+/// The most WorkloadSpreads that validation is told of.
+const RIVALS_MAX: usize = 16;
+
 /// How often the loop checks why the cluster is not known yet.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long the shutdown waits for open calls, and for places in subsets to be given back.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
-/// The limits of a namespace: a quarter of a core, and half a second at once. Beyond that, reviews are decided without
+/// The limits of a peer's namespace: a quarter of a core, and half a second at once. Beyond that, reviews are decided without
 /// simulated scheduling.
 pub(super) const LIMITS: Limits = Limits {
     waiting_max: 1024,
@@ -51,8 +55,8 @@ pub(super) const LIMITS: Limits = Limits {
 pub(super) struct Decider {
     pub(super) worker: Worker<AdmissionMachine, Costs>,
     /// Reviews that the machine has not seen yet.
-    pub(super) queue: FairQueue<Arc<str>, Box<Call>>,
-    /// Creations decided without simulated scheduling, because their namespace was beyond its budget.
+    pub(super) queue: FairQueue<IpAddr, Arc<str>, Box<Call>>,
+    /// Creations decided without simulated scheduling, because their peer's namespace was beyond its budget.
     pub(super) n_beyond_budget: u64,
     pub(super) connections: Connections,
     pub(super) events: mpsc::Receiver<CallEvent>,
@@ -118,6 +122,12 @@ impl Decider {
     fn on_event(&mut self, event: CallEvent) {
         match event {
             CallEvent::Ask(ask) => self.on_ask(ask),
+            CallEvent::Rivals(asked) => {
+                let machine = self.worker.driver().machine();
+                let rivals = machine.rivals(&asked.namespace, &asked.target, RIVALS_MAX);
+                // The client may have closed the connection.
+                drop(asked.answer.send(rivals));
+            }
             CallEvent::GiveUp(id) => self.give_up(id),
         }
     }
@@ -126,6 +136,7 @@ impl Decider {
         let Ask {
             id,
             call,
+            peer,
             is_permitted,
             answer,
         } = ask;
@@ -135,21 +146,21 @@ impl Decider {
             drop(answer.send(Err(NotTaken::RightUnknown(call))));
             return;
         }
-        let namespace: Arc<str> = call.review.namespace.as_str().into();
+        let tenant = (peer, Arc::from(call.review.namespace.as_str()));
         let now = self.worker.now();
-        self.connections.put(id, Arc::clone(&namespace), answer);
-        if self.queue.put(now, &namespace, id, call).is_err() {
+        self.connections.put(id, tenant.clone(), answer);
+        if self.queue.put(now, &tenant, id, call).is_err() {
             self.connections.reply(id, Err(NotTaken::Crowded));
         }
     }
 
     fn give_up(&mut self, id: CallId) {
-        let Some(namespace) = self.connections.namespace(id) else {
+        let Some(tenant) = self.connections.tenant(id) else {
             return;
         };
         self.connections.give_up(id);
-        if !self.queue.remove(&namespace, id) {
-            self.queue.done(&namespace);
+        if self.queue.remove(&tenant, id).is_none() {
+            self.queue.done(&tenant);
             self.worker.handle(Event::GaveUp(id));
         }
     }
@@ -172,21 +183,21 @@ impl Decider {
         self.settle();
     }
 
-    /// Charges namespaces for their decisions, and sends the answers.
+    /// Charges peers and their namespaces for their decisions, and sends the answers.
     fn settle(&mut self) {
         let now = self.worker.now();
         for (payer, cost) in self.worker.observer_mut().take() {
-            let namespace = match payer {
-                Payer::Namespace(namespace) => Some(namespace),
-                Payer::Call(call) => self.connections.namespace(call),
+            let tenant = match payer {
+                Payer::Namespace(namespace) => self.connections.oldest_of(namespace),
+                Payer::Call(call) => self.connections.tenant(call),
             };
-            if let Some(namespace) = namespace {
-                self.queue.charge(now, &namespace, cost);
+            if let Some(tenant) = tenant {
+                self.queue.charge(now, &tenant, cost);
             }
         }
         for (id, decision) in self.worker.take_replies() {
-            if let Some(namespace) = self.connections.namespace(id) {
-                self.queue.done(&namespace);
+            if let Some(tenant) = self.connections.tenant(id) {
+                self.queue.done(&tenant);
             }
             self.connections.reply(id, Ok(*decision));
         }

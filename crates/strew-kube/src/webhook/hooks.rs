@@ -25,11 +25,11 @@ use strew_runtime::admission::Call;
 use strew_wire::workloadspread::registration::TIMEOUT_OF_PODS_S;
 use strew_wire::workloadspread::review::{BadReview, Decision, Review};
 use strew_wire::workloadspread::{converting, validating};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
 use super::bodies::Bodies;
-use super::calls::{Ask, CallEvent, NotTaken, Waiting};
+use super::calls::{Ask, CallEvent, NotTaken, ToDecider, Unanswered, Waiting};
 use super::door::{Callers, door};
 use super::judge::{Judge, Rules};
 use super::meter::{Meter, ReviewResult, Watched};
@@ -53,9 +53,6 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// refusal with a reason instead of a timeout, and reserved places are given back.
 const EARLIER: Duration = Duration::from_millis(500);
 
-/// How long a pod waits until the cluster is known; less than the registered timeout, so that the refusal has its reason.
-const READY_WITHIN: Duration = Duration::from_secs(2);
-
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The handlers of the API server's requests.
@@ -63,8 +60,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) struct Hooks(Arc<Inner>);
 
 struct Inner {
-    to_decider: mpsc::Sender<CallEvent>,
-    ready: watch::Receiver<bool>,
+    decider: ToDecider,
     judge: Judge,
     rights: Rights,
     /// The secret that this process sends with its own reviews.
@@ -76,22 +72,29 @@ struct Inner {
     calls: AtomicU64,
 }
 
-/// Why a review has no decision.
-enum Unanswered {
-    /// The cluster is not known yet.
-    NotReady,
-    /// Too many reviews of its namespace wait.
-    Crowded,
-    /// The user's right could not be checked.
-    RightUnknown(String),
-    /// The process ends.
-    Ends,
+impl Unanswered {
+    fn result(&self) -> ReviewResult {
+        match self {
+            Self::NotReady | Self::Ends => ReviewResult::NotReady,
+            Self::Crowded => ReviewResult::Crowded,
+            Self::RightUnknown(_) => ReviewResult::RightUnknown,
+        }
+    }
+
+    fn answer(&self) -> Response {
+        let why = match self {
+            Self::NotReady => "the webhook does not know the cluster yet",
+            Self::Crowded => "too many reviews of the client or of its namespace wait",
+            Self::RightUnknown(why) => why,
+            Self::Ends => "the webhook ends",
+        };
+        error(StatusCode::SERVICE_UNAVAILABLE, why)
+    }
 }
 
 /// The inputs of [`Hooks`].
 pub(super) struct Setup<'a> {
-    pub(super) to_decider: mpsc::Sender<CallEvent>,
-    pub(super) ready: watch::Receiver<bool>,
+    pub(super) decider: ToDecider,
     pub(super) client: Client,
     /// strew's own namespace.
     pub(super) namespace: &'a str,
@@ -105,9 +108,13 @@ impl Hooks {
     pub(super) fn new(setup: Setup<'_>) -> Self {
         let client = setup.client;
         Self(Arc::new(Inner {
-            to_decider: setup.to_decider,
-            ready: setup.ready,
-            judge: Judge::new(client.clone(), setup.namespace, setup.rules),
+            judge: Judge::new(
+                client.clone(),
+                setup.decider.clone(),
+                setup.namespace,
+                setup.rules,
+            ),
+            decider: setup.decider,
             rights: Rights::new(client),
             secret: setup.secret,
             bodies: Bodies::default(),
@@ -191,6 +198,7 @@ async fn review(
         let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
         User::of(user.unwrap_or_default())
     });
+    body.keep(&review.pod);
     let given_up = body.held.given_up.clone();
     let decided = async {
         tokio::select! {
@@ -208,23 +216,9 @@ async fn review(
             });
             reviewed(&decision, version)
         }
-        Ok(Err(Unanswered::NotReady)) => {
-            watched.end(ReviewResult::NotReady);
-            let why = "the webhook does not know the cluster yet";
-            error(StatusCode::SERVICE_UNAVAILABLE, why)
-        }
-        Ok(Err(Unanswered::Crowded)) => {
-            watched.end(ReviewResult::Crowded);
-            let why = "too many reviews of the namespace or the client wait";
-            error(StatusCode::SERVICE_UNAVAILABLE, why)
-        }
-        Ok(Err(Unanswered::RightUnknown(why))) => {
-            watched.end(ReviewResult::RightUnknown);
-            error(StatusCode::SERVICE_UNAVAILABLE, &why)
-        }
-        Ok(Err(Unanswered::Ends)) => {
-            watched.end(ReviewResult::NotReady);
-            error(StatusCode::SERVICE_UNAVAILABLE, "the webhook ends")
+        Ok(Err(unanswered)) => {
+            watched.end(unanswered.result());
+            unanswered.answer()
         }
         Err(_) => {
             watched.end(ReviewResult::TimedOut);
@@ -234,25 +228,28 @@ async fn review(
 }
 
 async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
-    let until = Instant::now() + deadline(patience(request.uri()));
+    // Registered with the default.
+    let until = Instant::now() + deadline(patience(request.uri()).min(TIMEOUT));
+    let peer = peer_of(&request).address;
     let body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => return *answer,
     };
     let version = version_of(&body.value);
     let decided = match validating::Review::read(&body.value) {
-        Ok(validating::Read::Answered(decision)) => Ok(decision),
-        Ok(validating::Read::Judge(review)) => timeout_at(until, inner.judge.judge(&review))
-            .await
-            .map_err(drop),
+        Ok(validating::Read::Answered(decision)) => Ok(Ok(decision)),
+        Ok(validating::Read::Judge(review)) => {
+            timeout_at(until, inner.judge.judge(peer, &review)).await
+        }
         Err(bad) => return not_read(&body.value, version, &bad),
     };
     match decided {
-        Ok(decision) => {
+        Ok(Ok(decision)) => {
             inner.meter.validated(decision.refusal.is_none());
             reviewed(&decision, version)
         }
-        Err(()) => error(StatusCode::GATEWAY_TIMEOUT, "no answer in time"),
+        Ok(Err(unanswered)) => unanswered.answer(),
+        Err(_) => error(StatusCode::GATEWAY_TIMEOUT, "no answer in time"),
     }
 }
 
@@ -293,12 +290,7 @@ impl Inner {
         is_simulated: bool,
         peer: &Peer,
     ) -> Result<Decision, Unanswered> {
-        let mut ready = self.ready.clone();
-        match timeout(READY_WITHIN, ready.wait_for(|ready| *ready)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(_)) => return Err(Unanswered::Ends),
-            Err(_) => return Err(Unanswered::NotReady),
-        }
+        self.decider.ready().await?;
         let call = Box::new(Call {
             review,
             fresh_uid: identity::uuid(identity::random()).into(),
@@ -308,7 +300,7 @@ impl Inner {
             None => true,
             Some(user) => self.rights.is_known(user, &call.review),
         };
-        let call = match self.ask(call, is_permitted).await? {
+        let call = match self.ask(call, is_permitted, peer).await? {
             Ok(decision) => {
                 if is_permitted && user.is_some() {
                     peer.trust();
@@ -319,10 +311,10 @@ impl Inner {
         };
         let right = match &user {
             None => Right::Given,
-            Some(user) => self.rights.of(user, &call.review).await,
+            Some(user) => self.rights.of(peer.address, user, &call.review).await,
         };
         match right {
-            Right::Given => match self.ask(call, true).await? {
+            Right::Given => match self.ask(call, true, peer).await? {
                 Ok(decision) => {
                     peer.trust();
                     Ok(decision)
@@ -339,17 +331,19 @@ impl Inner {
         &self,
         call: Box<Call>,
         is_permitted: bool,
+        peer: &Peer,
     ) -> Result<Result<Decision, Box<Call>>, Unanswered> {
         let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
         let (answer, decision) = oneshot::channel();
-        let waiting = Waiting::new(id, self.to_decider.clone());
+        let waiting = Waiting::new(id, self.decider.events.clone());
         let ask = Ask {
             id,
             call,
+            peer: peer.address,
             is_permitted,
             answer,
         };
-        let sent = self.to_decider.send(CallEvent::Ask(ask)).await;
+        let sent = self.decider.events.send(CallEvent::Ask(ask)).await;
         sent.map_err(|_| Unanswered::Ends)?;
         // The loop ends without an answer to this call.
         let decision = decision.await.map_err(|_| Unanswered::Ends)?;

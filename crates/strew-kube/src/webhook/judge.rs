@@ -1,8 +1,16 @@
-//! Validates WorkloadSpreads, with the objects that this needs. They are read from the API server each time:
-//! WorkloadSpreads are rarely written, and a stale cache must not decide.
+//! Validates WorkloadSpreads, with the objects that this needs.
+//!
+//! Other objects are needed only where the spec is new or changed. Which WorkloadSpreads may have pods of the target is
+//! asked of the loop's caches. A stale cache refuses nothing: the WorkloadSpreads that it names are read from the API
+//! server before they are a reason to refuse. It may miss one that was written a moment before; then both are stored,
+//! as if they had been written at once, and the older one has the pods. The target itself is read if a patch must fit its
+//! template, since caches hold no templates. Before the caches are filled there is no answer.
+//!
+//! A few are judged at once, in turns of clients and namespaces, since each may cost requests to the API server.
+
+use std::net::IpAddr;
 
 use kube::Client;
-use serde_json::Value;
 use strew_manifest::kruise::read_back;
 use strew_manifest::kruise::spec::TargetReference;
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
@@ -14,17 +22,28 @@ use strew_wire::workloadspread::review::Decision;
 use strew_wire::workloadspread::validating::Review;
 use strew_wire::workloadspread::validation::{Context, may_own};
 
+use super::calls::{ToDecider, Unanswered};
 use super::lookup::{get, is_segment};
-use crate::serve::access::review::{Deed, Reviews, User};
+use crate::serve::access::review::{Deed, ReviewError, Reviews, User};
+use crate::serve::turns::{Crowded, Turns};
 use crate::watch::Kind;
 use strew_runtime::Warning;
 
 /// The most workloads read for one review, to see whether the target owns them.
 const OWNED_MAX: usize = 16;
 
+/// The number of reviews that are judged at once.
+const AT_ONCE: usize = 8;
+
+/// The number of reviews that wait for their turn.
+const WAITING_MAX: usize = 128;
+
 /// Validates WorkloadSpreads.
 pub(super) struct Judge {
     client: Client,
+    decider: ToDecider,
+    /// Turns of clients, and of the namespaces of each.
+    turns: Turns<String>,
     /// The namespace of the list of custom kinds.
     namespace: String,
     reviews: Reviews,
@@ -43,37 +62,53 @@ pub(super) struct Rules {
 }
 
 impl Judge {
-    pub(super) fn new(client: Client, namespace: &str, rules: Rules) -> Self {
+    pub(super) fn new(client: Client, decider: ToDecider, namespace: &str, rules: Rules) -> Self {
         Self {
             reviews: Reviews::new(client.clone()),
             client,
+            decider,
+            turns: Turns::new(AT_ONCE, WAITING_MAX),
             namespace: namespace.to_owned(),
             rules,
         }
     }
 
-    /// The decision on a review: all errors of the new object, or that it is accepted.
-    pub(super) async fn judge(&self, review: &Review) -> Decision {
-        if let Some(refusal) = self.refusal(review).await {
-            return refusal;
+    /// The decision on a review of this client: all errors of the new object, or that it is accepted.
+    pub(super) async fn judge(
+        &self,
+        peer: IpAddr,
+        review: &Review,
+    ) -> Result<Decision, Unanswered> {
+        if let Some(refusal) = self.refusal(peer, review).await? {
+            return Ok(refusal);
         }
         let is_daemon_set = |target: &TargetReference| target.kind == "DaemonSet";
         if !self.rules.daemon_sets && review.target().is_some_and(is_daemon_set) {
             let message = "spec.targetRef: Invalid value: the API server does not ask about pods of DaemonSets \
                            (--daemon-sets of strew install workloadspread and strew webhook)";
-            return Decision::refuse(&review.uid, 400, message);
+            return Ok(Decision::refuse(&review.uid, 400, message));
         }
-        let (list, target, others) = tokio::join!(
-            self.list(review.target()),
-            self.target(&review.namespace, review.target()),
-            self.others(&review.namespace),
-        );
+        let alone = Context {
+            allowed: &self.rules.allowed_patches,
+            is_quiet: !self.rules.is_authenticated,
+            ..Context::default()
+        };
+        if !review.needs_others() {
+            return Ok(review.judge(&alone));
+        }
+        let turn = self.turns.take(peer, review.namespace.clone()).await;
+        let _turn = turn.map_err(|Crowded| Unanswered::Crowded)?;
+        let others = self.others(review).await?;
+        let list = self.list(review.target()).await;
+        let is_needed = review.has_patch() || !matches!(&others, Ok(others) if others.is_empty());
+        let target = review.target().filter(|_| is_needed);
+        let target = self.target(&review.namespace, target).await;
         let owned = match (review.target(), &others) {
             (Some(target), Ok(all)) => self.owned(&review.namespace, target, all).await,
             _ => Vec::new(),
         };
         let others = others.as_ref().map(|all| all.iter().collect::<Vec<_>>());
-        review.judge(&Context {
+        Ok(review.judge(&Context {
             white_list: Some(list.as_ref().map_err(String::as_str)),
             target: target.as_ref(),
             others: Some(match &others {
@@ -81,17 +116,15 @@ impl Judge {
                 Err(why) => Err(why.as_str()),
             }),
             workloads: &owned.iter().collect::<Vec<_>>(),
-            before: None,
-            allowed: &self.rules.allowed_patches,
-            is_quiet: !self.rules.is_authenticated,
-        })
+            ..alone
+        }))
     }
 
     /// A refusal if the user may not create pods: patch, tolerations and node selectors of a WorkloadSpread change
     /// pods.
-    async fn refusal(&self, review: &Review) -> Option<Decision> {
+    async fn refusal(&self, peer: IpAddr, review: &Review) -> Result<Option<Decision>, Unanswered> {
         if !review.changes_pods() {
-            return None;
+            return Ok(None);
         }
         let user = User::of(review.user.clone());
         let pods = Deed {
@@ -101,8 +134,9 @@ impl Judge {
             subresource: "",
             namespace: &review.namespace,
         };
-        let (code, message) = match self.reviews.may_do(&user, pods).await {
-            Ok(Ok(())) => return None,
+        let (code, message) = match self.reviews.may_do(peer, &user, pods).await {
+            Ok(Ok(())) => return Ok(None),
+            Err(ReviewError::Crowded) => return Err(Unanswered::Crowded),
             Ok(Err(_)) => {
                 let (name, namespace) = (&user.name, &review.namespace);
                 let message = format!(
@@ -113,7 +147,7 @@ impl Judge {
             }
             Err(error) => (500, error.to_string()),
         };
-        Some(Decision::refuse(&review.uid, code, message))
+        Ok(Some(Decision::refuse(&review.uid, code, message)))
     }
 
     /// The list of custom kinds; read only if the target has one.
@@ -176,20 +210,25 @@ impl Judge {
         owned
     }
 
-    /// The WorkloadSpreads of the namespace.
-    async fn others(&self, namespace: &str) -> Result<Vec<WorkloadSpread>, String> {
-        if !is_segment(namespace) {
-            return Ok(Vec::new());
-        }
-        let path = spreads().path(namespace, "");
-        let list = get(&self.client, path.trim_end_matches('/')).await?;
-        let mut list = list.unwrap_or_default();
-        let items = list.get_mut("items").map(Value::take);
-        let Some(Value::Array(items)) = items else {
-            return Ok(Vec::new());
+    /// The other WorkloadSpreads that may have pods of the target, as they are stored.
+    async fn others(
+        &self,
+        review: &Review,
+    ) -> Result<Result<Vec<WorkloadSpread>, String>, Unanswered> {
+        let namespace = &review.namespace;
+        let Some(target) = review.target().filter(|_| is_segment(namespace)) else {
+            return Ok(Ok(Vec::new()));
         };
-        let read = items.into_iter().filter_map(read_back);
-        Ok(read.map(|(spread, _)| spread).collect())
+        let own = review.spread.metadata.name.as_deref();
+        let rivals = self.decider.rivals(namespace, target).await?;
+        let mut others = Vec::new();
+        for name in rivals.iter().filter(|name| Some(&***name) != own) {
+            match get(&self.client, &spreads().path(namespace, name)).await {
+                Ok(found) => others.extend(found.and_then(read_back).map(|(other, _)| other)),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(others))
     }
 }
 

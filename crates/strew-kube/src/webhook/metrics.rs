@@ -25,7 +25,7 @@ strew_scheduler::catalogue! {
     UNSEEN = "strew_webhook_unseen_pods", Gauge, [],
         "Admitted pods that the watch has not shown yet; they hold capacity on nodes for 30 s";
     ADMISSIONS = "strew_webhook_admissions_total", Counter, ["operation", "result"],
-        "Reviews of pods, by result: injected, passed, denied. Left to the failurePolicy: not_ready, crowded (too many reviews of the namespace wait), right_unknown (the user's right could not be checked), timed_out, given_up (the API server closed the connection), bad (the body is no review)";
+        "Reviews of pods, by result: injected, passed, denied. Left to the failurePolicy: not_ready, crowded (too many reviews of the client wait, or of its namespace), right_unknown (the user's right could not be checked), timed_out, given_up (the API server closed the connection), bad (the body is no review)";
     LATENCY = "strew_webhook_admission_duration_seconds", Histogram(LATENCY_BUCKETS), ["operation"],
         "Time from the headers of a review of a pod to its answer";
     SHARING = "strew_webhook_requests_per_status_write", Histogram(SHARING_BUCKETS), [],

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use kube::Client;
 use strew_model::Interner;
 use strew_runtime::admission::{self, AdmissionMachine};
 use strew_runtime::fair::FairQueue;
@@ -52,7 +53,7 @@ use crate::send::Patience;
 use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
 use crate::work::{Links, Worker};
-use calls::Connections;
+use calls::{Connections, ToDecider};
 use costs::Costs;
 use decider::Decider;
 pub use door::Callers;
@@ -108,6 +109,8 @@ pub struct Blueprint {
     pub allowed_patches: Vec<String>,
     /// True if the webhook is registered for pods of DaemonSets, which then may be targets.
     pub daemon_sets: bool,
+    /// A client with connections of its own, so that status writes wait for no other request; `None`: the same client.
+    pub writes: Option<Client>,
     /// The clients whose reviews are answered; `None`: all.
     pub callers: Option<Callers>,
     /// The seed of pauses and of pod names.
@@ -151,6 +154,7 @@ impl Process {
             namespace,
             allowed_patches,
             daemon_sets,
+            writes,
             callers,
             seed,
             about,
@@ -168,8 +172,10 @@ impl Process {
         });
         let meter = Arc::new(Meter::default());
         let hooks = Hooks::new(hooks::Setup {
-            to_decider,
-            ready: is_ready,
+            decider: ToDecider {
+                events: to_decider,
+                ready: is_ready,
+            },
             client: client.clone(),
             namespace: &namespace,
             rules: Rules {
@@ -187,6 +193,7 @@ impl Process {
             Pages::new(LEASE, standing, exchange, clock, stopping, &about, requests);
         let links = Links {
             client: client.clone(),
+            writes: writes.unwrap_or_else(|| client.clone()),
             clock,
             leads: Leads::always(clock),
             patience: PATIENCE,

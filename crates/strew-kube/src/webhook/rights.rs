@@ -7,6 +7,7 @@
 //! A forged review can name a user that has the right; only the API server's certificate ([`door`](super::door))
 //! excludes that.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use kube::Client;
@@ -43,9 +44,9 @@ impl Rights {
         self.0.is_known_to_be_allowed(user, deed(review))
     }
 
-    /// Asks the API server, unless the answer is known.
-    pub(super) async fn of(&self, user: &User, review: &Review) -> Right {
-        match self.0.may_do(user, deed(review)).await {
+    /// Asks the API server for a client, unless the answer is known.
+    pub(super) async fn of(&self, peer: IpAddr, user: &User, review: &Review) -> Right {
+        match self.0.may_do(peer, user, deed(review)).await {
             Ok(Ok(())) => Right::Given,
             Ok(Err(_)) if review.operation == Operation::Create => {
                 let (name, namespace) = (&user.name, &review.namespace);

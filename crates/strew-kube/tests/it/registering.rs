@@ -107,6 +107,7 @@ async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken
         namespace: NAMESPACE.to_owned(),
         allowed_patches: Vec::new(),
         daemon_sets: false,
+        writes: None,
         callers: None,
         seed: 1,
         about: About {

@@ -85,7 +85,8 @@ fn worker() -> (Worker<Errands>, Server) {
 pub(crate) fn worker_of(client: Client) -> Worker<Errands> {
     let clock = Clock::of_timers();
     let links = Links {
-        client,
+        client: client.clone(),
+        writes: client,
         clock,
         leads: Leads::always(clock),
         patience: Patience::default(),

@@ -17,6 +17,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
 use serde_json::Value;
 use strew_manifest::kruise::GROUP;
+use strew_manifest::kruise::spec::TargetReference;
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
 use strew_manifest::read::KubeObject;
 use strew_model::Interner;
@@ -28,10 +29,11 @@ use strew_wire::workloadspread::Translator;
 use strew_wire::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
 use strew_wire::workloadspread::request::{Context, admission_outcome, of_admission};
 use strew_wire::workloadspread::review::{Decision, Review};
-use strew_workloadspread::Admission;
 use strew_workloadspread::admission::{
     Answer, Denial, Effect, EffectId, Input, Limits, Operation, Outcome, RequestId, Verdict,
 };
+use strew_workloadspread::facts::workload::WorkloadKey;
+use strew_workloadspread::{Admission, TargetRef};
 
 use crate::driver::Moment;
 use crate::machine::{Begun, CallId, Machine, Next};
@@ -138,6 +140,28 @@ impl AdmissionMachine {
     /// The machine, for inputs that come from no watch or request.
     pub fn machine_mut(&mut self) -> &mut Admission {
         &mut self.machine
+    }
+
+    /// The names of WorkloadSpreads that may have pods of a target in this namespace, at most `n_max`.
+    pub fn rivals(&self, namespace: &str, target: &TargetReference, n_max: usize) -> Vec<Box<str>> {
+        let names = self.machine.names();
+        let key = || {
+            let version = &target.api_version;
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            let target = TargetRef {
+                group: names.get(group)?,
+                kind: names.get(&target.kind)?,
+                name: names.get(&target.name)?,
+            };
+            let namespace = names.get(namespace)?;
+            Some(WorkloadKey { namespace, target })
+        };
+        // What has no symbol is in no fact.
+        let rivals = key().into_iter().flat_map(|key| self.machine.rivals(key));
+        rivals
+            .map(|key| key.name.as_ref().into())
+            .take(n_max)
+            .collect()
     }
 
     /// The call of a machine's request; `None` if it was answered or given up.

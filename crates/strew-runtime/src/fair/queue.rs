@@ -1,9 +1,10 @@
-//! A queue that is fair between keys (peers, namespaces), by what their entries cost.
+//! A queue that is fair between peers, and between the tenants (namespaces) of a peer, by what their entries cost.
 //!
-//! A key is charged the cost of its entries. The next entry comes from the key with the smallest sum. A key without
-//! waiting entries re-enters at the sum of the one served last, so it neither saves credit nor keeps debts. So an entry
-//! of a quiet key waits for one turn of each other key at most. Beyond its budget, a key's entries can be handled more
-//! cheaply or refused.
+//! A tenant and its peer are charged the cost of the tenant's entries. The next entry comes from the peer with the
+//! smallest sum, and there from the tenant with the smallest sum. What has no entries re-enters at the sum of the one
+//! served last, so it neither saves credit nor keeps debts. So an entry of a quiet peer waits for one turn of each other
+//! peer at most, however many tenants these name. Beyond its budget, a tenant's entries can be handled more cheaply or
+//! refused.
 //!
 //! Source of the order: Goyal, Vin, Cheng, "Start-time Fair Queueing", 1996.
 
@@ -13,7 +14,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::CallId;
 
-/// Limits of one key.
+/// Limits of one tenant.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The most waiting entries; further ones are not taken.
@@ -33,30 +34,57 @@ pub struct Turn<T> {
     pub call: CallId,
     /// The entry.
     pub what: T,
-    /// True if its key is within its budget.
+    /// True if its tenant is within its budget.
     pub is_within_budget: bool,
 }
 
-/// Entries by key.
+/// Entries by peer and tenant; a key names both.
 #[derive(Debug)]
-pub struct FairQueue<K, T> {
+pub struct FairQueue<P, K, T> {
     limits: Limits,
-    tenants: BTreeMap<K, Tenant<T>>,
-    /// Keys with an entry that can be taken, by the cost that they were charged.
-    order: BTreeSet<(u64, K)>,
-    /// The charge of the key that was served last.
-    paid_now: u64,
+    tenants: BTreeMap<(P, K), Tenant<T>>,
+    peers: BTreeMap<P, Peer<K>>,
+    /// Peers with an entry that can be taken.
+    order: Order<P>,
     n_waiting: usize,
-    /// The number of keys at which those without debt are forgotten.
+    /// The number of tenants at which those without debt are forgotten.
     sweep_at: usize,
 }
 
-/// The state of a key.
+/// Keys with an entry that can be taken, by the cost that they were charged.
+#[derive(Debug)]
+struct Order<K> {
+    ready: BTreeSet<(u64, K)>,
+    /// The charge of the key that was served last.
+    paid_now: u64,
+}
+
+impl<K> Default for Order<K> {
+    fn default() -> Self {
+        Self {
+            ready: BTreeSet::new(),
+            paid_now: 0,
+        }
+    }
+}
+
+/// The state of a peer.
+#[derive(Debug)]
+struct Peer<K> {
+    /// Its tenants with an entry that can be taken.
+    order: Order<K>,
+    /// Entries that wait or are in hand.
+    n_open: usize,
+    /// Charged cost in nanoseconds, comparable between peers.
+    paid: u64,
+}
+
+/// The state of a tenant.
 #[derive(Debug)]
 struct Tenant<T> {
     waiting: VecDeque<(CallId, T)>,
     in_hand: usize,
-    /// Charged cost in nanoseconds, comparable between keys.
+    /// Charged cost in nanoseconds, comparable between tenants of a peer.
     paid: u64,
     /// Cost in nanoseconds that the budget had not covered at `at`.
     over: u64,
@@ -72,19 +100,23 @@ impl<T> Tenant<T> {
             .saturating_sub(u64::try_from(covered).unwrap_or(u64::MAX))
     }
 
+    fn n_open(&self) -> usize {
+        self.waiting.len() + self.in_hand
+    }
+
     fn is_ready(&self, limits: &Limits) -> bool {
         !self.waiting.is_empty() && self.in_hand < limits.in_hand_max
     }
 }
 
-impl<K: Ord + Clone, T> FairQueue<K, T> {
-    /// An empty queue with these limits of each key.
+impl<P: Ord + Clone, K: Ord + Clone, T> FairQueue<P, K, T> {
+    /// An empty queue with these limits of each tenant.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
             tenants: BTreeMap::new(),
-            order: BTreeSet::new(),
-            paid_now: 0,
+            peers: BTreeMap::new(),
+            order: Order::default(),
             n_waiting: 0,
             sweep_at: 64,
         }
@@ -97,16 +129,21 @@ impl<K: Ord + Clone, T> FairQueue<K, T> {
 
     /// True if an entry can be taken.
     pub fn is_ready(&self) -> bool {
-        !self.order.is_empty()
+        !self.order.ready.is_empty()
     }
 
     /// Adds an entry with its id.
     ///
     /// # Errors
-    /// Too many of its key wait; it is given back.
-    pub fn put(&mut self, now: Instant, key: &K, call: CallId, what: T) -> Result<(), T> {
+    /// Too many of its tenant wait; it is given back.
+    pub fn put(&mut self, now: Instant, key: &(P, K), call: CallId, what: T) -> Result<(), T> {
         self.forget_those_without_debt(now);
-        let paid_now = self.paid_now;
+        let peer = self.peers.entry(key.0.clone()).or_insert_with(|| Peer {
+            order: Order::default(),
+            n_open: 0,
+            paid: 0,
+        });
+        let paid_now = peer.order.paid_now;
         let tenant = self.tenants.entry(key.clone());
         let tenant = tenant.or_insert_with(|| Tenant {
             waiting: VecDeque::new(),
@@ -118,29 +155,32 @@ impl<K: Ord + Clone, T> FairQueue<K, T> {
         if tenant.waiting.len() >= self.limits.waiting_max {
             return Err(what);
         }
-        if tenant.waiting.is_empty() && tenant.in_hand == 0 {
+        if peer.n_open == 0 {
+            peer.paid = peer.paid.max(self.order.paid_now);
+        }
+        if tenant.n_open() == 0 {
             tenant.paid = tenant.paid.max(paid_now);
         }
-        tenant.waiting.push_back((call, what));
+        self.change(key, |tenant| tenant.waiting.push_back((call, what)));
         self.n_waiting += 1;
-        if tenant.is_ready(&self.limits) {
-            self.order.insert((tenant.paid, key.clone()));
-        }
         Ok(())
     }
 
     /// The next entry. Call [`done`](Self::done) when it is answered or given up.
     pub fn take(&mut self, now: Instant) -> Option<Turn<T>> {
-        let (paid, key) = self.order.pop_first()?;
-        let tenant = self.tenants.get_mut(&key)?;
-        let (call, what) = tenant.waiting.pop_front()?;
+        let (paid, peer) = self.order.ready.first()?;
+        self.order.paid_now = self.order.paid_now.max(*paid);
+        let of_peer = self.peers.get_mut(peer)?;
+        let (paid, tenant) = of_peer.order.ready.first()?;
+        of_peer.order.paid_now = of_peer.order.paid_now.max(*paid);
+        let key = (peer.clone(), tenant.clone());
+        let budget = self.limits.budget;
+        let (over, taken) = self.change(&key, |tenant| {
+            tenant.in_hand += 1;
+            (tenant.over(now, budget), tenant.waiting.pop_front())
+        })?;
+        let (call, what) = taken?;
         self.n_waiting -= 1;
-        tenant.in_hand += 1;
-        self.paid_now = self.paid_now.max(paid);
-        let over = tenant.over(now, self.limits.budget);
-        if tenant.is_ready(&self.limits) {
-            self.order.insert((paid, key));
-        }
         Some(Turn {
             call,
             what,
@@ -148,55 +188,74 @@ impl<K: Ord + Clone, T> FairQueue<K, T> {
         })
     }
 
-    /// Removes a waiting entry. Returns false if it does not wait.
-    pub fn remove(&mut self, key: &K, call: CallId) -> bool {
+    /// Removes a waiting entry; `None` if it does not wait.
+    pub fn remove(&mut self, key: &(P, K), call: CallId) -> Option<T> {
         let waits = |tenant: &Tenant<T>| tenant.waiting.iter().position(|(id, _)| *id == call);
-        let found = self.tenants.get(key).and_then(waits);
-        if let Some(place) = found {
-            self.change(key, |tenant| drop(tenant.waiting.remove(place)));
-            self.n_waiting -= 1;
-        }
-        found.is_some()
+        let place = self.tenants.get(key).and_then(waits)?;
+        let (_, what) = self.change(key, |tenant| tenant.waiting.remove(place))??;
+        self.n_waiting -= 1;
+        Some(what)
     }
 
     /// A taken entry was answered or given up.
-    pub fn done(&mut self, key: &K) {
+    pub fn done(&mut self, key: &(P, K)) {
         self.change(key, |tenant| {
             tenant.in_hand = tenant.in_hand.saturating_sub(1);
         });
     }
 
-    /// Charges a key for the cost of its entries. The charge of a key without entries is forgotten once the budget covers it.
-    pub fn charge(&mut self, now: Instant, key: &K, cost: Span) {
+    /// Charges a tenant and its peer for the cost of entries. The charge of a tenant without entries is forgotten once
+    /// the budget covers it.
+    pub fn charge(&mut self, now: Instant, key: &(P, K), cost: Span) {
         let budget = self.limits.budget;
         self.change(key, |tenant| {
             tenant.paid = tenant.paid.saturating_add(cost.0);
             tenant.over = tenant.over(now, budget).saturating_add(cost.0);
             tenant.at = now;
         });
+        self.change_peer(&key.0, |peer| peer.paid = peer.paid.saturating_add(cost.0));
     }
 
-    /// Changes the state of a key, and its place in the order.
-    fn change(&mut self, key: &K, change: impl FnOnce(&mut Tenant<T>)) {
-        if let Some(tenant) = self.tenants.get_mut(key) {
-            self.order.remove(&(tenant.paid, key.clone()));
-            change(tenant);
-            if tenant.is_ready(&self.limits) {
-                self.order.insert((tenant.paid, key.clone()));
+    /// Changes the state of a tenant, and the places of it and its peer in their orders; `None` if it is not known.
+    fn change<R>(&mut self, key: &(P, K), change: impl FnOnce(&mut Tenant<T>) -> R) -> Option<R> {
+        let limits = self.limits;
+        let tenant = self.tenants.get_mut(key)?;
+        let (paid, n_open) = (tenant.paid, tenant.n_open());
+        let changed = change(tenant);
+        let (paid_after, n_open_after) = (tenant.paid, tenant.n_open());
+        let is_ready = tenant.is_ready(&limits);
+        self.change_peer(&key.0, |peer| {
+            peer.order.ready.remove(&(paid, key.1.clone()));
+            if is_ready {
+                peer.order.ready.insert((paid_after, key.1.clone()));
+            }
+            peer.n_open = peer.n_open + n_open_after - n_open;
+        });
+        Some(changed)
+    }
+
+    /// Changes the state of a peer, and its place in the order.
+    fn change_peer(&mut self, peer: &P, change: impl FnOnce(&mut Peer<K>)) {
+        if let Some(of_peer) = self.peers.get_mut(peer) {
+            self.order.ready.remove(&(of_peer.paid, peer.clone()));
+            change(of_peer);
+            if !of_peer.order.ready.is_empty() {
+                self.order.ready.insert((of_peer.paid, peer.clone()));
             }
         }
     }
 
-    /// Forgets keys without entries and debts, when there are twice as many as after the last sweep.
+    /// Forgets tenants without entries and debts, and peers without tenants, when there are twice as many tenants as
+    /// after the last sweep.
     fn forget_those_without_debt(&mut self, now: Instant) {
         if self.tenants.len() < self.sweep_at {
             return;
         }
         let budget = self.limits.budget;
-        self.tenants.retain(|_, tenant| {
-            let is_busy = !tenant.waiting.is_empty() || tenant.in_hand > 0;
-            is_busy || tenant.over(now, budget) > 0
-        });
+        self.tenants
+            .retain(|_, tenant| tenant.n_open() > 0 || tenant.over(now, budget) > 0);
+        let known: BTreeSet<&P> = self.tenants.keys().map(|(peer, _)| peer).collect();
+        self.peers.retain(|peer, _| known.contains(peer));
         self.sweep_at = 64.max(2 * self.tenants.len());
     }
 }

@@ -118,6 +118,14 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
         made
     }
 
+    /// Gives back all of a holding beyond this amount. A holding that was given up stays so.
+    pub fn shrink(&mut self, id: HoldingId, to: u64) {
+        if let Some(mut holding) = self.remove(id) {
+            holding.amount = holding.amount.min(to);
+            self.insert(id, holding);
+        }
+    }
+
     /// Changes the rank of a holding.
     pub fn set_rank(&mut self, id: HoldingId, rank: R) {
         if let Some(mut holding) = self.remove(id) {
@@ -262,6 +270,11 @@ mod tests {
         assert_eq!(shares.grow(taken.id, 1), Ok(vec![2]));
         assert_eq!(shares.grow(taken.id, 1), Err(NoShare));
         assert_eq!(shares.take(&7, 1, (false, 4), 4), Err(NoShare));
+        shares.shrink(taken.id, 5);
+        assert_eq!(shares.held(), 2);
+        shares.shrink(taken.id, 1);
+        assert_eq!((shares.held(), shares.held_by(&7)), (1, 1));
+        assert_eq!(shares.grow(taken.id, 1), Ok(vec![]));
         assert_eq!(shares.release(taken.id), Some(3));
         assert_eq!(shares.release(taken.id), None);
         assert!(shares.take(&7, 1, (false, 4), 4).is_ok());

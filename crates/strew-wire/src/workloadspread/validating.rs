@@ -6,6 +6,7 @@ use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::annotations::{ANY_KIND, is_true};
 use super::review::{BadReview, Decision};
 use super::spec::TargetReference;
 use super::v1beta1::WorkloadSpread;
@@ -40,7 +41,8 @@ pub enum Read {
 }
 
 impl Review {
-    /// Reads a review of either version. Reviews of other operations or subresources are allowed.
+    /// Reads a review of either version. Reviews of other operations or subresources are allowed, and updates that leave
+    /// spec and annotations as they are.
     ///
     /// # Errors
     /// The body is no review with a uid.
@@ -63,14 +65,19 @@ impl Review {
         let before = is_update
             .then(|| read_back(request["oldObject"].clone()))
             .flatten();
-        Ok(Read::Judge(Box::new(Self {
+        let review = Self {
             uid,
             namespace: text("namespace"),
             spread,
             user: UserInfo::deserialize(&request["userInfo"]).unwrap_or_default(),
             before: before.map(|(before, _)| before),
             faults: faults.iter().filter_map(fault).collect(),
-        })))
+        };
+        Ok(match review.changes_pods() || !review.faults.is_empty() {
+            true => Read::Judge(Box::new(review)),
+            // What is stored already stays as it is: a finalizer can be removed from it, whatever rules are new.
+            false => Read::Answered(Decision::allow(&review.uid)),
+        })
     }
 
     /// Its target.
@@ -84,6 +91,21 @@ impl Review {
             |spread: &WorkloadSpread| (spread.spec.clone(), spread.metadata.annotations.clone());
         let before = self.before.as_ref();
         before.is_none_or(|before| parts(before) != parts(&self.spread))
+    }
+
+    /// True if other objects decide about it: it is new, or its spec changed, or which kinds may be its target.
+    pub fn needs_others(&self) -> bool {
+        let Some(before) = &self.before else {
+            return true;
+        };
+        let any_kind = |spread: &WorkloadSpread| is_true(&spread.metadata, ANY_KIND);
+        before.spec != self.spread.spec || any_kind(before) != any_kind(&self.spread)
+    }
+
+    /// True if a subset changes pods beyond their nodes: then their template decides about it.
+    pub fn has_patch(&self) -> bool {
+        let subsets = self.spread.spec.iter().flat_map(|spec| &spec.subsets);
+        subsets.into_iter().any(|subset| subset.patch.is_some())
     }
 
     /// Refuses the object with all errors in one message and code 400, or allows it.
@@ -182,6 +204,49 @@ mod tests {
         assert_eq!(change("web"), Decision::allow("r"));
         let (_, message) = change("api").refusal.unwrap();
         assert!(message.starts_with("spec.targetRef: "), "{message}");
+    }
+
+    /// Before, an object that was stored before a rule could not lose its finalizer.
+    #[test]
+    fn an_update_that_changes_no_pods_is_allowed_and_other_objects_decide_about_the_spec_alone() {
+        let wrong = json!({"targetRef": web("web"), "subsets": []});
+        let with = |metadata: Value, spec: &Value| {
+            let mut object = spread("v1beta1", spec);
+            for (key, value) in metadata.as_object().unwrap() {
+                object["metadata"][key] = value.clone();
+            }
+            object
+        };
+        let old = with(json!({"finalizers": ["a/b"]}), &wrong);
+        let update = |new: Value| review("UPDATE", new, old.clone());
+        let bare = update(with(json!({}), &wrong));
+        assert_eq!(
+            Review::read(&bare),
+            Ok(Read::Answered(Decision::allow("r")))
+        );
+        let mistyped = json!({"targetRef": web("web"), "subsets": [], "scheduleStrategy": 7});
+        assert!(
+            judged(&update(with(json!({}), &mistyped)))
+                .refusal
+                .is_some()
+        );
+        let right = json!({"targetRef": web("web"), "subsets": [{"name": "a", "patch": {}}]});
+        for (metadata, spec, expected) in [
+            (json!({"annotations": {"a": "b"}}), &wrong, (false, false)),
+            (
+                json!({"annotations": {"strew.dev/any-kind": "true"}}),
+                &wrong,
+                (true, false),
+            ),
+            (json!({}), &right, (true, true)),
+        ] {
+            let body = update(with(metadata, spec));
+            let Ok(Read::Judge(review)) = Review::read(&body) else {
+                panic!("{body}");
+            };
+            let found = (review.needs_others(), review.has_patch());
+            assert_eq!(found, expected, "{body}");
+        }
     }
 
     #[test]

@@ -210,6 +210,18 @@ impl Admission {
         &self.spreads
     }
 
+    /// The WorkloadSpreads that may have pods of a workload: they name it, its controller, or a workload that it
+    /// controls.
+    pub fn rivals(&self, key: WorkloadKey) -> impl Iterator<Item = &WsKey> {
+        let workload = self.workloads.get(key);
+        let owner = workload.and_then(|workload| workload.controller.as_ref());
+        let owned = workload.map(|workload| self.workloads.controlled_by(&workload.uid));
+        let owned = owned.into_iter().flatten().map(|owned| owned.key.target);
+        let targets = [Some(key.target), owner.map(|owner| owner.target)];
+        let targets = targets.into_iter().flatten().chain(owned);
+        targets.flat_map(move |target| self.spreads.of_target(key.namespace, target))
+    }
+
     /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -14,7 +14,7 @@ use serde_json::json;
 use strew_kube::authority::rotator::Setup;
 use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
-use strew_kube::connect::Connection;
+use strew_kube::connect::{self, Connection};
 use strew_kube::identity;
 use strew_kube::registration::Setup as Registering;
 use strew_kube::scheduler::permissions::OF_PAGES;
@@ -33,6 +33,7 @@ use strew_wire::lease::Settings;
 use strew_wire::workloadspread::registration::{Reach, Registration};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::access;
 use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
@@ -41,6 +42,9 @@ use crate::process::{self, connected, log, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, WebhookArgs};
 pub(crate) use policy::FailurePolicy;
+
+/// The part of strew, for the API server.
+const PART: &str = "strew-webhook";
 
 /// Health and metrics.
 const PORT: u16 = 10262;
@@ -77,11 +81,10 @@ fn profiles(
 
 async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(
-        &args.access.of(&ClientConnection::default()),
-        "strew-webhook",
-    )
-    .await?;
+    let access = args.access.of(&ClientConnection::default());
+    let connection = connected(&access, PART).await?;
+    let writes = connect::apart(&access, PART, &connection.requests).await;
+    let writes = writes.map_err(access::failure)?;
     check_permissions(args, &connection).await?;
     let hostname = identity::hostname();
     let client = &connection.client;
@@ -115,6 +118,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         namespace: args.hooks.namespace.clone(),
         allowed_patches: args.hooks.allow_patch.clone(),
         daemon_sets: args.hooks.daemon_sets,
+        writes: Some(writes),
         callers,
         seed,
         about: about(args),

@@ -5,7 +5,7 @@
 //! an answer access is denied.
 //!
 //! Status codes, as of k8s.io/apiserver's delegating filters: 401 for an invalid token or certificate, 403 for a
-//! missing right, 500 if the API server could not be asked. One difference on purpose: a *token* that could not be
+//! missing right, 500 if the API server could not be asked; beyond them 429 for a client that asks too much. One difference on purpose: a *token* that could not be
 //! reviewed is 500 with a text; k8s.io/apiserver answers 401, which suggests the wrong cause.
 //!
 //! Source: `pkg/endpoints/filters`, `pkg/authentication`, `pkg/authorization` of k8s.io/apiserver v1.36.3;
@@ -17,6 +17,7 @@ pub mod paths;
 pub mod review;
 mod subject;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -27,6 +28,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 
 use super::pages::{error, status};
+use super::places::Peer;
 use super::server::PeerCertificates;
 pub use clients::{Clients, ClientsError};
 pub use paths::Paths;
@@ -50,6 +52,7 @@ struct Inner {
 
 /// The credentials of a request. Not printable, because the token is a secret.
 struct Shown {
+    peer: IpAddr,
     token: Option<String>,
     certificates: PeerCertificates,
 }
@@ -60,7 +63,9 @@ impl Shown {
         let token = bearer_token(request.headers()).map(str::to_owned);
         request.headers_mut().remove(AUTHORIZATION);
         let certificates = request.extensions_mut().remove().unwrap_or_default();
+        let peer: Peer = request.extensions().get().cloned().unwrap_or_default();
         Self {
+            peer: peer.address,
             token,
             certificates,
         }
@@ -118,7 +123,7 @@ impl Access {
                 false => Caller::Known(User::anonymous()),
             });
         };
-        let user = self.0.reviews.user_of(&token).await?;
+        let user = self.0.reviews.user_of(shown.peer, &token).await?;
         Ok(user.map_or(Caller::Impostor, Caller::Known))
     }
 }
@@ -126,6 +131,7 @@ impl Access {
 /// The client of a page, in the request's extensions, for pages that authorize it themselves.
 #[derive(Clone)]
 pub struct Asker {
+    peer: IpAddr,
     user: Arc<User>,
     access: Access,
 }
@@ -138,7 +144,10 @@ impl Asker {
     pub async fn may(&self, deed: Deed<'_>) -> Result<Result<(), Arc<str>>, ReviewError> {
         match is_master(&self.user) {
             true => Ok(Ok(())),
-            false => self.access.0.reviews.may_do(&self.user, deed).await,
+            false => {
+                let reviews = &self.access.0.reviews;
+                reviews.may_do(self.peer, &self.user, deed).await
+            }
         }
     }
 }
@@ -151,6 +160,7 @@ async fn guard(State(access): State<Access>, mut request: Request, next: Next) -
     let verb = request.method().as_str().to_ascii_lowercase();
     let path = request.uri().path().to_owned();
     let shown = Shown::take(&mut request);
+    let peer = shown.peer;
     let user = match access.caller(shown).await {
         Ok(Caller::Known(user)) => user,
         Ok(Caller::Impostor) => {
@@ -159,6 +169,7 @@ async fn guard(State(access): State<Access>, mut request: Request, next: Next) -
         Err(why) => return not_answered(&path, &why),
     };
     request.extensions_mut().insert(Asker {
+        peer,
         user: Arc::clone(&user),
         access: access.clone(),
     });
@@ -166,7 +177,7 @@ async fn guard(State(access): State<Access>, mut request: Request, next: Next) -
     if is_free || is_master(&user) {
         return next.run(request).await;
     }
-    match access.0.reviews.may(&user, &verb, &path).await {
+    match access.0.reviews.may(peer, &user, &verb, &path).await {
         Ok(Ok(())) => next.run(request).await,
         Ok(Err(reason)) => forbidden(&user.name, &verb, &path, &reason),
         Err(why) => not_answered(&path, &why),
@@ -194,6 +205,11 @@ fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Response {
 
 /// Source: k8s.io/apiserver `responsewriters.InternalError`.
 fn not_answered(path: &str, why: &ReviewError) -> Response {
+    if let ReviewError::Crowded | ReviewError::TooManyInvalid = why {
+        // No warning: the client can make as many of these as it likes.
+        let (code, why) = (StatusCode::TOO_MANY_REQUESTS, why.to_string());
+        return status(code, "TooManyRequests", &why);
+    }
     let why = super::certificate::whole_text(why);
     let review = Warning {
         kind: "page",

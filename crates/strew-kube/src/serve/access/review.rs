@@ -1,6 +1,7 @@
 //! The requests `TokenReview` and `SubjectAccessReview`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,11 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, PostParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
+use strew_model::time::Span;
 use tokio::time::timeout;
 
 use super::cache::{Cache, Digest};
+use crate::serve::turns::{Crowded, Turn, Turns};
 
 /// How long an answer is kept. Source: kube-scheduler's `--authentication-token-webhook-cache-ttl` and related flags.
 const KEEP: Duration = Duration::from_secs(10);
@@ -27,6 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The number of concurrent reviews.
 const ASKED_MAX: usize = 8;
+
+/// The number of waiting reviews, of all peers.
+const WAITING_MAX: usize = 128;
+
+/// The charge of an invalid token. A peer may send 20 at once, then one per second; further tokens are not reviewed.
+const INVALID: Span = Span::from_secs(1);
 
 /// A user, as the API server identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,6 +103,12 @@ pub enum ReviewError {
         /// The error.
         source: Box<kube::Error>,
     },
+    /// Too many reviews wait, and the client has no fewer of them than any other.
+    #[error("too many questions about rights wait")]
+    Crowded,
+    /// The client has sent too many invalid tokens.
+    #[error("too many invalid tokens came from this address")]
+    TooManyInvalid,
     /// The answer has no status.
     #[error("the API server answered a {kind} without a status")]
     NoStatus {
@@ -106,9 +120,9 @@ pub enum ReviewError {
 /// Sends reviews to the API server and keeps its answers for a short time. Failures are not kept.
 pub struct Reviews {
     client: kube::Client,
-    users: Cache<Option<Arc<User>>>,
-    verdicts: Cache<Result<(), Arc<str>>>,
-    asking: Semaphore,
+    users: Cache<Arc<User>, ()>,
+    verdicts: Cache<(), Arc<str>>,
+    turns: Turns<()>,
 }
 
 impl Reviews {
@@ -123,17 +137,30 @@ impl Reviews {
             client,
             users: Cache::new(keep, kept_max),
             verdicts: Cache::new(keep, kept_max),
-            asking: Semaphore::new(ASKED_MAX),
+            turns: Turns::new(ASKED_MAX, WAITING_MAX),
         }
     }
 
-    /// The token's user; `None` if the token is invalid.
+    /// The user of a token that a peer shows; `None` if the token is invalid.
     ///
     /// # Errors
     /// There was no answer.
-    pub async fn user_of(&self, token: &str) -> Result<Option<Arc<User>>, ReviewError> {
+    pub async fn user_of(
+        &self,
+        peer: IpAddr,
+        token: &str,
+    ) -> Result<Option<Arc<User>>, ReviewError> {
         let kind = "TokenReview";
+        let digest = self.users.digest(&token);
         let ask = async {
+            let turn = self.turn(peer).await?;
+            // Another task may have got the same answer meanwhile.
+            if let Some(answer) = self.users.get(digest) {
+                return Ok(answer);
+            }
+            if !turn.is_within_budget {
+                return Err(ReviewError::TooManyInvalid);
+            }
             let review = TokenReview {
                 spec: TokenReviewSpec {
                     token: token.to_owned(),
@@ -143,19 +170,23 @@ impl Reviews {
             };
             let status = self.post(kind, review).await?.status;
             let status = status.ok_or(ReviewError::NoStatus { kind })?;
-            let known = status.authenticated == Some(true);
-            Ok(known.then(|| Arc::new(User::of(status.user.unwrap_or_default()))))
+            if status.authenticated != Some(true) {
+                turn.charge(INVALID);
+                return Ok(Err(()));
+            }
+            Ok(Ok(Arc::new(User::of(status.user.unwrap_or_default()))))
         };
-        let digest = self.users.digest(&token);
-        self.ask_once(kind, &self.users, digest, ask).await
+        let found = ask_once(kind, &self.users, (peer, digest), ask).await?;
+        Ok(found.ok())
     }
 
-    /// Whether a user may use this verb on a path; the inner error is the reason of the refusal.
+    /// Whether a user of a peer may use this verb on a path; the inner error is the reason of the refusal.
     ///
     /// # Errors
     /// There was no answer.
     pub async fn may(
         &self,
+        peer: IpAddr,
         user: &User,
         verb: &str,
         path: &str,
@@ -168,15 +199,16 @@ impl Reviews {
             ..Default::default()
         };
         let digest = self.verdicts.digest(&(user, verb, path));
-        self.judged(user, spec, digest).await
+        self.judged((peer, digest), user, spec).await
     }
 
-    /// Whether a user may do this to objects of a namespace; the inner error is the reason of the refusal.
+    /// Whether a user of a peer may do this to objects of a namespace; the inner error is the reason of the refusal.
     ///
     /// # Errors
     /// There was no answer.
     pub async fn may_do(
         &self,
+        peer: IpAddr,
         user: &User,
         deed: Deed<'_>,
     ) -> Result<Result<(), Arc<str>>, ReviewError> {
@@ -192,7 +224,7 @@ impl Reviews {
             ..Default::default()
         };
         let digest = self.verdicts.digest(&(user, deed));
-        self.judged(user, spec, digest).await
+        self.judged((peer, digest), user, spec).await
     }
 
     /// True if a kept answer says that a user may do this; sends no review.
@@ -203,12 +235,17 @@ impl Reviews {
 
     async fn judged(
         &self,
+        (peer, digest): (IpAddr, Digest),
         user: &User,
         spec: SubjectAccessReviewSpec,
-        digest: Digest,
     ) -> Result<Result<(), Arc<str>>, ReviewError> {
         let kind = "SubjectAccessReview";
         let ask = async {
+            let _turn = self.turn(peer).await?;
+            // Another task may have got the same answer meanwhile.
+            if let Some(answer) = self.verdicts.get(digest) {
+                return Ok(answer);
+            }
             let review = SubjectAccessReview {
                 spec: SubjectAccessReviewSpec {
                     user: Some(user.name.clone()),
@@ -226,32 +263,12 @@ impl Reviews {
                 false => Err(status.reason.unwrap_or_default().into()),
             })
         };
-        self.ask_once(kind, &self.verdicts, digest, ask).await
+        ask_once(kind, &self.verdicts, (peer, digest), ask).await
     }
 
-    /// The kept answer, or else a new one.
-    async fn ask_once<T: Clone>(
-        &self,
-        kind: &'static str,
-        kept: &Cache<T>,
-        digest: Digest,
-        ask: impl Future<Output = Result<T, ReviewError>>,
-    ) -> Result<T, ReviewError> {
-        if let Some(answer) = kept.get(digest) {
-            return Ok(answer);
-        }
-        let asked = timeout(PATIENCE, async {
-            // The semaphore is never closed, and it only limits the number of reviews.
-            let _turn = self.asking.acquire().await;
-            // Another task may have got the same answer meanwhile.
-            match kept.get(digest) {
-                Some(answer) => Ok(answer),
-                None => ask.await,
-            }
-        });
-        let answer = asked.await.map_err(|_| ReviewError::TooLate { kind })??;
-        kept.put(digest, answer.clone());
-        Ok(answer)
+    async fn turn(&self, peer: IpAddr) -> Result<Turn<()>, ReviewError> {
+        let turn = self.turns.take(peer, ()).await;
+        turn.map_err(|Crowded| ReviewError::Crowded)
     }
 
     async fn post<K>(&self, kind: &'static str, review: K) -> Result<K, ReviewError>
@@ -270,4 +287,20 @@ impl Reviews {
             source: Box::new(source),
         })
     }
+}
+
+/// The kept answer, or else a new one.
+async fn ask_once<Y: Clone, N: Clone>(
+    kind: &'static str,
+    kept: &Cache<Y, N>,
+    (peer, digest): (IpAddr, Digest),
+    ask: impl Future<Output = Result<Result<Y, N>, ReviewError>>,
+) -> Result<Result<Y, N>, ReviewError> {
+    if let Some(answer) = kept.get(digest) {
+        return Ok(answer);
+    }
+    let asked = timeout(PATIENCE, ask).await;
+    let answer = asked.map_err(|_| ReviewError::TooLate { kind })??;
+    kept.put(peer, digest, answer.clone());
+    Ok(answer)
 }

@@ -1,4 +1,6 @@
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::routing::get;
@@ -87,11 +89,24 @@ fn pages(client: kube::Client) -> Router {
 }
 
 async fn ask(pages: &Router, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    ask_from(1, pages, method, path, token).await
+}
+
+async fn ask_from(
+    peer: u8,
+    pages: &Router,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+) -> (u16, String) {
     let mut request = http::Request::builder().method(method).uri(path);
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, token);
     }
-    let answer = pages.clone().oneshot(request.body(Body::empty()).unwrap());
+    let mut request = request.body(Body::empty()).unwrap();
+    let address = Ipv4Addr::new(10, 0, 0, peer).into();
+    request.extensions_mut().insert(Peer::at(address));
+    let answer = pages.clone().oneshot(request);
     let answer = answer.await.unwrap();
     let code = answer.status().as_u16();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -189,7 +204,7 @@ async fn answers_are_kept_for_ten_seconds_and_failures_are_not() {
         ("Bearer unreachable", 0),
         ("Bearer unreachable", 0),
     ] {
-        tokio::time::advance(std::time::Duration::from_secs(wait)).await;
+        tokio::time::advance(Duration::from_secs(wait)).await;
         asked.store(0, Ordering::Relaxed);
         ask(&pages, "GET", "/metrics", Some(token)).await;
         counts.push(asked.load(Ordering::Relaxed));
@@ -212,4 +227,76 @@ async fn an_api_server_that_does_not_answer_lets_nobody_in() {
     let expected = "the API server did not answer a TokenReview within 10 s";
     assert!(text.contains(expected), "{text}");
     silent.abort();
+}
+
+/// The attack of 64 connections: 8,103 TokenReviews in 12 s.
+#[tokio::test(start_paused = true)]
+async fn invalid_tokens_of_one_peer_cost_few_reviews() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let pages = pages(api_server(Arc::clone(&asked)));
+    let mut refused = 0;
+    for round in 0..120 {
+        let junk = (0..64).map(async |n| {
+            let token = format!("Bearer junk-{round}-{n}");
+            ask_from(1, &pages, "GET", "/metrics", Some(&token)).await
+        });
+        for (code, text) in futures::future::join_all(junk).await {
+            refused += usize::from(code == 429);
+            assert!([401, 429].contains(&code), "{code} {text}");
+        }
+        tokio::time::advance(Duration::from_millis(100)).await;
+    }
+    let asked = asked.load(Ordering::Relaxed);
+    // 20 at once, one per second, and those under way.
+    assert!((20..=45).contains(&asked), "{asked} reviews");
+    assert!(refused > 7_000, "{refused}");
+    // Another client is not concerned, and this one is asked for again after a while.
+    let by = async |peer| {
+        let token = Some("Bearer good");
+        ask_from(peer, &pages, "GET", "/metrics", token).await.0
+    };
+    assert_eq!(by(2).await, 200);
+    // What is known of a token is still answered.
+    assert_eq!(by(1).await, 200);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(by(1).await, 200);
+}
+
+/// Before, eight questions of one peer were asked at once, and all others waited without bound.
+#[tokio::test(start_paused = true)]
+async fn questions_of_one_peer_hold_up_no_other() {
+    let (service, mut handle) =
+        tower_test::mock::pair::<http::Request<KubeBody>, http::Response<KubeBody>>();
+    let reviews = Arc::new(Reviews::new(kube::Client::new(service, "default")));
+    let ask = |peer: u8, name: String| {
+        let reviews = Arc::clone(&reviews);
+        tokio::spawn(async move {
+            let user = User {
+                name,
+                ..(*User::anonymous()).clone()
+            };
+            let peer = Ipv4Addr::new(10, 0, 0, peer).into();
+            reviews.may(peer, &user, "get", "/metrics").await.is_ok()
+        })
+    };
+    let flood: Vec<_> = (0..1_000).map(|n| ask(2, format!("forged-{n}"))).collect();
+    tokio::task::yield_now().await;
+    let honest = ask(1, "prometheus".to_owned());
+    let mut names = Vec::new();
+    for _ in 0..10 {
+        let (request, send) = handle.next_request().await.unwrap();
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let mut review: Value = serde_json::from_slice(&body).unwrap();
+        names.push(review["spec"]["user"].as_str().unwrap().to_owned());
+        review["status"] = json!({"allowed": true});
+        let body = KubeBody::from(serde_json::to_vec(&review).unwrap());
+        send.send_response(http::Response::builder().status(201).body(body).unwrap());
+        tokio::task::yield_now().await;
+    }
+    let place = names.iter().position(|name| name == "prometheus");
+    assert!(place.is_some_and(|place| place <= 8), "{names:?}");
+    assert!(honest.await.unwrap());
+    // Of the flood, those beyond 128 waiting ones were refused at once.
+    let ended = flood.iter().filter(|asked| asked.is_finished()).count();
+    assert!(ended >= 1_000 - 128 - 8, "{ended}");
 }

@@ -1,5 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr};
 
+use axum::Extension;
 use axum::routing::get;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -8,7 +9,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::serve::Certificate;
+use crate::serve::{Certificate, Peer};
 
 /// A server under test: its address, its certificate, and how to stop it.
 pub(crate) struct Running {
@@ -273,8 +274,9 @@ async fn a_client_of_the_own_process_needs_no_place() {
     let server = bind(None, limits).await;
     let (address, own) = (server.address(), server.own().clone());
     let certificate = server.certificate.shown();
+    let who = async |Extension(peer): Extension<Peer>| peer.address.to_string();
     let pages = Router::new()
-        .route("/", get(async || "hello"))
+        .route("/", get(who))
         .route("/never", get(async || std::future::pending::<&str>().await));
     let stop = CancellationToken::new();
     let ended = tokio::spawn(server.run(pages, stop.clone()));
@@ -299,7 +301,38 @@ async fn a_client_of_the_own_process_needs_no_place() {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.ends_with("hello"), "{answer}");
+    // No client has this address: it has a share of its own of all that is shared, memory and turns too.
+    assert!(answer.ends_with("\r\n0.0.0.0"), "{answer}");
+}
+
+/// Before, an API server saw a broken connection, perhaps with a review on its way.
+#[tokio::test]
+async fn a_client_whose_place_another_one_needs_gets_goaway() {
+    let server = start(Limits {
+        connections_max: 8,
+        requests_at_once: 100,
+        ..Limits::default()
+    })
+    .await;
+    let stream = server.connect_by(None, &["h2"]).await;
+    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let request = Request::get("https://node-1/").body(()).unwrap();
+    let (answer, _) = client.send_request(request, true).unwrap();
+    assert_eq!(answer.await.unwrap().status(), 200);
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        let mut other = server.connect().await;
+        other
+            .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(other.read(&mut [0; 512]).await.unwrap() > 0);
+        others.push(other);
+    }
+    let ended = timeout(Duration::from_secs(5), connection).await;
+    ended.unwrap().unwrap().unwrap();
 }
 
 /// Before, probes of the scheduler waited for its decisions: a pod with thousands of terms takes a part of a second.

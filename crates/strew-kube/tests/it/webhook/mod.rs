@@ -41,8 +41,12 @@ fn start(world: World) -> Webhook {
     start_with(world, Log::default())
 }
 
-/// The process has a thread of its own, as it does where it is one.
 fn start_with(world: World, log: Log) -> Webhook {
+    start_as(blueprint(), world, log)
+}
+
+/// The process has a thread of its own, as it does where it is one.
+fn start_as(blueprint: Blueprint, world: World, log: Log) -> Webhook {
     let end = CancellationToken::new();
     let (to, served) = std::sync::mpsc::channel();
     let (asked, told) = (world.connection(), end.clone());
@@ -52,7 +56,7 @@ fn start_with(world: World, log: Log) -> Webhook {
         let runtime = runtime.enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let clock = Clock::new();
-            let (process, served) = Process::start(blueprint(), &asked, clock, told.clone());
+            let (process, served) = Process::start(blueprint, &asked, clock, told.clone());
             to.send(served).expect("the test waits");
             process.run(told).await;
         });
@@ -73,6 +77,7 @@ fn blueprint() -> Blueprint {
         namespace: "strew-system".to_owned(),
         allowed_patches: Vec::new(),
         daemon_sets: false,
+        writes: None,
         callers: None,
         seed: 1,
         about: About {

@@ -17,7 +17,7 @@ const VALIDATE: &str = "/validate/workloadspreads";
 #[tokio::test]
 async fn a_spread_is_judged_by_what_there_is() {
     let webhook = start(world());
-    // The review does not wait for the watches.
+    // The review waits for the watches.
     let allowed = webhook.ask(VALIDATE, &validation(spread())).await;
     assert_eq!(allowed, json!({"uid": "v", "allowed": true}));
     let mut second = spread();
@@ -36,6 +36,91 @@ async fn a_spread_is_judged_by_what_there_is() {
     }
     let denied = "strew_webhook_validations_total{result=\"denied\"}";
     assert_eq!(webhook.metric(denied).await, Some(1.0));
+}
+
+const IN_SHOP: &str = "/apis/apps.kruise.io/v1beta1/namespaces/shop/workloadspreads";
+
+/// A tenant that wrote one of 1,349 WorkloadSpreads again and again had all of them listed each time, and its target
+/// read.
+#[tokio::test]
+async fn only_a_new_spec_is_judged_by_others_and_none_of_them_is_listed() {
+    let world = world();
+    let target = "/apis/apps/v1/namespaces/shop/deployments/web";
+    for path in [IN_SHOP, target] {
+        world.break_path(path, 500, "this costs too much");
+    }
+    let webhook = start(world);
+    let ask = async |operation: &str, object: Value| {
+        let mut review = validation(object);
+        review["request"]["operation"] = operation.into();
+        review["request"]["oldObject"] = spread();
+        webhook.ask(VALIDATE, &review).await
+    };
+    let mut labelled = spread();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    let mut annotated = spread();
+    annotated["metadata"]["annotations"] = json!({"a": "b"});
+    let mut changed = spread();
+    changed["spec"]["subsets"][0]["maxReplicas"] = 5.into();
+    for object in [labelled, annotated, changed] {
+        let answer = ask("UPDATE", object.clone()).await;
+        assert_eq!(answer["allowed"], true, "{object}: {answer}");
+    }
+    let mut wrong = spread();
+    wrong["metadata"]["annotations"] = json!({"strew.dev/limit-scope": "?"});
+    assert_eq!(ask("UPDATE", wrong).await["allowed"], false);
+    let mut other = spread();
+    other["metadata"]["name"] = "other".into();
+    other["spec"]["targetRef"]["name"] = "api".into();
+    assert_eq!(ask("CREATE", other).await["allowed"], true);
+    assert_eq!(webhook.world.n_refused(), 0);
+}
+
+#[tokio::test]
+async fn a_spread_of_an_owner_is_in_the_way_and_one_that_is_gone_is_not() {
+    let webhook = start(world());
+    let mut of_set = spread();
+    of_set["metadata"]["name"] = "of-set".into();
+    of_set["spec"]["targetRef"] =
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7"});
+    let refused = webhook.ask(VALIDATE, &validation(of_set.clone())).await;
+    let message = refused["status"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("has the pods of this target: it names its owner"),
+        "{message}"
+    );
+    // The other way round, and the watch has not told yet that one is gone.
+    let world = World::default();
+    world.set(DEPLOYMENTS, deployment());
+    world.set(REPLICA_SETS, replica_set());
+    world.set(SPREADS, of_set);
+    let webhook = start(world);
+    let refused = webhook.ask(VALIDATE, &validation(spread())).await;
+    let message = refused["status"]["message"].as_str().unwrap();
+    assert!(message.contains("which this one owns"), "{message}");
+    let gone = format!("{IN_SHOP}/of-set");
+    webhook.world.break_path(&gone, 404, "not found");
+    let allowed = webhook.ask(VALIDATE, &validation(spread())).await;
+    assert_eq!(allowed["allowed"], true, "{allowed}");
+}
+
+/// Before, they waited on one connection behind a thousand reads of validations.
+#[tokio::test]
+async fn status_writes_have_a_client_of_their_own() {
+    let (world, apart) = (world(), super::world());
+    let writes = Some(apart.connection().client);
+    let blueprint = Blueprint {
+        writes,
+        ..blueprint()
+    };
+    let webhook = start_as(blueprint, world, Log::default());
+    webhook.ready().await;
+    let admitted = webhook
+        .ask("/admit/pods", &review("CREATE", "web-7-0"))
+        .await;
+    assert!(admitted["patch"].is_string(), "{admitted}");
+    let written = |world: &World| world.written().len();
+    assert_eq!((written(&webhook.world), written(&apart)), (0, 1));
 }
 
 #[tokio::test]
