@@ -55,7 +55,7 @@ pub mod schedule;
 mod select;
 
 pub use explain::{Explanation, Verdict};
-pub use filter::predicate::{ClusterPredicate, NoCel};
+pub use filter::predicate::{Answer, COST_MAX_PER_PLACEMENT, ClusterPredicate, NoCel};
 pub use hub::Hub;
 pub use plan::Problem;
 pub use schedule::{Code, Pick, Schedule};

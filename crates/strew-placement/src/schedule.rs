@@ -12,7 +12,7 @@ use crate::decisions::replicas::{self, Parts};
 use crate::explain::trace::Trace;
 use crate::facts::cluster::TaintEffect;
 use crate::facts::placement::{PlacementFact, Rebalance};
-use crate::filter::predicate::{self, ClusterPredicate};
+use crate::filter::predicate::{self, COST_MAX_PER_PLACEMENT, ClusterPredicate, Spent};
 use crate::filter::taint::{Tolerance, tolerance};
 use crate::hub::ledger::Others;
 use crate::hub::{Candidates, ClusterIdx, Hub};
@@ -130,8 +130,8 @@ pub(crate) fn scheduled<'a>(
         scored: Vec::new(),
     };
     let passing = || match known.passed {
-        Some(passed) => Cow::Borrowed(passed),
-        None => Cow::Owned(passing(hub, placement, cel, &schedule.candidates.clusters)),
+        Some(passed) => Ok(Cow::Borrowed(passed)),
+        None => passing(hub, placement, cel, &schedule.candidates.clusters).map(Cow::Owned),
     };
     let any = !schedule.candidates.clusters.is_empty();
     let filtered = filtered(plan, any, passing, &mut trace);
@@ -162,13 +162,29 @@ pub(crate) fn passing(
     placement: &PlacementFact,
     cel: &dyn ClusterPredicate,
     candidates: &[ClusterIdx],
-) -> Vec<ClusterIdx> {
+) -> Result<Vec<ClusterIdx>, Problem> {
     let predicates = placement.spec.predicates.as_deref().unwrap_or_default();
-    let passes = |idx: &ClusterIdx| {
-        let cluster = hub.cluster(*idx);
-        cluster.is_some_and(|cluster| predicate::passes(predicates, cluster, cel))
-    };
-    candidates.iter().copied().filter(passes).collect()
+    let mut spent = Spent::default();
+    let mut passed = Vec::new();
+    for (i, &idx) in candidates.iter().enumerate() {
+        let Some(cluster) = hub.cluster(idx) else {
+            continue;
+        };
+        if predicate::passes_within(predicates, cluster, cel, &mut spent) {
+            passed.push(idx);
+        }
+        if spent.total > COST_MAX_PER_PLACEMENT {
+            let message = format!(
+                "the celExpressions cost {} units for the first {} of {} clusters, more than the {COST_MAX_PER_PLACEMENT} \
+                 that a Placement has",
+                spent.total,
+                i + 1,
+                candidates.len(),
+            );
+            return Err(Problem::new("Predicate", message));
+        }
+    }
+    Ok(passed)
 }
 
 /// The clusters that pass the predicates, and how they are selected; or the first error, in the order of the rules.
@@ -176,14 +192,14 @@ pub(crate) fn passing(
 fn filtered<'p>(
     plan: &'p Plan,
     any: bool,
-    passing: impl FnOnce() -> Cow<'p, [ClusterIdx]>,
+    passing: impl FnOnce() -> Result<Cow<'p, [ClusterIdx]>, Problem>,
     trace: &mut Option<&mut Trace>,
 ) -> Result<(Cow<'p, [ClusterIdx]>, &'p Selection), Problem> {
     plan.number.clone()?;
     let mut passed = Cow::default();
     if any {
         plan.predicates.clone()?;
-        passed = passing();
+        passed = passing()?;
     }
     if let Some(trace) = trace {
         trace.passed_predicates = Some(passed.to_vec());

@@ -5,17 +5,40 @@ use strew_model::Symbol;
 use crate::facts::cluster::ClusterFact;
 use crate::facts::placement::{CelId, ClusterPredicates};
 
+/// The most cost units of CEL for one placement, over all of its clusters: for 2,000 clusters 100,000 each.
+pub const COST_MAX_PER_PLACEMENT: u64 = 200_000_000;
+
+/// The answer of a selector for a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// True if all expressions hold.
+    pub holds: bool,
+    /// The cost units that the evaluation took.
+    pub cost: u32,
+    /// True if it was evaluated for this question, and false if the answer was known.
+    pub is_new: bool,
+}
+
 /// Evaluates CEL expressions on the raw cluster object. Implemented outside this crate, where the objects are.
 ///
 /// An error, a result that is not a boolean and an exhausted budget count as `false`.
 pub trait ClusterPredicate {
+    /// Whether the expressions of the selector hold for the cluster of this name.
+    fn answer(&self, selector: CelId, cluster: Symbol) -> Answer;
+
     /// True if all expressions of the selector hold for the cluster of this name.
-    fn holds(&self, selector: CelId, cluster: Symbol) -> bool;
+    fn holds(&self, selector: CelId, cluster: Symbol) -> bool {
+        self.answer(selector, cluster).holds
+    }
 }
 
 impl<F: Fn(CelId, Symbol) -> bool> ClusterPredicate for F {
-    fn holds(&self, selector: CelId, cluster: Symbol) -> bool {
-        self(selector, cluster)
+    fn answer(&self, selector: CelId, cluster: Symbol) -> Answer {
+        Answer {
+            holds: self(selector, cluster),
+            cost: 0,
+            is_new: false,
+        }
     }
 }
 
@@ -24,9 +47,22 @@ impl<F: Fn(CelId, Symbol) -> bool> ClusterPredicate for F {
 pub struct NoCel;
 
 impl ClusterPredicate for NoCel {
-    fn holds(&self, _: CelId, _: Symbol) -> bool {
-        false
+    fn answer(&self, _: CelId, _: Symbol) -> Answer {
+        Answer {
+            holds: false,
+            cost: 0,
+            is_new: false,
+        }
     }
+}
+
+/// The cost units of the answers for the clusters of one placement.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spent {
+    /// Of all answers.
+    pub(crate) total: u64,
+    /// Of those that were evaluated now.
+    pub(crate) now: u64,
 }
 
 /// True if a cluster passes: one matching predicate suffices, and without predicates every cluster passes.
@@ -35,10 +71,27 @@ pub(crate) fn passes(
     cluster: &ClusterFact,
     cel: &dyn ClusterPredicate,
 ) -> bool {
+    passes_within(predicates, cluster, cel, &mut Spent::default())
+}
+
+/// As [`passes`]; adds what the answers cost.
+pub(crate) fn passes_within(
+    predicates: &[ClusterPredicates],
+    cluster: &ClusterFact,
+    cel: &dyn ClusterPredicate,
+    spent: &mut Spent,
+) -> bool {
+    let mut holds = |selector| {
+        let answer = cel.answer(selector, cluster.name);
+        let cost = u64::from(answer.cost);
+        spent.total = spent.total.saturating_add(cost);
+        spent.now += if answer.is_new { cost } else { 0 };
+        answer.holds
+    };
     let matches = |p: &ClusterPredicates| {
         p.labels.matches(&cluster.labels)
             && p.claims.matches(&cluster.claims)
-            && p.cel.as_ref().is_none_or(|c| cel.holds(c.id, cluster.name))
+            && p.cel.as_ref().is_none_or(|c| holds(c.id))
     };
     predicates.is_empty() || predicates.iter().any(matches)
 }

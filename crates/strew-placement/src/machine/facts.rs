@@ -277,8 +277,8 @@ impl PlacementMachine {
     /// Forgets the decision and the writes of a placement.
     fn forget(&mut self, idx: PlacementIdx) {
         self.set_wake(idx, None);
-        self.queue.retain(|&queued| queued != idx);
         if let Some(row) = self.rows[idx.index()].take() {
+            self.turns.remove(row.fact.namespace, idx);
             row.waiting.and_then(|effect| self.pending.remove(&effect));
             let owner = (row.fact.namespace, Some(row.fact.name));
             self.hub.ledger.intend(owner, None);

@@ -11,7 +11,7 @@
 //! resync.
 //!
 //! Reading order: [`input`], [`effect`], [`placement_machine`] (the three functions), `facts` (applies facts), `view` (the fields
-//! of a cluster that a placement reads), `running` (from the queue to writes), `outcome` (outcomes of writes),
+//! of a cluster that a placement reads), `turns` (which placement is next), `running` (from the queue to writes), `outcome` (outcomes of writes),
 //! [`counters`] (for metrics).
 //!
 //! Source: spec/placement §2.1, §2.9, §2.10.
@@ -24,6 +24,7 @@ mod outcome;
 pub mod placement_machine;
 mod running;
 mod sweep;
+mod turns;
 mod view;
 
 pub use counters::{Counters, Durations, Standing};

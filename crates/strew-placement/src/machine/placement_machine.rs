@@ -10,6 +10,7 @@ use strew_model::{Instant, Interner, Span, Symbol, index_type};
 use super::counters::{Counters, Standing};
 use super::effect::{Effect, EffectId, Event};
 use super::input::Input;
+use super::turns::{DECISION, Turns};
 use crate::decisions::writes::Write;
 use crate::explain::{Explanation, explain};
 use crate::facts::placement::{CelId, PlacementFact};
@@ -108,7 +109,9 @@ pub struct PlacementMachine {
     pub(super) by_name: FxHashMap<(Symbol, Symbol), PlacementIdx>,
     /// Placements by namespace, in the order of their arrival.
     pub(super) by_namespace: IndexMap<Symbol, Vec<PlacementIdx>, FxBuildHasher>,
-    pub(super) queue: VecDeque<PlacementIdx>,
+    pub(super) turns: Turns,
+    /// True if the last poll ended after a slice of expressions, with placements left to decide.
+    pub(super) is_sliced: bool,
     pub(super) wakes: BTreeSet<(Instant, PlacementIdx)>,
     pub(super) pending: BTreeMap<EffectId, PlacementIdx>,
     /// Decisions that this machine deleted: older facts about them are ignored.
@@ -134,7 +137,8 @@ impl PlacementMachine {
             free: Vec::new(),
             by_name: FxHashMap::default(),
             by_namespace: IndexMap::default(),
-            queue: VecDeque::new(),
+            turns: Turns::default(),
+            is_sliced: false,
             wakes: BTreeSet::new(),
             pending: BTreeMap::new(),
             deleted: FxHashMap::default(),
@@ -154,21 +158,42 @@ impl PlacementMachine {
         self.sweep_if_due();
     }
 
-    /// The next effect; `None` if there is nothing to do. `cel` must answer for the objects of the facts.
+    /// The next effect; `None` if there is nothing to do, or after a slice of expressions: then
+    /// [`next_wake`](Self::next_wake) is the present. `cel` must answer for the objects of the facts.
     pub fn poll_effect(&mut self, cel: &dyn ClusterPredicate) -> Option<Effect> {
+        self.is_sliced = false;
         loop {
             if let Some(effect) = self.effects.pop_front() {
                 return Some(effect);
             }
-            let idx = self.queue.pop_front()?;
+            let idx = self.turns.pop()?;
             let Some(row) = &mut self.rows[idx.index()] else {
                 continue;
             };
             row.queued = false;
-            if row.again || row.todo.is_empty() {
+            if !row.again && !row.todo.is_empty() {
+                self.advance(idx);
+                continue;
+            }
+            let namespace = row.fact.namespace;
+            let (is_complete, cost) = self.evaluate(idx, cel);
+            self.turns.charge(namespace, cost + DECISION);
+            if is_complete {
                 self.run(idx, cel);
             } else {
-                self.advance(idx);
+                self.enqueue(idx);
+                self.is_sliced = true;
+                return None;
+            }
+        }
+    }
+
+    /// As [`poll_effect`](Self::poll_effect), over all slices, for callers that have nothing else to do.
+    pub fn next_effect(&mut self, cel: &dyn ClusterPredicate) -> Option<Effect> {
+        loop {
+            let effect = self.poll_effect(cel);
+            if effect.is_some() || !self.is_sliced {
+                return effect;
             }
         }
     }
@@ -176,7 +201,8 @@ impl PlacementMachine {
     /// The time at which the machine must be polled again without an input; `None`: never.
     pub fn next_wake(&self) -> Option<Instant> {
         let first = self.wakes.first().map(|&(at, _)| at);
-        first.into_iter().chain(self.resync).min()
+        let sliced = self.is_sliced.then_some(self.now);
+        first.into_iter().chain(self.resync).chain(sliced).min()
     }
 
     /// All facts.
@@ -253,7 +279,7 @@ impl PlacementMachine {
         row.touched.get_or_insert(self.now);
         if row.waiting.is_none() && !row.queued {
             row.queued = true;
-            self.queue.push_back(idx);
+            self.turns.push(row.fact.namespace, idx);
         }
     }
 

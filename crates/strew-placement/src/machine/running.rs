@@ -6,6 +6,7 @@ use strew_model::{Instant, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind, PlacementName};
 use super::placement_machine::{PlacementIdx, PlacementMachine, Row, Todo};
+use super::turns::SLICE;
 use crate::conditions;
 use crate::decisions::groups::{self, Group};
 use crate::decisions::replicas;
@@ -16,7 +17,7 @@ use crate::facts::placement::{OnMisconfigured, PlacementFact, SortBy};
 use crate::facts::status::{
     Condition, ConditionReason, ConditionType, GroupStatus, PlacementStatus,
 };
-use crate::filter::predicate::ClusterPredicate;
+use crate::filter::predicate::{COST_MAX_PER_PLACEMENT, ClusterPredicate, Spent, passes_within};
 use crate::hub::{ClusterIdx, Hub};
 use crate::schedule::{Code, Known, Schedule, passing, scheduled, score_text};
 use crate::select::levels::Level;
@@ -153,21 +154,58 @@ impl PlacementMachine {
         cel: &dyn ClusterPredicate,
     ) -> Known<'r> {
         let (bound, eligible) = sets.clone();
-        let members = self.members.get(&eligible).cloned();
-        let members = members.unwrap_or_else(|| {
-            let members = self.hub.members(&eligible);
-            self.members.insert(eligible.clone(), Arc::clone(&members));
-            members
-        });
+        let members = self.members_of(&eligible);
         let predicates = placement.spec.predicates.as_deref();
         let remembers = predicates.is_ok_and(|all| all.iter().all(|p| p.cel.is_none()));
         if remembers && passed.is_none() {
-            *passed = Some(passing(&self.hub, placement, cel, &members));
+            // Without expressions it costs nothing.
+            *passed = passing(&self.hub, placement, cel, &members).ok();
         }
         Known {
             candidates: self.hub.candidates_among(bound, eligible, members),
             passed: passed.as_deref(),
         }
+    }
+
+    fn members_of(&mut self, eligible: &[Symbol]) -> Arc<[ClusterIdx]> {
+        if let Some(members) = self.members.get(eligible) {
+            return Arc::clone(members);
+        }
+        let members = self.hub.members(eligible);
+        self.members.insert(eligible.to_vec(), Arc::clone(&members));
+        members
+    }
+
+    /// Has the expressions of a placement evaluated, for as many clusters as one turn allows. Returns true if all
+    /// answers that its decision needs are known, and what the new ones cost.
+    pub(super) fn evaluate(
+        &mut self,
+        idx: PlacementIdx,
+        cel: &dyn ClusterPredicate,
+    ) -> (bool, u64) {
+        let mut spent = Spent::default();
+        let Some(row) = self.rows[idx.index()].take() else {
+            return (true, 0);
+        };
+        let predicates = row.fact.spec.predicates.as_deref().unwrap_or_default();
+        let mut is_complete = true;
+        if !row.fact.ignored && predicates.iter().any(|p| p.cel.is_some()) {
+            let members = self.members_of(&row.sets.1);
+            let mut clusters = members.iter().filter_map(|idx| self.hub.cluster(*idx));
+            is_complete = clusters.all(|cluster| {
+                // A decision stops here as well.
+                if spent.total > COST_MAX_PER_PLACEMENT {
+                    return true;
+                }
+                let may_evaluate = spent.now < SLICE;
+                if may_evaluate {
+                    passes_within(predicates, cluster, cel, &mut spent);
+                }
+                may_evaluate
+            });
+        }
+        self.rows[idx.index()] = Some(row);
+        (is_complete, spent.now)
     }
 
     /// The status for a schedule. If `held` is `Some`, this number of clusters stays although the placement cannot be
@@ -283,7 +321,7 @@ impl PlacementMachine {
         }
         if !row.queued {
             row.queued = true;
-            self.queue.push_front(idx);
+            self.turns.push_writing(idx);
         }
     }
 

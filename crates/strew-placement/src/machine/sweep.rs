@@ -13,6 +13,7 @@ impl PlacementMachine {
         // Which clusters pass is computed again, so that no list names a freed row.
         self.members_changed();
         self.hub.sweep_rows();
+        self.turns.sweep();
         let Self {
             hub,
             limits: _,
@@ -23,7 +24,8 @@ impl PlacementMachine {
             // The keys are the names of the rows.
             by_name: _,
             by_namespace: _,
-            queue: _,
+            turns,
+            is_sliced: _,
             wakes: _,
             pending: _,
             deleted,
@@ -35,6 +37,7 @@ impl PlacementMachine {
         } = self;
         hub.sweep_names(|marks: &mut Marks| {
             members.keys().for_each(|sets| sets.as_slice().mark(marks));
+            turns.mark(marks);
             rows.iter().flatten().for_each(|row| row.mark(marks));
             #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
             for key in deleted.keys() {

@@ -13,5 +13,6 @@ mod settle;
 mod slow;
 mod spread;
 mod tables;
+mod turns;
 mod world;
 mod writes;

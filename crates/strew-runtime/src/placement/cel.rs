@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::fmt;
 
 use strew_model::Symbol;
-use strew_placement::ClusterPredicate;
 use strew_placement::facts::placement::CelId;
+use strew_placement::{Answer, ClusterPredicate};
 use strew_scheduler::metrics::{Buckets, Histogram};
 use strew_wire::placement::cel::CelSelectors;
 
@@ -44,14 +44,14 @@ impl fmt::Debug for Measured {
 }
 
 impl ClusterPredicate for Measured {
-    fn holds(&self, selector: CelId, cluster: Symbol) -> bool {
+    fn answer(&self, selector: CelId, cluster: Symbol) -> Answer {
         let Some(stopwatch) = self.stopwatch else {
-            return self.selectors.holds(selector, cluster);
+            return self.selectors.answer(selector, cluster);
         };
         let begun = stopwatch();
-        let holds = self.selectors.holds(selector, cluster);
+        let answer = self.selectors.answer(selector, cluster);
         let took = stopwatch().saturating_sub(begun);
         self.durations.borrow_mut().observe(took);
-        holds
+        answer
     }
 }

@@ -155,7 +155,7 @@ impl Fleet {
     pub fn would_write(mut self) -> Vec<String> {
         self.machine.handle(self.now, Input::Tick);
         let mut wanted = Vec::new();
-        while let Some(effect) = self.machine.poll_effect(&self.cel) {
+        while let Some(effect) = self.machine.next_effect(&self.cel) {
             let text = |symbol| self.machine.hub().names.text(symbol);
             match &effect {
                 Effect::WriteDecision {

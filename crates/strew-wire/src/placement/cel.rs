@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use strew_cel::{Budget, CompileError, Environment, EvalError, Program, Value, Variables};
 use strew_model::{Interner, Symbol};
-use strew_placement::ClusterPredicate;
 use strew_placement::facts::placement::{CelId, CelSelector};
+use strew_placement::{Answer, ClusterPredicate, NoCel};
 
 use super::wire::{AddOnPlacementScoreItem, ManagedCluster};
 use crate::fnv::Fnv;
@@ -44,8 +44,8 @@ fn selector_of(id: CelId, scores: Option<&[String]>, names: &mut Interner) -> Ce
 struct Cluster {
     json: Box<str>,
     variables: OnceCell<Variables>,
-    /// By [`CelId`].
-    answers: RefCell<Vec<Option<bool>>>,
+    /// By [`CelId`]: whether the expressions hold, and the cost units of that answer.
+    answers: RefCell<Vec<Option<(bool, u32)>>>,
 }
 
 /// An expression that does not compile.
@@ -237,40 +237,41 @@ impl CelSelectors {
         Variables::managed_cluster(Value::from_json(&object), scores.collect())
     }
 
-    fn answer(&self, selector: CelId, name: Symbol, cluster: &Cluster) -> bool {
-        let Some(programs) = self.programs.get(selector.0 as usize) else {
-            return false;
-        };
+    fn evaluate(&self, programs: &[Program], name: Symbol, cluster: &Cluster) -> (bool, u32) {
         let variables = cluster
             .variables
             .get_or_init(|| self.variables(name, cluster));
         let mut budget = Budget::new(Environment::COST_MAX_PER_SELECTOR);
         // An error in an expression counts as no match, silently, as in OCM.
         let mut all = programs.iter();
-        all.all(|program| program.holds_within(variables, &mut budget) == Ok(true))
+        let holds = all.all(|program| program.holds_within(variables, &mut budget) == Ok(true));
+        (holds, u32::try_from(budget.spent()).unwrap_or(u32::MAX))
     }
 }
 
 impl ClusterPredicate for CelSelectors {
-    fn holds(&self, selector: CelId, name: Symbol) -> bool {
-        let Some(cluster) = self.clusters.get(&name) else {
-            return false;
-        };
+    fn answer(&self, selector: CelId, name: Symbol) -> Answer {
         let place = selector.0 as usize;
-        // The id is free: the next selector with this id must not find an answer.
-        if self.programs.get(place).is_none_or(Vec::is_empty) {
-            return false;
-        }
+        // Of a free id no answer is kept: the next selector with this id must not find one.
+        let programs = self.programs.get(place).filter(|all| !all.is_empty());
+        let (Some(cluster), Some(programs)) = (self.clusters.get(&name), programs) else {
+            return NoCel.answer(selector, name);
+        };
         let known = cluster.answers.borrow().get(place).copied().flatten();
-        known.unwrap_or_else(|| {
-            let answer = self.answer(selector, name, cluster);
+        let (holds, cost) = known.unwrap_or_else(|| {
+            let answer = self.evaluate(programs, name, cluster);
             let mut answers = cluster.answers.borrow_mut();
             if answers.len() <= place {
                 answers.resize(place + 1, None);
             }
             answers[place] = Some(answer);
             answer
-        })
+        });
+        Answer {
+            holds,
+            cost,
+            is_new: known.is_none(),
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Three ValidatingAdmissionPolicies that bound what strew's own accounts may write to the webhook configurations, and
-//! which leases and Secrets they may create.
+//! Four ValidatingAdmissionPolicies that bound what strew's own accounts may write to the webhook configurations and to
+//! pods, and which leases and Secrets they may create.
 //!
 //! RBAC limits which object may be changed, but not its content, nor the name of a new one. Without a policy, a
 //! compromised webhook process could register itself for Secrets of all namespaces, or create a Secret that the API
-//! server fills with another account's token. The API server evaluates the policies itself, for every request of these
-//! accounts.
+//! server fills with another account's token; a compromised controller could run its own image in any pod. The API
+//! server evaluates the policies itself, for every request of these accounts.
 //!
 //! A field of a webhook that no policy mentions can only reduce the reviewed requests, or determine what happens
 //! without an answer.
@@ -12,14 +12,17 @@
 //! Source: `admissionregistration.k8s.io/v1`, v1.36; the API server exempts no webhook configuration from policies.
 
 use serde_json::{Value, json};
+use strew_workloadspread::{COST_ANNOTATION, GATE, MARKER_ANNOTATION};
 
 use super::registration::{NAME, OPT_OUT, REGISTERED_BY, Registration};
+use super::validation::patch::{OF_CONTROLLERS, SECURITY_ANNOTATIONS};
 
 /// The names of the policies, and of their bindings.
-pub const POLICIES: [&str; 3] = [
+pub const POLICIES: [&str; 4] = [
     "strew-webhook-configurations",
     "strew-webhook-conversion",
     "strew-webhook-creations",
+    "strew-controller-pods",
 ];
 
 /// The CustomResourceDefinition that the webhook converts for.
@@ -92,12 +95,13 @@ impl Account<'_> {
 impl Registration {
     /// The policies with their bindings, in the order of installation. They apply whether or not the accounts exist.
     pub fn policies(&self, accounts: &Accounts<'_>) -> Vec<Value> {
-        let [configurations, conversion, creations] = POLICIES;
+        let [configurations, conversion, creations, pods] = POLICIES;
         let both = [&accounts.webhook, &accounts.controller].map(|account| account.user.as_str());
         let specs = [
             (configurations, self.configurations(accounts)),
             (conversion, definitions()),
             (creations, created(accounts)),
+            (pods, self.pods()),
         ];
         let specs = specs.into_iter();
         specs
@@ -145,6 +149,57 @@ impl Registration {
                 variable("ofPods", "variables.isMutating ? variables.webhooks : []"),
             ],
             "validations": validations,
+        })
+    }
+
+    /// Restricts what is done to pods. Of a pod's metadata, a subset's patch may set any label and annotation that
+    /// validation lets a patch set, in the update that makes the pod one of the subset. A pod is deleted before it has a
+    /// node; an eviction, whose pod the policy does not see, is bounded by PodDisruptionBudgets.
+    fn pods(&self) -> Value {
+        let list = |names: &[&str]| {
+            names
+                .iter()
+                .copied()
+                .map(text)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let [marker, cost, gate] = [MARKER_ANNOTATION, COST_ANNOTATION, GATE].map(text);
+        let own = format!("request.namespace in [{}]", list(&self.never_asked()));
+        let kept = ["ownerReferences", "finalizers"];
+        let kept = kept.map(|field| same("object.metadata", "oldObject.metadata", field));
+        let labels = format!("variables.isAdopted && !(k in [{}])", list(&OF_CONTROLLERS));
+        let annotations = format!(
+            "k in [{marker}, {cost}] || variables.isAdopted && ![{}].exists(p, k.startsWith(p))",
+            list(&SECURITY_ANNOTATIONS)
+        );
+        let of_update = |expression: &str, message: &str| {
+            validation(
+                &format!("request.operation != 'UPDATE' || {expression}"),
+                message,
+            )
+        };
+        let of_deletion = format!(
+            "request.operation != 'DELETE' || oldObject.spec.?nodeName.orValue('') == '' && \
+             (oldObject.metadata.?annotations[?{marker}].hasValue() || \
+             oldObject.spec.?schedulingGates.orValue([]).exists(g, g.name == {gate}))"
+        );
+        json!({
+            "matchConstraints": {"resourceRules": [
+                rule("", &["UPDATE", "DELETE"], &["pods"]),
+                rule("", &["CREATE"], &["pods/eviction"]),
+            ]},
+            "variables": [variable("isAdopted", &format!(
+                "object.metadata.?annotations[?{marker}] != oldObject.metadata.?annotations[?{marker}]"
+            ))],
+            "validations": [
+                validation(&format!("!({own})"), "strew changes no pod of an excluded namespace"),
+                of_update("object.spec == oldObject.spec", "of a pod strew changes metadata only"),
+                of_update(&kept.join(" && "), "owners and finalizers of a pod stay"),
+                of_update(&unchanged("labels", &labels), "a pod gets labels when it is put into a subset"),
+                of_update(&unchanged("annotations", &annotations), "a pod gets annotations when it is put into a subset"),
+                validation(&of_deletion, "strew deletes its own pods that have no node"),
+            ],
         })
     }
 
@@ -209,16 +264,12 @@ fn created(accounts: &Accounts<'_>) -> Value {
         "(request.resource.resource + '/' + object.metadata.name) in {{{}}}[request.userInfo.username]",
         may.join(", ")
     );
-    let rule = |group: &str, resource: &str| {
-        json!({
-            "apiGroups": [group],
-            "apiVersions": ["*"],
-            "operations": ["CREATE"],
-            "resources": [resource],
-        })
-    };
+    let created = ["CREATE"];
     json!({
-        "matchConstraints": {"resourceRules": [rule("coordination.k8s.io", "leases"), rule("", "secrets")]},
+        "matchConstraints": {"resourceRules": [
+            rule("coordination.k8s.io", &created, &["leases"]),
+            rule("", &created, &["secrets"]),
+        ]},
         "validations": [
             validation(&named, "strew creates leases and Secrets of its own names only"),
             validation(
@@ -258,12 +309,16 @@ fn labels() -> Value {
 }
 
 fn constraints(group: &str, resources: &[&str]) -> Value {
-    json!({"resourceRules": [{
+    json!({"resourceRules": [rule(group, &["CREATE", "UPDATE", "DELETE"], resources)]})
+}
+
+fn rule(group: &str, operations: &[&str], resources: &[&str]) -> Value {
+    json!({
         "apiGroups": [group],
         "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "operations": operations,
         "resources": resources,
-    }]})
+    })
 }
 
 fn variable(name: &str, expression: &str) -> Value {
@@ -291,12 +346,19 @@ fn metadata(free: &str) -> Value {
     let kept = ["labels", "ownerReferences", "finalizers"];
     let kept = kept.map(|field| same("object.metadata", "oldObject.metadata", field));
     let expression = format!(
-        "{} && [object, oldObject].all(o, o.metadata.?annotations.orValue({{}}).all(k, k == {} || \
-         object.metadata.?annotations[?k] == oldObject.metadata.?annotations[?k]))",
+        "{} && {}",
         kept.join(" && "),
-        text(free),
+        unchanged("annotations", &format!("k == {}", text(free))),
     );
     validation(&expression, "its metadata stays")
+}
+
+/// An expression that is true if a map of the object's metadata changes only at keys `k` for which `free` is true.
+fn unchanged(map: &str, free: &str) -> String {
+    format!(
+        "[object, oldObject].all(o, o.metadata.?{map}.orValue({{}}).all(k, {free} || \
+         object.metadata.?{map}[?k] == oldObject.metadata.?{map}[?k]))"
+    )
 }
 
 /// An expression that is true if a field of two values is equal, or missing in both.

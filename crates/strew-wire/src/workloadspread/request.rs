@@ -2,7 +2,7 @@
 //!
 //! Source: spec/workloadspread §4.5, §5.4, §5.5, §5.7, §5.8, §5.11.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_workloadspread::controller::{Event, EventKind, PodName, Removal};
@@ -11,6 +11,7 @@ use strew_workloadspread::{
 };
 
 use super::facts::Translator;
+use super::validation::patch::of_stored_pod;
 use super::{marker, status};
 use crate::request::event::{Record, Reference};
 use crate::request::{Answer, Precondition, Request, Resource, Verb};
@@ -191,14 +192,10 @@ fn write_status(key: &WsKey, uid: &str, version: u64, fact: &Status, cx: &Contex
     of_spread(Verb::Update, key, "status", body, precondition, cx)
 }
 
-/// The marker, and the metadata of the subset's patch. The pod's uid is the precondition, whatever the patch contains.
+/// The marker, and labels and annotations of the subset's patch.
 fn adopt(pod: &PodName, to: &Marker, patch: Option<&Value>, cx: &Context<'_>) -> Request {
-    let metadata = patch.and_then(|patch| patch["metadata"].as_object());
-    let mut metadata = metadata.cloned().unwrap_or_default();
-    let annotations = metadata.entry("annotations").or_insert(Value::Null);
-    if !annotations.is_object() {
-        *annotations = Value::Object(Map::new());
-    }
+    let mut metadata = patch.map(of_stored_pod).unwrap_or_default();
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
     annotations[MARKER_ANNOTATION] = marker::write(to).into();
     metadata.insert("uid".to_owned(), (&*pod.uid).into());
     of_pod(Verb::Patch, pod, json!({ "metadata": metadata }), cx)

@@ -191,28 +191,35 @@ fn adopt<'a>(
     })
 }
 
+/// True if a pod on a node may be one of a subset.
+pub(super) fn fits(
+    pod: &Pod,
+    (name, (labels, taints)): (Symbol, &(Labels, Box<[Taint]>)),
+    subset: &Subset,
+    names: &Interner,
+) -> bool {
+    let tolerations = inject::tolerations(&pod.tolerations, subset);
+    let tolerates = |taint: &Taint| tolerations.iter().any(|t| t.tolerates(taint));
+    let is_required = subset.required.as_ref().is_none_or(|required| {
+        let terms = inject::required_terms(pod.node_affinity.terms.as_deref(), required);
+        terms.iter().any(|t| t.matches(name, labels, names))
+    });
+    is_required && taints.iter().all(tolerates)
+}
+
 /// How well a pod on a node fits a subset; `None` if it does not fit.
 pub fn score(
     pod: &Pod,
-    (name, (labels, taints)): (Symbol, &(Labels, Box<[Taint]>)),
+    (name, node): (Symbol, &(Labels, Box<[Taint]>)),
     subset: &Subset,
     quota: i64,
     names: &Interner,
     patcher: &mut dyn PodPatcher,
 ) -> Option<i64> {
-    let tolerations = inject::tolerations(&pod.tolerations, subset);
-    if !taints
-        .iter()
-        .all(|taint| tolerations.iter().any(|t| t.tolerates(taint)))
-    {
+    if !fits(pod, (name, node), subset, names) {
         return None;
     }
-    if let Some(required) = &subset.required {
-        let terms = inject::required_terms(pod.node_affinity.terms.as_deref(), required);
-        if !terms.iter().any(|t| t.matches(name, labels, names)) {
-            return None;
-        }
-    }
+    let (labels, _) = node;
     let preferred = subset.preferred.iter();
     let preferred = preferred.filter(|(_, term)| term.matches(name, labels, names));
     let weight: i64 = preferred.map(|&(weight, _)| i64::from(weight)).sum();

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use super::assign;
 use super::effect::EventKind;
 use super::machine::SpreadController;
 use super::owners;
+use super::rows::CREATING_FOR;
 use crate::facts::kinds::Kind;
 use crate::facts::pod::Pod;
 use crate::facts::spec::{LimitScope, WorkloadSpread, WsKey};
@@ -45,8 +47,7 @@ impl SpreadController {
     }
 
     /// For a pod: that it was added, stopped counting, or changed its revision; also that a scheduler found a node for
-    /// it or none, which Kruise misses (F5). A pod without a marker is adopted once it has a node, so a node counts as
-    /// well.
+    /// it or none, which Kruise misses (F5). A pod without a marker is less urgent: [`enqueue_of`](Self::enqueue_of).
     ///
     /// Phase, readiness and restarts count if they decide which pods are surplus, or belong to the minimum of a subset:
     /// otherwise costs would stay as they were when the limit was exceeded, and a restarted controller would write
@@ -59,27 +60,56 @@ impl SpreadController {
         };
         let value = |pod: &Pod| (pod.phase, pod.ready_since, pod.restarts);
         let is_valued_anew = before.as_ref().is_some_and(|b| value(b) != value(now));
-        let changed = before.is_none_or(|before| {
+        let changed = before.as_ref().is_none_or(|before| {
             (before.is_active() && !now.is_active())
                 || before.marker != now.marker
                 || before.node != now.node
                 || before.unschedulable != now.unschedulable
-                || self.revision(&before) != self.revision(now)
+                || self.revision(before) != self.revision(now)
         });
         if changed {
             let now = now.clone();
-            self.enqueue_of(&now);
-        } else if is_valued_anew && !self.by_value.is_empty() {
+            self.enqueue_of(before.as_ref(), &now);
+        } else if is_valued_anew && now.marked_for().is_some() && !self.by_value.is_empty() {
             let mut keys = self.keys_of(now);
             keys.retain(|key| self.by_value.contains(key));
             keys.iter().for_each(|key| self.enqueue_known(key));
         }
     }
 
-    fn enqueue_of(&mut self, pod: &Pod) {
+    /// Begins a sync for a pod with a marker. A pod without one is in no row, so it is urgent only if its adoption takes
+    /// a free place: another pod would get that place. Otherwise its adoption and its deletion cost wait for the next
+    /// sync, which comes no later than for an admitted pod that stays unseen. Kruise never begins one.
+    fn enqueue_of(&mut self, before: Option<&Pod>, pod: &Pod) {
+        let is_marked = |pod: &Pod| pod.marked_for().is_some();
+        let is_counted = is_marked(pod) || before.is_some_and(is_marked);
         for key in self.keys_of(pod) {
-            self.enqueue_known(&key);
+            let Some(ws) = self.spreads.get(&key).filter(|ws| !ws.deleting) else {
+                continue;
+            };
+            if is_counted || self.takes_free_place(ws, pod) {
+                self.enqueue(&key);
+            } else if pod.node.is_some() {
+                self.sync_by(&key, Some(self.now + CREATING_FOR));
+            }
         }
+    }
+
+    /// True if adopting a pod may take a free place of a limited subset.
+    fn takes_free_place(&self, ws: &WorkloadSpread, pod: &Pod) -> bool {
+        let node = pod.node.filter(|_| pod.is_active());
+        let Some((name, node)) = node.and_then(|n| Some((n, self.facts.nodes.get(&n)?))) else {
+            return false;
+        };
+        let (scope, controller) = (ws.spec.limit_scope, pod.controller.as_ref());
+        let revision = revision::of_pod(scope, &pod.labels, controller, &self.kinds, &self.names);
+        let rows = ws.status.rows(&revision);
+        ws.spec.subsets.iter().any(|subset| {
+            let row = rows.iter().find(|row| row.name == subset.name);
+            subset.max_replicas.is_some()
+                && row.is_none_or(|row| row.missing > 0)
+                && assign::fits(pod, (name, node), subset, &self.names)
+        })
     }
 
     /// The WorkloadSpread that a pod's marker names, and those of its owner and of that owner's owner: several may name
@@ -113,7 +143,11 @@ impl SpreadController {
 
     pub(super) fn pod_gone(&mut self, uid: &str) {
         if let Some(pod) = self.facts.pods.remove(uid) {
-            self.enqueue_of(&pod);
+            let gone = Pod {
+                deleting: true,
+                ..pod
+            };
+            self.enqueue_of(None, &gone);
         }
     }
 

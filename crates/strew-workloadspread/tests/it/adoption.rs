@@ -53,9 +53,9 @@ fn tolerates(words: &Words) -> Toleration {
 }
 
 /// A pod without a marker (it was Pending when the WorkloadSpread came, or the webhook was away) is adopted when it
-/// gets a node, and counted off when it goes: there may be no other event for hours.
+/// gets a node that is a free place's: the webhook would give that place to another pod.
 #[test]
-fn a_pod_without_a_marker_is_adopted_as_soon_as_it_has_a_node() {
+fn a_pod_without_a_marker_takes_a_free_place_as_soon_as_it_has_a_node() {
     let words = words();
     let mut deployment = workload(words.target(words.deployment, "web"), 3);
     deployment.template = None;
@@ -86,16 +86,69 @@ fn a_pod_without_a_marker_is_adopted_as_soon_as_it_has_a_node() {
     let adopted = desk.pods.values().next().expect("the pod is there");
     assert_eq!(adopted.marker.marker().map(|m| &*m.subset), Some("a"));
 
-    // A pod that fits no subset, and goes: its cost was written, and it is not counted.
-    let mut orphan = pod(&rs, "p1", None);
-    orphan.node = Some(words.of("n9"));
-    desk.add(orphan);
+    // It is counted off when it goes.
+    desk.lose("p0");
     desk.run();
-    assert_eq!(desk.cost("p1"), "-300");
+    assert_eq!(desk.overall(), ["a 0/2", "b 0/-1"]);
+}
+
+/// Kruise's suite, "one subset =2": pods that found no room in any subset have no deletion cost when it looks.
+#[test]
+fn a_pod_without_a_marker_that_takes_no_free_place_waits_for_the_next_sync() {
+    let words = words();
+    let web = workload(words.web(), 6);
+    let limited = |name, limit| Subset {
+        required: Some(words.in_pool(name)),
+        ..subset(name, limit)
+    };
+    let subsets = vec![limited("a", count(1)), limited("b", None)];
+    let ws = spread(words.web(), subsets);
+    let mut desk = Desk::new(&words, ws, std::slice::from_ref(&web));
+    for (node, pool) in [("n0", "a"), ("n1", "b"), ("n2", "c")] {
+        node_of(&mut desk, &words, node, pool, Box::default());
+    }
+    desk.add(pod(&web, "p0", Some("a")));
+    desk.run();
+    assert_eq!(desk.overall(), ["a 1/0", "b 0/-1"]);
     let synced = desk.machine.counters().synced;
-    desk.lose("p1");
+    let on = |name, node| {
+        let mut pod = pod(&web, name, None);
+        pod.node = Some(words.of(node));
+        pod
+    };
+    // In a full subset, in an unlimited one, in none, without a node, and one that goes.
+    for (name, node) in [
+        ("full", "n0"),
+        ("open", "n1"),
+        ("none", "n2"),
+        ("gone", "n2"),
+    ] {
+        let mut unbound = on(name, node);
+        unbound.node = None;
+        desk.add(unbound);
+        desk.add(on(name, node));
+    }
+    let mut unbound = on("unbound", "n0");
+    unbound.node = None;
+    desk.add(unbound);
+    desk.lose("gone");
+    desk.pass(29);
+    assert_eq!(desk.machine.counters().synced, synced);
+    assert_eq!(desk.costs(), counts(&[("200", 1), ("-", 4)]));
+    desk.pass(1);
+    assert_eq!(desk.overall(), ["a 2/0", "b 1/-1"]);
+    let expected = [("200", 1), ("-100", 1), ("100", 1), ("-300", 2)];
+    assert_eq!(desk.costs(), counts(&expected));
+
+    // A place becomes free: the next pod on such a node takes it at once.
+    for name in ["p0", "full"] {
+        desk.lose(name);
+        desk.run();
+    }
+    desk.add(on("late", "n0"));
     desk.run();
-    assert!(desk.machine.counters().synced > synced);
+    assert_eq!(desk.overall(), ["a 1/0", "b 1/-1"]);
+    assert_eq!(desk.cost("late"), "200");
 }
 
 #[test]

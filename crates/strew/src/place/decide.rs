@@ -130,7 +130,7 @@ impl World<'_> {
         let (namespace, name) = (fact.namespace, fact.name);
         self.machine
             .handle(self.now, Input::PlacementSet(Box::new(fact.clone())));
-        while let Some(effect) = self.machine.poll_effect(cel) {
+        while let Some(effect) = self.machine.next_effect(cel) {
             let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect else {
                 continue;
             };

@@ -421,7 +421,7 @@ fn policies_bound_what_the_accounts_write() {
         of_kind(&list, "ValidatingAdmissionPolicy"),
         of_kind(&list, "ValidatingAdmissionPolicyBinding"),
     );
-    assert_eq!(policies.len(), 3);
+    assert_eq!(policies.len(), 4);
     for (policy, binding) in policies.iter().zip(&bindings) {
         assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
         assert_eq!(
@@ -458,6 +458,13 @@ fn policies_bound_what_the_accounts_write() {
         written.len() >= 3 && written.iter().all(|r| bounded.contains(r)),
         "{written:?}"
     );
+    // Pods, whose names no role can restrict.
+    for pods in ["pods", "pods/eviction"] {
+        assert!(
+            bounded.iter().any(|resource| resource == pods),
+            "{bounded:?}"
+        );
+    }
     // Resources that a role can create under any name.
     let mut created = Vec::new();
     for role in of_kind(&list, "Role") {

@@ -88,7 +88,17 @@ fn a_status_is_put_whole_with_uid_and_version() {
 fn pods_are_patched_and_deleted_by_uid() {
     let (names, key, pod) = names();
     let mut translator = Translator::default();
-    let patch = json!({"metadata": {"labels": {"subset": "a"}, "annotations": {"x": "y"}, "uid": "no"}, "spec": {"hostname": "h"}});
+    // Validation refuses most of this patch, but may be younger than its WorkloadSpread.
+    let patch = json!({
+        "metadata": {
+            "labels": {"subset": "a", "pod-template-hash": "1"},
+            "annotations": {"x": "y", "container.apparmor.security.beta.kubernetes.io/c": "unconfined"},
+            "uid": "no",
+            "finalizers": ["a/b"],
+            "ownerReferences": [],
+        },
+        "spec": {"hostname": "h"},
+    });
     let metadata_of = Some(translator.contents.patch_id(&patch));
     let marker = Marker {
         workload_spread: "ws".into(),

@@ -6,7 +6,7 @@
 //! Source: spec/workloadspread §2.6.
 
 mod conflict;
-mod patch;
+pub(super) mod patch;
 mod strategy;
 mod subset;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use strew_model::Interner;
 
 use crate::facts::{labels as of_pairs, selector as parse};
@@ -34,7 +34,7 @@ pub const GUARDED: [&str; 15] = [
 ];
 
 /// Labels with which a controller finds its pods.
-const OF_CONTROLLERS: [&str; 8] = [
+pub(in crate::workloadspread) const OF_CONTROLLERS: [&str; 8] = [
     "pod-template-hash",
     "controller-revision-hash",
     "controller-uid",
@@ -71,7 +71,7 @@ const SYSTEM: &str = "system-";
 
 /// The prefixes of annotations that the API server turns into fields of `securityContext`, or once did.
 /// Source: `applyAppArmorVersionSkew` and `applySeccompVersionSkew` of Kubernetes' `pkg/registry/core/pod/strategy.go`.
-const SECURITY_ANNOTATIONS: [&str; 2] = [
+pub(in crate::workloadspread) const SECURITY_ANNOTATIONS: [&str; 2] = [
     "container.apparmor.security.beta.kubernetes.io/",
     "seccomp.security.alpha.kubernetes.io/",
 ];
@@ -116,6 +116,23 @@ pub(super) fn guarded(
     );
     guard.directive_of(patch, "finalizers", path);
     guard.spec(&patch["spec"], &path.child("spec"));
+}
+
+/// The metadata of a patch that a stored pod gets when it is put into a subset: labels and annotations, without those
+/// that no patch may have. A patch may be older than the rule that refuses it.
+pub(in crate::workloadspread) fn of_stored_pod(patch: &Value) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    for map in ["labels", "annotations"] {
+        if let Some(entries) = patch["metadata"][map].as_object() {
+            let mut entries = entries.clone();
+            entries.retain(|key, _| {
+                let mut prefixes = SECURITY_ANNOTATIONS.iter();
+                !OF_CONTROLLERS.contains(&&**key) && !prefixes.any(|prefix| key.starts_with(prefix))
+            });
+            metadata.insert(map.to_owned(), Value::Object(entries));
+        }
+    }
+    metadata
 }
 
 /// Labels in a patch by which the target finds its pods.

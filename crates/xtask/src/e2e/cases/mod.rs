@@ -218,6 +218,11 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::adopted,
     ),
     case(
+        "ws-full",
+        "Kruise's case: pods that found no room have no deletion cost yet, and go first",
+        workloadspread::full,
+    ),
+    case(
         "ws-evicted",
         "evictions that a budget refuses make no room, those that it lets through do",
         workloadspread::evicted,

@@ -6,6 +6,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use xtask::lab::until;
 
+use super::{COST, MARKER};
 use crate::e2e::parts::SYSTEM;
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
@@ -15,6 +16,8 @@ const DEFINITION: &str = "customresourcedefinition/workloadspreads.apps.kruise.i
 
 const WEBHOOK: &str = "strew-webhook";
 const CONTROLLER: &str = "strew-controller";
+
+const KUBE_SYSTEM: &str = "kube-system";
 
 /// The account, the object, and the change.
 type Try = (&'static str, &'static str, Value);
@@ -50,6 +53,7 @@ pub(crate) fn bounded(stage: &mut Stage) -> anyhow::Result<()> {
     }
     println!("  {} changes were refused", refused.len());
     creations(stage)?;
+    pods(stage)?;
     // The policies do not restrict other accounts.
     let [_, object, patch] = [refused[0].0, refused[0].1, &refused[0].2.to_string()];
     let args = [
@@ -132,6 +136,144 @@ fn creations(stage: &Stage) -> anyhow::Result<()> {
             "{who}, {object}: {said}"
         );
     }
+    Ok(())
+}
+
+/// Pods, which the controller's account may mark, price and take away, and nothing else: as the API server sees it, in
+/// dry runs.
+fn pods(stage: &Stage) -> anyhow::Result<()> {
+    let here = stage.namespace.as_str();
+    let marker = json!({"name": "front", "subset": "own"}).to_string();
+    let made = |name: &str, namespace: &str, annotations: Value, on_node: Option<&str>| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app": "a"}, "annotations": annotations},
+            "spec": {
+                "nodeName": on_node,
+                "schedulerName": "nobody",
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "a", "image": "a"}],
+            },
+        })
+    };
+    let marked = json!({MARKER: marker, "a": "b"});
+    for pod in [
+        made("plain", here, json!({"a": "b"}), None),
+        made("marked", here, marked.clone(), None),
+        made("placed", here, marked.clone(), Some("n1")),
+        made("bounded", KUBE_SYSTEM, marked, None),
+    ] {
+        stage.kubectl().run_with(&["apply", "--filename=-"], &pod)?;
+    }
+    let key = |key: &str| format!("/metadata/annotations/{}", key.replace('/', "~1"));
+    let cost = || put(&key(COST), "-100".into());
+    let adopted = |more: Value| {
+        let mut patch = put(&key(MARKER), marker.clone().into());
+        patch.as_array_mut().map(|all| all.push(more[0].clone()));
+        patch
+    };
+    let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": here, "uid": "1"}]);
+    let label = put("/metadata/labels/app", "b".into());
+    let image = put("/spec/containers/0/image", "evil".into());
+    let changes = [
+        ("plain", here, cost(), true),
+        ("plain", here, adopted(label.clone()), true),
+        ("plain", here, adopted(put(&key("a"), "c".into())), true),
+        ("plain", here, image.clone(), false),
+        ("plain", here, adopted(image), false),
+        (
+            "plain",
+            here,
+            put("/metadata/ownerReferences", owner.clone()),
+            false,
+        ),
+        (
+            "plain",
+            here,
+            adopted(put("/metadata/ownerReferences", owner)),
+            false,
+        ),
+        (
+            "plain",
+            here,
+            adopted(put("/metadata/finalizers", json!(["a.b/c"]))),
+            false,
+        ),
+        (
+            "plain",
+            here,
+            adopted(put("/metadata/labels/pod-template-hash", "1".into())),
+            false,
+        ),
+        ("plain", here, label, false),
+        ("plain", here, put(&key("a"), "c".into()), false),
+        ("marked", here, remove("/metadata/annotations/a"), false),
+        ("bounded", KUBE_SYSTEM, cost(), false),
+    ];
+    for (pod, namespace, patch, is_allowed) in changes {
+        let (object, namespace) = (format!("pod/{pod}"), format!("--namespace={namespace}"));
+        let patch = patch.to_string();
+        let args = [
+            "patch",
+            &object,
+            &namespace,
+            "--type=json",
+            "--patch",
+            &patch,
+        ];
+        as_controller(stage, &args, &Value::Null, is_allowed)?;
+    }
+    for (pod, namespace, is_allowed) in [
+        ("marked", here, true),
+        ("plain", here, false),
+        ("placed", here, false),
+        ("bounded", KUBE_SYSTEM, false),
+    ] {
+        let (object, namespace) = (format!("pod/{pod}"), format!("--namespace={namespace}"));
+        as_controller(
+            stage,
+            &["delete", &object, &namespace],
+            &Value::Null,
+            is_allowed,
+        )?;
+    }
+    for (pod, namespace, is_allowed) in [("placed", here, true), ("bounded", KUBE_SYSTEM, false)] {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction?dryRun=All");
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+        });
+        let args = ["create", "--raw", &path, "--filename=-"];
+        as_controller(stage, &args, &eviction, is_allowed)?;
+    }
+    let namespace = format!("--namespace={KUBE_SYSTEM}");
+    stage.run(&["delete", "pod/bounded", &namespace]).map(drop)
+}
+
+/// One request in the name of the controller's account, in a dry run.
+fn as_controller(
+    stage: &Stage,
+    args: &[&str],
+    input: &Value,
+    is_allowed: bool,
+) -> anyhow::Result<()> {
+    let user = format!("--as=system:serviceaccount:{SYSTEM}:{CONTROLLER}");
+    let mut all = args.to_vec();
+    all.push(&user);
+    if !args.contains(&"--raw") {
+        all.push("--dry-run=server");
+    }
+    let said = match stage.kubectl().run_with(&all, input) {
+        Ok(_) => "done".to_owned(),
+        Err(error) => format!("{error:#}"),
+    };
+    let is_refused = said.contains("ValidatingAdmissionPolicy") && said.contains("denied request");
+    ensure!(
+        is_refused != is_allowed && (said == "done") == is_allowed,
+        "{args:?}: {said}"
+    );
     Ok(())
 }
 

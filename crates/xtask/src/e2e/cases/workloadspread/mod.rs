@@ -34,7 +34,7 @@ pub(super) use given::given;
 pub(super) use prompt::prompt;
 pub(super) use registered::registered;
 pub(super) use speed::speed;
-pub(super) use use_cases::{adopted, elastic, patched, rescheduled, simulated, zones};
+pub(super) use use_cases::{adopted, elastic, full, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};
 pub(super) use wrong::wrong;
 
@@ -143,12 +143,16 @@ fn scale(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
 /// Scales a workload down when the last of its pods is ready: pods that are not ready go first, whatever their deletion
 /// costs.
 fn scale_down(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
+    until_ready(stage, workload)?;
+    scale(stage, workload, replicas)
+}
+
+fn until_ready(stage: &Stage, workload: &str) -> anyhow::Result<()> {
     until("all pods are ready", SOON, PAUSE, || {
         let found = stage.get(workload)?;
         let is_ready = found["status"]["readyReplicas"] == found["spec"]["replicas"];
         Ok(is_ready.then_some(()))
-    })?;
-    scale(stage, workload, replicas)
+    })
 }
 
 /// Sets how many pods the subset at an index takes.

@@ -8,7 +8,7 @@ use xtask::lab::until;
 
 use super::{
     limit, names_of, scale, scale_down, scheduler, subset_of, subsets, until_costs, until_ledger,
-    until_observed, until_subsets,
+    until_observed, until_ready, until_subsets,
 };
 use crate::e2e::stage::{PAUSE, Stage, name_of, node_of, refusal};
 
@@ -231,4 +231,22 @@ pub(crate) fn adopted(stage: &mut Stage) -> anyhow::Result<()> {
     let notes: Vec<&Value> = events.iter().map(|event| &event["note"]).collect();
     ensure!(notes.is_empty(), "{notes:?}");
     Ok(())
+}
+
+/// Kruise's end-to-end case "one subset =2": pods that found no room have neither a marker nor a deletion cost, and go
+/// first.
+pub(crate) fn full(stage: &mut Stage) -> anyhow::Result<()> {
+    let _scheduler = scheduler(stage)?;
+    let _spreading = stage.spreading(1)?;
+    stage.apply("ws-full.yaml")?;
+    until_observed(stage, "front")?;
+    scale(stage, "deployment/front", 2)?;
+    until_ledger(stage, "front", &[("own", 2, 0)])?;
+    scale(stage, "deployment/front", 6)?;
+    until_ready(stage, "deployment/front")?;
+    let expected = super::costs(&[("own", 100, 2), ("", 0, 4)]);
+    let found = super::costs_of(&stage.pods()?);
+    ensure!(found == expected, "{found:?}, not {expected:?}");
+    scale_down(stage, "deployment/front", 2)?;
+    until_subsets(stage, &[("own", 2)]).map(drop)
 }
