@@ -64,6 +64,11 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
+    /// True if the API server did not answer, and may answer later.
+    pub(crate) fn is_outage(&self) -> bool {
+        strew_kube::connect::is_outage_in(self.error.chain())
+    }
+
     /// The exit code of the command.
     pub(crate) fn exit(&self) -> u8 {
         self.exit

@@ -37,6 +37,7 @@ use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::permissions::{Needed, NeededOf, check};
+use crate::process::start::patiently;
 use crate::process::{self, connected, log, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, WebhookArgs};
@@ -77,12 +78,15 @@ fn profiles(
 
 async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(
-        &args.access.of(&ClientConnection::default()),
-        "strew-webhook",
-    )
-    .await?;
-    check_permissions(args, &connection).await?;
+    let access = args.access.of(&ClientConnection::default());
+    let begin = async || {
+        let connection = connected(&access, "strew-webhook").await?;
+        check_permissions(args, &connection).await?;
+        Ok(connection)
+    };
+    let Some(connection) = patiently(begin, (&args.serving, PORT), &end).await? else {
+        return Ok(0);
+    };
     let hostname = identity::hostname();
     let client = &connection.client;
     let serving = args.serving.bind(PORT, &hostname, client).await?;

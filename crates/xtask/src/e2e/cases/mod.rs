@@ -119,8 +119,13 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "wrong-access",
-        "an API server that is not there, a kubeconfig that is none, credentials that hold no longer",
+        "a kubeconfig that is none, credentials that hold no longer",
         wrong::access,
+    ),
+    case(
+        "late-server",
+        "processes that begin while the API server does not answer wait, not ready, and go on with it",
+        wrong::late,
     ),
     case(
         "missing-rights",
