@@ -273,6 +273,26 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::registered,
     ),
     case(
+        "ws-wrong-port",
+        "a webhook whose URL has a port that is not served is never registered, and says why",
+        workloadspread::wrong_port,
+    ),
+    case(
+        "ws-half-dead",
+        "a replica that does not reach the API server is taken out within 10 s",
+        workloadspread::half_dead,
+    ),
+    case(
+        "ws-killed-at-once",
+        "all replicas and the leading controller are killed: pods are created within 10 s",
+        workloadspread::killed_at_once,
+    ),
+    case(
+        "ws-deleted",
+        "the configuration is deleted by hand: that is said, and mended within 10 s of its return",
+        workloadspread::deleted,
+    ),
+    case(
         "ws-bounded",
         "the accounts of webhook and controller change what they keep, and nothing else of it",
         workloadspread::bounded,
