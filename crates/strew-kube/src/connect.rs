@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::agent::Agent;
 use crate::causes::in_a_line;
+use crate::discovery::DiscoveryError;
 use crate::metrics::Requests;
 
 /// The oldest accepted minor version of Kubernetes 1: since then scheduling gates and matchLabelKeys, as strew reads
@@ -86,6 +87,8 @@ pub enum ConnectError {
         server: String,
         /// The error.
         text: String,
+        /// True if it may answer later; false if its certificate or the user's credentials are wrong.
+        is_outage: bool,
     },
     /// The API server does not know the user (401).
     #[error("the API server {server} does not accept the credentials ({text})")]
@@ -124,8 +127,12 @@ pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, 
             return Err(ConnectError::Unauthorized { server, text });
         }
         Err(error) => {
-            let text = in_a_line(&error);
-            return Err(ConnectError::Unreachable { server, text });
+            let (text, is_outage) = (in_a_line(&error), is_outage(&error));
+            return Err(ConnectError::Unreachable {
+                server,
+                text,
+                is_outage,
+            });
         }
     };
     let version = found.git_version;
@@ -238,6 +245,54 @@ async fn inferred(options: &KubeConfigOptions) -> Result<Config, ConnectError> {
 fn minor_of(major: &str, minor: &str) -> Option<u32> {
     let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
     digits.parse().ok().filter(|_| major == "1")
+}
+
+/// True if the API server may answer the same request later.
+fn is_outage(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        kube::Error::Service(_) | kube::Error::HyperError(_) => !is_certificate_wrong(error),
+        _ => false,
+    }
+}
+
+/// True if the connection ended because the client does not trust the server's certificate.
+fn is_certificate_wrong(error: &kube::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(cause) = next {
+        let inner = cause.downcast_ref::<std::io::Error>();
+        let inner = inner.and_then(std::io::Error::get_ref);
+        let found = match inner {
+            Some(inner) => inner.downcast_ref::<rustls::Error>(),
+            None => cause.downcast_ref::<rustls::Error>(),
+        };
+        if matches!(found, Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+/// True if one of these causes is an API server that may answer later: the start of a process is tried again.
+pub fn is_outage_in<'a>(
+    mut causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>,
+) -> bool {
+    causes.any(|cause| {
+        let connecting = cause.downcast_ref::<ConnectError>();
+        let is_unreachable = |error: &ConnectError| {
+            matches!(
+                error,
+                ConnectError::Unreachable {
+                    is_outage: true,
+                    ..
+                }
+            )
+        };
+        connecting.is_some_and(is_unreachable)
+            || cause.is::<DiscoveryError>()
+            || cause.downcast_ref::<kube::Error>().is_some_and(is_outage)
+    })
 }
 
 #[cfg(test)]

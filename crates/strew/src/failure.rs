@@ -64,6 +64,11 @@ impl Failure {
         strew_kube::causes::in_a_line(self.error.as_ref())
     }
 
+    /// True if the API server did not answer, and may answer later.
+    pub(crate) fn is_outage(&self) -> bool {
+        strew_kube::connect::is_outage_in(self.error.chain())
+    }
+
     /// The exit code of the command.
     pub(crate) fn exit(&self) -> u8 {
         self.exit

@@ -15,7 +15,7 @@ use super::replicas::LEASE;
 const FIRST_WAIT: Span = Span::from_millis(100);
 
 /// The longest wait: a request may be refused for ever.
-const LONGEST_WAIT: Span = Span::from_secs(60);
+pub(super) const LONGEST_WAIT: Span = Span::from_secs(60);
 
 /// The lost races in a row after which one is logged: a replica usually loses one or two.
 const RACES_MAX: u32 = 5;

@@ -1,9 +1,10 @@
-//! The controller's part of the registration: if no replica has been ready for a while, it removes the webhook, so that
+//! The controller's part of the registration: if no replica has been ready or reached for a while, it removes the webhook, so that
 //! pods can be created, and sets a condition on every WorkloadSpread.
 
 use kube::Client;
 use serde_json::Value;
 use strew_model::time::{Instant, Span};
+use strew_wire::workloadspread::registration::ADMIT;
 use strew_workloadspread::facts::status::Webhook;
 use tokio::sync::watch;
 
@@ -11,6 +12,7 @@ use super::calls::{Calls, Failures};
 use super::configuration::{self, Registration};
 use super::plan::{Act, Watcher};
 use super::replicas::Replicas;
+use super::way::{Way, bundle_of};
 use super::{TRIED_AGAIN, warn};
 use crate::causes::in_a_line;
 use crate::clock::Clock;
@@ -28,13 +30,13 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            patience: Span::from_secs(30),
+            patience: Span::from_secs(6),
             is_strict: false,
         }
     }
 }
 
-/// Watches replicas and registration while this process leads.
+/// Watches replicas and registration; reports while this process leads.
 pub struct Guard {
     calls: Calls,
     clock: Clock,
@@ -43,6 +45,8 @@ pub struct Guard {
     /// The configuration as last read.
     object: Value,
     view: Watcher,
+    /// The registered way, once it has led to a webhook from here.
+    reached: Option<Way>,
     not_looked: Failures,
     not_taken_out: Failures,
     /// The last failure, which is logged once.
@@ -72,10 +76,13 @@ impl Guard {
                 patience: settings.patience,
                 looked: None,
                 silent_since: None,
+                unreached_since: None,
+                is_deleted: false,
                 registration: Registration::Absent,
                 said: Webhook::Unknown,
                 not_before: Instant(0),
             },
+            reached: None,
             not_looked: Failures::default(),
             not_taken_out: Failures::default(),
             failure: None,
@@ -117,15 +124,47 @@ impl Guard {
                 self.view.looked = Some(now);
                 self.view.silent_since = self.replicas.silent_since();
                 self.not_looked.end();
+                self.try_way().await;
             }
             Err(error) => {
+                self.replicas.not_read(self.clock.now());
                 let (wait, is_news) = self.not_looked.add(&error);
                 self.failed(("look at the webhook's replicas", wait, is_news), &error);
             }
         }
     }
 
+    /// Asks by the registered way. A way that has never led to a webhook from here proves nothing: it may be open to
+    /// the API server alone.
+    async fn try_way(&mut self) {
+        let config = &self.object["webhooks"][0]["clientConfig"];
+        let is_ours = matches!(
+            self.view.registration,
+            Registration::In { is_ours: true, .. }
+        );
+        let way = Way::of(config, ADMIT).filter(|_| is_ours);
+        let Some(way) = way else {
+            self.view.unreached_since = None;
+            return;
+        };
+        match way.ask(&bundle_of(config)).await {
+            Ok(()) => {
+                self.reached = Some(way);
+                self.view.unreached_since = None;
+            }
+            Err(unreached) if unreached.is_certain && self.reached.as_ref() == Some(&way) => {
+                let now = self.clock.now();
+                if self.view.unreached_since.is_none() {
+                    warn("reach a replica", &unreached.why, "taken out if that lasts");
+                }
+                self.view.unreached_since.get_or_insert(now);
+            }
+            Err(_) => self.view.unreached_since = None,
+        }
+    }
+
     fn see(&mut self, object: Value) {
+        self.view.is_deleted = object.is_null() && (self.view.is_deleted || !self.object.is_null());
         self.view.registration = Registration::of(&object, &[]);
         self.object = object;
     }
@@ -152,6 +191,11 @@ impl Guard {
     fn say(&mut self, webhook: Webhook) {
         let silent = self.view.patience;
         match webhook {
+            Webhook::NotRegistered if self.view.is_deleted => warn(
+                "find the configuration",
+                "it was deleted",
+                "pods are created in no subset until it is there; `strew install workloadspread` prints it",
+            ),
             Webhook::NotRegistered => warn(
                 "reach a replica",
                 &format!("none has been ready for {silent}"),

@@ -6,7 +6,8 @@
 //! while.
 //!
 //! Reading order: [`plan`] (which step is due), [`replicas`] (which replicas are ready), [`configuration`] (what is
-//! written), [`registrar`] (a replica's loop), [`guard`] (the controller's loop), `own_review`, `calls`.
+//! written), [`registrar`] (a replica's loop), [`guard`] (the controller's loop), `own_review`, `way` (is the webhook
+//! reached as the API server will reach it?), `calls`.
 
 mod calls;
 pub mod configuration;
@@ -15,6 +16,7 @@ mod own_review;
 pub mod plan;
 pub mod registrar;
 pub mod replicas;
+mod way;
 
 use strew_wire::workloadspread::registration::NAME;
 

@@ -11,6 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use strew_wire::workloadspread::registration::{NAME, TIMEOUT_OF_PODS_S};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::serve::{OwnConnections, provider};
@@ -90,28 +91,45 @@ impl OwnReview {
     }
 
     async fn exchange(&self, bundle: &str) -> Result<Vec<u8>, String> {
-        let text = |error: &dyn std::error::Error| error.to_string();
-        let connector = TlsConnector::from(Arc::new(trusting(bundle)?));
-        let name = ServerName::try_from(self.host.clone()).map_err(|error| text(&error))?;
         let connected = self.connections.connect(self.address).await;
-        let (_end, stream) = connected.map_err(|error| text(&error))?;
-        let stream = connector.connect(name, stream).await;
-        let mut stream = stream.map_err(|error| text(&error))?;
+        let (_end, stream) = connected.map_err(|error| error.to_string())?;
         let body = review(&self.namespace).to_string();
-        let request = format!(
-            "POST {PATH}?timeout={TIMEOUT_OF_PODS_S}s HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n{body}",
-            self.host,
-            body.len(),
-            self.secret,
+        let path = format!("{PATH}?timeout={TIMEOUT_OF_PODS_S}s");
+        let asked = post(
+            stream,
+            (&self.host, bundle),
+            &path,
+            Some(&self.secret),
+            &body,
         );
-        let sent = stream.write_all(request.as_bytes()).await;
-        sent.map_err(|error| text(&error))?;
-        let mut answer = Vec::new();
-        let read = stream.take(ANSWER_MAX).read_to_end(&mut answer).await;
-        read.map_err(|error| text(&error))?;
-        Ok(answer)
+        asked.await.map_err(|error| error.to_string())
     }
+}
+
+/// Sends a POST over TLS to a server with this name, whose certificate one of these CAs (PEM) has signed, and returns
+/// its answer.
+pub(super) async fn post(
+    stream: TcpStream,
+    (host, bundle): (&str, &str),
+    path: &str,
+    secret: Option<&str>,
+    body: &str,
+) -> std::io::Result<Vec<u8>> {
+    let config = trusting(bundle).map_err(std::io::Error::other)?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+    let mut stream = connector.connect(name, stream).await?;
+    let proof = secret.map(|secret| format!("Authorization: Bearer {secret}\r\n"));
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         {}Connection: close\r\n\r\n{body}",
+        body.len(),
+        proof.unwrap_or_default(),
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer).await?;
+    Ok(answer)
 }
 
 /// A TLS client that trusts these CAs and no others.
@@ -149,6 +167,17 @@ fn review(namespace: &str) -> Value {
     })
 }
 
+/// The first line of an answer.
+pub(super) fn first_line(answer: &[u8]) -> String {
+    let text = String::from_utf8_lossy(answer);
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The status code in the first line of an answer.
+pub(super) fn code_of(line: &str) -> Option<u16> {
+    line.split(' ').nth(1)?.parse().ok()
+}
+
 /// The JSON in a complete HTTP/1.1 answer with code 200. Code 504 says that there was no decision in time.
 fn body_of(answer: &[u8]) -> Result<Value, Failed> {
     const END: &[u8] = b"\r\n\r\n";
@@ -156,17 +185,14 @@ fn body_of(answer: &[u8]) -> Result<Value, Failed> {
     let (head, body) = at.map_or((answer, &[][..]), |at| {
         (&answer[..at], &answer[at + END.len()..])
     });
-    let line = String::from_utf8_lossy(head);
-    let line = line.lines().next().unwrap_or_default();
+    let line = first_line(head);
     let said = || {
         let body = String::from_utf8_lossy(body);
         format!("{line}: {}", body.trim())
     };
-    match line.split(' ').nth(1) {
-        Some("200") => {
-            serde_json::from_slice(body).map_err(|error| Failed::Wrong(error.to_string()))
-        }
-        Some("504") => Err(Failed::Late(said())),
+    match code_of(&line) {
+        Some(200) => serde_json::from_slice(body).map_err(|error| Failed::Wrong(error.to_string())),
+        Some(504) => Err(Failed::Late(said())),
         _ => Err(Failed::Wrong(said())),
     }
 }

@@ -14,6 +14,9 @@ use strew_workloadspread::facts::status::Webhook;
 use super::configuration::Registration;
 use super::replicas::{EVERY, EXPIRES};
 
+/// How long the registered way must lead to no webhook before the controller removes it.
+const UNREACHED_FOR: Span = Span::from_secs(4);
+
 /// What a replica knows of itself and of the other replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replica {
@@ -127,7 +130,7 @@ impl Replica {
 /// What the controller knows of the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watcher {
-    /// This process leads.
+    /// This process leads: it reports. Each controller removes, as none must wait for an election.
     pub leads: bool,
     /// `--strict`: the registration stays.
     pub is_strict: bool,
@@ -137,6 +140,10 @@ pub struct Watcher {
     pub looked: Option<Instant>,
     /// Since when no replica has announced that it is ready.
     pub silent_since: Option<Instant>,
+    /// Since when the registered way, which led to a webhook before, has led to none.
+    pub unreached_since: Option<Instant>,
+    /// True if the configuration was there before, and does not exist now.
+    pub is_deleted: bool,
     /// The state of the configuration at the last read.
     pub registration: Registration,
     /// The last state that was reported.
@@ -162,9 +169,6 @@ impl Watcher {
     /// What comes next.
     pub fn next(&self, now: Instant) -> Act {
         let due = self.looked.map_or(now, |looked| looked + EVERY);
-        if !self.leads {
-            return Act::Wait(now + EVERY);
-        }
         if now < self.not_before {
             return Act::Wait(self.not_before);
         }
@@ -172,10 +176,13 @@ impl Watcher {
             return Act::Look;
         }
         // The silence is measured up to the last read: later announcements are not known.
-        let is_silent = self
-            .silent_since
-            .is_some_and(|since| self.looked >= Some(since + self.patience));
+        let lasts = |since: Option<Instant>, patience| {
+            since.is_some_and(|since| self.looked >= Some(since + patience))
+        };
+        let is_silent = lasts(self.silent_since, self.patience)
+            || lasts(self.unreached_since, self.patience.min(UNREACHED_FOR));
         let webhook = match (self.registration, is_silent) {
+            (Registration::Absent, _) if self.is_deleted => Webhook::NotRegistered,
             // Another program registered the webhook, and keeps it.
             (Registration::Absent | Registration::In { is_ours: false, .. }, _) => Webhook::Answers,
             (Registration::In { .. }, true) if !self.is_strict => return Act::TakeOut,
@@ -185,7 +192,7 @@ impl Watcher {
             // A ready replica is about to register the webhook.
             (Registration::Out, false) => self.said,
         };
-        match webhook == self.said {
+        match webhook == self.said || !self.leads {
             true => Act::Wait(due),
             false => Act::Say(webhook),
         }

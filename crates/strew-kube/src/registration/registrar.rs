@@ -18,16 +18,21 @@ use super::configuration::{self, Registration};
 use super::own_review::{Failed, OwnReview};
 use super::plan::{Replica, Step};
 use super::replicas::{Replicas, withdrawal};
+use super::way::Way;
 use super::{TRIED_AGAIN, warn};
 use crate::causes::in_a_line;
 use crate::clock::Clock;
 use crate::serve::OwnConnections;
+use crate::serve::health::Shown;
 
 /// The time limit for the shutdown, [`LINGERS`] included.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long the last replica still answers after removing the registration, because API servers learn of it by watches.
 const LINGERS: Duration = Duration::from_secs(2);
+
+/// The name of the line of `/readyz`.
+const SHOWN: &str = "registration";
 
 /// The settings of the registrar.
 #[derive(Debug, Clone)]
@@ -49,7 +54,11 @@ pub struct Registrar {
     calls: Calls,
     clock: Clock,
     own: OwnReview,
+    /// How the API server will reach the webhook.
+    way: Option<Way>,
     wanted: Vec<Value>,
+    /// Shows on `/readyz` why the webhook is not registered.
+    shown: Arc<Shown>,
     replica: String,
     /// True once the cluster is known.
     ready: watch::Receiver<bool>,
@@ -76,11 +85,18 @@ impl Registrar {
         secret: Arc<str>,
     ) -> Self {
         let namespace = &setup.registration.namespace;
+        let wanted = setup.registration.webhooks();
+        let config = wanted.first().map(|webhook| &webhook["clientConfig"]);
         Self {
+            way: config.and_then(|config| Way::of(config, registration::ADMIT)),
             calls: Calls::new(client, namespace),
             clock,
             own: OwnReview::new(setup.address, setup.own, namespace, secret),
-            wanted: setup.registration.webhooks(),
+            wanted,
+            shown: Arc::new(Shown::new(
+                SHOWN,
+                "this replica has not answered its own review",
+            )),
             replica: setup.replica,
             ready,
             bundle,
@@ -94,6 +110,11 @@ impl Registrar {
             configuration_failures: Failures::default(),
             failure: None,
         }
+    }
+
+    /// The line of `/readyz` that says why this replica does not count as ready.
+    pub fn shown(&self) -> Arc<Shown> {
+        Arc::clone(&self.shown)
     }
 
     /// Runs until `end`; then until another replica is ready or the webhook is removed, within a time limit.
@@ -155,9 +176,27 @@ impl Registrar {
 
     async fn review(&mut self) {
         let bundle = Arc::clone(&self.bundle.borrow());
-        let answer = self.own.ask(&bundle).await;
+        let mut answer = self.own.ask(&bundle).await;
+        if answer.is_ok()
+            && let Some(way) = &self.way
+            && let Err(unreached) = way.ask(&bundle).await
+        {
+            if unreached.is_certain {
+                // The API server cannot reach it either: it must not count as ready until a question is answered.
+                self.view.served = None;
+            }
+            // What load can cause takes nothing out.
+            if way.forbids(&unreached) && (unreached.is_certain || self.view.present.is_none()) {
+                answer = Err(Failed::Wrong(format!(
+                    "the API server will not reach it: {}",
+                    unreached.why
+                )));
+            }
+        }
         let now = self.clock.now();
         self.view.asked = Some(now);
+        let why = answer.as_ref().err().map(|failed| failed.why().to_owned());
+        self.shown.set(why);
         match answer {
             Ok(()) => self.view.served = Some(now),
             Err(failed) => {
@@ -194,7 +233,7 @@ impl Registrar {
                 self.view.is_announced = false;
                 self.view.has_left = true;
                 if !self.view.is_ending {
-                    let error = "this replica does not answer its own reviews";
+                    let error = "this replica does not answer its own reviews, or is not reached";
                     warn("serve", error, "it is not counted as ready until it does");
                 }
             }

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use strew_model::time::{Instant, Span};
 
+use super::calls::LONGEST_WAIT;
+
 /// The name of the Lease, in strew's namespace.
 pub const LEASE: &str = "strew-webhook-replicas";
 
@@ -61,6 +63,8 @@ pub struct Replicas {
     /// Each annotation, by its replica.
     seen: BTreeMap<String, Seen>,
     looked: Option<Instant>,
+    /// Since when it could not be read; `None`: the last read succeeded.
+    failing_since: Option<Instant>,
     /// Since when reads have followed each other without a gap.
     since: Option<Instant>,
     /// When an annotation last changed.
@@ -72,6 +76,9 @@ impl Replicas {
     pub fn take_in(&mut self, now: Instant, lease: &Value) {
         if self.looked.is_none_or(|looked| now > looked + GAP) {
             self.since = Some(now);
+        }
+        if let Some(failing) = self.failing_since.take() {
+            self.since = Some(now + now.since(failing).min(LONGEST_WAIT));
         }
         self.looked = Some(now);
         let annotations = lease["metadata"]["annotations"].as_object();
@@ -95,6 +102,12 @@ impl Replicas {
             seen.insert(id.to_owned(), replica);
         }
         self.seen = seen;
+    }
+
+    /// The Lease could not be read: replicas may have been unable to write it, so the silence is measured anew. Replicas
+    /// pause between attempts, never longer than they have failed: the silence begins that much later.
+    pub fn not_read(&mut self, now: Instant) {
+        self.failing_since.get_or_insert(now);
     }
 
     /// True if another replica is ready.
@@ -173,6 +186,21 @@ mod tests {
         assert_eq!(replicas.silent_since(), Some(at(0)));
         replicas.take_in(at(60), &lease(&[("a", "1")]));
         assert_eq!(replicas.silent_since(), Some(at(60)));
+    }
+
+    #[test]
+    fn replicas_have_as_long_as_they_could_not_write() {
+        let mut replicas = Replicas::default();
+        replicas.take_in(at(0), &lease(&[("a", "1")]));
+        replicas.not_read(at(2));
+        replicas.not_read(at(4));
+        replicas.take_in(at(5), &lease(&[("a", "1")]));
+        assert_eq!(replicas.silent_since(), Some(at(8)));
+        replicas.take_in(at(7), &lease(&[("a", "1")]));
+        assert_eq!(replicas.silent_since(), Some(at(8)));
+        replicas.not_read(at(10));
+        replicas.take_in(at(110), &lease(&[("a", "1")]));
+        assert_eq!(replicas.silent_since(), Some(at(170)));
     }
 
     #[test]

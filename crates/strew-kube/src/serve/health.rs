@@ -3,8 +3,8 @@
 //! Source: k8s.io/apiserver `pkg/server/healthz` and `cmd/kube-scheduler/app/server.go`, v1.36.3; spec/scheduler §5.5.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -31,6 +31,11 @@ pub trait Check: Send + Sync + 'static {
     /// # Errors
     /// What is unhealthy, in words.
     fn check(&self) -> Result<(), String>;
+
+    /// True if its failure is shown, and does not make the page fail.
+    fn is_shown_only(&self) -> bool {
+        false
+    }
 }
 
 /// The checks of each page.
@@ -102,6 +107,7 @@ fn all(page: &str, checks: &[Arc<dyn Check>], query: &str) -> Response {
             true => format!("[+]{name} excluded: ok"),
             false => match check.check() {
                 Ok(()) => format!("[+]{name} ok"),
+                Err(why) if check.is_shown_only() => format!("[!]{name}: {why}"),
                 Err(why) => {
                     failed.push(format!("{name} ({why})"));
                     format!("[-]{name} failed: reason withheld")
@@ -195,6 +201,42 @@ impl Check for Awaited {
             true => Ok(()),
             false => Err(self.until_then.to_owned()),
         }
+    }
+}
+
+/// A state that a page shows; the page does not fail. If it did, no Service would lead to the process, and the state
+/// could not end.
+#[derive(Debug)]
+pub struct Shown {
+    name: &'static str,
+    why: Mutex<Option<String>>,
+}
+
+impl Shown {
+    /// A state with its first fault.
+    pub fn new(name: &'static str, why: &str) -> Self {
+        let why = Mutex::new(Some(why.to_owned()));
+        Self { name, why }
+    }
+
+    /// Sets the fault; `None`: all is well.
+    pub fn set(&self, why: Option<String>) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+}
+
+impl Check for Shown {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        why.clone().map_or(Ok(()), Err)
+    }
+
+    fn is_shown_only(&self) -> bool {
+        true
     }
 }
 

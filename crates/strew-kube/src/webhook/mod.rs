@@ -186,11 +186,13 @@ impl Process {
             secret,
             meter: Arc::clone(&meter),
         });
-        let standing = rotator.as_ref().map(|rotator| rotator.standing().clone());
+        let shown = (
+            rotator.as_ref().map(|rotator| rotator.standing().clone()),
+            registrar.as_ref().map(Registrar::shown),
+        );
         let requests = &connection.requests;
         let stopping = end.clone();
-        let (pages, router) =
-            Pages::new(LEASE, standing, exchange, clock, stopping, &about, requests);
+        let (pages, router) = Pages::new(LEASE, shown, exchange, clock, stopping, &about, requests);
         let links = Links {
             client: client.clone(),
             writes: writes.unwrap_or_else(|| client.clone()),

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::der::Fields;
 use crate::metrics::process::build;
 use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
-use crate::serve::health::{Awaited, Heartbeat, Ping, Shutdown};
+use crate::serve::health::{Awaited, Heartbeat, Ping, Shown, Shutdown};
 use crate::serve::{Check, Exchange, Health};
 use crate::signals::About;
 
@@ -79,9 +79,10 @@ fn until(exchange: &Exchange) -> Option<Instant> {
 
 impl Pages {
     /// The loop's end and the pages. `standing`: the state of the rotator; `None` if the certificate was given.
+    /// `registration`: why the webhook is not registered; `None` if another program registers it.
     pub(super) fn new(
         lease: &str,
-        standing: Option<Standing>,
+        (standing, registration): (Option<Standing>, Option<Arc<Shown>>),
         exchange: Exchange,
         clock: Clock,
         end: CancellationToken,
@@ -99,17 +100,18 @@ impl Pages {
             exchange: exchange.clone(),
             clock,
         };
-        let ready: [Arc<dyn Check>; 3] = [
+        let mut ready: Vec<Arc<dyn Check>> = vec![
             Arc::new(Shutdown(end)),
             Arc::clone(&synced) as _,
             Arc::new(certificate),
         ];
+        ready.extend(registration.map(|shown| shown as Arc<dyn Check>));
         let decisions = Arc::clone(&turns) as Arc<dyn Check>;
         let live = [Some(ping), Some(decisions), keeping];
         let live: Vec<Arc<dyn Check>> = live.into_iter().flatten().collect();
         let health = Health {
             live: live.clone(),
-            ready: ready.into(),
+            ready,
             health: live,
         };
         let requests = requests.clone();

@@ -451,8 +451,12 @@ impl Machine for AdmissionMachine {
         } = answered;
         let (translator, names) = (&mut self.translator, self.machine.names_mut());
         let outcome = admission_outcome(request, answer, translator, names);
-        if matches!(outcome, Outcome::Failed | Outcome::Lost) {
-            let next = "none: the reviews that wait for it are refused";
+        let next = match outcome {
+            Outcome::Failed => Some("none: the reviews that wait for it are refused"),
+            Outcome::Lost | Outcome::Unsent => Some("tried again until the reviews are too old"),
+            _ => None,
+        };
+        if let Some(next) = next {
             let error = text_of(answer);
             Warning::of(request, "write status", &error, next).log();
         }

@@ -88,6 +88,7 @@ pub fn admission_outcome(
         // An API server whose storage did not answer in time may have written it.
         (Some(500..=599), _) => Outcome::Lost,
         _ if matches!(answer, Answer::Lost(_)) => Outcome::Lost,
+        _ if matches!(answer, Answer::Refused(_)) => Outcome::Unsent,
         _ => Outcome::Failed,
     }
 }

@@ -162,8 +162,9 @@ impl Admission {
         };
         let spec = &base.spec;
         let name = pending.request.pod.name.clone();
+        let id = name.clone().unwrap_or_else(|| fresh_uid.clone());
         let mut fits: Vec<(Arc<str>, Fit)> = Vec::new();
-        let mut entered = None;
+        let (mut changed, mut is_entered) = (false, false);
         let mut nth = None;
         let (choice, subset) = if spec.keeps_no_ledger() {
             (only_one(base), spec.subsets.first().map(|s| s.name.clone()))
@@ -179,7 +180,7 @@ impl Admission {
         } else {
             self.rows(base, status, &pending.revision);
             let asks = spec.strategy.simulates();
-            let (room, id) = (&mut self.room, pending.request.id);
+            let (room, request) = (&mut self.room, pending.request.id);
             let (workloads, kinds) = (&self.workloads, &self.kinds);
             room.begin_request();
             let mut ask = |subset: &Arc<str>| {
@@ -189,7 +190,7 @@ impl Admission {
                 let subset_asked = &spec.subsets[place];
                 let is_patched = is_patched(pending, subset_asked, workloads, kinds);
                 let injected = (subset_asked, is_patched);
-                let candidate = candidate(room, patcher, id, fact.as_deref(), injected);
+                let candidate = candidate(room, patcher, request, fact.as_deref(), injected);
                 let fit = candidate.map_or(Fit::Unknown, |pod| room.ask(pod));
                 fits.push((subset.clone(), fit.clone()));
                 fit
@@ -199,27 +200,26 @@ impl Admission {
                 true => Some(&mut ask),
                 false => None,
             };
-            let choice = choose::choose(spec, status, rows, name.as_deref(), fit);
+            let choice = choose::choose(spec, status, rows, Some(&id), fit);
             let subset = choice.place.map(|place| rows[place].name.clone());
             if let Some(until) = self.waits_for_news(base, status, pending, &choice) {
                 return Decided::After(until);
             }
+            is_entered = matches!(choice.ground(), Some(Ground::Known));
             if let Some(place) = choice.place
                 && takes_slot(&choice, &rows[place])
             {
-                let id = name.clone().unwrap_or_else(|| fresh_uid.clone());
                 let row = &mut rows_mut(status, &pending.revision)[place];
                 let before = row.creating.insert(id.clone(), whole_second(self.now));
                 if row.missing > 0 && before.is_none() {
                     row.missing -= 1;
                     nth = usize::try_from(row.expected()).ok();
                 }
-                entered = Some(id);
+                (changed, is_entered) = (true, true);
             }
             (choice, subset)
         };
-        let changed = entered.is_some();
-        let uid = entered.filter(|_| name.is_none());
+        let uid = (is_entered && name.is_none()).then_some(id);
         match subset {
             Some(subset) => self.settle_on(base, pending, choice, Slot { subset, uid, nth }),
             None => {

@@ -61,8 +61,10 @@ pub enum Outcome {
     Read(Box<WorkloadSpread>),
     /// The object does not exist.
     Gone,
-    /// The write failed.
+    /// The API server refused the write, or the read has no result.
     Failed,
+    /// The write did not reach the API server.
+    Unsent,
     /// The result is unknown.
     Lost,
 }

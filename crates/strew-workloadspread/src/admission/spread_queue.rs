@@ -28,6 +28,12 @@ pub(super) const PACE_OF: usize = 16;
 /// The pauses between attempts, in milliseconds; up to a tenth is added.
 const PAUSES_MS: [u64; 3] = [10, 50, 250];
 
+/// How long a request is tried again if the API server does not answer: less than the API server waits for the review.
+const TRIED_WITHIN: Span = Span::from_secs(2);
+
+/// The pause before such an attempt, in milliseconds; up to a tenth is added.
+const NO_ANSWER_PAUSE_MS: u64 = 100;
+
 /// A waiting request.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
@@ -36,6 +42,10 @@ pub(super) struct PendingRequest {
     pub(super) came: Instant,
     /// The number of its writes that met a conflict.
     pub(super) conflicts: u32,
+    /// True if the API server did not answer one of its writes.
+    is_unanswered: bool,
+    /// True for a deletion that may be in the ledger.
+    may_be_counted: bool,
     /// The capacity that it holds.
     pub(super) hold: Option<HoldId>,
     /// Its answer, sent when the write that contains it is done.
@@ -50,6 +60,8 @@ impl PendingRequest {
             revision,
             came,
             conflicts: 0,
+            is_unanswered: false,
+            may_be_counted: false,
             hold: None,
             verdict: Verdict::Untouched(Untouched::NoRoom),
             choice: None,
@@ -103,7 +115,7 @@ pub(super) enum State {
     Gathering,
     /// For a newer fact of the target or the ledger: by the known facts, the target asks for no more pods.
     Waiting,
-    /// For the end of a pause after a conflict.
+    /// For the end of a pause after a conflict, or after a request without an answer.
     Paused,
     /// For reading the object, after a pause.
     Reading,
@@ -338,21 +350,49 @@ impl Admission {
                 self.leave(key);
             }
             Ok(Outcome::Conflict) => self.conflict(key, requests),
-            Ok(_) => self.deny_all(key, requests, Denial::Failed),
-            Err(why) => self.deny_all(key, requests, why),
+            Ok(Outcome::Unsent) => self.unanswered(key, requests, Denial::Failed),
+            Err(Denial::Lost) => self.unanswered(key, requests, Denial::Lost),
+            Ok(_) | Err(_) => {
+                let why = outcome.err().unwrap_or(Denial::Failed);
+                for pending in requests {
+                    self.deny(key, pending, why);
+                }
+                self.leave(key);
+            }
         }
     }
 
-    /// A write failed, or its result is unknown. A deletion that may be in the ledger passes: if its place were given
-    /// away while the pod stays, the subset would have one too many.
-    fn deny_all(&mut self, key: &WsKey, requests: Vec<PendingRequest>, why: Denial) {
-        for pending in requests {
-            match (why, &pending.verdict) {
-                (Denial::Lost, Verdict::Counted) => self.answer(key, pending, None),
-                _ => self.deny(key, pending, why),
+    /// The API server did not answer. Requests that are not too old are decided again, with the object as it is then: a
+    /// pod that a write entered all the same is found there.
+    fn unanswered(&mut self, key: &WsKey, requests: Vec<PendingRequest>, why: Denial) {
+        let mut again = VecDeque::new();
+        for mut pending in requests {
+            pending.is_unanswered = true;
+            pending.may_be_counted |=
+                matches!((why, &pending.verdict), (Denial::Lost, Verdict::Counted));
+            match self.now < pending.came + TRIED_WITHIN {
+                true => again.push_back(pending),
+                false => self.deny(key, pending, why),
             }
         }
-        self.leave(key);
+        self.try_again(key, again, NO_ANSWER_PAUSE_MS);
+    }
+
+    /// Decides these requests again after a pause, before the others, with the object as it is then.
+    fn try_again(&mut self, key: &WsKey, mut again: VecDeque<PendingRequest>, pause_ms: u64) {
+        for hold in again.iter_mut().filter_map(|pending| pending.hold.take()) {
+            self.room.release(hold);
+        }
+        let queue = self.queues.entry(key.clone()).or_default();
+        queue.written = None;
+        again.append(&mut queue.requests);
+        queue.requests = again;
+        let nanos = Span::from_millis(pause_ms).0;
+        let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
+        match queue.requests.is_empty() {
+            true => self.leave(key),
+            false => self.pause(key, State::Paused, until),
+        }
     }
 
     /// Another client wrote the object: all requests of the batch are decided again with the new object.
@@ -360,26 +400,14 @@ impl Admission {
         let mut again = VecDeque::new();
         for mut pending in requests {
             pending.conflicts += 1;
-            if let Some(hold) = pending.hold.take() {
-                self.room.release(hold);
-            }
             match pending.conflicts >= ATTEMPTS_MAX {
                 true => self.deny(key, pending, Denial::Conflicts(ATTEMPTS_MAX)),
                 false => again.push_back(pending),
             }
         }
         let most = again.iter().map(|t| t.conflicts).max();
-        let queue = self.queues.entry(key.clone()).or_default();
-        queue.written = None;
-        again.append(&mut queue.requests);
-        queue.requests = again;
         let pause = PAUSES_MS[most.map_or(0, |n| n as usize - 1).min(PAUSES_MS.len() - 1)];
-        let nanos = Span::from_millis(pause).0;
-        let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
-        match queue.requests.is_empty() {
-            true => self.leave(key),
-            false => self.pause(key, State::Paused, until),
-        }
+        self.try_again(key, again, pause);
     }
 
     /// A pause is over: gathered requests are decided, or the object is read again.
@@ -420,11 +448,9 @@ impl Admission {
                 let why = outcome.err().unwrap_or(Denial::Failed);
                 let (again, fresh) = std::mem::take(&mut queue.requests)
                     .into_iter()
-                    .partition::<VecDeque<_>, _>(|t| t.conflicts > 0);
-                queue.requests = fresh;
-                for pending in again {
-                    self.deny(key, pending, why);
-                }
+                    .partition::<Vec<_>, _>(|t| t.conflicts > 0 || t.is_unanswered);
+                queue.requests = fresh.into();
+                return self.unanswered(key, again, why);
             }
         }
         self.leave(key);
@@ -441,11 +467,16 @@ impl Admission {
         id
     }
 
+    /// Refuses a request; but a deletion that may be in the ledger passes: if its place were given away while the pod
+    /// stays, the subset would have one too many.
     fn deny(&mut self, key: &WsKey, mut pending: PendingRequest, why: Denial) {
         if let Some(hold) = pending.hold.take() {
             self.room.release(hold);
         }
-        pending.verdict = Verdict::Deny(why);
+        pending.verdict = match pending.may_be_counted {
+            true => Verdict::Counted,
+            false => Verdict::Deny(why),
+        };
         self.answer(key, pending, None);
     }
 
@@ -504,6 +535,8 @@ impl Holds for PendingRequest {
             revision: _,
             came: _,
             conflicts: _,
+            is_unanswered: _,
+            may_be_counted: _,
             hold: _,
             verdict,
             choice,

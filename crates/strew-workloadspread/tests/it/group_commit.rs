@@ -141,6 +141,74 @@ fn a_write_that_fails_or_is_lost_refuses_who_waits_for_it() {
     }
 }
 
+/// The first write of the server, which the API server does not answer.
+fn unanswered(server: &mut Server, outcome: Outcome, is_stored: bool) {
+    let Some(Effect::WriteStatus { id, status, .. }) = server.machine.poll_effect(&mut NoPatches)
+    else {
+        panic!("the write comes first");
+    };
+    if is_stored {
+        server.ws.version += 1;
+        server.ws.status = status;
+    }
+    server.tell(Input::Outcome(id, outcome));
+}
+
+#[test]
+fn a_write_without_an_answer_is_tried_again_while_the_review_waits() {
+    for (outcome, is_stored) in [
+        (Outcome::Unsent, false),
+        (Outcome::Lost, false),
+        (Outcome::Lost, true),
+    ] {
+        let (mut server, web) = server();
+        // The API server has given one of the pods its name.
+        ask_for(&mut server, &web, 0..1);
+        server.ask(create(1, asked(&web, None, Labels::default()), None));
+        unanswered(&mut server, outcome.clone(), is_stored);
+        server.run();
+        let subsets = [0, 1].map(|i| server.subset(i));
+        assert_eq!(subsets, [Some("a".into()), Some("a".into())], "{outcome:?}");
+        let Verdict::Inject(injection) = &server.answer(1).verdict else {
+            panic!("it has a subset");
+        };
+        assert_eq!(injection.marker.uid.as_deref(), Some("fresh-1"));
+        let row = &server.ws.status.rows(&injected_revision(&server))[0];
+        assert_eq!((row.missing, row.creating.len()), (1, 2), "{outcome:?}");
+        assert_eq!(server.writes, usize::from(!is_stored));
+    }
+}
+
+fn injected_revision(server: &Server) -> std::sync::Arc<str> {
+    server.answer(0).revision.clone().expect("it has one")
+}
+
+#[test]
+fn a_read_without_an_answer_is_tried_again_until_the_review_is_too_old() {
+    let (mut server, web) = server();
+    ask_for(&mut server, &web, 0..1);
+    unanswered(&mut server, Outcome::Unsent, false);
+    let mut n_reads = 0;
+    while server.machine.waiting() > 0 {
+        server.now = server.machine.next_wake().expect("a pause");
+        server.tell(Input::Tick);
+        while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
+            match effect {
+                Effect::ReadSpread { id, .. } => {
+                    n_reads += 1;
+                    server.tell(Input::Outcome(id, Outcome::Failed));
+                }
+                Effect::Answer(answer) => {
+                    assert!(matches!(answer.verdict, Verdict::Deny(Denial::Failed)));
+                }
+                Effect::WriteStatus { .. } => panic!("the object is read first"),
+            }
+        }
+    }
+    assert!((18..=20).contains(&n_reads), "{n_reads} reads");
+    assert!(server.now >= secs(1002), "{:?}", server.now);
+}
+
 #[test]
 fn a_deletion_that_may_be_in_the_ledger_passes() {
     for (outcome, why) in [
@@ -162,6 +230,8 @@ fn a_deletion_that_may_be_in_the_ledger_passes() {
         else {
             panic!("the write comes first");
         };
+        // So late that the write is not tried again.
+        server.now = secs(1002);
         server.tell(Input::Outcome(id, outcome.clone()));
         server.run();
         let deleted = &server.answer(1).verdict;

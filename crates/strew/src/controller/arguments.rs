@@ -41,12 +41,12 @@ pub(crate) struct ControllerArgs {
     )]
     pub(super) configuration_namespace: String,
     /// If no replica of the webhook has been ready for this long, remove it from the API server's configuration, so
-    /// that pods are created without it, in no subset; at least 10s
+    /// that pods are created without it, in no subset; at least 5s
     #[arg(
         long,
         value_name = "DURATION",
         value_parser = patience,
-        default_value = "30s",
+        default_value = "6s",
         help_heading = "What it controls"
     )]
     pub(super) webhook_gone_after: Duration,
@@ -68,6 +68,6 @@ pub(crate) struct ControllerArgs {
 fn patience(text: &str) -> Result<Duration, String> {
     let parsed = GoDuration::parse(text).map(GoDuration::to_std);
     parsed
-        .filter(|span| span.as_secs() >= 10)
-        .ok_or_else(|| "not a duration of 10 seconds or more, such as 30s".to_owned())
+        .filter(|span| span.as_secs() >= 5)
+        .ok_or_else(|| "not a duration of 5 seconds or more, such as 30s".to_owned())
 }

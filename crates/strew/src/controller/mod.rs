@@ -7,6 +7,7 @@ mod arguments;
 
 use anyhow::anyhow;
 use serde_json::json;
+use strew_kube::connect::Connection;
 use strew_kube::controller::permissions::{OF_FIRST_LEASE, of_lease};
 use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::identity;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::process::start::patiently;
 use crate::process::{self, connected, log, permissions, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{ControllerArgs, EXAMPLES};
@@ -48,31 +50,11 @@ pub(crate) fn run(args: &ControllerArgs, context: &Context) -> Result<u8, Failur
 
 async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(
-        &args.access.of(&ClientConnection::default()),
-        "strew-controller",
-    )
-    .await?;
+    let begin = async || begin(args, &election).await;
+    let Some((connection, scout)) = patiently(begin, (&args.serving, PORT), &end).await? else {
+        return Ok(0);
+    };
     let client = &connection.client;
-    let namespace = args.configuration_namespace.clone();
-    let choice = args.controllers.clone();
-    let scout = Scout::begin(client.clone(), choice, namespace).await;
-    let scout = scout.map_err(Failure::outside)?;
-    let mut denied = Vec::new();
-    if election.leader_elect {
-        let namespace = Some(election.resource_namespace.as_str());
-        let first = missing(client, OF_FIRST_LEASE, namespace).await;
-        denied.extend(first.map_err(Failure::outside)?);
-        let names = [election.resource_name.as_str()];
-        let own = missing_of(client, &of_lease(&names), namespace).await;
-        denied.extend(own.map_err(Failure::outside)?);
-    }
-    let pages = missing(client, args.serving.needed(), None).await;
-    denied.extend(pages.map_err(Failure::outside)?);
-    let ready = scout.ready();
-    denied.extend(scout.denied(&ready).await.map_err(Failure::outside)?);
-    let parts: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();
-    permissions::none_denied(&denied, &parts.join("|"))?;
     let hostname = identity::hostname();
     let serving = args.serving.bind(PORT, &hostname, client).await?;
     let random = identity::random();
@@ -105,6 +87,36 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
     process.run(end).await;
     served.cancel();
     Ok(0)
+}
+
+/// Connects, looks for the kinds that the controllers need, and checks their rights.
+async fn begin(
+    args: &ControllerArgs,
+    election: &LeaderElection,
+) -> Result<(Connection, Scout), Failure> {
+    let access = args.access.of(&ClientConnection::default());
+    let connection = connected(&access, "strew-controller").await?;
+    let client = &connection.client;
+    let namespace = args.configuration_namespace.clone();
+    let choice = args.controllers.clone();
+    let scout = Scout::begin(client.clone(), choice, namespace).await;
+    let scout = scout.map_err(Failure::outside)?;
+    let mut denied = Vec::new();
+    if election.leader_elect {
+        let namespace = Some(election.resource_namespace.as_str());
+        let first = missing(client, OF_FIRST_LEASE, namespace).await;
+        denied.extend(first.map_err(Failure::outside)?);
+        let names = [election.resource_name.as_str()];
+        let own = missing_of(client, &of_lease(&names), namespace).await;
+        denied.extend(own.map_err(Failure::outside)?);
+    }
+    let pages = missing(client, args.serving.needed(), None).await;
+    denied.extend(pages.map_err(Failure::outside)?);
+    let ready = scout.ready();
+    denied.extend(scout.denied(&ready).await.map_err(Failure::outside)?);
+    let parts: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();
+    permissions::none_denied(&denied, &parts.join("|"))?;
+    Ok((connection, scout))
 }
 
 /// The configuration, for `/configz`.

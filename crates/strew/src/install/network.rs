@@ -33,13 +33,16 @@ impl Door {
         }
     }
 
-    /// The port that API servers call, from these networks.
+    /// The port that API servers call, from these networks. strew's own pods ask there, too: a replica and the
+    /// controller try whether the webhook is reached.
     pub(super) fn of_api_servers(port: u16, networks: &[String]) -> Self {
         let from = networks.iter();
         let from = from.map(|cidr| json!({"ipBlock": {"cidr": cidr}}));
+        let own = json!({"podSelector": {"matchLabels": {"app.kubernetes.io/part-of": "strew"}}});
+        let own = (!networks.is_empty()).then_some(own);
         Self {
             port,
-            from: from.collect(),
+            from: from.chain(own).collect(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What all commands that run until a signal share: flags, log, pages, and a check of permissions.
 //!
-//! Reading order: [`log`], [`election`], [`serving`], [`permissions`], [`signals`].
+//! Reading order: [`log`], [`election`], [`start`], [`serving`], [`permissions`], [`signals`].
 
 pub(crate) mod election;
 pub(crate) mod log;
 pub(crate) mod permissions;
 pub(crate) mod serving;
 pub(crate) mod signals;
+pub(crate) mod start;
 
 use strew_kube::Warning;
 use strew_kube::connect::{self, Connection};

@@ -8,11 +8,14 @@ use anyhow::anyhow;
 use axum::Router;
 use clap::Args;
 use strew_kube::Client;
+use strew_kube::identity;
 use strew_kube::permission::Permission;
 use strew_kube::scheduler::permissions::OF_PAGES;
 use strew_kube::serve::access::{Clients, Paths};
+use strew_kube::serve::health::Awaited;
 use strew_kube::serve::pages::guarded;
-use strew_kube::serve::{Access, Certificate, Limits, Listen, ServeError, Server};
+use strew_kube::serve::{Access, Certificate, Health, Limits, Listen, ServeError, Server};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -47,6 +50,44 @@ impl ServingArgs {
         }
     }
 
+    /// Serves the health of a process that waits for the API server: alive and not ready. These
+    /// pages need no authorization: the API server, which would decide, does not answer, and they tell only that.
+    ///
+    /// # Errors
+    /// The address, or the certificate's files.
+    pub(crate) async fn wait(&self, own_port: u16) -> Result<Waiting, Failure> {
+        let port = self.secure_port.unwrap_or(own_port);
+        let listen = self.listen(port, &identity::hostname());
+        let server = Server::bind(listen, None, Limits::default()).await;
+        let stop = CancellationToken::new();
+        let served = server.map_err(not_served)?.map(|server| {
+            let why = "the API server does not answer";
+            let health = Health {
+                ready: vec![Arc::new(Awaited::new("api-server", why))],
+                ..Health::default()
+            };
+            tokio::spawn(server.run(health.pages(), stop.clone()))
+        });
+        Ok(Waiting { stop, served })
+    }
+
+    fn listen(&self, port: u16, hostname: &str) -> Listen {
+        let certificate = match (&self.tls_cert_file, &self.tls_private_key_file) {
+            (Some(certificate), Some(key)) => Certificate::Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            },
+            _ => Certificate::SelfSigned {
+                host: hostname.to_owned(),
+            },
+        };
+        Listen {
+            address: self.bind_address,
+            port,
+            certificate,
+        }
+    }
+
     /// Listens, on the program's own port unless another is given; `None` for port 0.
     ///
     /// # Errors
@@ -68,33 +109,9 @@ impl ServingArgs {
                 None
             }
         };
-        let certificate = match (&self.tls_cert_file, &self.tls_private_key_file) {
-            (Some(certificate), Some(key)) => Certificate::Files {
-                certificate: certificate.clone(),
-                key: key.clone(),
-            },
-            _ => Certificate::SelfSigned {
-                host: hostname.to_owned(),
-            },
-        };
-        let listen = Listen {
-            address: self.bind_address,
-            port,
-            certificate,
-        };
         let verifier = clients.as_ref().map(|clients| clients.verifier());
-        let server = Server::bind(listen, verifier, Limits::default()).await;
-        let server = server.map_err(|error| {
-            let is_address = matches!(error, ServeError::Bind { .. });
-            let failure = match is_address {
-                true => Failure::outside(error),
-                false => Failure::input(anyhow!(error)),
-            };
-            match is_address {
-                true => failure.with_hint("--secure-port takes another port, and 0 serves nothing"),
-                false => failure,
-            }
-        })?;
+        let server = Server::bind(self.listen(port, hostname), verifier, Limits::default()).await;
+        let server = server.map_err(not_served)?;
         let Some(server) = server else {
             return Ok(None);
         };
@@ -104,6 +121,31 @@ impl ServingArgs {
             access: Access::new(client.clone(), allowed, clients.clone()),
             clients,
         }))
+    }
+}
+
+fn not_served(error: ServeError) -> Failure {
+    match error {
+        ServeError::Bind { .. } => Failure::outside(error)
+            .with_hint("--secure-port takes another port, and 0 serves nothing"),
+        error => Failure::input(anyhow!(error)),
+    }
+}
+
+/// The pages of a process that waits for the API server.
+pub(crate) struct Waiting {
+    stop: CancellationToken,
+    /// `None` for port 0.
+    served: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// Ends the pages, and frees their port.
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        if let Some(served) = self.served {
+            drop(served.await);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
+use crate::process::start::patiently;
 use crate::process::{self, connected, log, permissions, signals};
 use crate::terminal;
 use crate::version::KUBERNETES;
@@ -109,11 +110,6 @@ async fn work(
     names: Interner,
 ) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(
-        &args.access.of(&configuration.client_connection),
-        "strew-scheduler",
-    )
-    .await?;
     let election = &configuration.leader_election;
     let mut needed: Vec<permissions::Needed<'_>> =
         vec![(IN_CLUSTER, None), (args.serving.needed(), None)];
@@ -125,7 +121,15 @@ async fn work(
         needed.push((OF_FIRST_LEASE, namespace));
         needed_of.push((&lease, namespace));
     }
-    permissions::check(&connection.client, &needed, &needed_of, "scheduler").await?;
+    let access = args.access.of(&configuration.client_connection);
+    let begin = async || {
+        let connection = connected(&access, "strew-scheduler").await?;
+        permissions::check(&connection.client, &needed, &needed_of, "scheduler").await?;
+        Ok(connection)
+    };
+    let Some(connection) = patiently(begin, (&args.serving, PORT), &end).await? else {
+        return Ok(0);
+    };
     let hostname = identity::hostname();
     let client = &connection.client;
     let serving = args.serving.bind(PORT, &hostname, client).await?;

@@ -38,6 +38,7 @@ use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::permissions::{Needed, NeededOf, check};
+use crate::process::start::patiently;
 use crate::process::{self, connected, log, signals};
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, WebhookArgs};
@@ -82,10 +83,16 @@ fn profiles(
 async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
     let access = args.access.of(&ClientConnection::default());
-    let connection = connected(&access, PART).await?;
-    let writes = connect::apart(&access, PART, &connection.requests).await;
-    let writes = writes.map_err(access::failure)?;
-    check_permissions(args, &connection).await?;
+    let begin = async || {
+        let connection = connected(&access, PART).await?;
+        let writes = connect::apart(&access, PART, &connection.requests).await;
+        let writes = writes.map_err(access::failure)?;
+        check_permissions(args, &connection).await?;
+        Ok((connection, writes))
+    };
+    let Some((connection, writes)) = patiently(begin, (&args.serving, PORT), &end).await? else {
+        return Ok(0);
+    };
     let hostname = identity::hostname();
     let client = &connection.client;
     let serving = args.serving.bind(PORT, &hostname, client).await?;

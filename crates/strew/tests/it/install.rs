@@ -341,7 +341,9 @@ fn who_may_reach_which_port() {
     assert_eq!(policies(&url), [controller]);
     let named = "--api-server-cidr 10.0.0.0/28 --api-server-cidr fd00::7/128 --metrics-namespace monitoring";
     let named = policies(&format!("{part} {named}"));
-    let networks = serde_json::json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "fd00::7/128"}}]);
+    let own =
+        serde_json::json!({"podSelector": {"matchLabels": {"app.kubernetes.io/part-of": "strew"}}});
+    let networks = serde_json::json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "fd00::7/128"}}, own]);
     assert_eq!(named[0][2], networks);
     let monitoring = &named[1][2][0]["namespaceSelector"]["matchExpressions"][0];
     assert_eq!(monitoring["values"], serde_json::json!(["monitoring"]));

@@ -235,6 +235,8 @@ fn the_controller_takes_out_what_no_replica_serves() {
         patience: Span::from_secs(30),
         looked: Some(at(100)),
         silent_since: Some(at(silent_since)),
+        unreached_since: None,
+        is_deleted: false,
         registration,
         said,
         not_before: Instant(0),
@@ -290,12 +292,44 @@ fn the_controller_takes_out_what_no_replica_serves() {
             wait,
         ),
         (
-            "does not lead",
+            "silent, and another one leads or nobody does",
             Watcher {
                 leads: false,
                 ..watcher(OURS, quiet, Served)
             },
-            Act::Wait(at(103)),
+            Act::TakeOut,
+        ),
+        (
+            "only the one that leads reports",
+            Watcher {
+                leads: false,
+                ..watcher(out, quiet, Served)
+            },
+            wait,
+        ),
+        (
+            "announced, and not reached for too short a time",
+            Watcher {
+                unreached_since: Some(at(97)),
+                ..watcher(OURS, 100, Served)
+            },
+            wait,
+        ),
+        (
+            "announced, and not reached",
+            Watcher {
+                unreached_since: Some(at(96)),
+                ..watcher(OURS, 100, Served)
+            },
+            Act::TakeOut,
+        ),
+        (
+            "deleted by hand",
+            Watcher {
+                is_deleted: true,
+                ..watcher(Registration::Absent, 100, Served)
+            },
+            Act::Say(Unregistered),
         ),
         (
             "has not looked",

@@ -218,7 +218,7 @@ fn answers_are_outcomes() {
         (&write, answer(403, json!({})), "Failed"),
         (&write, answer(504, json!({})), "Lost"),
         (&write, Answer::Lost("x".into()), "Lost"),
-        (&write, Answer::Refused("x".into()), "Failed"),
+        (&write, Answer::Refused("x".into()), "Unsent"),
         (&get, Answer::Lost("x".into()), "Failed"),
         (&get, answer(404, json!({})), "Gone"),
         (&get, answer(200, json!({"kind": "Pod"})), "Failed"),

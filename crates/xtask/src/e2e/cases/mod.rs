@@ -119,8 +119,13 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "wrong-access",
-        "an API server that is not there, a kubeconfig that is none, credentials that hold no longer",
+        "a kubeconfig that is none, credentials that hold no longer",
         wrong::access,
+    ),
+    case(
+        "late-server",
+        "processes that begin while the API server does not answer wait, not ready, and go on with it",
+        wrong::late,
     ),
     case(
         "missing-rights",
@@ -271,6 +276,26 @@ pub(super) const CASES: &[Case] = &[
         "ws-registered",
         "the webhook is asked while a replica is ready, and at no other time",
         workloadspread::registered,
+    ),
+    case(
+        "ws-wrong-port",
+        "a webhook whose URL has a port that is not served is never registered, and says why",
+        workloadspread::wrong_port,
+    ),
+    case(
+        "ws-half-dead",
+        "a replica that does not reach the API server is taken out within 10 s",
+        workloadspread::half_dead,
+    ),
+    case(
+        "ws-killed-at-once",
+        "all replicas and the leading controller are killed: pods are created within 10 s",
+        workloadspread::killed_at_once,
+    ),
+    case(
+        "ws-deleted",
+        "the configuration is deleted by hand: that is said, and mended within 10 s of its return",
+        workloadspread::deleted,
     ),
     case(
         "ws-bounded",

@@ -1,7 +1,8 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
 //! Reading order: this file (the helpers that read results), [`use_cases`], [`by_hand`] (pods without a controller),
-//! [`webhook`], [`given`], [`registered`] (when the API server asks), [`bounded`] (what strew's accounts may write),
+//! [`webhook`], [`given`], [`registered`] (when the API server asks), [`unreached`] (when it cannot),
+//! [`bounded`] (what strew's accounts may write),
 //! [`callers`] (which clients may ask), [`asked`] (what Kruise's users asked for), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right),
 //! [`speed`].
 
@@ -14,6 +15,7 @@ mod given;
 mod prompt;
 mod registered;
 mod speed;
+mod unreached;
 mod use_cases;
 mod webhook;
 mod wrong;
@@ -34,6 +36,7 @@ pub(super) use given::given;
 pub(super) use prompt::prompt;
 pub(super) use registered::registered;
 pub(super) use speed::speed;
+pub(super) use unreached::{deleted, half_dead, killed_at_once, wrong_port};
 pub(super) use use_cases::{adopted, elastic, full, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};
 pub(super) use wrong::wrong;

@@ -100,7 +100,7 @@ pub(crate) fn registered(stage: &mut Stage) -> anyhow::Result<()> {
     stage.try_a_pod(&stage.namespace)
 }
 
-fn is_registered(stage: &Stage) -> anyhow::Result<bool> {
+pub(super) fn is_registered(stage: &Stage) -> anyhow::Result<bool> {
     let configuration = stage.get("mutatingwebhookconfiguration/strew-webhook")?;
     Ok(configuration["webhooks"][0].is_object())
 }
@@ -119,7 +119,7 @@ fn until_renewed(stage: &Stage, times: usize) -> anyhow::Result<()> {
 }
 
 /// Waits until every subset has the condition WebhookReady with this reason, or none has it.
-fn until_condition(stage: &Stage, reason: Option<&str>) -> anyhow::Result<()> {
+pub(super) fn until_condition(stage: &Stage, reason: Option<&str>) -> anyhow::Result<()> {
     let mut last = Value::Null;
     let said = until("the condition", SOON, PAUSE, || {
         last = stage.get("workloadspread/front")?["status"]["subsetStatuses"].take();
