@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
+use same_file::is_same_file;
 pub(crate) use strew_manifest::printable::quoted;
 use strew_manifest::quantity::Quantity;
 use strew_manifest::read::{CHART_FILE, How, KUSTOMIZATION_FILES, PlayedAs, Sources};
@@ -181,16 +182,12 @@ pub(crate) fn sources(inputs: Vec<Input>) -> Sources {
     sources
 }
 
-/// Checks that a result does not overwrite one of its input files.
+/// Checks that a result does not overwrite one of its input files, by whatever name or link.
 ///
 /// # Errors
 /// It would overwrite one.
 pub(crate) fn check_output(path: &Path, inputs: &[Input]) -> Result<(), Failure> {
-    let Ok(real) = path.canonicalize() else {
-        return Ok(());
-    };
-    let is_output =
-        |input: &&Input| Path::new(&input.name).canonicalize().ok() == Some(real.clone());
+    let is_output = |input: &&Input| is_same_file(path, &input.name).unwrap_or(false);
     match inputs.iter().find(is_output) {
         None => Ok(()),
         Some(input) => {

@@ -134,12 +134,20 @@ fn a_file_of_nuls_is_given_up_at_once() {
 fn no_result_replaces_its_own_input() {
     let folder = Folder::new("bounds-output").with("app.yaml", APP);
     let app = folder.path("app.yaml");
-    for option in ["--html", "--events"] {
-        let run = strew(&format!("simulate {} {option} {app}", folder.name()));
-        let told = stderr(&run.assert().code(2));
-        assert!(told.contains("would replace its own input"), "{told}");
-        assert_eq!(fs::read_to_string(&app).unwrap(), APP);
+    // A hard link is the same file under another name.
+    let link = folder.path("link.html");
+    fs::hard_link(&app, &link).unwrap();
+    for output in [&app, &link] {
+        for option in ["--html", "--events"] {
+            let run = strew(&format!("simulate {app} {option} {output}"));
+            let told = stderr(&run.assert().code(2));
+            assert!(told.contains("would replace its own input"), "{told}");
+            assert_eq!(fs::read_to_string(&app).unwrap(), APP);
+        }
     }
+    let run = strew(&format!("simulate {} --html {app}", folder.name()));
+    let told = stderr(&run.assert().code(2));
+    assert!(told.contains("would replace its own input"), "{told}");
 }
 
 #[test]

@@ -208,7 +208,37 @@ pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
         !refused.contains("forbidden"),
         "something is forbidden:\n{refused}"
     );
-    Ok(())
+    drop(process);
+    one_installation(stage)
+}
+
+/// Where strew is installed, a second installation is refused, and taking it out leaves the first one alone. Takes the
+/// first one out.
+fn one_installation(stage: &Stage) -> anyhow::Result<()> {
+    const SECOND: &str = "second";
+    let install = || stage.printed(&["scheduler", &format!("--namespace={SECOND}")]);
+    let refused = install()
+        .err()
+        .context("a second installation is printed")?;
+    let expected = format!("strew is installed in namespace {}", stage.namespace);
+    ensure!(format!("{refused:#}").contains(&expected), "{refused:#}");
+    let gone = |namespace: &str| -> anyhow::Result<Value> {
+        let namespace = format!("--namespace={namespace}");
+        let printed = stage.strew(&["uninstall", "scheduler", &namespace, "--output=json"])?;
+        Ok(serde_json::from_str(&printed)?)
+    };
+    let of_second = gone(SECOND)?;
+    let items = of_second["items"].as_array().context("a list has items")?;
+    let others = items
+        .iter()
+        .filter(|object| object["metadata"]["namespace"] != SECOND);
+    let others: Vec<&Value> = others.collect();
+    ensure!(others.is_empty() && !items.is_empty(), "{others:?}");
+    let delete = ["delete", "--ignore-not-found", "--filename=-"];
+    stage
+        .kubectl()
+        .run_with(&delete, &gone(&stage.namespace)?)?;
+    install().map(drop)
 }
 
 /// More CPU than can be counted in thousandths: in a pod, and on a node that another client wrote.

@@ -170,7 +170,9 @@ fn pods(stage: &Stage) -> anyhow::Result<()> {
     let cost = || put(&key(COST), "-100".into());
     let adopted = |more: Value| {
         let mut patch = put(&key(MARKER), marker.clone().into());
-        patch.as_array_mut().map(|all| all.push(more[0].clone()));
+        if let Some(all) = patch.as_array_mut() {
+            all.push(more[0].clone());
+        }
         patch
     };
     let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": here, "uid": "1"}]);
