@@ -12,7 +12,7 @@ use crate::decisions::replicas::{self, Parts};
 use crate::explain::trace::Trace;
 use crate::facts::cluster::TaintEffect;
 use crate::facts::placement::{PlacementFact, Rebalance};
-use crate::filter::predicate::{self, COST_MAX_PER_PLACEMENT, ClusterPredicate, Spent};
+use crate::filter::predicate::{ClusterPredicate, passing};
 use crate::filter::taint::{Tolerance, tolerance};
 use crate::hub::ledger::Others;
 use crate::hub::{Candidates, ClusterIdx, Hub};
@@ -154,37 +154,6 @@ pub(crate) fn scheduled<'a>(
     }
     pipeline.publish(run, &mut schedule);
     schedule
-}
-
-/// The candidates that match the predicates.
-pub(crate) fn passing(
-    hub: &Hub,
-    placement: &PlacementFact,
-    cel: &dyn ClusterPredicate,
-    candidates: &[ClusterIdx],
-) -> Result<Vec<ClusterIdx>, Problem> {
-    let predicates = placement.spec.predicates.as_deref().unwrap_or_default();
-    let mut spent = Spent::default();
-    let mut passed = Vec::new();
-    for (i, &idx) in candidates.iter().enumerate() {
-        let Some(cluster) = hub.cluster(idx) else {
-            continue;
-        };
-        if predicate::passes_within(predicates, cluster, cel, &mut spent) {
-            passed.push(idx);
-        }
-        if spent.total > COST_MAX_PER_PLACEMENT {
-            let message = format!(
-                "the celExpressions cost {} units for the first {} of {} clusters, more than the {COST_MAX_PER_PLACEMENT} \
-                 that a Placement has",
-                spent.total,
-                i + 1,
-                candidates.len(),
-            );
-            return Err(Problem::new("Predicate", message));
-        }
-    }
-    Ok(passed)
 }
 
 /// The clusters that pass the predicates, and how they are selected; or the first error, in the order of the rules.

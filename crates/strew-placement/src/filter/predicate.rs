@@ -3,7 +3,9 @@
 use strew_model::Symbol;
 
 use crate::facts::cluster::ClusterFact;
-use crate::facts::placement::{CelId, ClusterPredicates};
+use crate::facts::placement::{CelId, ClusterPredicates, PlacementFact};
+use crate::hub::{ClusterIdx, Hub};
+use crate::plan::Problem;
 
 /// The most cost units of CEL for one placement, over all of its clusters: for 2,000 clusters 100,000 each.
 pub const COST_MAX_PER_PLACEMENT: u64 = 200_000_000;
@@ -94,4 +96,38 @@ pub(crate) fn passes_within(
             && p.cel.as_ref().is_none_or(|c| holds(c.id))
     };
     predicates.is_empty() || predicates.iter().any(matches)
+}
+
+/// The candidates that match the predicates of a placement.
+///
+/// # Errors
+/// The expressions cost more than a placement has.
+pub(crate) fn passing(
+    hub: &Hub,
+    placement: &PlacementFact,
+    cel: &dyn ClusterPredicate,
+    candidates: &[ClusterIdx],
+) -> Result<Vec<ClusterIdx>, Problem> {
+    let predicates = placement.spec.predicates.as_deref().unwrap_or_default();
+    let mut spent = Spent::default();
+    let mut passed = Vec::new();
+    for (i, &idx) in candidates.iter().enumerate() {
+        let Some(cluster) = hub.cluster(idx) else {
+            continue;
+        };
+        if passes_within(predicates, cluster, cel, &mut spent) {
+            passed.push(idx);
+        }
+        if spent.total > COST_MAX_PER_PLACEMENT {
+            let message = format!(
+                "the celExpressions cost {} units for the first {} of {} clusters, more than the {COST_MAX_PER_PLACEMENT} \
+                 that a Placement has",
+                spent.total,
+                i + 1,
+                candidates.len(),
+            );
+            return Err(Problem::new("Predicate", message));
+        }
+    }
+    Ok(passed)
 }

@@ -17,9 +17,11 @@ use crate::facts::placement::{OnMisconfigured, PlacementFact, SortBy};
 use crate::facts::status::{
     Condition, ConditionReason, ConditionType, GroupStatus, PlacementStatus,
 };
-use crate::filter::predicate::{COST_MAX_PER_PLACEMENT, ClusterPredicate, Spent, passes_within};
+use crate::filter::predicate::{
+    COST_MAX_PER_PLACEMENT, ClusterPredicate, Spent, passes_within, passing,
+};
 use crate::hub::{ClusterIdx, Hub};
-use crate::schedule::{Code, Known, Schedule, passing, scheduled, score_text};
+use crate::schedule::{Code, Known, Schedule, scheduled, score_text};
 use crate::select::levels::Level;
 
 impl PlacementMachine {
