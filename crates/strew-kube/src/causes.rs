@@ -48,7 +48,7 @@ fn unboxed<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&
     error.downcast_ref().or_else(boxed)
 }
 
-/// Its message, or what there is without one.
+/// The message of an answer; without one, code and reason.
 fn words(status: &Status) -> String {
     match status.message.as_str() {
         "" => format!("{} {}", status.code, status.reason)

@@ -32,7 +32,7 @@ use crate::terminal;
 use crate::what_if;
 use crate::world::WorldArgs;
 pub(crate) use moment::Explained;
-use moment::{as_recorded, explain, explain_at, explain_changed, lacking, look};
+use moment::{Moment, as_recorded, explain, explain_at, explain_changed, lacking, look};
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -167,6 +167,11 @@ fn with_what_is_missing(
     let Some(workload) = workload.filter(|_| says_more) else {
         return explained;
     };
+    // Playing costs more than looking: a dump whose workload has its pods needs no reason.
+    let is_recorded = matches!(&explained, Ok(explained) if explained.moment == Moment::Files);
+    if is_recorded && lacking(life, workload.clone(), When::Start, progress)?.is_none() {
+        return explained;
+    }
     let when = args.at.map_or(When::End, When::At);
     let lacks = lacking(life, workload, when, progress)?;
     match explained {

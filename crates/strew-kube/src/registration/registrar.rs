@@ -339,7 +339,7 @@ mod tests {
     use super::*;
     use crate::registration::replicas::EXPIRES;
 
-    /// Before, who kept the replica busy for 8 s turned limits off.
+    /// Load that keeps the replica busy for 8 s must not turn limits off.
     #[tokio::test(start_paused = true)]
     async fn a_late_review_withdraws_nothing_and_a_server_that_is_gone_does() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -33,7 +33,7 @@ const CANNOT_LIST: u16 = 500;
 /// The most messages handled before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
-/// The most WorkloadSpreads that validation is told of.
+/// The most WorkloadSpreads that one question of validation gets.
 const RIVALS_MAX: usize = 16;
 
 /// How often the loop checks why the cluster is not known yet.

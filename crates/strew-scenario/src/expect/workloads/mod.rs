@@ -28,6 +28,7 @@ use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod, ReplicaSet, St
 use strew_apiserver::server::Server;
 use strew_controllers::taint_eviction::no_execute;
 use strew_controllers::taint_eviction::toleration::{Stay, stay};
+use strew_manifest::kinds::{self, Pods};
 use strew_scheduler::Profile;
 use strew_view::time_text::time_text;
 
@@ -86,7 +87,8 @@ pub fn recorded(given: &[Object], scenario: &Scenario) -> BTreeSet<Arc<str>> {
     });
     let applied = applied.map(|manifest| Object::of_wire(manifest.object.clone()).key());
     let applied: HashSet<Key> = applied.collect();
-    let makes_pods = |kind: &Kind| *kind == Pod::KIND || KINDS.contains(kind);
+    let makes_pods =
+        |kind: &Kind| kinds::of_kind(kind.name()).is_some_and(|row| row.pods != Pods::No);
     let is_new = |object: &Object| object.meta().uid.is_empty() || applied.contains(&object.key());
     let (new, recorded): (Vec<_>, Vec<_>) = given.iter().partition(|object| is_new(object));
     match new.iter().any(|object| makes_pods(&object.kind())) {

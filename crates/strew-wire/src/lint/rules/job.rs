@@ -7,7 +7,7 @@ use crate::lint::Found;
 use crate::lint::files::Files;
 
 /// Jobs and CronJobs that are suspended: they make no pods, so that nothing of them is judged. Nothing is said of those
-/// of a dump, which nobody is about to apply.
+/// of a dump, which is not applied.
 ///
 /// Source: spec/controllers §5
 pub(in crate::lint) fn suspended(files: &Files<'_>) -> Vec<Found> {

@@ -129,7 +129,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "missing-rights",
-        "a service account that lacks one right is told which; with it, it is enough; a second installation is refused",
+        "the scheduler names the one right that its service account lacks, and works with it; a second installation is refused",
         wrong::rights,
     ),
     case(
