@@ -15,15 +15,29 @@ const NAMESPACE: &str = "strew-system";
 /// # Errors
 /// A value that has no YAML form.
 pub fn files() -> anyhow::Result<Vec<(String, String)>> {
-    let mut definitions = vec![crd::workload_spread(&Reach::Service(NAMESPACE.to_owned()))];
-    definitions.extend(placement::crd::all());
+    let mut definitions = vec![crd::made::workload_spread(&Reach::Service(
+        NAMESPACE.to_owned(),
+    ))];
+    definitions.extend(placement::crd::made::all());
     let file = |definition: &serde_json::Value| {
         let name = definition["metadata"]["name"].as_str();
         let name = name.context("a definition has a name")?;
         let text = serde_saphyr::to_string(definition)?;
         Ok((format!("deploy/crds/{name}.yaml"), text))
     };
-    definitions.iter().map(file).collect()
+    let definitions = definitions.iter().map(file);
+    let table = |path: &str, text: String| Ok((path.to_owned(), text));
+    let tables = [
+        table(
+            "crates/strew-manifest/src/read/fields.txt",
+            strew_manifest::read::field_table(),
+        ),
+        table(
+            "crates/strew-wire/src/config/fields.txt",
+            strew_wire::config::field_table(),
+        ),
+    ];
+    definitions.chain(tables).collect()
 }
 
 /// Writes all generated files below `top`.

@@ -87,7 +87,7 @@ pub(super) fn texts(at: &At<'_>, problems: &mut Problems) -> BTreeMap<String, St
 
 pub(super) fn label_selector(at: &At<'_>, problems: &mut Problems) -> Option<LabelSelector> {
     let mut value = at.value.clone();
-    let faults = RawSchema::of::<LabelSelector>().check(&mut value);
+    let faults = RawSchema::of("LabelSelector").check(&mut value);
     if !faults.is_empty() {
         let is_bare = faults.iter().all(|fault| fault.is_unknown);
         problems.add_faults(&at.path, faults);

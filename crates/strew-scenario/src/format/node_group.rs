@@ -123,7 +123,7 @@ fn node(at: &At<'_>, problems: &mut Problems) -> Option<Node> {
     let mut value = at.value.clone();
     value["apiVersion"] = Value::from("v1");
     value["kind"] = Value::from("Node");
-    let faults = RawSchema::of::<Node>().check(&mut value);
+    let faults = RawSchema::of("v1 Node").check(&mut value);
     if !faults.is_empty() {
         problems.add_faults(&at.path, faults);
         return None;

@@ -214,6 +214,24 @@ fn arrows_point_down_only() {
 }
 
 #[test]
+fn programs_build_no_schemas_of_kubernetes_types() {
+    let mut broken = Vec::new();
+    for package in members().filter(|package| name(package) != "xtask") {
+        let asked = dependencies(package).flat_map(|dependency| {
+            let features = dependency["features"].as_array().into_iter().flatten();
+            features.map(move |feature| (name(dependency), feature.as_str().unwrap_or_default()))
+        });
+        let with_schemas =
+            asked.filter(|pair| matches!(pair, ("k8s-openapi", "schemars") | (_, "schemas")));
+        broken.extend(with_schemas.map(|(on, _)| format!("{} -> {on}", name(package))));
+    }
+    expect_none(
+        broken,
+        "Schemas of Kubernetes' types are 5 MB of code and a minute of building: `cargo xtask gen` makes texts of them.",
+    );
+}
+
+#[test]
 fn deciding_crates_use_what_every_reader_can_check() {
     let mut broken = Vec::new();
     for package in members().filter(|p| DECIDING.contains(&name(p))) {

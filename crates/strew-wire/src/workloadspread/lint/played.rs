@@ -1,10 +1,8 @@
 //! Puts each subset into the target's template, and checks the resulting requirements for nodes and the labels.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
-
 use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use std::collections::{BTreeMap, BTreeSet};
 use strew_model::{Interner, NodeSelectorTerm as Term};
 
 use super::{Look, Warning};
@@ -46,11 +44,10 @@ pub(super) fn warnings(
 
 /// Fields of a patch that no pod has: the API server would drop them, and they would have no effect.
 fn unknown_fields(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warning> {
-    static POD: OnceLock<RawSchema> = OnceLock::new();
     let Some(mut patch) = subset.patch.clone() else {
         return Vec::new();
     };
-    let schema = POD.get_or_init(RawSchema::of::<Pod>);
+    let schema = RawSchema::of("v1 Pod");
     let is_directive = |path: &FieldPath| {
         let last = path.steps().last();
         matches!(last, Some(Step::Name(name)) if name.starts_with('$'))

@@ -8,20 +8,20 @@ use k8s_openapi::Resource;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::schema::{
+use super::super::schema::{
     CLAIM_NAME_MAX, EFFECTS, GROUP_NAME, GROUP_SIZE, KEY_MAX, LABEL_KEY, RATE_LIMIT,
     SELECTOR_TYPES, TERMS_MAX, TOPOLOGY_KEY, VALUE_MAX,
 };
-use super::wire::{
+use super::super::wire::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement,
     PlacementDecision,
 };
-use crate::definition::{AGE, Column, Facts, constrain, definition, schema_of, version};
+use crate::definition::made::{AGE, Column, Facts, constrain, definition, schema_of, version};
 
 /// A rule over a field, by its path.
 type Rule = (&'static str, Value);
 
-/// All definitions.
+/// All definitions, as `deploy/crds/` has them.
 pub fn all() -> Vec<Value> {
     vec![
         of::<Placement>("Namespaced", &[], &placement(), PLACEMENT_COLUMNS),
