@@ -3,7 +3,7 @@
 //! [`graph`] (arrows, dependencies of the deciding crates, licences), [`lock`] (bans and sources), [`manifests`]
 //! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
 //! [`generated`] (files made from the code), [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold),
-//! [`citations`] (rules that sources cite exist in docs/spec).
+//! [`wall`] (who decodes Kubernetes' types), [`citations`] (rules that sources cite exist in docs/spec).
 
 mod citations;
 mod documents;
@@ -15,6 +15,7 @@ mod lock;
 mod manifests;
 mod purity;
 mod repository;
+mod wall;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
 const DECIDING: [&str; 7] = [

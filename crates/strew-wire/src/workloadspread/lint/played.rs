@@ -11,6 +11,7 @@ use crate::workloadspread::inject::candidate;
 use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::validation::template_of;
 use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::json::Json;
 use strew_manifest::kruise::v1beta1::WorkloadSpreadSubset;
 use strew_manifest::read::{KubeObject, RawSchema};
 
@@ -36,7 +37,7 @@ pub(super) fn warnings(
         Some(warning) => found.push(warning),
         None => found.extend(nodes(look, &spec, subset, path)),
     }
-    if let Ok(before) = serde_json::from_value::<Pod>(template) {
+    if let Ok(before) = Pod::of_json(template) {
         found.extend(budgets(look, [&before, &pod], subset, path));
     }
     found
