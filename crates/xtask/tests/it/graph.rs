@@ -159,7 +159,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("strew", EVERY_LIBRARY),
-    ("xtask", EVERY_LIBRARY),
+    // Nothing of ours and nothing of Kubernetes: `cargo xtask ci` begins at once.
+    ("xtask", &[]),
+    ("xtask-lab", EVERY_LIBRARY),
 ];
 
 const EVERY_LIBRARY: &[&str] = &[
@@ -201,7 +203,9 @@ fn arrows_point_down_only() {
             continue;
         };
         for dependency in ours(package) {
-            if !allowed.contains(&dependency) {
+            // Both are automation: one begins at once, the other has Kubernetes' types.
+            let is_own = (name, dependency) == ("xtask-lab", "xtask");
+            if !allowed.contains(&dependency) && !is_own {
                 broken.push(format!("{name} -> {dependency}"));
             }
         }
@@ -216,7 +220,7 @@ fn arrows_point_down_only() {
 #[test]
 fn programs_build_no_schemas_of_kubernetes_types() {
     let mut broken = Vec::new();
-    for package in members().filter(|package| name(package) != "xtask") {
+    for package in members().filter(|package| name(package) != "xtask-lab") {
         let asked = dependencies(package).flat_map(|dependency| {
             let features = dependency["features"].as_array().into_iter().flatten();
             features.map(move |feature| (name(dependency), feature.as_str().unwrap_or_default()))
