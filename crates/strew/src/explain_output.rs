@@ -71,8 +71,11 @@ pub(crate) fn write(
         .then(|| cause::of_workload(&explained.world, explained.entry))
         .flatten();
     if explained.is_astray {
+        // No scheduler has a word on it.
         wire.standing = State::Pending;
         wire.would_go_to = None;
+        wire.message.clear();
+        wire.message_now = None;
     }
     if let Some(format) = output {
         let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;

@@ -57,7 +57,8 @@ pub struct PodExplanation {
     /// Its scheduling gates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
-    /// kube-scheduler's own sentence; of a pod that would go to a node, the one it will have then.
+    /// kube-scheduler's own sentence; of a pod that would go to a node, the one it will have then; empty for one that no
+    /// scheduler looks at.
     pub message: String,
     /// kube-scheduler's sentence on what the rest explains, where that is another: a placed or gated pod judged anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -166,6 +166,7 @@ fn head(explanation: &PodExplanation, beside: &Beside<'_>, out: &mut Page) {
         Some(recorded) => out.line(0, recorded),
         // The pod has no node yet: the sentence would mislead.
         None if explanation.standing == State::WouldGo && !beside.is_placed => {}
+        None if explanation.message.is_empty() => {}
         None => out.line(0, &explanation.message),
     }
     if let Some(workload) = beside.workload {
