@@ -2,6 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use strew_wire::placement;
+use strew_wire::workloadspread::crd::workload_spread;
+use strew_wire::workloadspread::registration::Reach;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -88,9 +91,8 @@ impl SchemaKind {
 
     /// The schema of a custom kind.
     fn of_definition(self) -> Value {
-        use crate::install::Component;
-        let components = [Component::WorkloadSpread, Component::Placement];
-        let mut definitions = components.into_iter().flat_map(Component::definitions);
+        let spread = workload_spread(&Reach::Service(String::new()));
+        let mut definitions = [spread].into_iter().chain(placement::crd::all());
         let definition = definitions.find(|definition| {
             definition["spec"]["names"]["singular"].as_str() == Some(self.word().as_str())
         });
