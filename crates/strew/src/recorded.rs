@@ -102,7 +102,10 @@ impl Recorded {
                 // A condition without a time is of 1970.
                 let since = Some(&condition.since).filter(|since| !since.starts_with("1970-"));
                 let since = since.map_or(String::new(), |since| format!(" {since}"));
-                format!("recorded{since}: {}: {}", condition.reason, condition.message)
+                format!(
+                    "recorded{since}: {}: {}",
+                    condition.reason, condition.message
+                )
             }
             (None, Some(event)) => return Some(event.line()),
             (None, None) => return None,

@@ -17,9 +17,8 @@ use crate::text::time_text;
 /// there; of `deploy web` the word that follows, since folders have such names, too.
 pub(super) fn is_named(words: &[String]) -> bool {
     let is_file = |word: &str| word == "-" || Path::new(word).exists();
-    let is_kind = |word: &str| {
-        kinds::find(word).is_some() || KINDS.contains(&word.to_lowercase().as_str())
-    };
+    let is_kind =
+        |word: &str| kinds::find(word).is_some() || KINDS.contains(&word.to_lowercase().as_str());
     match words {
         [] => false,
         [kind, name, ..] if is_kind(kind) && !is_file(name) => true,

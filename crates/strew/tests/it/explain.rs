@@ -29,7 +29,11 @@ fn a_pending_pod_is_explained_as_things_are_at_the_end() {
     );
     assert_eq!(text.lines().nth(1), Some(sentence), "{text}");
     let third = text.lines().nth(2);
-    assert_eq!(third, Some("deployment/web: 2 of 9 pods are Pending"), "{text}");
+    assert_eq!(
+        third,
+        Some("deployment/web: 2 of 9 pods are Pending"),
+        "{text}"
+    );
 }
 
 #[test]
