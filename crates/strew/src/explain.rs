@@ -322,7 +322,8 @@ fn explain_spread(
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
     // Manifests are explained as they are deployed; a dump, which has pods, as it is.
-    let has_pods = names.is_empty() || holds_pods(&inputs);
+    let holds_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
+    let has_pods = names.is_empty() || !holds_spreads || holds_pods(&inputs);
     let is_asked = args.at.is_some() || args.variant.is_some();
     let is_played = is_asked || !has_pods || scenario::is_in(&inputs);
     let spreads = if is_played {

@@ -98,10 +98,15 @@ impl Recorded {
         let condition = self.condition.as_ref();
         let condition = condition.filter(|condition| !condition.message.is_empty());
         let text = match (condition, self.events.last()) {
-            (Some(condition), _) => format!(
-                "recorded {}: {}: {}",
-                condition.since, condition.reason, condition.message
-            ),
+            (Some(condition), _) => {
+                // A condition without a time is of 1970.
+                let since = Some(&condition.since).filter(|since| !since.starts_with("1970-"));
+                let since = since.map_or(String::new(), |since| format!(" {since}"));
+                format!(
+                    "recorded{since}: {}: {}",
+                    condition.reason, condition.message
+                )
+            }
             (None, Some(event)) => return Some(event.line()),
             (None, None) => return None,
         };

@@ -1,5 +1,6 @@
 //! `strew explain` without a name: all Pending pods by cause, and what explaining them costs a look at their class.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::anyhow;
@@ -11,6 +12,7 @@ use strew_model::time::{Instant, Span};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::Explanation;
+use strew_scheduler::explain::Standing;
 use strew_sim::Simulation;
 use strew_view::moment::Frame;
 use strew_view::world::World;
@@ -38,7 +40,7 @@ pub(crate) struct PendingPods {
     api_version: &'static str,
     kind: &'static str,
     summary: Sums,
-    /// The most pods first; of equals the oldest.
+    /// Those that no node takes now first, then the most pods, then the oldest.
     items: Vec<Group>,
     /// Workloads that ask for more pods than there are, as far as a refusal at creation is known.
     unmade: Vec<Unmade>,
@@ -90,7 +92,9 @@ struct Group {
     pods: usize,
     /// Why they are on no node.
     cause: String,
-    /// kube-scheduler's sentence about the first of them.
+    /// True if a node would take them now, and nothing else keeps them from one.
+    fits_now: bool,
+    /// kube-scheduler's sentence about the first of them; empty if it has none now.
     message: String,
     /// How long the oldest exists, in seconds.
     oldest_seconds: u64,
@@ -180,8 +184,8 @@ fn listed(
     let tables = simulation.server().tables();
     let mut sums = Sums::default();
     let mut unmade = Vec::new();
-    let mut known: BTreeMap<(usize, usize), (String, String)> = BTreeMap::new();
-    let mut groups: BTreeMap<(usize, String), Vec<(Span, usize, String)>> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, usize), Told> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, Told), Vec<(Span, usize)>> = BTreeMap::new();
     for workload in 0..world.workloads.len() {
         if !choice.means(&world.workloads[workload]) {
             continue;
@@ -211,7 +215,7 @@ fn listed(
             let is_astray = stored.is_some_and(|stored| stored.node.is_some());
             // Pods of one class are decided in one way, unless a node is kept for one of them.
             let is_nominated = stored.is_some_and(|stored| stored.status.nominated.is_some());
-            let (cause, message) = match known.get(&(workload, class)) {
+            let told = match known.get(&(workload, class)) {
                 Some(known) if !is_astray && !is_nominated => known.clone(),
                 _ => {
                     let told = told(&mut world, entry, stored);
@@ -221,17 +225,19 @@ fn listed(
                     told
                 }
             };
-            let of_cause = groups.entry((workload, cause)).or_default();
-            of_cause.push((age, entry, message));
+            groups
+                .entry((workload, told))
+                .or_default()
+                .push((age, entry));
         }
     }
     let groups = groups.into_iter();
     let mut items: Vec<Group> = groups
-        .map(|((workload, cause), pods)| group(&world, workload, cause, pods))
+        .map(|((workload, told), pods)| group(&world, workload, told, pods))
         .collect();
     items.sort_by(|a, b| {
-        let by_pods = b.pods.cmp(&a.pods);
-        by_pods.then_with(|| b.oldest_seconds.cmp(&a.oldest_seconds))
+        let key = |group: &Group| (group.fits_now, Reverse((group.pods, group.oldest_seconds)));
+        key(a).cmp(&key(b))
     });
     Ok(PendingPods {
         api_version: API_VERSION,
@@ -269,26 +275,40 @@ fn lacks(
     })
 }
 
-/// The cause of a pod, and kube-scheduler's sentence.
-fn told(world: &mut World, entry: usize, stored: Option<&Pod>) -> (String, String) {
+/// What is told of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Told {
+    cause: String,
+    fits_now: bool,
+    /// kube-scheduler's sentence.
+    message: String,
+}
+
+fn told(world: &mut World, entry: usize, stored: Option<&Pod>) -> Told {
     let pod = world.pods[entry].pod;
     let explanation: Explanation = world.schedulers.explain(&mut world.cluster, pod, None);
-    let cause = cause::of(world, entry, &explanation, stored).unwrap_or_else(|| {
+    let cause = cause::of(world, entry, &explanation, stored);
+    let fits_now = cause.is_none();
+    let cause = cause.unwrap_or_else(|| {
         let node = explanation.standing.would_go();
         let node = node.map_or("a node", |node| world.node_name(node));
         format!(
             "fits now, on {node}: the scheduler has not tried it since, does not run, or is configured otherwise"
         )
     });
-    (cause, explanation.sentence)
+    // Of a pod that a node would take, the sentence would be that of its placement.
+    let message = match explanation.standing {
+        Standing::Pending | Standing::Gated { .. } => explanation.sentence,
+        Standing::WouldGo { .. } | Standing::Placed { .. } => String::new(),
+    };
+    Told {
+        cause,
+        fits_now,
+        message,
+    }
 }
 
-fn group(
-    world: &World,
-    workload: usize,
-    cause: String,
-    mut pods: Vec<(Span, usize, String)>,
-) -> Group {
+fn group(world: &World, workload: usize, told: Told, mut pods: Vec<(Span, usize)>) -> Group {
     pods.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     let name = &world.workloads[workload].name;
     let oldest = pods.first().map_or(Span::default(), |first| first.0);
@@ -297,12 +317,13 @@ fn group(
         workload_kind: name.kind.clone(),
         workload_name: name.name.clone(),
         pods: pods.len(),
-        cause,
-        message: pods.first().map_or(String::new(), |first| first.2.clone()),
+        cause: told.cause,
+        fits_now: told.fits_now,
+        message: told.message,
         oldest_seconds: oldest.0 / 1_000_000_000,
         names: pods
             .iter()
-            .map(|(_, entry, _)| world.pods[*entry].name.to_string())
+            .map(|(_, entry)| world.pods[*entry].name.to_string())
             .collect(),
     }
 }

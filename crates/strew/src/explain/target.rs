@@ -13,22 +13,22 @@ use super::moment::Moment;
 use crate::failure::Failure;
 use crate::text::time_text;
 
-/// True if words begin with the name of something, rather than with a file. A word such as `pods/dump.json` is a file if
-/// there is one.
+/// True if words begin with the name of something, rather than with a file. Of `pods/dump.json` a file counts that is
+/// there; of `deploy web` the word that follows, since folders have such names, too.
 pub(super) fn is_named(words: &[String]) -> bool {
-    let Some(first) = words.first() else {
-        return false;
-    };
-    if first == "-" || Path::new(first).exists() {
-        return false;
+    let is_file = |word: &str| word == "-" || Path::new(word).exists();
+    let is_kind =
+        |word: &str| kinds::find(word).is_some() || KINDS.contains(&word.to_lowercase().as_str());
+    match words {
+        [] => false,
+        [kind, name, ..] if is_kind(kind) && !is_file(name) => true,
+        [first, ..] if is_file(first) => false,
+        [first, rest @ ..] => match first.split_once('/') {
+            Some((kind, _)) => is_kind(kind) || !first.contains('.'),
+            // A file that is not there is told as such.
+            None => is_kind(first) || (!first.contains('.') && !rest.is_empty()),
+        },
     }
-    let kind = first
-        .split_once('/')
-        .map_or(first.as_str(), |(kind, _)| kind);
-    let is_kind = kinds::find(kind).is_some() || KINDS.contains(&kind.to_lowercase().as_str());
-    // A file that is not there is told as such; what looks like TYPE/NAME is a name.
-    let looks_like_file = first.contains('.') && !is_kind;
-    !looks_like_file && (is_kind || first.contains('/') || words.len() > 1)
 }
 
 /// Kinds that are explained in other ways than pods and workloads.
@@ -226,6 +226,35 @@ mod tests {
         let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
         let parsed = Target::parse(&words).ok();
         parsed.map(|(target, files)| (target.text(), files.len()))
+    }
+
+    #[test]
+    fn a_name_is_told_from_a_file() {
+        let is = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+            is_named(&words)
+        };
+        // Tests run in the folder of the crate, where src and Cargo.toml are.
+        for named in [
+            &["pod/web-7"][..],
+            &["deploy", "web", "Cargo.toml"],
+            &["deploymnt/web", "Cargo.toml"],
+            &["node", "n1"],
+            &["pod"],
+        ] {
+            assert!(is(named), "{named:?}");
+        }
+        for files in [
+            &[][..],
+            &["-"],
+            &["Cargo.toml"],
+            &["src", "tests"],
+            &["nosuch.yaml"],
+            &["src/main.rs"],
+            &["manifests/nosuch.yaml"],
+        ] {
+            assert!(!is(files), "{files:?}");
+        }
     }
 
     #[test]

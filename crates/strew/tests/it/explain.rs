@@ -20,11 +20,20 @@ fn a_pending_pod_is_explained_as_things_are_at_the_end() {
             .assert()
             .code(0),
     );
-    // On a terminal of any width: tools search for the sentence.
-    assert_eq!(text.lines().next(), Some(sentence), "{text}");
-    let second = text.lines().nth(1).unwrap_or_default();
-    assert!(second.starts_with("Pod default/web-"), "{text}");
-    assert!(second.contains(" is Pending: "), "{text}");
+    // On a terminal of any width: tools search for the cause and for the sentence.
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.starts_with("Pod default/web-"), "{text}");
+    assert!(
+        first.contains(" is Pending: 2 of 3 nodes would exceed maxSkew 1 over "),
+        "{text}"
+    );
+    assert_eq!(text.lines().nth(1), Some(sentence), "{text}");
+    let third = text.lines().nth(2);
+    assert_eq!(
+        third,
+        Some("deployment/web: 2 of 9 pods are Pending"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -175,7 +184,8 @@ fn a_label_of_our_simulation_makes_no_scenario_of_a_dump() {
     let run = run.assert().code(0);
     let text = stdout(&run);
     let sentence = "0/1 nodes are available: 1 Insufficient cpu.";
-    assert!(text.starts_with(sentence), "{text}");
+    let second = text.lines().nth(1).unwrap_or_default();
+    assert!(second.starts_with(sentence), "{text}");
 }
 
 /// Room was freed for an important pod that is not there yet: another pod that would fit is kept away.
@@ -271,9 +281,9 @@ fn the_reason_with_its_numbers_stands_first() {
     let text = stdout(&run);
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
     let summary = place(
-        "2 of 3 nodes have the labels it wants (gpu=T4); none of those 2 has 1000\n  example.com/gpu-milli free (best 140).",
+        "2 of 3 nodes have the labels it wants (gpu=T4); none of those 2 has 1000 example.com/gpu-milli, even when empty (the largest has 140).",
     );
-    assert!(place("0/3 nodes are available") < summary, "{text}");
+    assert!(summary < place("0/3 nodes are available"), "{text}");
     let changes = place("Any one of these changes would place it");
     assert!(summary < changes, "{text}");
     let sums = place(
