@@ -44,6 +44,9 @@ pub(crate) struct Soak {
     keep_going: bool,
 }
 
+/// The sentences of refusals that are printed.
+const REFUSALS_SHOWN: usize = 10;
+
 /// A part of the seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shard {
@@ -195,6 +198,12 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
         }
     }
     let Some((seed, verdict)) = found.bad.first() else {
+        if found.figures.is_refused() {
+            eprintln!(
+                "soak: the API server refuses more than 1 % of the objects and actions of these lives"
+            );
+            return Ok(ExitCode::FAILURE);
+        }
         return Ok(ExitCode::SUCCESS);
     };
     if !options.keep_going {
@@ -242,6 +251,12 @@ fn print_figures(found: &Found, took: Duration) {
     println!("placed     {:>12}", figures.placed);
     println!("decisions  {:>12}", figures.decisions);
     println!("choices    {:>12}", figures.choices);
+    println!("asked      {:>12}", figures.asked);
+    let mut refused: Vec<_> = figures.refused.iter().collect();
+    refused.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    for (sentence, n) in refused.into_iter().take(REFUSALS_SHOWN) {
+        println!("refused    {n:>12}  {sentence}");
+    }
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }

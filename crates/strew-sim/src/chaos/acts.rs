@@ -15,12 +15,8 @@ use crate::simulation::Simulation;
 
 type Done = Result<(), ApiError>;
 
-/// Does the action. A refused action is ignored, as users make mistakes.
-pub(super) fn act(sim: &mut Simulation, world: &World, action: &Action) {
-    let _refused: Done = done(sim, world, action);
-}
-
-fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
+/// Does the action; an error is the API server's.
+pub(super) fn act(sim: &mut Simulation, world: &World, action: &Action) -> Done {
     match action {
         Action::Create(name) => create(sim, world, name),
         Action::Scale(name, replicas) => edit(sim, world, name, |value| {

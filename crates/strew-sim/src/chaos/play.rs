@@ -9,7 +9,8 @@ use serde_json::Value;
 use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_object};
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
 use strew_apiserver::workloads::NameSource;
-use strew_apiserver::{DeleteOptions, Tables};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
+use strew_manifest::field::FieldError;
 use strew_manifest::read::KubeObject;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
@@ -94,6 +95,10 @@ pub struct Figures {
     pub placed: u64,
     /// Writes of PlacementDecisions judged.
     pub decisions: u64,
+    /// The objects of the world, and the actions of users.
+    pub asked: u64,
+    /// Of these, what the API server refused as invalid, by its sentence: a world that is not the one that was meant.
+    pub refused: BTreeMap<String, u64>,
     /// The number of faults that began, by kind.
     pub faults: BTreeMap<&'static str, u64>,
     /// The number of faults that hit WorkloadSpread's webhook, by kind.
@@ -112,11 +117,30 @@ impl Figures {
         self.circles += other.circles;
         self.placed += other.placed;
         self.decisions += other.decisions;
+        self.asked += other.asked;
+        for (sentence, n) in &other.refused {
+            *self.refused.entry(sentence.clone()).or_default() += n;
+        }
         for (kind, n) in &other.faults {
             *self.faults.entry(kind).or_default() += n;
         }
         for (kind, n) in &other.webhook_hits {
             *self.webhook_hits.entry(kind).or_default() += n;
+        }
+    }
+
+    /// True if more than one in a hundred of the objects and actions were refused as invalid: then other worlds were
+    /// played than were generated.
+    pub fn is_refused(&self) -> bool {
+        self.refused.values().sum::<u64>() * 100 > self.asked
+    }
+
+    /// Counts an object of the world, or an action. Refusals other than of invalid objects are no matter: users make
+    /// mistakes.
+    pub(super) fn ask(&mut self, answer: Result<(), ApiError>) {
+        self.asked += 1;
+        if let Err(ApiError::Invalid(sentence)) = answer {
+            *self.refused.entry(sentence.to_string()).or_default() += 1;
         }
     }
 }
@@ -191,9 +215,10 @@ impl Life {
         group: Option<Group>,
         parts: &Parts,
     ) -> Self {
+        let mut figures = Figures::default();
         let mut sim = Simulation::new(Settings {
             seed,
-            objects: objects(manifests),
+            objects: objects(manifests, &mut figures),
             options: AdmissionOptions::KUBERNETES_1_36,
             scheduler: Blueprint {
                 limits,
@@ -207,7 +232,6 @@ impl Life {
         });
         sim.watch_closely();
         sim.sabotage = parts.sabotage;
-        let figures = Figures::default();
         Self { sim, figures }
     }
 
@@ -235,7 +259,8 @@ impl Life {
             if let Some(kind) = event.action.fault() {
                 *self.figures.faults.entry(kind).or_default() += 1;
             }
-            acts::act(&mut self.sim, &story.world, &event.action);
+            let answer = acts::act(&mut self.sim, &story.world, &event.action);
+            self.figures.ask(answer);
         }
         self.until(story.calm)?;
         self.sim.calm();
@@ -243,7 +268,8 @@ impl Life {
         if story.seed.is_multiple_of(2) {
             for node in &story.world.nodes {
                 let action = Action::Restore(node.name.clone());
-                acts::act(&mut self.sim, &story.world, &action);
+                let answer = acts::act(&mut self.sim, &story.world, &action);
+                self.figures.ask(answer);
             }
         }
         let quiet = match (story.world.group, story.world.quota) {
@@ -370,12 +396,15 @@ fn restless(sim: &Simulation, text: String) -> Violation {
     }
 }
 
-/// The objects of a world, admitted.
-fn objects(manifests: Vec<Value>) -> Vec<Object> {
-    let decoded = manifests.into_iter();
-    let decoded: Vec<KubeObject> = decoded
-        .filter_map(|v| KubeObject::of_json(v).ok())
-        .collect();
+/// The objects of a world, admitted. `figures` counts them.
+fn objects(manifests: Vec<Value>, figures: &mut Figures) -> Vec<Object> {
+    let mut decoded: Vec<KubeObject> = Vec::new();
+    for manifest in manifests {
+        match KubeObject::of_json(manifest) {
+            Ok(object) => decoded.push(object),
+            Err(error) => figures.ask(Err(ApiError::Invalid(error.to_string().into()))),
+        }
+    }
     let classes = decoded.iter().filter_map(|object| match object {
         KubeObject::PriorityClass(class) => Some((**class).clone()),
         _ => None,
@@ -388,8 +417,14 @@ fn objects(manifests: Vec<Value>) -> Vec<Object> {
     };
     let mut names = NameSource::new(0);
     let admitted = decoded.into_iter().filter_map(|object| {
-        let (object, _) = admit_object(object, &context, &mut names).ok()?;
-        Some(Object::of_wire(object))
+        let answer = admit_object(object, &context, &mut names);
+        figures.ask(answer.as_ref().map(drop).map_err(|errors| invalid(errors)));
+        Some(Object::of_wire(answer.ok()?.0))
     });
     admitted.collect()
+}
+
+fn invalid(errors: &[FieldError]) -> ApiError {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    ApiError::Invalid(errors.join("; ").into())
 }

@@ -158,7 +158,8 @@ impl Life {
 
     fn scale(&mut self, plan: &SpreadPlan, world: &World, replicas: u32) -> Going {
         let action = Action::Scale(plan.of.clone(), replicas);
-        acts::act(&mut self.sim, world, &action);
+        let answer = acts::act(&mut self.sim, world, &action);
+        self.figures.ask(answer);
         let end = Span(self.sim.elapsed().0 + SETTLED.0);
         self.until(end)?;
         self.verdict()

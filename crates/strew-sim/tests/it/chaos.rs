@@ -19,6 +19,7 @@ fn no_life_under_faults_breaks_a_rule() {
     }
     // A world in which nothing happens proves nothing.
     assert!(figures.binds > 200, "{figures:?}");
+    assert!(!figures.is_refused(), "{figures:?}");
     assert!(figures.judged >= figures.binds / 2, "{figures:?}");
     assert!(figures.faults.len() >= 8, "{figures:?}");
 }
@@ -39,6 +40,7 @@ fn no_life_in_which_jobs_come_and_go_breaks_a_rule() {
     }
     // Far more than the workloads that stay have.
     assert!(figures.binds > 400, "{figures:?}");
+    assert!(!figures.is_refused(), "{figures:?}");
 }
 
 #[test]
@@ -58,6 +60,7 @@ fn no_life_with_workload_spreads_breaks_a_rule() {
         figures.add(&verdict.figures);
     }
     assert!(figures.choices > 500, "{figures:?}");
+    assert!(!figures.is_refused(), "{figures:?}");
     for kind in ["webhook dies", "controller dies", "webhook calls lost"] {
         assert!(figures.faults.contains_key(kind), "{figures:?}");
     }

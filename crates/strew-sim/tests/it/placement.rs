@@ -25,6 +25,7 @@ fn no_life_of_a_hub_breaks_a_rule() {
     }
     // A hub on which nothing happens proves nothing.
     assert!(figures.placed > 1_000, "{figures:?}");
+    assert!(!figures.is_refused(), "{figures:?}");
     assert!(figures.decisions > 3_000, "{figures:?}");
     assert_eq!(figures.faults.len(), 8, "{figures:?}");
 }

@@ -12,12 +12,8 @@ use crate::simulation::Simulation;
 
 type Done = Result<(), ApiError>;
 
-/// Does the action. A refused action is ignored, as users make mistakes.
-pub(super) fn act(sim: &mut Simulation, story: &HubStory, action: &HubAction) {
-    let _refused: Done = done(sim, story, action);
-}
-
-fn done(sim: &mut Simulation, story: &HubStory, action: &HubAction) -> Done {
+/// Does the action; an error is the API server's.
+pub(super) fn act(sim: &mut Simulation, story: &HubStory, action: &HubAction) -> Done {
     match action {
         HubAction::Join(name) => match story.clusters.iter().find(|c| c.name == *name) {
             Some(plan) => create(sim, manifests::cluster(plan)),

@@ -40,7 +40,8 @@ fn live(life: &mut Life, story: &HubStory) -> Going {
         if let Some(kind) = event.action.fault() {
             *life.figures.faults.entry(kind).or_default() += 1;
         }
-        acts::act(&mut life.sim, story, &event.action);
+        let answer = acts::act(&mut life.sim, story, &event.action);
+        life.figures.ask(answer);
     }
     life.until(story.calm)?;
     life.sim.calm();
