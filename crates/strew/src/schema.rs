@@ -9,7 +9,7 @@ use strew_wire::workloadspread::registration::Reach;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::scenario::summary;
-use crate::{diff, explain_output, lint, report, terminal};
+use crate::{diff, explain, explain_output, lint, report, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM schema                                  which kinds are there?
@@ -39,6 +39,8 @@ pub(crate) enum SchemaKind {
     Diff,
     /// Kind PodExplanation, which explain -o json writes
     Explanation,
+    /// Kind PendingPods, which explain -o json writes without a name
+    Pending,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -75,6 +77,7 @@ impl SchemaKind {
             Self::Summary => summary::schema(),
             Self::Diff => diff::schema(),
             Self::Explanation => explain_output::schema(),
+            Self::Pending => explain::pending::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement

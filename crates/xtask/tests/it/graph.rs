@@ -1,5 +1,6 @@
 //! Which crate may depend on which, as cargo sees it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -318,6 +319,15 @@ fn name(value: &Value) -> &str {
 
 fn dependencies(package: &Value) -> impl Iterator<Item = &Value> {
     package["dependencies"].as_array().into_iter().flatten()
+}
+
+/// The crates of the workspace that each of them uses, tests aside.
+pub(crate) fn uses() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let of = |package: &'static Value| {
+        let normal = dependencies(package).filter(|d| d["kind"].is_null() && d["source"].is_null());
+        (name(package), normal.map(name).collect())
+    };
+    members().map(of).collect()
 }
 
 /// Dependencies on crates of the workspace, of any kind.

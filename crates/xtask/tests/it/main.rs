@@ -3,7 +3,7 @@
 //! [`graph`] (arrows, dependencies of the deciding crates, licences), [`lock`] (bans and sources), [`manifests`]
 //! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
 //! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold),
-//! [`wall`] (who decodes Kubernetes' types), [`citations`] (rules that sources cite exist in docs/spec).
+//! [`picture`] (the crates in ARCHITECTURE.md), [`wall`] (who decodes Kubernetes' types), [`citations`] (rules that sources cite exist in docs/spec).
 
 mod citations;
 mod documents;
@@ -12,6 +12,7 @@ mod graph;
 mod licence;
 mod lock;
 mod manifests;
+mod picture;
 mod purity;
 mod repository;
 mod wall;
