@@ -29,4 +29,4 @@ pub mod validating;
 pub mod validation;
 
 pub use facts::Translator;
-use strew_manifest::kruise::{conversion, spec, v1alpha1, v1beta1};
+use strew_manifest::kruise::{conversion, spec, v1beta1};

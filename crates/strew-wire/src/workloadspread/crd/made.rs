@@ -5,9 +5,9 @@
 use k8s_openapi::Resource;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
+use strew_manifest::kruise::{v1alpha1, v1beta1};
 
 use super::super::registration::{CONVERT, Reach};
-use super::super::{v1alpha1, v1beta1};
 use crate::definition::made::{AGE, Column, Facts, definition, schema_of, version};
 
 /// The CustomResourceDefinition of WorkloadSpread: both versions served, v1beta1 stored, converted by strew's webhook.

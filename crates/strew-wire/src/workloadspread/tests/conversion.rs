@@ -9,9 +9,10 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::workloadspread::{annotations, status, v1alpha1 as old, v1beta1 as new};
+use crate::workloadspread::{annotations, status, v1beta1 as new};
 use strew_manifest::kruise::conversion::{ConvertError, convert, down, up};
 use strew_manifest::kruise::spec::*;
+use strew_manifest::kruise::v1alpha1 as old;
 
 fn time() -> impl Strategy<Value = Time> {
     (0..4_000_000_000_i64).prop_map(|s| Time(jiff::Timestamp::from_second(s).unwrap()))
