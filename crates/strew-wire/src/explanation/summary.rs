@@ -103,8 +103,8 @@ fn found(explanation: &Explanation, cluster: &Cluster) -> String {
         .filter_map(|refused| cluster.node(refused.node).fact())
         .collect();
     let missing = affinity.node_selector.iter().filter(|&(key, value)| {
-        let has = |fact: &&strew_cluster::NodeFact| fact.labels.get(key) == Some(value);
-        !facts.iter().any(|fact| has(&fact))
+        let has = |fact: &strew_cluster::NodeFact| fact.labels.get(key) == Some(value);
+        !facts.iter().any(|fact| has(fact))
     });
     let names = &cluster.names;
     let told = missing.map(|(key, value)| {

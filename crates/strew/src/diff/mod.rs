@@ -303,7 +303,7 @@ fn input(args: &DiffArgs, path: &str) -> Result<Given, Failure> {
         return Ok(Given::Manifests(inputs));
     };
     let value: Option<Value> = serde_json::from_slice(&only.bytes).ok();
-    let Some(value) = value.filter(|value| is_result(value)) else {
+    let Some(value) = value.filter(is_result) else {
         return Ok(Given::Manifests(inputs));
     };
     let is_report = value["kind"] == KIND

@@ -448,7 +448,11 @@ impl Group {
     /// kube-scheduler's sentence, and the pods.
     fn wide(&self, indent: usize) -> String {
         let space = " ".repeat(indent);
-        format!("{space}{}\n{space}{}\n", self.message, self.names.join(" "))
+        let message = match self.message.as_str() {
+            "" => String::new(),
+            message => format!("{space}{message}\n"),
+        };
+        format!("{message}{space}{}\n", self.names.join(" "))
     }
 }
 
