@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
-    complete, controller, diff, dump, explain, import, install, lint, mcp, merge, place, reference,
-    scheduler, schema, simulate, snapshot, sweep, uninstall, version, webhook,
+    audit, complete, controller, diff, dump, explain, import, install, lint, mcp, merge, place,
+    reference, scheduler, schema, simulate, snapshot, sweep, uninstall, version, webhook,
 };
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -87,6 +87,8 @@ enum Command {
     Merge(merge::MergeArgs),
     /// Print a Job that plays many seeds on many machines, or collect its results
     Sweep(sweep::SweepArgs),
+    /// Lose, shift and drain every zone: what is lost, how it comes back, and what would prevent it
+    Audit(audit::AuditArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
     /// Find errors and probable mistakes in manifests, and play nothing
@@ -160,6 +162,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Simulate(args) => simulate::run(&args, &context),
         Command::Merge(args) => merge::run(&args, &context),
         Command::Sweep(args) => sweep::run(&args, &context),
+        Command::Audit(args) => audit::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Lint(args) => lint::run(&args, &context),
         Command::Mcp(args) => mcp::run(&args, &context),
@@ -199,6 +202,7 @@ fn command(program: &'static str) -> clap::Command {
             "Examples:
   PROGRAM simulate app.yaml --zones 3 --nodes 12    where would these pods go?
   PROGRAM explain pod/web-7 -n shop dump.json       why is this pod Pending?
+  PROGRAM audit dump.json                           do we survive the loss of a zone, a shift, a drain?
   PROGRAM simulate scenarios/                       does every scenario hold, whatever the seed?
   PROGRAM import kwok record.yaml -o scenario.yaml  what would other nodes have made of that day?
   PROGRAM place placement.yaml fleet.yaml           which clusters does this Placement get?
@@ -209,6 +213,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("simulate", |c| c.after_help(examples(simulate::EXAMPLES)))
         .mut_subcommand("merge", |c| c.after_help(examples(merge::EXAMPLES)))
         .mut_subcommand("sweep", |c| c.after_help(examples(sweep::EXAMPLES)))
+        .mut_subcommand("audit", |c| c.after_help(examples(audit::EXAMPLES)))
         .mut_subcommand("explain", |c| {
             c.after_help(examples(explain::EXAMPLES))
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))

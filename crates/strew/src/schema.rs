@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::scenario::summary;
-use crate::{diff, explain_output, lint, report, terminal};
+use crate::{audit, diff, explain_output, lint, report, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM schema                                  which kinds are there?
@@ -36,6 +36,8 @@ pub(crate) enum SchemaKind {
     Diff,
     /// Kind PodExplanation, which explain -o json writes
     Explanation,
+    /// Kind Audit, which audit -o json writes
+    Audit,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -72,6 +74,7 @@ impl SchemaKind {
             Self::Summary => summary::schema(),
             Self::Diff => diff::schema(),
             Self::Explanation => explain_output::schema(),
+            Self::Audit => audit::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement

@@ -19,7 +19,7 @@ use crate::inputs;
 use crate::label_query::LabelQuery;
 use crate::output::{Format, serialized};
 use crate::report::{API_VERSION, KIND};
-use crate::terminal;
+use crate::{audit, terminal};
 use compare::compare;
 use facts::{facts, labels};
 
@@ -29,6 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM diff before.json after.json               better or worse, and what moved most
   PROGRAM diff before.json after.json --step deploy --by topology.kubernetes.io/zone --all
   PROGRAM diff before.json after.json -o json | jq .items
+  PROGRAM diff monday.json tuesday.json             two audits (strew audit -o json): which verdicts are different
 
 Only what both reports count is compared: a key that one of them does not count is named.
 Exit codes: 0 nothing moved; 1 something did; 2 no reports, or of different scenarios; 3 a file could not be read.";
@@ -107,7 +108,11 @@ enum DiffFormat {
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
-    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let (before, after) = (parse(&args.before)?, parse(&args.after)?);
+    if let Some(moved) = audit::compare::diff(&before, &after) {
+        return audits(args, &moved?, context);
+    }
+    let (before, after) = (check(&args.before, before)?, check(&args.after, after)?);
     let query = args.selector.as_deref().map(LabelQuery::parse);
     let by_labels = query.transpose()?.map(|query| ByLabels {
         query,
@@ -203,12 +208,52 @@ fn check_related(
     }
 }
 
-fn read(path: &str) -> Result<Value, Failure> {
+/// Tells what is different in two audits.
+fn audits(
+    args: &DiffArgs,
+    moved: &[audit::compare::Moved],
+    context: &Context,
+) -> Result<u8, Failure> {
+    if args.step.is_some() || args.by.is_some() || args.selector.is_some() {
+        let error =
+            anyhow!("--step, --by and --selector are for reports of simulate, not for audits");
+        return Err(Failure::input(error));
+    }
+    let is_meant = |moved: &&audit::compare::Moved| {
+        let namespace = match moved.of.split('/').collect::<Vec<_>>().as_slice() {
+            [namespace, _, _] => (*namespace).to_owned(),
+            _ => "default".to_owned(),
+        };
+        args.namespace
+            .as_ref()
+            .is_none_or(|wanted| *wanted == namespace)
+    };
+    let moved: Vec<_> = moved.iter().filter(is_meant).cloned().collect();
+    let text = match args.output {
+        Some(format) => {
+            let value = json!({"apiVersion": API_VERSION, "kind": "AuditDiff", "items": moved});
+            let format = match format {
+                DiffFormat::Json => Format::Json,
+                DiffFormat::Yaml => Format::Yaml,
+            };
+            serialized(&value, format)?
+        }
+        None if context.quiet => String::new(),
+        None => crate::text::drawn(audit::compare::text(&moved), &context.terminal),
+    };
+    terminal::print(&text)?;
+    Ok(if moved.is_empty() { 0 } else { EXIT_NO })
+}
+
+fn parse(path: &str) -> Result<Value, Failure> {
     let inputs = inputs::read_one(path)?;
     let bytes = inputs.iter().flat_map(|input| &input.bytes);
     let bytes: Vec<u8> = bytes.copied().collect();
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|e| Failure::input(anyhow!(e).context(format!("{path} is no JSON"))))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| Failure::input(anyhow!(e).context(format!("{path} is no JSON"))))
+}
+
+fn check(path: &str, value: Value) -> Result<Value, Failure> {
     let is_report = value["kind"] == KIND
         && value["apiVersion"] == API_VERSION
         && value["scenarios"].is_array();
