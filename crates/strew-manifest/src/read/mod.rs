@@ -26,6 +26,9 @@ mod check;
 mod diagnostic;
 mod document;
 mod earlier;
+#[cfg(feature = "schemas")]
+mod field_writer;
+mod fields;
 mod foreign;
 mod head;
 mod json;
@@ -53,7 +56,12 @@ pub use broken::Broken;
 pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
+#[cfg(feature = "schemas")]
+pub use field_writer::FieldWriter;
+pub use fields::FieldTable;
 pub use foreign::{CHART_FILE, KUSTOMIZATION_FILES};
+#[cfg(feature = "schemas")]
+pub use kind::field_table;
 pub use kind::{KINDS, KubeObject, OtherObject, is_namespaced};
 pub use locator::{Locator, locate};
 pub use meaning::SCENARIO;
@@ -62,6 +70,7 @@ pub use played_as::PlayedAs;
 pub use pods::NO_CONTROLLER;
 pub use raw::{
     RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
+    value_of_yaml,
 };
 pub use reader::{documents, read, read_applying, read_edited, read_file};
 pub use reading::{Located, Reading};

@@ -18,7 +18,7 @@ use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
 use super::values::{Blocked, Case, Endpoints, Event, Room, Row};
-use crate::expect::workloads::{LossOf, is_counted, name, wanted, workload_of};
+use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
 use crate::format::Step;
 use crate::run::{Plan, RunError, StepResult, StepState, Watcher, play};
 
@@ -209,7 +209,13 @@ fn workload(tables: &Tables, pod: &Pod) -> Option<(Kind, Name, u32)> {
     {
         object = found;
     }
-    is_counted(&object).then(|| (object.kind(), object.meta().name.clone(), wanted(&object)))
+    is_counted(&object).then(|| {
+        (
+            object.kind(),
+            object.meta().name.clone(),
+            wanted_of(&object),
+        )
+    })
 }
 
 /// The workloads whose ready pods are all on these nodes, with those pods; a pod without a workload is one. By uid.

@@ -52,26 +52,16 @@ fn verdicts(audit: &Audit) -> Verdicts {
     all
 }
 
-/// What is different, the worst first; `None` if one of the values is no audit.
-///
-/// # Errors
-/// Only one is an audit, or they are by other keys.
-pub(crate) fn diff(before: &Value, after: &Value) -> Option<Result<Vec<Moved>, Failure>> {
-    let is_audit = |value: &Value| value["kind"] == KIND && value["apiVersion"] == API_VERSION;
-    match (is_audit(before), is_audit(after)) {
-        (false, false) => return None,
-        (true, true) => {}
-        _ => {
-            let error = anyhow!("one file is an audit, and the other is none");
-            return Some(Err(
-                Failure::input(error).with_hint("strew audit FILES -o json writes one")
-            ));
-        }
-    }
-    Some(moved(before, after))
+/// True for what `strew audit -o json` writes.
+pub(crate) fn is_audit(value: &Value) -> bool {
+    value["kind"] == KIND && value["apiVersion"] == API_VERSION
 }
 
-fn moved(before: &Value, after: &Value) -> Result<Vec<Moved>, Failure> {
+/// What is different in two audits, the worst first.
+///
+/// # Errors
+/// One is none of this version, or they are by other keys.
+pub(crate) fn moved(before: &Value, after: &Value) -> Result<Vec<Moved>, Failure> {
     let (before, after) = (read(before)?, read(after)?);
     if before.by != after.by {
         let error = anyhow!("the audits are by {} and by {}", before.by, after.by);

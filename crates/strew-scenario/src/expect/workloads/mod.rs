@@ -56,7 +56,7 @@ pub(crate) fn is_counted(object: &Object) -> bool {
 }
 
 /// The pods that a workload asks for; 0 if it asks for no number of them.
-pub(crate) fn wanted(object: &Object) -> u32 {
+pub(crate) fn wanted_of(object: &Object) -> u32 {
     let replicas = Replicas::of(object);
     replicas.map_or(0, |replicas| u32::try_from(replicas.wanted).unwrap_or(0))
 }
@@ -200,6 +200,17 @@ pub fn lacks(server: &Server, profiles: &[Profile], workload: &ObjectTarget) -> 
     let short = short(server, profiles).into_iter();
     let mut meant = short.filter(|short| is(&short.key, workload));
     meant.next().map(|short| short.why)
+}
+
+/// How many pods a workload asks for, and why the last one was refused at creation, if one was. `None` if it is not
+/// there, or of a kind that asks for no number of pods of its own.
+pub fn wanted(server: &Server, workload: &ObjectTarget) -> Option<(usize, Option<String>)> {
+    let key = workload.key();
+    let object = server.tables().find(&key).filter(is_counted)?;
+    let replicas = Replicas::of(&object)?;
+    let uid = &object.meta().uid;
+    let refusal = replicas.refusal(|| last_refusal(server, &key, uid));
+    Some((usize::try_from(replicas.wanted).ok()?, refusal))
 }
 
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
