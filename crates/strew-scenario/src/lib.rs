@@ -2,8 +2,9 @@
 //!
 //! [`format`](mod@format) reads the files that people write, [`run`] plays them in the simulated cluster, [`expect`]
 //! judges the result. [`import`](mod@import) makes scenarios from recordings, [`story`](mod@story) makes the scenario
-//! for manifests without one.
+//! for manifests without one; [`audit`](mod@audit) plays its loss for every domain, and shifts and drains.
 
+pub mod audit;
 pub mod expect;
 pub mod format;
 pub mod import;

@@ -2,9 +2,10 @@
 //!
 //! Reading order: [`moment`] (the store as a [`world`] with its [`schedulers`] and [`workload`]s), [`spread`] (each
 //! constraint with its counts: the one rule for domains that count), [`loss`] (what the loss of a domain does to a
-//! workload), [`blocked`], [`usage`], [`view`] (all of this for one moment), [`ground`] (domains that count, kept
+//! workload), [`away`] (a cluster without some of its nodes), [`blocked`], [`usage`], [`view`] (all of this for one moment), [`ground`] (domains that count, kept
 //! current), [`skews`] (the largest skews of a run), [`natural_order`](mod@natural_order), [`time_text`](mod@time_text).
 
+pub mod away;
 pub mod blocked;
 pub mod ground;
 pub mod loss;

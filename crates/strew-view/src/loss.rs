@@ -15,6 +15,8 @@ pub struct Loss {
     pub wanted: u32,
     /// Its ready pods before the loss.
     pub before: u32,
+    /// Its ready pods in the instant of the loss.
+    pub at_once: u32,
     /// Its ready pods at rest.
     pub ready: u32,
     /// The fewest ready pods on the way.
@@ -25,6 +27,8 @@ pub struct Loss {
     pub none_for: Span,
     /// The budgets that select its pods.
     pub budgets: Vec<BudgetCount>,
+    /// The ready pods without which it does not work, such as a majority; 0 if one is enough.
+    pub quorum: u32,
 }
 
 /// The healthy pods of a PodDisruptionBudget at rest.
@@ -48,13 +52,13 @@ impl BudgetCount {
 /// What a loss does to a workload, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LossVerdict {
-    /// At rest no pod is ready, or fewer than a budget asks for.
+    /// At rest no pod is ready, or fewer than a budget asks for, or than its quorum.
     Lost,
     /// For a while no pod is ready.
     Outage,
-    /// At rest fewer pods are ready than the workload asks for.
+    /// At rest fewer pods are ready than before, or than the workload asks for.
     Degraded,
-    /// At least one pod is ready all the while, and all are at rest.
+    /// At least one pod is ready all the while, and all that were are at rest.
     Survives,
     /// No pod was ready before the loss, or none is asked for: the loss tells nothing.
     Unknown,
@@ -100,11 +104,17 @@ impl Loss {
         match self {
             Self { wanted: 0, .. } | Self { before: 0, .. } => LossVerdict::Unknown,
             Self { ready: 0, .. } => LossVerdict::Lost,
-            _ if is_short => LossVerdict::Lost,
+            _ if is_short || self.lacks_quorum() => LossVerdict::Lost,
             Self { fewest: 0, .. } => LossVerdict::Outage,
-            Self { ready, wanted, .. } if ready < wanted => LossVerdict::Degraded,
+            // What was missing before is not the loss's.
+            Self { ready, .. } if *ready < self.wanted.min(self.before) => LossVerdict::Degraded,
             _ => LossVerdict::Survives,
         }
+    }
+
+    /// True if it had its quorum before, and has it no longer at rest.
+    fn lacks_quorum(&self) -> bool {
+        self.before >= self.quorum && self.ready < self.quorum
     }
 
     /// How bad it is; `None` if there is nothing to act on. A workload that asks for one pod can be no better than an
@@ -138,6 +148,11 @@ impl Loss {
                     false => format!("none ready for {none}, then all {wanted}"),
                 }
             }
+            LossVerdict::Survives if ready < wanted => {
+                format!(
+                    "{ready} of {wanted} ready, as before the loss, at least {fewest} on the way"
+                )
+            }
             LossVerdict::Survives if fewest < wanted => {
                 let short = length_text(self.short_for);
                 format!("{ready} of {wanted} ready after {short}, at least {fewest} on the way")
@@ -151,6 +166,9 @@ impl Loss {
                 format!("{ready} of {wanted} ready for as long as it is away{least}")
             }
         };
+        if self.lacks_quorum() {
+            text.push_str(&format!("; {} are its quorum", self.quorum));
+        }
         for budget in &self.budgets {
             let BudgetCount {
                 name,
@@ -194,6 +212,14 @@ mod tests {
             (loss(3, 2, 2), "DEGRADED", Some(Severity::Warning)),
             (loss(3, 3, 2), "SURVIVES", None),
             (loss(0, 0, 0), "UNKNOWN", None),
+            (
+                Loss {
+                    before: 2,
+                    ..loss(3, 2, 1)
+                },
+                "SURVIVES",
+                None,
+            ),
         ];
         for (loss, name, severity) in cases {
             assert_eq!((loss.verdict().name(), loss.severity()), (name, severity));
@@ -216,6 +242,22 @@ mod tests {
         assert_eq!(
             with(budget(2, 3)).sentence(),
             "2 of 4 ready for as long as it is away; budget web: 2 of 3 healthy pods"
+        );
+    }
+
+    #[test]
+    fn a_quorum_that_is_gone_is_a_loss() {
+        let of = |before, ready, quorum| Loss {
+            before,
+            quorum,
+            ..loss(5, ready, ready)
+        };
+        assert_eq!(of(5, 2, 3).verdict(), LossVerdict::Lost);
+        assert_eq!(of(5, 3, 3).verdict(), LossVerdict::Degraded);
+        assert_eq!(of(2, 2, 3).verdict(), LossVerdict::Survives);
+        assert_eq!(
+            of(5, 2, 3).sentence(),
+            "2 of 5 ready for as long as it is away; 3 are its quorum"
         );
     }
 

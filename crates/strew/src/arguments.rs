@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
-    complete, diff, dump, explain, import, lint, mcp, merge, place, reference, schema, simulate,
-    version,
+    audit, complete, diff, dump, explain, import, lint, mcp, merge, place, reference, schema,
+    simulate, version,
 };
 #[cfg(feature = "cluster")]
 use crate::{controller, install, scheduler, snapshot, sweep, uninstall, webhook};
@@ -92,6 +92,8 @@ enum Command {
     /// Print a Job that plays many seeds on many machines, or collect its results
     #[cfg(feature = "cluster")]
     Sweep(sweep::SweepArgs),
+    /// Lose, shift and drain every zone: what is lost, how it comes back, and what would prevent it
+    Audit(audit::AuditArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
     /// Find errors and probable mistakes in manifests, and play nothing
@@ -179,6 +181,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Merge(args) => merge::run(&args, &context),
         #[cfg(feature = "cluster")]
         Command::Sweep(args) => sweep::run(&args, &context),
+        Command::Audit(args) => audit::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Lint(args) => lint::run(&args, &context),
         Command::Mcp(args) => mcp::run(&args, &context),
@@ -227,6 +230,7 @@ fn command(program: &'static str) -> clap::Command {
             "Examples:
   PROGRAM simulate app.yaml --zones 3 --nodes 12    where would these pods go?
   PROGRAM explain pod/web-7 -n shop dump.json       why is this pod Pending?
+  PROGRAM audit dump.json                           do we survive the loss of a zone, a shift, a drain?
   PROGRAM simulate scenarios/                       does every scenario hold, whatever the seed?
   PROGRAM import kwok record.yaml -o scenario.yaml  what would other nodes have made of that day?
   PROGRAM place placement.yaml fleet.yaml           which clusters does this Placement get?
@@ -236,6 +240,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         ))
         .mut_subcommand("simulate", |c| c.after_help(examples(simulate::EXAMPLES)))
         .mut_subcommand("merge", |c| c.after_help(examples(merge::EXAMPLES)))
+        .mut_subcommand("audit", |c| c.after_help(examples(audit::EXAMPLES)))
         .mut_subcommand("explain", |c| {
             c.after_help(examples(explain::EXAMPLES))
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))

@@ -18,6 +18,7 @@
 
 mod arguments;
 mod assumed;
+mod audit;
 mod cluster;
 mod complete;
 mod configuration;

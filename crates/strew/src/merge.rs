@@ -6,15 +6,17 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use strew_manifest::read::How;
 
+use crate::audit::compare::Fleet;
 use crate::context::Context;
 use crate::destination;
 use crate::diagnostics::say_note;
 use crate::failure::{EXIT_NO, EXIT_OUTSIDE, Failure};
 use crate::inputs::{self, ReadArgs};
+use crate::output::{Format, serialized};
 use crate::scenario::merging::{Added, Merged, Merger};
 use crate::scenario::{SummaryFormat, write_summary};
 use crate::terminal;
-use crate::text::count;
+use crate::text::{count, drawn};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate scenarios/ --seeds 0..1000 --shard 0/2 --out shard-0.json      on one machine
@@ -22,6 +24,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM merge shard-0.json shard-1.json            what came of all seeds
   PROGRAM merge shards/ -o junit --out report.xml    all files of a folder
   PROGRAM merge shards/ -o summary > part.json       to be merged with others later
+  PROGRAM merge eu.json us.json                      audits of several clusters, the worst first
   kubectl logs job/sweep-1 | PROGRAM merge -         of one pod; strew sweep --collect reads all
 
 The sum equals that of one process, to the byte, in whatever order the parts come. A part that comes
@@ -71,6 +74,8 @@ impl MergeFormat {
 
 pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
     let mut merger = Merger::default();
+    let mut fleet = Fleet::default();
+    let mut n_summaries = 0;
     for name in args.read.names(&args.files)? {
         // One at a time: a sweep may have more parts than fit into memory.
         for input in args
@@ -80,17 +85,51 @@ pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
             if let Some(out) = &args.out {
                 inputs::check_output(out, std::slice::from_ref(&input))?;
             }
+            if fleet.add(&input.name, &input.bytes)? {
+                continue;
+            }
+            n_summaries += 1;
             if let Added::Twice(first) = merger.add(&input.name, &input.bytes)? {
                 let name = &input.name;
                 say_note(&format!("{name} is the same as {first}"), context);
             }
         }
     }
+    if !fleet.is_empty() {
+        return clusters(&fleet, n_summaries, args, context);
+    }
     let Some(merged) = merger.finish() else {
         return Err(Failure::input(anyhow!("no file has a summary")));
     };
     let format = MergeFormat::of_summary(args.output);
     tell(&merged, format, args.out.as_deref(), context)
+}
+
+/// Writes the audits of several clusters.
+///
+/// # Errors
+/// There are summaries, too; the format is for summaries only; it cannot be written.
+fn clusters(
+    fleet: &Fleet,
+    n_summaries: usize,
+    args: &MergeArgs,
+    context: &Context,
+) -> Result<u8, Failure> {
+    if n_summaries > 0 {
+        let error = anyhow!("some files are audits, and others are summaries");
+        return Err(Failure::input(error).with_hint("merge them apart"));
+    }
+    let text = match args.output {
+        None => drawn(fleet.text(), &context.terminal),
+        Some(MergeFormat::Summary) => serialized(&fleet.list(), Format::Json)?,
+        Some(MergeFormat::Junit | MergeFormat::Sarif) => {
+            let error = anyhow!("audits of several clusters are text or -o json");
+            return Err(Failure::input(error)
+                .with_hint("strew audit -o junit and -o sarif write those of one"));
+        }
+    };
+    destination::write(args.out.as_deref(), &text)?;
+    Ok(if fleet.is_red() { EXIT_NO } else { 0 })
 }
 
 /// Writes the sum of all parts, and which parts are missing.

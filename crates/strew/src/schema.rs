@@ -9,7 +9,7 @@ use strew_wire::workloadspread::registration::Reach;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::scenario::summary;
-use crate::{diff, explain, explain_output, lint, report, terminal};
+use crate::{audit, diff, explain, explain_output, lint, report, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM schema                                  which kinds are there?
@@ -41,6 +41,8 @@ pub(crate) enum SchemaKind {
     Explanation,
     /// Kind PendingPods, which explain -o json writes without a name
     Pending,
+    /// Kind Audit, which audit -o json writes
+    Audit,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -78,6 +80,7 @@ impl SchemaKind {
             Self::Diff => diff::schema(),
             Self::Explanation => explain_output::schema(),
             Self::Pending => explain::pending::schema(),
+            Self::Audit => audit::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement

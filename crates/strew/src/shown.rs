@@ -117,6 +117,24 @@ impl Choice<'_> {
             && self.query.as_ref().is_none_or(has)
     }
 
+    /// True if the workload of this kind, namespace and name is chosen; without filters each is.
+    pub(crate) fn means_named(&self, all: &[Workload], of: [&str; 3]) -> bool {
+        if self.namespace.is_none() && self.query.is_none() {
+            return true;
+        }
+        let is_it = |workload: &&Workload| {
+            let name = &workload.name;
+            [
+                name.kind.as_str(),
+                name.namespace.as_str(),
+                name.name.as_str(),
+            ] == of
+        };
+        all.iter()
+            .find(is_it)
+            .is_some_and(|found| self.means(found))
+    }
+
     /// # Errors
     /// No workload matches.
     pub(crate) fn check(&self, all: &[Workload]) -> Result<(), Failure> {

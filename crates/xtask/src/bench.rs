@@ -21,6 +21,8 @@ pub(crate) enum Suite {
     Place,
     /// Pods into the subsets of a WorkloadSpread
     Admit,
+    /// The audit of a large dump: every zone lost, shifted, drained
+    Audit,
 }
 
 impl Suite {
@@ -30,6 +32,7 @@ impl Suite {
             Self::Decide | Self::Churn => "strew-scheduler",
             Self::Lives => "strew-sim",
             Self::Place => "strew-placement",
+            Self::Audit => "strew-scenario",
             Self::Admit | Self::ChurnWorkloadSpread => "strew-workloadspread",
         }
     }
@@ -42,6 +45,7 @@ impl Suite {
             Self::Lives => "lives",
             Self::Place => "place",
             Self::Admit => "admit",
+            Self::Audit => "audit",
         }
     }
 }

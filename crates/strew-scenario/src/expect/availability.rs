@@ -43,6 +43,8 @@ pub struct Record {
     pub ready: u32,
     /// The available ones when the step began.
     pub before: u32,
+    /// The available ones when its verbs were done.
+    pub at_once: u32,
     /// The fewest available ones since the step began, at the end of any instant.
     pub fewest: u32,
     /// The time with fewer available pods than it asks for.
@@ -85,6 +87,7 @@ impl Record {
             wanted,
             ready: 0,
             before: 0,
+            at_once: 0,
             fewest: 0,
             short: Stopwatch::default(),
             none: Stopwatch::default(),
@@ -103,7 +106,7 @@ impl Record {
     }
 
     fn begin_step(&mut self, now: Span) {
-        (self.before, self.fewest) = (self.ready, self.ready);
+        (self.before, self.at_once, self.fewest) = (self.ready, self.ready, self.ready);
         (self.short, self.none) = Default::default();
         self.settle(now);
     }
@@ -260,6 +263,9 @@ impl Availability {
             }
         }
         self.lost = lost.clone();
+        for record in self.records.values_mut() {
+            record.at_once = record.ready;
+        }
         self.settle(now);
     }
 

@@ -44,6 +44,9 @@ pub enum Verb {
     Ready(Vec<(PodTarget, bool)>),
     /// Changes taints.
     Taint(Vec<(NodeTarget, Vec<TaintEdit>)>),
+    /// Cordons nodes, and takes their pods out of all endpoints while they run on, as a zonal shift does. Scenarios have
+    /// no word for it.
+    Shift(Vec<NodeTarget>),
     /// Changes labels.
     Label(Vec<(Target, Vec<MetadataEdit>)>),
     /// Changes annotations.

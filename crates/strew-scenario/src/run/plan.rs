@@ -95,6 +95,26 @@ impl Plan {
         plan
     }
 
+    /// The same plan with these steps, which have no expectation in CEL; it ends with the last one.
+    pub(crate) fn with_timeline(&self, timeline: Vec<format::Step>) -> Self {
+        let mut plan = self.clone();
+        plan.scenario.until = None;
+        plan.scenario.always.clear();
+        plan.scenario.timeline = timeline;
+        plan.programs = expectations(&plan.scenario).map(|_| None).collect();
+        plan
+    }
+
+    /// The same plan, with this object in place of the one with its key at second 0.
+    pub(crate) fn with_object(mut self, object: Object) -> Self {
+        let key = object.key();
+        let mut objects = self.admitted.objects.iter_mut();
+        if let Some(known) = objects.find(|known| known.key() == key) {
+            *known = object;
+        }
+        self
+    }
+
     /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario

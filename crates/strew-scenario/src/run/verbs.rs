@@ -121,6 +121,15 @@ fn done(
                 Ok(())
             })
         }
+        Verb::Shift(targets) => {
+            let nodes = nodes(targets, sim, errands)?;
+            each(&nodes, |node| {
+                sim.cordon(node, true)?;
+                // Their pods count as those of lost nodes do: for their users they are gone.
+                errands.lost.insert(Arc::clone(node));
+                Ok(())
+            })
+        }
         Verb::Restore(targets) => each(&nodes(targets, sim, errands)?, |node| {
             errands.lost.remove(node);
             sim.restore(node)

@@ -20,8 +20,8 @@ use crate::inputs::Input;
 use crate::label_query::LabelQuery;
 use crate::output::{Format, serialized};
 use crate::report::{API_VERSION, KIND};
-use crate::terminal;
 use crate::world::WorldArgs;
+use crate::{audit, terminal};
 use compare::compare;
 use facts::{facts, labels};
 
@@ -33,6 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM diff before.json after.json -o json | jq .items
   PROGRAM diff old/ new/                            deploy old/, apply new/ to it: what moves?
   PROGRAM diff dump.json new/                       the same on a cluster
+  PROGRAM diff monday.json tuesday.json             two audits (strew audit -o json): which verdicts are different
 
 Only what both reports count is compared: a key that one of them does not count is named.
 Of manifests, the first are deployed and the second applied to that cluster, as kubectl apply does: what they do not
@@ -125,10 +126,19 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
         (Given::Manifests(before), Given::Manifests(after)) => {
             return of_manifests(args, [before, after], context);
         }
+        (Given::Audit(before), Given::Audit(after)) => {
+            let moved = audit::compare::moved(&before, &after)?;
+            return audits(args, &moved, context);
+        }
+        (Given::Audit(_), _) | (_, Given::Audit(_)) => {
+            let error = anyhow!("one file is an audit, and the other is none");
+            let hint = "strew audit FILES -o json writes one";
+            return Err(Failure::input(error).with_hint(hint));
+        }
         (before, _) => {
             let (report, other) = match before {
                 Given::Report(_) => (&args.before, &args.after),
-                Given::Manifests(_) => (&args.after, &args.before),
+                Given::Manifests(_) | Given::Audit(_) => (&args.after, &args.before),
             };
             let error = anyhow!("{report} is a report, and {other} is none");
             let hint = "two reports are compared, or two versions of manifests";
@@ -287,10 +297,48 @@ fn check_related(
     }
 }
 
+/// Tells what is different in two audits.
+fn audits(
+    args: &DiffArgs,
+    moved: &[audit::compare::Moved],
+    context: &Context,
+) -> Result<u8, Failure> {
+    if args.step.is_some() || args.by.is_some() || args.selector.is_some() {
+        let error =
+            anyhow!("--step, --by and --selector are for reports of simulate, not for audits");
+        return Err(Failure::input(error));
+    }
+    let is_meant = |moved: &&audit::compare::Moved| {
+        let namespace = match moved.of.split('/').collect::<Vec<_>>().as_slice() {
+            [namespace, _, _] => (*namespace).to_owned(),
+            _ => "default".to_owned(),
+        };
+        args.namespace
+            .as_ref()
+            .is_none_or(|wanted| *wanted == namespace)
+    };
+    let moved: Vec<_> = moved.iter().filter(is_meant).cloned().collect();
+    let text = match args.output {
+        Some(format) => {
+            let value = json!({"apiVersion": API_VERSION, "kind": "AuditDiff", "items": moved});
+            let format = match format {
+                DiffFormat::Json => Format::Json,
+                DiffFormat::Yaml => Format::Yaml,
+            };
+            serialized(&value, format)?
+        }
+        None if context.quiet => String::new(),
+        None => crate::text::drawn(audit::compare::text(&moved), &context.terminal),
+    };
+    terminal::print(&text)?;
+    Ok(if moved.is_empty() { 0 } else { EXIT_NO })
+}
+
 /// What an argument names.
 enum Given {
     Report(Value),
     Manifests(Vec<Input>),
+    Audit(Value),
 }
 
 /// Reads an argument.
@@ -306,6 +354,9 @@ fn input(args: &DiffArgs, path: &str) -> Result<Given, Failure> {
     let Some(value) = value.filter(is_result) else {
         return Ok(Given::Manifests(inputs));
     };
+    if audit::compare::is_audit(&value) {
+        return Ok(Given::Audit(value));
+    }
     let is_report = value["kind"] == KIND
         && value["apiVersion"] == API_VERSION
         && value["scenarios"].is_array();

@@ -144,6 +144,7 @@ fn narrower(tool: Tool) -> &'static str {
         Tool::Simulate => "until, namespace, selector or fewer seeds make it smaller",
         Tool::Explain => "fewer nodes make it smaller",
         Tool::Lint => "fewer files make it smaller",
+        Tool::Audit => "namespace and events make it smaller",
         Tool::Place => "namespace makes it smaller",
     }
 }

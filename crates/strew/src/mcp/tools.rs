@@ -1,4 +1,4 @@
-//! The tools: four commands of strew with typed arguments and typed results.
+//! The tools: five commands of strew with typed arguments and typed results.
 
 use std::num::NonZeroU32;
 
@@ -115,6 +115,41 @@ struct Lint {
     paths: Vec<String>,
 }
 
+/// Takes each zone away from a cluster in a simulation, by loss, zonal shift and drain, and says for every workload what is
+/// left at once, whether and when it comes back, why, and which change would prevent it: LOST, OUTAGE, DEGRADED, SURVIVES
+/// or UNKNOWN. Changes were played, and are merge patches.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Audit {
+    /// A dump of a cluster, or manifests of workloads with their budgets, and nodes, if they are known.
+    #[serde(default)]
+    files: Vec<File>,
+    /// Files and folders below the folder of --root, in addition to the texts.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// The topology key whose domains are taken away; zones by default.
+    by: Option<String>,
+    /// How many domains are taken away at once, at most 3.
+    losing: Option<u32>,
+    /// The events to play: loss, shift, drain; all by default.
+    #[serde(default)]
+    events: Vec<String>,
+    /// Made-up nodes in addition to those of the files; 12 if the files have none.
+    nodes: Option<u32>,
+    /// Zones of the made-up nodes.
+    zones: Option<u32>,
+    /// Allocatable CPU of each made-up node, such as 8.
+    node_cpu: Option<String>,
+    /// Allocatable memory of each made-up node, such as 32Gi.
+    node_memory: Option<String>,
+    /// Show only the workloads of this namespace.
+    namespace: Option<String>,
+    /// Show only workloads with these labels, such as app=web.
+    selector: Option<String>,
+    /// The seed.
+    seed: Option<u64>,
+}
+
 /// Decides which clusters Placements of Open Cluster Management select, how they spread over regions and zones, and
 /// why.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -142,10 +177,17 @@ pub(super) enum Tool {
     Simulate,
     Explain,
     Lint,
+    Audit,
     Place,
 }
 
-const TOOLS: [Tool; 4] = [Tool::Simulate, Tool::Explain, Tool::Lint, Tool::Place];
+const TOOLS: [Tool; 5] = [
+    Tool::Simulate,
+    Tool::Explain,
+    Tool::Lint,
+    Tool::Audit,
+    Tool::Place,
+];
 
 impl Tool {
     /// The name of the command.
@@ -154,13 +196,14 @@ impl Tool {
             Self::Simulate => "simulate",
             Self::Explain => "explain",
             Self::Lint => "lint",
+            Self::Audit => "audit",
             Self::Place => "place",
         }
     }
 
     /// True if its command estimates its memory.
     pub(super) fn bounds_memory(self) -> bool {
-        matches!(self, Self::Simulate | Self::Explain)
+        matches!(self, Self::Simulate | Self::Explain | Self::Audit)
     }
 
     fn input(self) -> Value {
@@ -168,6 +211,7 @@ impl Tool {
             Self::Simulate => schemars::schema_for!(Simulate),
             Self::Explain => schemars::schema_for!(Explain),
             Self::Lint => schemars::schema_for!(Lint),
+            Self::Audit => schemars::schema_for!(Audit),
             Self::Place => schemars::schema_for!(Place),
         };
         schema.to_value()
@@ -181,6 +225,7 @@ impl Tool {
                 SchemaKind::Pending.schema(),
             ]),
             Self::Lint => SchemaKind::Diagnostics.schema(),
+            Self::Audit => SchemaKind::Audit.schema(),
             Self::Place => json!({
                 "type": "object",
                 "properties": {
@@ -275,6 +320,21 @@ pub(super) fn parse(params: &Map<String, Value>) -> Result<Asked, Refusal> {
         Tool::Lint => {
             let Lint { files, paths } = read(arguments)?;
             asked(tool, files, paths, Options::default())
+        }
+        Tool::Audit => {
+            let audit: Audit = read(arguments)?;
+            let mut options = Options::default();
+            options.add("by", audit.by);
+            options.add("losing", audit.losing);
+            options.all("event", audit.events);
+            options.nodes(
+                [audit.nodes, audit.zones],
+                [audit.node_cpu, audit.node_memory],
+            );
+            options.add("namespace", audit.namespace);
+            options.add("selector", audit.selector);
+            options.add("seed", audit.seed);
+            asked(tool, audit.files, audit.paths, options)
         }
         Tool::Place => {
             let place: Place = read(arguments)?;
@@ -443,7 +503,7 @@ mod tests {
         assert_eq!(
             parsed("delete", json!({})),
             Err(Refusal::NoTool(
-                "no tool \"delete\": tools are simulate, explain, lint, place".to_owned()
+                "no tool \"delete\": tools are simulate, explain, lint, audit, place".to_owned()
             ))
         );
     }

@@ -62,6 +62,7 @@ pub(crate) use life::{Life, When, life};
 use seeds::SeedsArg;
 use standing::{Answer, Standings};
 pub(crate) use strew_scenario::format::BASE;
+use strew_scenario::run::Plan;
 use strew_sim::Size;
 use strew_view::moment::Frame;
 pub(crate) use suite::inspect::{Inspected, inspect, is_read};
@@ -165,6 +166,13 @@ impl Ready {
     /// The digest of all input that affects results.
     pub(crate) fn inputs(&self) -> &str {
         &self.inputs
+    }
+
+    /// The plan of the built-in story, and its first seed; `None` if Scenarios are played.
+    pub(crate) fn into_story(self) -> Option<(Plan, u64)> {
+        let suite = self.suites.into_iter().find(|suite| suite.is_story)?;
+        let cast = suite.variants.into_iter().next()?;
+        Some((cast.plan, cast.seeds.first))
     }
 
     /// The largest number of seeds of a variant.

@@ -135,8 +135,9 @@ fn loss(of: &LossOf) -> LossReport {
     let LossOf {
         name,
         loss,
-        cause,
+        missing,
         is_recorded,
+        ..
     } = of;
     let seconds = |span: Span| span.0 / 1_000_000_000;
     let budgets = loss.budgets.iter().map(|budget| BudgetReport {
@@ -154,7 +155,9 @@ fn loss(of: &LossOf) -> LossReport {
         seconds_short: seconds(loss.short_for),
         seconds_none: seconds(loss.none_for),
         budgets: budgets.collect(),
-        cause: cause.clone(),
+        cause: missing
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string),
         of_dump: *is_recorded,
     }
 }

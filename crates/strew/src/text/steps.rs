@@ -130,8 +130,8 @@ fn losses(out: &mut String, losses: &[LossOf], look: &Look<'_>) {
             of.loss.sentence(),
             if of.is_recorded { " (of the dump)" } else { "" }
         );
-        if !of.cause.is_empty() {
-            let _ = writeln!(out, "      {}", printable_line(&of.cause));
+        if let Some(missing) = &of.missing {
+            let _ = writeln!(out, "      {}", printable_line(&missing.to_string()));
         }
     }
     if is_folded {

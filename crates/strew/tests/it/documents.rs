@@ -114,7 +114,7 @@ fn commands_of_the_documents_answer() {
     for (page, line) in commands() {
         let words = line.strip_prefix("strew ").unwrap();
         let mut all = words.split_whitespace();
-        let reads = ["simulate", "explain", "lint", "place"];
+        let reads = ["simulate", "explain", "lint", "audit", "place"];
         let is_meant = reads.iter().any(|command| words.starts_with(command))
             && all.clone().any(is_file)
             && !all.any(is_other_file)

@@ -110,7 +110,7 @@ fn a_session_begins_with_what_there_is() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["simulate", "explain", "lint", "place"]);
+    assert_eq!(names, ["simulate", "explain", "lint", "audit", "place"]);
     // An unknown revision is answered with a known one.
     let newer = session.ask("initialize", json!({"protocolVersion": "2099-01-01"}));
     assert_eq!(newer["result"]["protocolVersion"], "2025-11-25");

@@ -1,10 +1,11 @@
 //! Claims about what a loss does to workloads.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Kind, Name, Node, Object, Pod};
+use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod};
 use strew_controllers::taint_eviction::no_execute;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
@@ -27,12 +28,14 @@ const COUNTS_THE_LOST: &str = "its hard constraint still counts the lost domain,
 /// What a loss did to a workload, or to a pod without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LossOf {
-    /// The workload: `deployment/web`, with its namespace if that is not `default`.
+    /// The workload, or the pod.
+    pub key: Key,
+    /// Its name: `deployment/web`, with its namespace if that is not `default`.
     pub name: String,
     /// The numbers.
     pub loss: Loss,
-    /// Why pods are missing at rest; empty if none is, or if it is not known.
-    pub cause: String,
+    /// Why pods are missing at rest; `None` if none is, or if it is not known.
+    pub missing: Option<Missing>,
     /// True if it is of a dump beside which something new comes: then its loss is a note.
     pub is_recorded: bool,
 }
@@ -56,11 +59,13 @@ pub fn survives(
         .filter_map(|(uid, record)| {
             let loss = loss(tables, record, now)?;
             let is_missed = loss.ready < loss.wanted && loss.verdict() != LossVerdict::Unknown;
-            let cause = is_missed.then(|| cause(simulation, uid, record));
             Some(LossOf {
+                key: record.key.clone(),
                 name: name(&record.key),
                 loss,
-                cause: cause.unwrap_or_default(),
+                missing: is_missed
+                    .then(|| missing(simulation, uid, record))
+                    .flatten(),
                 is_recorded: of.is_none() && recorded.contains(uid),
             })
         })
@@ -94,14 +99,15 @@ impl LossOf {
         let Self {
             name,
             loss,
-            cause,
+            missing,
             is_recorded,
+            ..
         } = self;
         let verdict = loss.verdict().name();
         let mut text = format!("{name} is {verdict}: {}", loss.sentence());
-        if !cause.is_empty() {
+        if let Some(missing) = missing {
             text.push_str(": ");
-            text.push_str(cause);
+            text.push_str(&missing.to_string());
         }
         if *is_recorded {
             text.push_str(" (of the dump)");
@@ -124,9 +130,9 @@ impl LossOf {
             .with_number("wanted", wanted.into())
             .with_number("ready", ready.into())
             .with_number("fewest", fewest.into());
-        let finding = match self.cause.ends_with(COUNTS_THE_LOST) {
-            true => finding.with_help(HONOR_TAINTS),
-            false => finding,
+        let finding = match self.missing {
+            Some(Missing::Pending(_, Hindrance::CountsTheLost)) => finding.with_help(HONOR_TAINTS),
+            _ => finding,
         };
         Some(match none_for.0 {
             0 => finding,
@@ -147,18 +153,94 @@ fn loss(tables: &Tables, record: &Record, now: Span) -> Option<Loss> {
     (record.wanted > 0).then(|| Loss {
         wanted: record.wanted,
         before: record.before,
+        at_once: record.at_once,
         ready: record.ready,
         fewest: record.fewest,
         short_for: record.short_for(now),
         none_for: record.none_for(now),
         budgets,
+        quorum: 0,
     })
 }
 
-/// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none.
-fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
+/// Why pods of a workload are missing at rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// It is a pod without a workload, and gone: nothing makes it again.
+    Gone,
+    /// So many are on nodes from which this taint evicts them.
+    Evicted(usize, String),
+    /// So many terminate on a lost node. For a StatefulSet, whose next pod has the same name, that is the cause.
+    Terminating(usize, Kind),
+    /// So many are Pending.
+    Pending(usize, Hindrance),
+}
+
+/// What keeps a Pending pod from the nodes that are left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hindrance {
+    /// Its volume is where no node is left.
+    Volume,
+    /// Its hard constraint counts the lost domain.
+    CountsTheLost,
+    /// They have no room; kube-scheduler's reasons.
+    Room(String),
+    /// Its affinity to pods; kube-scheduler's reasons.
+    Affinity(String),
+    /// Its node selector, its node affinity or taints admit none of them; kube-scheduler's reasons.
+    Nodes(String),
+    /// Something else: kube-scheduler's reasons, maybe empty.
+    Other(String),
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("it has no workload that would make it again"),
+            Self::Evicted(n, why) => write!(f, "{n} on nodes whose {why}"),
+            Self::Terminating(n, Kind::StatefulSet) => write!(
+                f,
+                "{n} Terminating on a lost node, and a StatefulSet makes no second pod of the same name"
+            ),
+            Self::Terminating(n, _) => write!(f, "{n} Terminating on a lost node"),
+            Self::Pending(n, why) => write!(f, "{n} Pending: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = |reasons: &str| match reasons {
+            "" => String::new(),
+            reasons => format!(" ({reasons})"),
+        };
+        match self {
+            Self::Volume => f.write_str("its volume is where no node is left"),
+            Self::CountsTheLost => f.write_str(COUNTS_THE_LOST),
+            Self::Room(reasons) => {
+                write!(f, "no room on the nodes that are left{}", told(reasons))
+            }
+            Self::Affinity(reasons) => write!(
+                f,
+                "its affinity admits none of the nodes that are left{}",
+                told(reasons)
+            ),
+            Self::Nodes(reasons) if reasons.is_empty() => {
+                f.write_str("it does not tolerate the taints of the nodes that are left")
+            }
+            Self::Other(reasons) if reasons.is_empty() => {
+                f.write_str("the scheduler has given no reason")
+            }
+            Self::Nodes(reasons) | Self::Other(reasons) => f.write_str(reasons),
+        }
+    }
+}
+
+/// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none;
+/// `None` if it is not known.
+fn missing(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> Option<Missing> {
     if record.is_gone {
-        return "it has no workload that would make it again".to_owned();
+        return Some(Missing::Gone);
     }
     let tables = simulation.server().tables();
     let all = tables.of::<Pod>().in_namespace(&record.key.name.namespace);
@@ -170,46 +252,36 @@ fn cause(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> String {
     let pending: Vec<_> = active.iter().filter(|pod| pod.node.is_none()).collect();
     let Some(first) = pending.first() else {
         if let Some(why) = evicted.next() {
-            return format!("{} on nodes whose {why}", 1 + evicted.count());
+            return Some(Missing::Evicted(1 + evicted.count(), why));
         }
-        return match (leaving.len(), &record.key.kind) {
-            (0, _) => String::new(),
-            (n, Kind::StatefulSet) => format!(
-                "{n} Terminating on a lost node, and a StatefulSet makes no second pod of the same name"
-            ),
-            (n, _) => format!("{n} Terminating on a lost node"),
-        };
+        let n = leaving.len();
+        return (n > 0).then(|| Missing::Terminating(n, record.key.kind.clone()));
     };
-    let by = blocked_by(simulation, first);
-    let n = pending.len();
-    let kept = |why: &str| format!("{n} Pending: {why}");
+    let hindrance = hindrance(simulation, first);
+    Some(Missing::Pending(pending.len(), hindrance))
+}
+
+/// What keeps a Pending pod from the nodes that are left.
+fn hindrance(simulation: &Simulation, pod: &Pod) -> Hindrance {
+    let by = blocked_by(simulation, pod);
     let has = |plugins: &[&str]| plugins.iter().any(|plugin| by.contains(plugin));
+    let reasons = reasons(message(pod));
     if has(&["VolumeBinding", "VolumeZone"]) {
-        return kept("its volume is where no node is left");
+        return Hindrance::Volume;
     }
     if has(&["PodTopologySpread"]) {
-        return kept(COUNTS_THE_LOST);
+        return Hindrance::CountsTheLost;
     }
-    let reasons = reasons(message(first));
-    let told = match reasons.as_str() {
-        "" => String::new(),
-        reasons => format!(" ({reasons})"),
-    };
     if has(&["NodeResourcesFit"]) {
-        return kept(&format!("no room on the nodes that are left{told}"));
+        return Hindrance::Room(reasons);
     }
     if has(&["InterPodAffinity"]) {
-        return kept(&format!(
-            "its affinity admits none of the nodes that are left{told}"
-        ));
+        return Hindrance::Affinity(reasons);
     }
-    kept(match reasons.as_str() {
-        "" if has(&["TaintToleration"]) => {
-            "it does not tolerate the taints of the nodes that are left"
-        }
-        "" => "the scheduler has given no reason",
-        reasons => reasons,
-    })
+    match has(&["NodeAffinity", "TaintToleration"]) {
+        true => Hindrance::Nodes(reasons),
+        false => Hindrance::Other(reasons),
+    }
 }
 
 /// Why a pod may not stay on its node, if that is no taint of a lost node.

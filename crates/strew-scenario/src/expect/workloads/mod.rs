@@ -15,7 +15,7 @@ pub use constraints::{
     CONSTRAINT_EXCEEDED, ExceededBefore, MATCH_LABEL_KEYS, NOT_MOVED, exceeded_now,
     within_constraints,
 };
-pub use loss::{HONOR_TAINTS, LossOf, survives};
+pub use loss::{HONOR_TAINTS, Hindrance, LossOf, Missing, survives};
 pub use remarks::{PATCH_NOT_APPLIED, unpatched};
 pub(super) use remarks::{SubsetPods, lasting, of_rollout, subset_pods};
 
@@ -50,9 +50,15 @@ pub(super) const KINDS: [Kind; 7] = [
 
 /// True for a workload whose available pods are followed: it asks for a number of them, wherever they run. ReplicaSets
 /// of a Deployment are not; their pods are the Deployment's.
-pub(super) fn is_counted(object: &Object) -> bool {
+pub(crate) fn is_counted(object: &Object) -> bool {
     let kind = object.kind();
     KINDS.contains(&kind) && !matches!(kind, Kind::DaemonSet | Kind::Job)
+}
+
+/// The pods that a workload asks for; 0 if it asks for no number of them.
+pub(crate) fn wanted_of(object: &Object) -> u32 {
+    let replicas = Replicas::of(object);
+    replicas.map_or(0, |replicas| u32::try_from(replicas.wanted).unwrap_or(0))
 }
 
 /// ReplicaSets of a Deployment are judged with it.
@@ -254,7 +260,7 @@ pub(super) fn is(key: &Key, target: &ObjectTarget) -> bool {
 }
 
 /// `deployment/web`; `shop/deployment/web` outside the namespace `default`.
-pub(super) fn name(key: &Key) -> String {
+pub(crate) fn name(key: &Key) -> String {
     let kind = key.kind.name().to_lowercase();
     match &*key.name.namespace {
         "default" | "" => format!("{kind}/{}", key.name.name),
@@ -395,7 +401,7 @@ fn left_to_text(n: usize, scheduler: &str) -> String {
 }
 
 /// The uid of the pod's workload; for the pod of a Deployment, the Deployment's.
-pub(super) fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
+pub(crate) fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
     let owner = pod.meta.controller()?;
     let name = Name::new(
         Arc::clone(&pod.meta.name.namespace),

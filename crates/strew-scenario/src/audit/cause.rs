@@ -1,0 +1,234 @@
+//! Why a workload is hurt.
+//!
+//! If all its ready pods were in the domain, the question is why none was elsewhere: the scheduler's filters say whether
+//! one could have been, and its constraints whether one had to be. Otherwise the question is what keeps the missing
+//! pods from the nodes that are left, which the judge has answered.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use strew_apiserver::object::{Kind, Pod};
+use strew_apiserver::selection::Selection;
+use strew_view::away::Obstacle;
+
+use super::Question;
+use super::values::{Cause, CauseCode, Event};
+use crate::expect::workloads::{Hindrance, LossOf, Missing};
+
+/// A workload before the event, whose ready pods were all in the domain.
+#[derive(Debug)]
+pub(super) struct Before {
+    /// Why none could be elsewhere.
+    pub(super) obstacle: Obstacle,
+    /// Its constraints over the key.
+    pub(super) over: Over,
+    /// The pods that it asks for.
+    pub(super) wanted: u32,
+}
+
+/// The pods' constraints over the key, as far as they could keep pods out of one domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Over {
+    /// None.
+    Missing,
+    /// None over the key, and over this one, which no node has.
+    UnknownKey(String),
+    /// It does not count the pod itself.
+    SelectorMisses,
+    /// It only scores.
+    Soft,
+    /// Its maxSkew, and its minDomains.
+    Hard(i32, Option<i32>),
+}
+
+/// The constraint of a pod over a key that holds most; `known` has the keys of nodes.
+pub(super) fn over(pod: &Pod, key: &str, known: &BTreeSet<String>) -> Over {
+    let all = pod.spec.topology_spread_constraints.iter().flatten();
+    let its: Vec<&TopologySpreadConstraint> =
+        all.clone().filter(|c| c.topology_key == key).collect();
+    if its.is_empty() {
+        let unknown = all.clone().find(|c| !known.contains(&c.topology_key));
+        return unknown.map_or(Over::Missing, |c| Over::UnknownKey(c.topology_key.clone()));
+    }
+    let counts = |constraint: &&&TopologySpreadConstraint| {
+        let selector = constraint.label_selector.as_ref().and_then(Selection::of);
+        selector.is_some_and(|selector| selector.matches(&pod.meta.labels))
+    };
+    let own: Vec<_> = its.iter().filter(counts).collect();
+    let hard = own
+        .iter()
+        .filter(|c| c.when_unsatisfiable == "DoNotSchedule");
+    match (hard.min_by_key(|c| c.max_skew), own.is_empty()) {
+        (Some(hard), _) => Over::Hard(hard.max_skew, hard.min_domains),
+        (None, false) => Over::Soft,
+        (None, true) => Over::SelectorMisses,
+    }
+}
+
+/// The cause of what the event did to a workload; `None` if it is not known.
+pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> Option<Cause> {
+    let missing = of.missing.as_ref();
+    let is_pinned = before.is_some_and(|before| before.obstacle == Obstacle::Volume);
+    if of.key.kind == Kind::Pod && !is_pinned {
+        return Some(Cause {
+            code: CauseCode::BarePod,
+            text: "it is a pod without a workload, and nothing makes it again".to_owned(),
+        });
+    }
+    let together = before.and_then(|before| together(before, question));
+    let at_rest = missing.map(|missing| at_rest(missing, question.event));
+    let short = of.loss.budgets.iter().find(|budget| budget.is_short());
+    let budget = short.map(|budget| Cause {
+        code: CauseCode::Budget,
+        text: format!(
+            "budget {} asks for {} healthy pods, and {} are",
+            budget.name, budget.asks, budget.healthy
+        ),
+    });
+    match (together, at_rest) {
+        (Some(mut together), Some(at_rest)) => {
+            let follows = together.code == at_rest.code || is_pinned;
+            if !follows {
+                together
+                    .text
+                    .push_str(&format!("; at rest {}", at_rest.text));
+            }
+            Some(together)
+        }
+        (together, at_rest) => together
+            .or(at_rest)
+            .or(budget)
+            .or_else(|| unmoved(of, question)),
+    }
+}
+
+/// Pods that a restart during a shift has not moved, though none is Pending: none was made, or none is restarted.
+fn unmoved(of: &LossOf, question: &Question) -> Option<Cause> {
+    let n = of
+        .loss
+        .wanted
+        .checked_sub(of.loss.ready)
+        .filter(|n| *n > 0)?;
+    (question.event == Event::Shift).then(|| Cause {
+        code: CauseCode::Other,
+        text: format!("{n} stay in the domain: their rollout makes no pod in their place"),
+    })
+}
+
+/// Why all its pods were in the domain.
+fn together(before: &Before, question: &Question) -> Option<Cause> {
+    let wanted = before.wanted;
+    let domain = question.domains.join(", ");
+    let all = match wanted {
+        1 => format!("its only pod is in {domain}"),
+        n => format!("all its {n} pods are in {domain}"),
+    };
+    let key = short_key(&question.key);
+    let (code, why) = match &before.obstacle {
+        Obstacle::NoNode => (CauseCode::Other, "there is no other node".to_owned()),
+        Obstacle::Volume => {
+            let text = match wanted {
+                1 => format!("its volume exists in {domain} only"),
+                _ => format!("its volumes exist in {domain} only"),
+            };
+            return Some(Cause {
+                code: CauseCode::VolumePin,
+                text,
+            });
+        }
+        Obstacle::Pool => (
+            CauseCode::SingleDomainPool,
+            "its node selector, affinity and tolerations admit no node elsewhere".to_owned(),
+        ),
+        Obstacle::Room(lacks) => {
+            let lacks: Vec<String> = { lacks.iter() }
+                .map(|(reason, n)| format!("{n} {reason}"))
+                .collect();
+            (
+                CauseCode::NoHeadroom,
+                format!("no other node has room for one ({})", lacks.join(", ")),
+            )
+        }
+        Obstacle::Other("InterPodAffinity") => (
+            CauseCode::PodAffinity,
+            "affinity to pods keeps them there".to_owned(),
+        ),
+        Obstacle::Other("PodTopologySpread") => (
+            CauseCode::Other,
+            "its constraints refuse every other node".to_owned(),
+        ),
+        Obstacle::Other(plugin) => (
+            CauseCode::Other,
+            format!("{plugin} refuses every other node"),
+        ),
+        Obstacle::None(_) if wanted == 1 => {
+            return Some(Cause {
+                code: CauseCode::SingleReplica,
+                text: format!("{all}: it asks for one"),
+            });
+        }
+        Obstacle::None(_) => match &before.over {
+            Over::Missing => (
+                CauseCode::ConstraintMissing,
+                format!("no constraint over {key} spreads them"),
+            ),
+            Over::UnknownKey(other) => (
+                CauseCode::ConstraintKeyMissing,
+                format!("their constraint is over {other}, which no node has"),
+            ),
+            Over::SelectorMisses => (
+                CauseCode::ConstraintSelectorMisses,
+                format!("the selector of their constraint over {key} does not match them"),
+            ),
+            Over::Soft => (
+                CauseCode::ConstraintSoft,
+                format!("their constraint over {key} is soft (ScheduleAnyway)"),
+            ),
+            Over::Hard(max_skew, _) if u32::try_from(*max_skew).is_ok_and(|n| n >= wanted) => (
+                CauseCode::ConstraintMaxSkew,
+                format!("maxSkew {max_skew} over {key} lets all {wanted} into one domain"),
+            ),
+            Over::Hard(max_skew, _) => (
+                CauseCode::ConstraintHoldsInOneDomain,
+                format!("maxSkew {max_skew} over {key} moves no pod that runs already"),
+            ),
+        },
+    };
+    Some(Cause {
+        code,
+        text: format!("{all}: {why}"),
+    })
+}
+
+/// What keeps the missing pods from the nodes that are left.
+fn at_rest(missing: &Missing, event: Event) -> Cause {
+    let code = match missing {
+        Missing::Gone => CauseCode::BarePod,
+        Missing::Evicted(..) => CauseCode::Other,
+        Missing::Terminating(_, Kind::StatefulSet) => CauseCode::StatefulSetWaits,
+        Missing::Terminating(..) => CauseCode::Other,
+        Missing::Pending(_, hindrance) => match hindrance {
+            Hindrance::Volume => CauseCode::VolumePin,
+            Hindrance::CountsTheLost => CauseCode::ConstraintCountsTheLost,
+            Hindrance::Room(_) => CauseCode::NoHeadroom,
+            Hindrance::Affinity(_) => CauseCode::PodAffinity,
+            Hindrance::Nodes(_) => CauseCode::SingleDomainPool,
+            Hindrance::Other(_) => CauseCode::Other,
+        },
+    };
+    let text = match (missing, event) {
+        (Missing::Pending(n, Hindrance::CountsTheLost), Event::Shift | Event::Drain) => format!(
+            "{n} Pending: its hard constraint counts the cordoned domain, which takes no pod"
+        ),
+        (Missing::Pending(n, Hindrance::Nodes(_)), _) => format!(
+            "{n} Pending: its node selector, affinity and tolerations admit none of the nodes that are left"
+        ),
+        _ => missing.to_string(),
+    };
+    Cause { code, text }
+}
+
+/// `zone` for `topology.kubernetes.io/zone`.
+fn short_key(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}

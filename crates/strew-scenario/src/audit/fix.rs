@@ -1,0 +1,434 @@
+//! Changes that may prevent what an audit found. None is told before it was played.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, PodTemplateSpec, TopologySpreadConstraint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde_json::{Map, Value, json};
+use strew_apiserver::object::scheduling::wire_of;
+use strew_apiserver::object::{Key, Kind, Name, Object};
+use strew_manifest::read::KubeObject;
+
+use super::values::{CauseCode, MoreNodes, ObjectPatch};
+use crate::format::{ObjectTarget, merge};
+
+/// A change of the cluster before the audit is played.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// A merge patch.
+    Merge {
+        /// The object.
+        target: ObjectTarget,
+        /// The patch.
+        patch: Value,
+    },
+    /// Nodes in addition.
+    Nodes {
+        /// The nodes.
+        nodes: Vec<Node>,
+        /// Which ones, in words.
+        of: MoreNodes,
+    },
+}
+
+impl Edit {
+    /// The patch of an object; `None` if it adds nodes.
+    pub fn object_patch(&self) -> Option<ObjectPatch> {
+        let Self::Merge { target, patch } = self else {
+            return None;
+        };
+        Some(ObjectPatch {
+            kind: target.type_name.kind.to_owned(),
+            api_version: target.type_name.api_version.to_owned(),
+            namespace: target.namespace.clone().unwrap_or_default(),
+            name: target.name.clone(),
+            patch: fields(patch),
+        })
+    }
+
+    /// The nodes that it adds.
+    pub fn more_nodes(&self) -> Option<&MoreNodes> {
+        match self {
+            Self::Nodes { of, .. } => Some(of),
+            Self::Merge { .. } => None,
+        }
+    }
+}
+
+fn fields(patch: &Value) -> BTreeMap<String, Value> {
+    let fields = patch.as_object().into_iter().flatten();
+    fields
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// A change for a workload, with its edits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The workload: `deployment/web`.
+    pub of: String,
+    /// What it does.
+    pub change: String,
+    /// Done in their order.
+    pub edits: Vec<Edit>,
+}
+
+/// A workload that is hurt, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hurt {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its name in reports.
+    pub of: String,
+    /// The causes, each once.
+    pub causes: Vec<CauseCode>,
+    /// The domains that it is hurt by.
+    pub domains: Vec<String>,
+    /// The budgets that keep a drain of its pods from its end: namespace and name.
+    pub budgets: Vec<[String; 2]>,
+}
+
+/// The changes that may help a workload, the smallest first; empty if none is known.
+pub fn candidates(objects: &[Object], key: &str, hurt: &Hurt) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let candidate = |change: &str, edits: Vec<Edit>| Candidate {
+        of: hurt.of.clone(),
+        change: change.to_owned(),
+        edits,
+    };
+    let budgets: Vec<Edit> = { hurt.budgets.iter() }
+        .filter_map(|[namespace, name]| loosened(objects, namespace, name))
+        .collect();
+    let in_budget = hurt.budgets.first().map(|[_, name]| {
+        let change = format!("maxUnavailable: 1 in budget {name}");
+        candidate(&change, budgets.clone())
+    });
+    let is_it = |object: &&Object| {
+        let name = &object.meta().name;
+        object.kind().name() == hurt.kind
+            && *name.namespace == *hurt.namespace
+            && *name.name == *hurt.name
+    };
+    let object = objects.iter().find(is_it);
+    for change in object
+        .into_iter()
+        .flat_map(|object| changes(object, key, &hurt.causes))
+    {
+        found.push(candidate(&change.0, vec![change.1]));
+    }
+    let nodes = more_nodes(objects, key, hurt);
+    if !nodes.is_empty() {
+        let spread = object
+            .and_then(|object| Change::of(object, key))
+            .and_then(|change| change.hard());
+        for (text, edits) in nodes {
+            found.push(candidate(&text, edits.clone()));
+            if let Some((and, edit)) = &spread {
+                let edits = edits.into_iter().chain([edit.clone()]);
+                found.push(candidate(&format!("{text}, and {and}"), edits.collect()));
+            }
+        }
+    }
+    let spreads = found.clone();
+    if let Some(in_budget) = in_budget.filter(|_| !budgets.is_empty()) {
+        // Alone first, then with the changes of the workload.
+        found.insert(0, in_budget);
+        for spread in spreads {
+            let change = format!("{}, and {}", spread.change, found[0].change);
+            let edits = spread.edits.into_iter().chain(budgets.clone());
+            found.push(candidate(&change, edits.collect()));
+        }
+    }
+    found
+}
+
+/// Changes of a workload, the smallest first.
+fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edit)> {
+    let Some(change) = Change::of(object, key) else {
+        return Vec::new();
+    };
+    let has = |code: CauseCode| causes.contains(&code);
+    let (short, replicas) = (short_key(key), change.replicas);
+    let mut found = Vec::new();
+    if has(CauseCode::ConstraintCountsTheLost) {
+        let honors = change.edited(|constraint| {
+            constraint.node_taints_policy = Some("Honor".to_owned());
+        });
+        found.push((format!("nodeTaintsPolicy: Honor over {short}"), honors));
+    }
+    if has(CauseCode::ConstraintMaxSkew) {
+        let even = change.edited(|constraint| {
+            constraint.max_skew = 1;
+            constraint.node_taints_policy = Some("Honor".to_owned());
+        });
+        found.push((
+            format!("maxSkew: 1 over {short}, nodeTaintsPolicy: Honor"),
+            even,
+        ));
+    }
+    if has(CauseCode::ConstraintSelectorMisses) {
+        let counts = change.edited(|constraint| {
+            constraint.label_selector = change.own_selector();
+        });
+        found.push((
+            format!("the workload's selector in the constraint over {short}"),
+            counts,
+        ));
+    }
+    let hard = || {
+        change
+            .hard()
+            .map_or_else(Default::default, |(text, edit)| (text, Some(edit)))
+    };
+    if has(CauseCode::ConstraintMissing) || has(CauseCode::ConstraintKeyMissing) {
+        let text = format!("a constraint over {short}: maxSkew 1, ScheduleAnyway");
+        found.push((text, change.with("ScheduleAnyway", None)));
+        found.push(hard());
+    }
+    let is_together = [
+        CauseCode::ConstraintSoft,
+        CauseCode::ConstraintSelectorMisses,
+        CauseCode::ConstraintHoldsInOneDomain,
+    ];
+    if is_together.into_iter().any(has) {
+        found.push(hard());
+    }
+    if has(CauseCode::SingleReplica) && replicas == 1 {
+        let text = format!(
+            "replicas: 2 and a constraint over {short}: maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor"
+        );
+        found.push((text, change.with("DoNotSchedule", Some(2))));
+    }
+    if has(CauseCode::VolumePin) && replicas == 1 {
+        found.push((
+            "replicas: 2".to_owned(),
+            change.merged(json!({"replicas": 2})),
+        ));
+    }
+    let found = found.into_iter();
+    found
+        .filter_map(|(text, edit)| Some((text, edit?)))
+        .collect()
+}
+
+/// The key without its prefix.
+fn short_key(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+/// Nodes to add for a workload that finds no room, or whose nodes are in one domain only; few of them first.
+fn more_nodes(objects: &[Object], key: &str, hurt: &Hurt) -> Vec<(String, Vec<Edit>)> {
+    let has = |code: CauseCode| hurt.causes.contains(&code);
+    let (lacks_room, lacks_pool) = (has(CauseCode::NoHeadroom), has(CauseCode::SingleDomainPool));
+    if !(lacks_room || lacks_pool) {
+        return Vec::new();
+    }
+    let nodes = objects.iter().filter_map(|object| match wire_of(object) {
+        Some(KubeObject::Node(node)) => Some(*node),
+        _ => None,
+    });
+    // The first node of each domain.
+    let mut first: BTreeMap<String, Node> = BTreeMap::new();
+    for node in nodes {
+        let labels = node.metadata.labels.as_ref();
+        let value = labels.and_then(|labels| labels.get(key)).cloned();
+        if let Some(value) = value.filter(|_| is_open(&node)) {
+            first.entry(value).or_insert(node);
+        }
+    }
+    let own = hurt.domains.iter().find_map(|domain| first.get(domain));
+    let counts: &[usize] = if lacks_pool { &[1] } else { &[1, 2, 4] };
+    let mut found = Vec::new();
+    for &count in counts {
+        let each = first
+            .iter()
+            .filter(|(domain, _)| !(lacks_pool && hurt.domains.contains(domain)));
+        let edits = each.filter_map(|(domain, node)| {
+            let like = if lacks_pool { own? } else { node };
+            let name = like.metadata.name.clone().unwrap_or_default();
+            let nodes = (1..=count).map(|number| copy(like, number, key, domain));
+            Some(Edit::Nodes {
+                nodes: nodes.collect(),
+                of: MoreNodes {
+                    count,
+                    like: name,
+                    domain: domain.clone(),
+                },
+            })
+        });
+        let edits: Vec<Edit> = edits.collect();
+        let nodes = if count == 1 { "node" } else { "nodes" };
+        let others = if lacks_pool { "other " } else { "" };
+        let like = match (lacks_pool, own) {
+            (true, Some(own)) => {
+                format!(" like {}", own.metadata.name.as_deref().unwrap_or_default())
+            }
+            _ => String::new(),
+        };
+        if !edits.is_empty() {
+            let text = format!(
+                "{count} more {nodes}{like} in each {others}{}",
+                short_key(key)
+            );
+            found.push((text, edits));
+        }
+    }
+    found
+}
+
+/// True if the node takes new pods.
+fn is_open(node: &Node) -> bool {
+    let spec = node.spec.as_ref();
+    let is_cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
+    let taints = spec.and_then(|spec| spec.taints.as_ref());
+    !is_cordoned && taints.is_none_or(Vec::is_empty)
+}
+
+/// A new node like this one, in a domain.
+fn copy(like: &Node, number: usize, key: &str, domain: &str) -> Node {
+    let mut node = like.clone();
+    let name = format!(
+        "{}-like-{}-{number}",
+        domain,
+        like.metadata.name.as_deref().unwrap_or_default()
+    );
+    let mut labels = like.metadata.labels.clone().unwrap_or_default();
+    labels.insert(key.to_owned(), domain.to_owned());
+    labels.insert("kubernetes.io/hostname".to_owned(), name.clone());
+    node.metadata = ObjectMeta {
+        name: Some(name),
+        labels: Some(labels),
+        ..ObjectMeta::default()
+    };
+    node
+}
+
+struct Change<'a> {
+    object: &'a Object,
+    template: &'a PodTemplateSpec,
+    replicas: i32,
+    key: &'a str,
+}
+
+impl<'a> Change<'a> {
+    /// `None` if it is no workload with a template to change.
+    fn of(object: &'a Object, key: &'a str) -> Option<Self> {
+        let (template, replicas) = template(object)?;
+        Some(Self {
+            object,
+            template,
+            replicas,
+            key,
+        })
+    }
+
+    fn hard(&self) -> Option<(String, Edit)> {
+        let text = format!(
+            "a constraint over {}: maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor",
+            short_key(self.key)
+        );
+        Some((text, self.with("DoNotSchedule", None)?))
+    }
+
+    fn constraints(&self) -> Vec<TopologySpreadConstraint> {
+        let spec = self.template.spec.as_ref();
+        let all = spec.and_then(|spec| spec.topology_spread_constraints.clone());
+        all.unwrap_or_default()
+    }
+
+    /// Its constraints over the key, changed.
+    fn edited(&self, edit: impl Fn(&mut TopologySpreadConstraint)) -> Option<Edit> {
+        let mut constraints = self.constraints();
+        let meant = constraints
+            .iter_mut()
+            .filter(|c| c.topology_key == self.key);
+        meant.for_each(edit);
+        self.spread(constraints, None)
+    }
+
+    /// One constraint over the key in place of those that it has, and maybe another number of replicas.
+    fn with(&self, when_unsatisfiable: &str, replicas: Option<i32>) -> Option<Edit> {
+        let mut constraints = self.constraints();
+        constraints.retain(|constraint| constraint.topology_key != self.key);
+        let is_hard = when_unsatisfiable == "DoNotSchedule";
+        let is_deployment = self.object.kind() == Kind::Deployment;
+        constraints.push(TopologySpreadConstraint {
+            max_skew: 1,
+            topology_key: self.key.to_owned(),
+            when_unsatisfiable: when_unsatisfiable.to_owned(),
+            label_selector: self.own_selector(),
+            node_taints_policy: is_hard.then(|| "Honor".to_owned()),
+            match_label_keys: is_deployment.then(|| vec!["pod-template-hash".to_owned()]),
+            ..TopologySpreadConstraint::default()
+        });
+        self.spread(constraints, replicas)
+    }
+
+    fn spread(
+        &self,
+        constraints: Vec<TopologySpreadConstraint>,
+        replicas: Option<i32>,
+    ) -> Option<Edit> {
+        let mut spec = json!({
+            "template": {"spec": {"topologySpreadConstraints": constraints}},
+        });
+        if let Some(replicas) = replicas {
+            merge(&mut spec, &json!({"replicas": replicas}));
+        }
+        self.merged(spec)
+    }
+
+    fn merged(&self, spec: Value) -> Option<Edit> {
+        merged(&self.object.key(), spec)
+    }
+
+    fn own_selector(&self) -> Option<LabelSelector> {
+        match self.object {
+            Object::Deployment(object) => Some(object.spec.selector.clone()),
+            Object::StatefulSet(object) => Some(object.spec.selector.clone()),
+            Object::ReplicaSet(object) => Some(object.spec.selector.clone()),
+            Object::CloneSet(object) => object.spec.selector.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// `None` if the kind is none of the table.
+fn merged(key: &Key, spec: Value) -> Option<Edit> {
+    Some(Edit::Merge {
+        target: ObjectTarget::of_key(key)?,
+        patch: Value::Object(Map::from_iter([("spec".to_owned(), spec)])),
+    })
+}
+
+/// The template of a workload, and its replicas.
+fn template(object: &Object) -> Option<(&PodTemplateSpec, i32)> {
+    Some(match object {
+        Object::Deployment(object) => (&object.spec.template, object.spec.replicas.unwrap_or(1)),
+        Object::StatefulSet(object) => (&object.spec.template, object.spec.replicas.unwrap_or(1)),
+        Object::CloneSet(object) => (&object.spec.template, object.spec.replicas.unwrap_or(1)),
+        _ => return None,
+    })
+}
+
+/// A budget that allows one eviction at a time; `None` if it is not there, or has that already.
+fn loosened(objects: &[Object], namespace: &str, name: &str) -> Option<Edit> {
+    let key = Key {
+        kind: Kind::of("PodDisruptionBudget"),
+        name: Name::new(namespace, name),
+    };
+    let budget = objects.iter().find(|object| object.key() == key)?;
+    let Object::Budget(budget) = budget else {
+        return None;
+    };
+    let one = json!(1);
+    let now = serde_json::to_value(&budget.spec.max_unavailable).unwrap_or_default();
+    match now == one {
+        true => None,
+        false => merged(&key, json!({"minAvailable": null, "maxUnavailable": one})),
+    }
+}

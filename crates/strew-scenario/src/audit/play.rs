@@ -1,0 +1,354 @@
+//! One case: plays the event, and collects what it did to each workload.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
+use strew_apiserver::selection::Selection;
+use strew_manifest::read::KubeObject;
+use strew_sim::Simulation;
+use strew_view::away::{self, Headroom};
+use strew_view::loss::LossVerdict;
+use strew_view::moment::{Frame, world};
+
+use super::Question;
+use super::cause::{self, Before};
+use super::fix::Edit;
+use super::steps::{self, EVENT_STEP};
+use super::values::{Blocked, Case, Endpoints, Event, Room, Row};
+use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
+use crate::format::Step;
+use crate::run::{Plan, RunError, StepResult, StepState, Watcher, play};
+
+/// Plays a case, with these edits done at second 0.
+///
+/// # Errors
+/// The run could not continue.
+pub fn play_case(
+    base: &Plan,
+    question: &Question,
+    edits: &[Edit],
+    seed: u64,
+) -> Result<Case, RunError> {
+    let plan = steps::plan(base, question, edits);
+    let mut follow = Follow {
+        plan: &plan,
+        question,
+        away: BTreeSet::new(),
+        headroom: Headroom::default(),
+        services: Vec::new(),
+        before: BTreeMap::new(),
+        blocked: Vec::new(),
+    };
+    let played = play(&plan, seed, None, &mut follow)?;
+    let Follow {
+        headroom,
+        services,
+        before,
+        blocked,
+        ..
+    } = follow;
+    let refused = played
+        .steps
+        .first()
+        .into_iter()
+        .flat_map(|step| &step.refused);
+    let refused = refused.map(|refused| refused.why.clone()).collect();
+    let event = played.steps.get(EVENT_STEP);
+    let losses = event.map_or(&[][..], |step| step.facts.losses.as_slice());
+    let rows = losses.iter().map(|of| row(of, &before, question));
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by(|a, b| {
+        let place = |row: &Row| (row.judged(), row.of());
+        place(a).cmp(&place(b))
+    });
+    let seconds = event.map_or(0, |step| step.ended.0.saturating_sub(step.began.0));
+    Ok(Case {
+        event: question.event,
+        domains: question.domains.clone(),
+        at_rest: event.is_some_and(|step| step.state == StepState::AtRest),
+        seconds: seconds / 1_000_000_000,
+        headroom: Room::of(&headroom),
+        workloads: rows,
+        services,
+        refused,
+        blocked,
+    })
+}
+
+fn row(of: &LossOf, before: &BTreeMap<Name, (Kind, Before)>, question: &Question) -> Row {
+    let meta = &of.key.name;
+    let mut row = Row {
+        kind: of.key.kind.name().to_owned(),
+        namespace: meta.namespace.to_string(),
+        name: meta.name.to_string(),
+        verdict: String::new(),
+        wanted: 0,
+        before: 0,
+        at_once: 0,
+        fewest: 0,
+        ready: 0,
+        seconds_short: 0,
+        seconds_without_ready: 0,
+        budgets: Vec::new(),
+        sum: String::new(),
+        cause: None,
+    };
+    let mut loss = of.loss.clone();
+    if question.quorum && of.key.kind == Kind::StatefulSet {
+        loss.quorum = loss.wanted / 2 + 1;
+    }
+    row.set(&loss);
+    let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
+    let is_well = matches!(loss.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
+    if !is_well {
+        row.cause = cause::of(of, known.map(|(_, before)| before), question);
+    }
+    row
+}
+
+/// Looks at the cluster right before the event, and at its end.
+struct Follow<'a> {
+    plan: &'a Plan,
+    question: &'a Question,
+    /// The nodes of the domains.
+    away: BTreeSet<Arc<str>>,
+    headroom: Headroom,
+    services: Vec<Endpoints>,
+    /// The workloads whose ready pods are all in the domains, by name.
+    before: BTreeMap<Name, (Kind, Before)>,
+    blocked: Vec<Blocked>,
+}
+
+impl Watcher for Follow<'_> {
+    fn begin_step(&mut self, number: usize, _: &Step, simulation: &Simulation) {
+        if number == EVENT_STEP {
+            self.look(simulation);
+        }
+    }
+
+    fn step(
+        &mut self,
+        number: usize,
+        _: &Step,
+        _: &StepResult,
+        simulation: &Simulation,
+    ) -> ControlFlow<()> {
+        if number == EVENT_STEP && self.question.event == Event::Drain {
+            self.blocked = blocked(simulation.server().tables(), &self.away);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Follow<'_> {
+    fn look(&mut self, simulation: &Simulation) {
+        let tables = simulation.server().tables();
+        let is_meant = |node: &Node| {
+            let value = node.meta.label(&self.question.key);
+            value.is_some_and(|value| self.question.domains.iter().any(|d| d == value))
+        };
+        let nodes = tables.of::<Node>().iter().filter(|node| is_meant(node));
+        self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
+        self.services = services(tables, &self.away);
+        let blueprint = self.plan.blueprint();
+        let mut frame = Frame {
+            names: blueprint.names.clone(),
+            profiles: blueprint.profiles.clone(),
+            workloads: self.plan.admitted().workloads.clone(),
+            keys: Vec::new(),
+        };
+        let (mut world, _) = world(crate::moment(simulation), &mut frame);
+        let away: away::Nodes<'_> = self.away.iter().map(|name| &**name).collect();
+        let stays: BTreeSet<&str> = { tables.of::<Pod>().iter() }
+            .filter(|pod| stays(pod))
+            .map(|pod| &*pod.meta.uid)
+            .collect();
+        self.headroom = away::headroom(&world, &away, |uid| stays.contains(uid));
+        let keys: BTreeSet<String> = { tables.of::<Node>().iter() }
+            .flat_map(|node| node.meta.labels.keys().cloned())
+            .collect();
+        for (uid, pods) in concentrated(tables, &self.away) {
+            let Some(first) = pods.first() else { continue };
+            let Some(obstacle) = away::obstacle(&mut world, &first.meta.uid, &away) else {
+                continue;
+            };
+            let own = match first.meta.uid == uid {
+                true => Some((Pod::KIND, first.meta.name.clone(), 1)),
+                false => workload(tables, first),
+            };
+            let Some((kind, name, wanted)) = own else {
+                continue;
+            };
+            let before = Before {
+                obstacle,
+                over: cause::over(first, &self.question.key, &keys),
+                wanted,
+            };
+            self.before.insert(name, (kind, before));
+        }
+    }
+}
+
+/// The workload of a pod: its kind and name, and the pods that it asks for.
+fn workload(tables: &Tables, pod: &Pod) -> Option<(Kind, Name, u32)> {
+    let owner = pod.meta.controller()?;
+    let of = |kind: Kind, name: &str| {
+        let key = Key {
+            kind,
+            name: Name::new(Arc::clone(&pod.meta.name.namespace), name),
+        };
+        tables.find(&key)
+    };
+    let mut object = of(Kind::of(&owner.kind), &owner.name)?;
+    if let Object::ReplicaSet(set) = &object
+        && let Some(above) = set.meta.controller()
+        && let Some(found) = of(Kind::of(&above.kind), &above.name)
+    {
+        object = found;
+    }
+    is_counted(&object).then(|| {
+        (
+            object.kind(),
+            object.meta().name.clone(),
+            wanted_of(&object),
+        )
+    })
+}
+
+/// The workloads whose ready pods are all on these nodes, with those pods; a pod without a workload is one. By uid.
+fn concentrated<'a>(
+    tables: &'a Tables,
+    away: &BTreeSet<Arc<str>>,
+) -> BTreeMap<Arc<str>, Vec<&'a Arc<Pod>>> {
+    let mut inside: BTreeMap<Arc<str>, Vec<&Arc<Pod>>> = BTreeMap::new();
+    let mut outside: BTreeSet<Arc<str>> = BTreeSet::new();
+    let ready = tables.of::<Pod>().iter();
+    for pod in ready.filter(|pod| pod.is_ready() && pod.is_active()) {
+        let uid = match pod.meta.controller() {
+            Some(_) => workload_of(tables, pod),
+            None => Some(Arc::clone(&pod.meta.uid)),
+        };
+        let Some(uid) = uid else { continue };
+        match pod.node.as_ref().is_some_and(|node| away.contains(node)) {
+            true => inside.entry(uid).or_default().push(pod),
+            false => drop(outside.insert(uid)),
+        }
+    }
+    inside.retain(|uid, _| !outside.contains(uid));
+    inside
+}
+
+/// True for a pod that is made on its own node only: a DaemonSet's, or a static one.
+fn stays(pod: &Pod) -> bool {
+    let owner = pod.meta.controller();
+    owner.is_some_and(|owner| matches!(&*owner.kind, "DaemonSet" | "Node"))
+}
+
+/// Services with ready pods on these nodes.
+fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoints> {
+    let mut ready: BTreeMap<&str, Vec<&Arc<Pod>>> = BTreeMap::new();
+    let pods = tables.of::<Pod>().iter();
+    for pod in pods.filter(|pod| pod.is_ready() && pod.is_active()) {
+        let of_namespace = ready.entry(&pod.meta.name.namespace).or_default();
+        of_namespace.push(pod);
+    }
+    let mut found = Vec::new();
+    for plain in tables.all_plain() {
+        let KubeObject::Service(service) = &plain.object else {
+            continue;
+        };
+        let spec = service.spec.as_ref();
+        let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) else {
+            continue;
+        };
+        let name = &plain.meta.name;
+        let all = ready.get(&*name.namespace).into_iter().flatten();
+        let its = all.filter(|pod| {
+            let mut pairs = selector.iter();
+            !selector.is_empty() && pairs.all(|(key, value)| pod.meta.label(key) == Some(value))
+        });
+        let (gone, left): (Vec<&&Arc<Pod>>, Vec<&&Arc<Pod>>) =
+            its.partition(|pod| pod.node.as_ref().is_some_and(|node| away.contains(node)));
+        if !gone.is_empty() {
+            found.push(Endpoints {
+                namespace: name.namespace.to_string(),
+                name: name.name.to_string(),
+                before: gone.len() + left.len(),
+                at_once: left.len(),
+            });
+        }
+    }
+    found.sort_by(|a, b| {
+        (a.at_once, &a.namespace, &a.name).cmp(&(b.at_once, &b.namespace, &b.name))
+    });
+    found
+}
+
+/// The pods that a drain has left on these nodes, by workload.
+fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Blocked> {
+    let mut left: BTreeMap<String, Vec<&Arc<Pod>>> = BTreeMap::new();
+    for pod in away.iter().flat_map(|node| tables.pods_on(node)) {
+        if stays(pod) || pod.is_finished() || pod.meta.is_terminating() {
+            continue;
+        }
+        let object = match workload(tables, pod) {
+            Some((kind, of, _)) => name(&Key { kind, name: of }),
+            None => name(&Key {
+                kind: Pod::KIND,
+                name: pod.meta.name.clone(),
+            }),
+        };
+        left.entry(object).or_default().push(pod);
+    }
+    let each = left.into_iter().filter_map(|(object, pods)| {
+        let first = pods.first()?;
+        let n_pods = pods.len();
+        let (code, why, budget) = match budget_of(tables, first) {
+            Some(budget) => {
+                let name = &budget.meta.name;
+                let named = [name.namespace.to_string(), name.name.to_string()];
+                ("budget", budget_text(budget), Some(named))
+            }
+            None if first.meta.controller().is_none() => (
+                "bare-pod",
+                "it has no workload: kubectl drain refuses its node without --force".to_owned(),
+                None,
+            ),
+            None => return None,
+        };
+        Some(Blocked {
+            object,
+            pods: n_pods,
+            code: code.to_owned(),
+            why,
+            budget,
+        })
+    });
+    each.collect()
+}
+
+/// The budget that allows no eviction of a pod now.
+fn budget_of<'a>(tables: &'a Tables, pod: &Pod) -> Option<&'a Arc<Budget>> {
+    let namespace = &pod.meta.name.namespace;
+    let mut budgets = tables.of::<Budget>().in_namespace(namespace);
+    budgets.find(|budget| {
+        let selector = budget.spec.selector.as_ref().and_then(Selection::of);
+        budget.status.disruptions_allowed.unwrap_or(0) < 1
+            && selector.is_some_and(|selector| selector.matches(&pod.meta.labels))
+    })
+}
+
+fn budget_text(budget: &Budget) -> String {
+    let status = &budget.status;
+    let number = |number: Option<i32>| number.unwrap_or(0);
+    format!(
+        "budget {} allows no eviction: {} of {} pods are healthy, and it asks for {}",
+        budget.meta.name.name,
+        number(status.current_healthy),
+        number(status.expected_pods),
+        number(status.desired_healthy),
+    )
+}

@@ -1,0 +1,381 @@
+//! The results of an audit, as plain values.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use strew_view::away::Headroom;
+use strew_view::loss::{Loss, LossVerdict};
+
+/// A value of the topology key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Domain {
+    /// The value.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: usize,
+    /// The pods on them before anything is played.
+    pub pods: usize,
+}
+
+/// What happens to a domain.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Event {
+    /// Its nodes stop, and their pods with them.
+    Loss,
+    /// Its nodes are cordoned, and its pods are out of all endpoints; they run on. Then each workload is restarted, as a
+    /// rollout during the shift would.
+    Shift,
+    /// Its nodes are cordoned, and their pods evicted node by node, as by `kubectl drain`.
+    Drain,
+}
+
+impl Event {
+    /// All, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Loss, Self::Shift, Self::Drain];
+
+    /// `loss`
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Shift => "shift",
+            Self::Drain => "drain",
+        }
+    }
+}
+
+/// The results of all cases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Audit {
+    /// `sim.strew.dev/v1alpha1`
+    pub api_version: String,
+    /// `Audit`
+    pub kind: String,
+    /// The name of the cluster, if several were merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// The topology key.
+    pub by: String,
+    /// The seed that all cases were played with.
+    pub seed: u64,
+    /// The domains of the key.
+    pub domains: Vec<Domain>,
+    /// Nodes without the key, which nothing happens to.
+    pub nodes_without_key: usize,
+    /// The workloads, and pods without one, that were judged.
+    pub workloads: usize,
+    /// In the order of domains.
+    pub cases: Vec<Case>,
+    /// Changes that prevent something, in the order in which they are told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
+}
+
+/// The kind of the output.
+pub const KIND: &str = "Audit";
+
+/// What an event did to all workloads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// What happened.
+    pub event: Event,
+    /// The domains that it happened to.
+    pub domains: Vec<String>,
+    /// False if the cluster had not come to rest when the time was over: then numbers at rest are those of that moment.
+    pub at_rest: bool,
+    /// The time until rest.
+    pub seconds: u64,
+    /// The room that the pods of the domains need elsewhere.
+    pub headroom: Room,
+    /// The workloads, the worst first.
+    pub workloads: Vec<Row>,
+    /// Services with fewer endpoints at once.
+    pub services: Vec<Endpoints>,
+    /// Changes that the API server refused; they are not in the cluster.
+    #[serde(skip)]
+    pub refused: Vec<String>,
+    /// A drain: what keeps it from its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<Blocked>,
+}
+
+/// Amounts of CPU in thousandths of a core, and of memory in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Room {
+    /// CPU that the pods in the domains request, DaemonSets' left out.
+    pub needs_milli_cpu: i64,
+    /// CPU that is free on the other nodes that take pods.
+    pub free_milli_cpu: i64,
+    /// Memory that the pods request.
+    pub needs_bytes: i64,
+    /// Memory that is free elsewhere.
+    pub free_bytes: i64,
+}
+
+impl Room {
+    pub(super) fn of(headroom: &Headroom) -> Self {
+        Self {
+            needs_milli_cpu: headroom.needs_cpu,
+            free_milli_cpu: headroom.free_cpu,
+            needs_bytes: headroom.needs_memory,
+            free_bytes: headroom.free_memory,
+        }
+    }
+
+    /// True if the sums elsewhere are too small.
+    pub fn is_short(&self) -> bool {
+        self.needs_milli_cpu > self.free_milli_cpu || self.needs_bytes > self.free_bytes
+    }
+}
+
+/// What an event did to a workload, or to a pod without one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Row {
+    /// `Deployment`
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// `LOST`, `OUTAGE`, `DEGRADED`, `SURVIVES` or `UNKNOWN`.
+    pub verdict: String,
+    /// The pods that it asks for.
+    pub wanted: u32,
+    /// Its ready pods before the event.
+    pub before: u32,
+    /// Its ready pods in the instant of the event.
+    pub at_once: u32,
+    /// The fewest on the way.
+    pub fewest: u32,
+    /// Its ready pods at rest.
+    pub ready: u32,
+    /// The time with fewer ready pods than it asks for.
+    pub seconds_short: u64,
+    /// The time without one.
+    pub seconds_without_ready: u64,
+    /// What its budgets ask for, at rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetRow>,
+    /// The numbers as a sentence.
+    pub sum: String,
+    /// Why; `None` if it survives, or if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// The healthy pods of a PodDisruptionBudget at rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BudgetRow {
+    /// Its name.
+    pub name: String,
+    /// The healthy pods.
+    pub healthy: u32,
+    /// What it asks for, or its workloads if that is less.
+    pub asks: u32,
+}
+
+impl Row {
+    /// The verdict; `Unknown` for a word that is none.
+    pub fn judged(&self) -> LossVerdict {
+        let mut all = LossVerdict::ALL.into_iter();
+        let found = all.find(|verdict| verdict.name() == self.verdict);
+        found.unwrap_or(LossVerdict::Unknown)
+    }
+
+    /// `deployment/web`, with its namespace if that is not `default`.
+    pub fn of(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        match self.namespace.as_str() {
+            "default" | "" => format!("{kind}/{}", self.name),
+            namespace => format!("{namespace}/{kind}/{}", self.name),
+        }
+    }
+
+    /// True if a person should act: what asks for one pod can be no better than an outage.
+    pub fn is_hurt(&self) -> bool {
+        match self.judged() {
+            LossVerdict::Lost | LossVerdict::Degraded => true,
+            LossVerdict::Outage => self.wanted > 1,
+            LossVerdict::Survives | LossVerdict::Unknown => false,
+        }
+    }
+
+    pub(super) fn set(&mut self, loss: &Loss) {
+        let seconds = |span: strew_model::Span| span.0 / 1_000_000_000;
+        self.verdict = loss.verdict().name().to_owned();
+        (self.wanted, self.before) = (loss.wanted, loss.before);
+        (self.at_once, self.fewest, self.ready) = (loss.at_once, loss.fewest, loss.ready);
+        self.seconds_short = seconds(loss.short_for);
+        self.seconds_without_ready = seconds(loss.none_for);
+        self.sum = loss.sentence();
+        let budgets = loss.budgets.iter().map(|budget| BudgetRow {
+            name: budget.name.clone(),
+            healthy: budget.healthy,
+            asks: budget.asks,
+        });
+        self.budgets = budgets.collect();
+    }
+}
+
+/// Why a workload is hurt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cause {
+    /// A stable name.
+    pub code: CauseCode,
+    /// A sentence without a subject.
+    pub text: String,
+}
+
+/// The causes that are told apart.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum CauseCode {
+    /// No room on the nodes that it may go to.
+    NoHeadroom,
+    /// Its node selector, affinity or the taints of other nodes keep it in the domain.
+    SingleDomainPool,
+    /// Its volume exists in the domain only.
+    VolumePin,
+    /// No constraint over the key.
+    ConstraintMissing,
+    /// Its constraints are over keys that no node has.
+    ConstraintKeyMissing,
+    /// Its constraint over the key does not count its own pods.
+    ConstraintSelectorMisses,
+    /// Its constraint over the key is soft.
+    ConstraintSoft,
+    /// Its constraint over the key lets all pods into one domain.
+    ConstraintMaxSkew,
+    /// Its constraint over the key holds with all pods in one domain, as when there was only one.
+    ConstraintHoldsInOneDomain,
+    /// Its hard constraint counts the domain, though it takes no pod.
+    ConstraintCountsTheLost,
+    /// It asks for one pod.
+    SingleReplica,
+    /// It is a pod without a workload.
+    BarePod,
+    /// Its pods on lost nodes keep their names, and a StatefulSet makes no second one.
+    StatefulSetWaits,
+    /// Affinity to pods.
+    PodAffinity,
+    /// A budget asks for more pods than are left.
+    Budget,
+    /// Anything else.
+    Other,
+}
+
+impl CauseCode {
+    /// `no-headroom`
+    pub fn name(self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        value.as_str().unwrap_or("other").to_owned()
+    }
+
+    /// Which of the four families it is of, if any: headroom, pool, constraint, volume.
+    pub fn family(self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoHeadroom => "headroom",
+            Self::SingleDomainPool => "pool",
+            Self::VolumePin => "volume",
+            Self::ConstraintMissing
+            | Self::ConstraintKeyMissing
+            | Self::ConstraintSelectorMisses
+            | Self::ConstraintSoft
+            | Self::ConstraintMaxSkew
+            | Self::ConstraintHoldsInOneDomain
+            | Self::ConstraintCountsTheLost => "constraint",
+            _ => return None,
+        })
+    }
+}
+
+/// The endpoints of a Service, by its selector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Endpoints {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its ready pods before the event.
+    pub before: usize,
+    /// Those that are not in the domains.
+    pub at_once: usize,
+}
+
+/// Pods of a workload that a drain could not evict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Blocked {
+    /// The workload, or the pod: `deployment/web`.
+    pub object: String,
+    /// Its pods that are left on the nodes.
+    pub pods: usize,
+    /// A stable name: `budget`, `bare-pod`.
+    pub code: String,
+    /// Why they are left.
+    pub why: String,
+    /// The namespace and name of the budget, if one is the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<[String; 2]>,
+}
+
+/// A change that was played: the audit with it is better.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Fix {
+    /// The workload that it is for.
+    pub of: String,
+    /// What it does, in words.
+    pub change: String,
+    /// The worst verdict of the workload without it; `BLOCKED` for a drain that never ends.
+    pub from: String,
+    /// The worst verdict with it.
+    pub to: String,
+    /// The changed objects.
+    pub patches: Vec<ObjectPatch>,
+    /// Nodes that it adds: how many, like which, in which domain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<MoreNodes>,
+}
+
+/// A merge patch of an object (RFC 7386).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectPatch {
+    /// `Deployment`
+    pub kind: String,
+    /// Its API version.
+    pub api_version: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The fields to merge.
+    pub patch: BTreeMap<String, Value>,
+}
+
+/// Nodes to add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MoreNodes {
+    /// How many.
+    pub count: usize,
+    /// The node that they are like.
+    pub like: String,
+    /// The domain that they are in.
+    pub domain: String,
+}

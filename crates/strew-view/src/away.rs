@@ -1,0 +1,189 @@
+//! A cluster without some of its nodes: how much room their pods would need, and why a pod could not go elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_model::Resources;
+use strew_scheduler::{PluginId, Reason};
+
+use crate::world::World;
+
+/// Nodes, by name.
+pub type Nodes<'a> = BTreeSet<&'a str>;
+
+/// The room that pods of nodes need elsewhere, and the room that is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Headroom {
+    /// CPU that pods on these nodes request, in thousandths of a core; without pods that `stays` names.
+    pub needs_cpu: i64,
+    /// Memory that they request, in bytes.
+    pub needs_memory: i64,
+    /// CPU that no pod requests on the other nodes that take new pods.
+    pub free_cpu: i64,
+    /// Memory that no pod requests there.
+    pub free_memory: i64,
+}
+
+impl Headroom {
+    /// True if the sums of the other nodes are too small. Sums that suffice do not mean that each pod finds a node.
+    pub fn is_short(&self) -> bool {
+        self.needs_cpu > self.free_cpu || self.needs_memory > self.free_memory
+    }
+}
+
+/// The headroom without these nodes. `stays` is asked for each pod on them by its uid: true for one that is made on its
+/// own node only.
+pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -> Headroom {
+    let mut found = Headroom::default();
+    let cluster = &world.cluster;
+    for node in nodes(cluster) {
+        let row = cluster.node(node);
+        let Some(fact) = row.fact() else { continue };
+        if away.contains(world.node_name(node)) {
+            for &pod in row.pods() {
+                if !stays(&cluster.pod(pod).uid) {
+                    let requests = &cluster.spec_of(pod).requests;
+                    found.needs_cpu = found.needs_cpu.saturating_add(requests.cpu_milli);
+                    found.needs_memory = found.needs_memory.saturating_add(requests.memory);
+                }
+            }
+        } else if !fact.unschedulable {
+            let [cpu, memory] = free(&fact.allocatable, row.used());
+            found.free_cpu = found.free_cpu.saturating_add(cpu);
+            found.free_memory = found.free_memory.saturating_add(memory);
+        }
+    }
+    found
+}
+
+fn free(allocatable: &Resources, used: &Resources) -> [i64; 2] {
+    [
+        allocatable.cpu_milli.saturating_sub(used.cpu_milli).max(0),
+        allocatable.memory.saturating_sub(used.memory).max(0),
+    ]
+}
+
+fn nodes(cluster: &Cluster) -> impl Iterator<Item = NodeIdx> + use<> {
+    (0..cluster.node_rows()).map(NodeIdx::from)
+}
+
+/// Why a pod of some nodes could not be on another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// There is no other node.
+    NoNode,
+    /// Its volume exists on these nodes only.
+    Volume,
+    /// Its node selector, its affinity or taints admit none of the others.
+    Pool,
+    /// Those that it may go to have no room for it: what they lack, by kube-scheduler's words, with the number of nodes.
+    Room(BTreeMap<String, usize>),
+    /// Those that it may go to are refused by this plugin.
+    Other(&'static str),
+    /// None: so many other nodes would take it.
+    None(usize),
+}
+
+/// Plugins that say which nodes a pod may go to at all.
+const POOL: [PluginId; 4] = [
+    PluginId::NodeAffinity,
+    PluginId::TaintToleration,
+    PluginId::NodeName,
+    PluginId::NodeUnschedulable,
+];
+
+const VOLUME: [PluginId; 2] = [PluginId::VolumeBinding, PluginId::VolumeZone];
+
+const ROOM: [PluginId; 2] = [PluginId::NodeResourcesFit, PluginId::NodePorts];
+
+/// Why a pod could not go to a node that is not away, by the scheduler's own filters at this moment; `None` if the pod is
+/// not there. A pod on a node is taken off for the question.
+pub fn obstacle(world: &mut World, uid: &str, away: &Nodes<'_>) -> Option<Obstacle> {
+    let pod = world.cluster.find_pod(uid)?;
+    let on = world.cluster.pod(pod).node;
+    if on.is_some() {
+        world.cluster.unbind(pod);
+    }
+    let found = without(world, pod, away);
+    if let Some(node) = on {
+        world.cluster.bind(pod, node);
+    }
+    Some(found)
+}
+
+fn without(world: &mut World, pod: PodIdx, away: &Nodes<'_>) -> Obstacle {
+    let World {
+        cluster,
+        schedulers,
+        ..
+    } = &mut *world;
+    let class = cluster.pod(pod).class;
+    let nominations = schedulers.nominations.clone();
+    let refused = schedulers
+        .engine(cluster, class)
+        .all_refusals(cluster, pod, &nominations);
+    let there = nodes(cluster).filter(|&node| cluster.node(node).fact().is_some());
+    let others: Vec<NodeIdx> = there.filter(|&node| !is_in(cluster, node, away)).collect();
+    let n_others = others.len();
+    let Some(&first) = others.first() else {
+        return Obstacle::NoNode;
+    };
+    // A pod that is refused as a whole is refused by no node.
+    let outright = match refused.is_empty() {
+        true => schedulers
+            .engine(cluster, class)
+            .refusal_on(cluster, pod, first),
+        false => None,
+    };
+    let outright = outright.map(|refusal| refusal.plugin);
+    let is_away = |node: NodeIdx| is_in(cluster, node, away);
+    let refused: Vec<_> = { refused.into_iter() }
+        .filter(|refusals| !is_away(refusals.node))
+        .collect();
+    let n_taking = n_others.saturating_sub(refused.len());
+    if n_taking > 0 {
+        return match outright {
+            Some(plugin) if VOLUME.contains(&plugin) => Obstacle::Volume,
+            Some(plugin) => Obstacle::Other(plugin.name()),
+            None => Obstacle::None(n_taking),
+        };
+    }
+    let mut left: Vec<_> = refused.iter().map(|node| node.alone.as_slice()).collect();
+    for (plugins, obstacle) in [
+        (POOL.as_slice(), Obstacle::Pool),
+        (&VOLUME, Obstacle::Volume),
+    ] {
+        left.retain(|node| !node.iter().any(|refusal| plugins.contains(&refusal.plugin)));
+        if left.is_empty() {
+            let volume = refused.iter().flat_map(|node| &node.alone);
+            let has_volume = volume
+                .clone()
+                .any(|refusal| VOLUME.contains(&refusal.plugin));
+            return match has_volume {
+                true => Obstacle::Volume,
+                false => obstacle,
+            };
+        }
+    }
+    let mut lacks: BTreeMap<String, usize> = BTreeMap::new();
+    let all = left.iter().flat_map(|node| node.iter());
+    for reason in all.flat_map(|refusal| {
+        let counts = ROOM.contains(&refusal.plugin);
+        refusal.reasons.iter().filter(move |_| counts)
+    }) {
+        *lacks.entry(reason_text(reason, cluster)).or_default() += 1;
+    }
+    left.retain(|node| !node.iter().any(|refusal| ROOM.contains(&refusal.plugin)));
+    match left.first().and_then(|node| node.first()) {
+        None => Obstacle::Room(lacks),
+        Some(refusal) => Obstacle::Other(refusal.plugin.name()),
+    }
+}
+
+fn is_in(cluster: &Cluster, node: NodeIdx, away: &Nodes<'_>) -> bool {
+    away.contains(cluster.names.text(cluster.node(node).name()))
+}
+
+fn reason_text(reason: &Reason, cluster: &Cluster) -> String {
+    reason.text(&cluster.names)
+}

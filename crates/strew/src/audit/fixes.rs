@@ -1,0 +1,189 @@
+//! Looks for the smallest changes that help: each is played alone, and all that help together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use strew_scenario::audit::Question;
+use strew_scenario::audit::fix::{Candidate, Edit, Hurt, candidates};
+use strew_scenario::audit::values::{Case, Fix, Row};
+use strew_view::loss::LossVerdict;
+
+use super::{Base, work};
+use crate::failure::Failure;
+
+/// The most workloads for which changes are looked for, the worst first.
+const WORKLOADS_MAX: usize = 12;
+
+/// The changes that help.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) fixes: Vec<Fix>,
+}
+
+/// How a workload stands in some cases: the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stand {
+    Verdict(LossVerdict),
+    /// Its drain never ends.
+    Blocked,
+    Well,
+}
+
+impl Stand {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Verdict(verdict) => verdict.name(),
+            Self::Blocked => "BLOCKED",
+            Self::Well => LossVerdict::Survives.name(),
+        }
+    }
+}
+
+/// The stand of every workload that is not well: the worst of all cases.
+fn stands(cases: &[Case]) -> BTreeMap<String, Stand> {
+    let mut stands: BTreeMap<String, Stand> = BTreeMap::new();
+    let mut take = |of: String, stand: Stand| {
+        let worst = stands.entry(of).or_insert(Stand::Well);
+        *worst = stand.min(*worst);
+    };
+    for case in cases {
+        let bad = case
+            .workloads
+            .iter()
+            .filter(|row| !matches!(row.judged(), LossVerdict::Survives | LossVerdict::Unknown));
+        for row in bad {
+            take(row.of(), Stand::Verdict(row.judged()));
+        }
+        for blocked in &case.blocked {
+            take(blocked.object.clone(), Stand::Blocked);
+        }
+    }
+    stands
+}
+
+fn stand(stands: &BTreeMap<String, Stand>, of: &str) -> Stand {
+    stands.get(of).copied().unwrap_or(Stand::Well)
+}
+
+/// Looks for changes for the workloads that are shown.
+///
+/// # Errors
+/// A case could not be played.
+pub(super) fn search(
+    base: &Base<'_>,
+    cases: &[Case],
+    is_shown: &dyn Fn(&Row) -> bool,
+) -> Result<Found, Failure> {
+    let before = stands(cases);
+    let mut fixes = Vec::new();
+    let mut chosen: Vec<Edit> = Vec::new();
+    for hurt in hurt(cases, is_shown, &before)
+        .into_iter()
+        .take(WORKLOADS_MAX)
+    {
+        let questions = questions_of(base, cases, &hurt.of);
+        let mut best: Option<(Candidate, Stand)> = None;
+        for candidate in candidates(base.plan.objects(), &base.key, &hurt) {
+            let played = work::play_all(base, &questions, &candidate.edits)?;
+            let with = stands(&played);
+            // What the API server refuses was not tried.
+            if played.iter().any(|case| !case.refused.is_empty()) {
+                continue;
+            }
+            let harms = with.iter().any(|(of, now)| *now < stand(&before, of));
+            let now = stand(&with, &hurt.of);
+            let then = best
+                .as_ref()
+                .map_or(stand(&before, &hurt.of), |(_, stand)| *stand);
+            if now > then && !harms {
+                best = Some((candidate, now));
+            }
+            if now == Stand::Well && !harms {
+                break;
+            }
+        }
+        let Some((candidate, now)) = best else {
+            continue;
+        };
+        chosen.extend(candidate.edits.iter().cloned());
+        fixes.push(Fix {
+            patches: candidate
+                .edits
+                .iter()
+                .filter_map(Edit::object_patch)
+                .collect(),
+            nodes: candidate
+                .edits
+                .iter()
+                .filter_map(Edit::more_nodes)
+                .cloned()
+                .collect(),
+            from: stand(&before, &hurt.of).name().to_owned(),
+            to: now.name().to_owned(),
+            of: candidate.of,
+            change: candidate.change,
+        });
+    }
+    if fixes.len() > 1 {
+        let together = stands(&work::play_all(base, &base.questions, &chosen)?);
+        // A change that helps alone may not beside the others, such as for the last room.
+        for fix in &mut fixes {
+            fix.to = stand(&together, &fix.of).name().to_owned();
+        }
+        fixes.retain(|fix| fix.to != fix.from);
+    }
+    Ok(Found { fixes })
+}
+
+/// The cases in which the workload is not well.
+fn questions_of(base: &Base<'_>, cases: &[Case], of: &str) -> Vec<Question> {
+    let each = base.questions.iter().zip(cases);
+    let its = each.filter(|(_, case)| {
+        let stands = stands(std::slice::from_ref(case));
+        stands.contains_key(of)
+    });
+    its.map(|(question, _)| question.clone()).collect()
+}
+
+/// The workloads that are not well and shown, the worst first.
+fn hurt(
+    cases: &[Case],
+    is_shown: &dyn Fn(&Row) -> bool,
+    stands: &BTreeMap<String, Stand>,
+) -> Vec<Hurt> {
+    let mut all: BTreeMap<String, Hurt> = BTreeMap::new();
+    for case in cases {
+        for row in case.workloads.iter().filter(|row| is_shown(row)) {
+            let of = row.of();
+            let blocked = case.blocked.iter().filter(|blocked| blocked.object == of);
+            let budgets: Vec<[String; 2]> = blocked.filter_map(|b| b.budget.clone()).collect();
+            let is_bad = stands.contains_key(&of);
+            if !is_bad {
+                continue;
+            }
+            let hurt = all.entry(of.clone()).or_insert_with(|| Hurt {
+                kind: row.kind.clone(),
+                namespace: row.namespace.clone(),
+                name: row.name.clone(),
+                of,
+                causes: Vec::new(),
+                domains: Vec::new(),
+                budgets: Vec::new(),
+            });
+            hurt.causes
+                .extend(row.cause.as_ref().map(|cause| cause.code));
+            hurt.budgets.extend(budgets);
+            if row.is_hurt() {
+                hurt.domains.extend(case.domains.iter().cloned());
+            }
+        }
+    }
+    let mut all: Vec<Hurt> = all.into_values().collect();
+    for hurt in &mut all {
+        let causes: BTreeSet<_> = hurt.causes.drain(..).collect();
+        hurt.causes.extend(causes);
+        let budgets: BTreeSet<_> = hurt.budgets.drain(..).collect();
+        hurt.budgets.extend(budgets);
+    }
+    all.sort_by_key(|hurt| stand(stands, &hurt.of));
+    all
+}

@@ -1,0 +1,420 @@
+//! `strew audit`: what a cluster loses with each domain, how it comes back, why, and what would prevent it.
+//!
+//! Reading order: this file (arguments, what is asked), `work` (plays cases on all cores), `fixes` (changes that are
+//! played, too), `text` (for people), `findings` (for pipelines), `patches` (files of changes), `compare` (two audits, or
+//! those of many clusters).
+
+pub(crate) mod compare;
+mod findings;
+mod fixes;
+mod patches;
+mod text;
+mod work;
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use strew_manifest::read::nearest;
+use strew_scenario::audit::values::{Audit, Event, KIND};
+use strew_scenario::audit::{ZONE_KEYS, domains, keys, questions, size};
+use strew_scenario::run::Plan;
+use strew_view::loss::LossVerdict;
+
+use crate::cluster::{self, access::AccessArgs};
+use crate::context::Context;
+use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
+use crate::inputs::{self, Input};
+use crate::label_query::LabelQuery;
+use crate::memory::Need;
+use crate::output::{Format, serialized};
+use crate::report::API_VERSION;
+use crate::scenario::{self, Question, ScenarioArgs};
+use crate::shown::Choice;
+use crate::world::WorldArgs;
+use crate::{destination, diagnostics, junit, sarif};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM audit                                    the cluster of the current context, which is only read
+  PROGRAM audit dump.json                          each zone lost, shifted, drained
+  PROGRAM audit app.yaml --nodes 12 --zones 3      manifests on made-up nodes
+  PROGRAM audit dump.json --by kubernetes.io/hostname --event drain
+  PROGRAM audit dump.json --losing 2               pairs of zones
+  PROGRAM audit dump.json --quorum                 a StatefulSet without its majority is LOST
+  PROGRAM audit dump.json --fix --out-dir patches  a patch for each change that helps, all of them played
+  PROGRAM audit dump.json -n shop --fail-on DEGRADED
+  PROGRAM audit dump.json -o json | jq '.cases[].workloads[] | select(.verdict == \"LOST\")'
+  PROGRAM audit deploy/ -o sarif > strew.sarif     for code scanning
+
+For each value of the key, three events are played in a simulated cluster until it is at rest:
+  loss    its nodes stop; pods are evicted and made again elsewhere
+  shift   its nodes are cordoned and its pods out of all endpoints, while they run on; then every workload is
+          restarted, as by a rollout during the shift
+  drain   its nodes are drained one by one by evictions, which budgets may refuse
+The verdicts are those of the built-in story of strew simulate: LOST (at rest no pod is ready, or fewer than a
+budget asks for), OUTAGE (none for a while), DEGRADED (fewer than before), SURVIVES, UNKNOWN (none was ready
+before). Nothing but the files decides: what they do not have, such as an autoscaler, does not help.
+
+Exit codes: 0 no workload is LOST, or as --fail-on says; 1 one is, or nothing could be judged; 2 wrong input, such
+as a key that no node has, or no workload; 3 something outside failed.";
+
+/// Arguments of `strew audit`.
+#[derive(Args, Debug)]
+pub(crate) struct AuditArgs {
+    /// Manifests or dumps: files, folders, or - for standard input; without files a live cluster, which is only read
+    #[arg(value_name = "FILE")]
+    files: Vec<String>,
+    /// The topology key whose domains are lost
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
+    /// How many domains are lost at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    losing: u8,
+    /// What happens to them [default: all three]
+    #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+    event: Vec<EventArg>,
+    /// Call a StatefulSet LOST if fewer than the majority of its pods are ready at rest
+    #[arg(long)]
+    quorum: bool,
+    /// The verdict that fails the command, and those that are worse. A drain that never ends counts as DEGRADED; an
+    /// OUTAGE of what asks for one pod never counts
+    #[arg(
+        long,
+        value_name = "VERDICT",
+        default_value = "LOST",
+        ignore_case = true
+    )]
+    fail_on: FailOn,
+    /// Look for the smallest changes that help, and play them [default: if the cluster is small]
+    #[arg(long)]
+    fix: bool,
+    /// Write each change that helps as a patch into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out_dir: Option<PathBuf>,
+    /// How to write the result
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<AuditFormat>,
+    /// Write the result into this file, completely or not at all, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Show only the workloads of this namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Show the workloads of all namespaces; the default
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Show only workloads with these labels, or whose pods have them
+    #[arg(short = 'l', long, value_name = "QUERY")]
+    selector: Option<String>,
+    /// If more workloads of a domain are hurt than this, show the worst
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    /// The number of cases at the same time [default: the number of cores]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
+    world: WorldArgs,
+}
+
+/// The values of `--event`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum EventArg {
+    Loss,
+    Shift,
+    Drain,
+}
+
+/// The values of `--fail-on`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[value(rename_all = "UPPER")]
+enum FailOn {
+    Lost,
+    Outage,
+    Degraded,
+}
+
+impl FailOn {
+    fn verdict(self) -> LossVerdict {
+        match self {
+            Self::Lost => LossVerdict::Lost,
+            Self::Outage => LossVerdict::Outage,
+            Self::Degraded => LossVerdict::Degraded,
+        }
+    }
+}
+
+/// The values of `-o`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum AuditFormat {
+    /// Kind Audit
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// A test case for each finding, as CI systems read them
+    Junit,
+    /// A result for each finding, at its workload, as code scanning reads them
+    Sarif,
+    /// The changes that help, as patches
+    Patch,
+}
+
+impl AuditFormat {
+    /// The format of errors.
+    fn of_errors(self) -> Format {
+        match self {
+            Self::Json | Self::Patch => Format::Json,
+            Self::Yaml => Format::Yaml,
+            Self::Junit => Format::Junit,
+            Self::Sarif => Format::Sarif,
+        }
+    }
+}
+
+pub(crate) fn run(args: &AuditArgs, context: &Context) -> Result<u8, Failure> {
+    let names: Vec<String> = { args.files.iter() }
+        .chain(&args.world.filename)
+        .cloned()
+        .collect();
+    audited(args, &names, context).inspect_err(|failure| {
+        let first_file = names.first().map_or("", String::as_str);
+        let output = args.output.map(AuditFormat::of_errors);
+        diagnostics::print_failure("audit", failure, output, first_file);
+    })
+}
+
+fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
+    let query = args.selector.as_deref().map(LabelQuery::parse);
+    let query = query.transpose()?;
+    let inputs = args.inputs(names, context)?;
+    if let Some(out) = &args.out {
+        inputs::check_output(out, &inputs)?;
+    }
+    if scenario::is_in(&inputs) {
+        let error = anyhow!("audit plays manifests and dumps, and a file holds a Scenario");
+        return Err(Failure::input(error).with_hint("strew simulate plays Scenarios"));
+    }
+    let kept = findings::Places::kept(args.output, &inputs);
+    let question = Question {
+        args: &ScenarioArgs::default(),
+        world: &args.world,
+        files: names,
+        output: args.output.map(AuditFormat::of_errors),
+        out: None,
+        html: None,
+        choice: Choice {
+            namespace: args.namespace.as_deref(),
+            query: query.as_ref(),
+            top: usize::MAX,
+        },
+        by: &[],
+        headers: true,
+    };
+    let Some(ready) = scenario::ready(&question, inputs, context)? else {
+        return Ok(EXIT_INPUT);
+    };
+    let Some((plan, seed)) = ready.into_story() else {
+        return Err(Failure::input(anyhow!("there is nothing to play")));
+    };
+    let base = Base::new(args, &plan, seed)?;
+    args.world.memory.check(Need {
+        size: size(&plan),
+        n_at_once: base.jobs as u64,
+        n_runs: base.questions.len() as u64,
+        n_kept: 0,
+    })?;
+    let cases = work::play_all(&base, &base.questions, &[])?;
+    let is_shown = |row: &strew_scenario::audit::values::Row| {
+        question.choice.means_named(
+            &plan.admitted().workloads.list,
+            [&row.kind, &row.namespace, &row.name],
+        )
+    };
+    let looks = args.fix
+        || args.out_dir.is_some()
+        || args.output == Some(AuditFormat::Patch)
+        || base.is_small();
+    let found = match looks {
+        true => fixes::search(&base, &cases, &is_shown)?,
+        false => fixes::Found::default(),
+    };
+    let mut audit = Audit {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        cluster: None,
+        by: base.key.clone(),
+        seed,
+        workloads: 0,
+        domains: base.domains.clone(),
+        nodes_without_key: base.n_without,
+        cases,
+        fixes: found.fixes,
+    };
+    for case in &mut audit.cases {
+        case.workloads.retain(is_shown);
+        audit.workloads = audit.workloads.max(case.workloads.len());
+    }
+    if let Some(folder) = &args.out_dir {
+        patches::write(folder, &audit)?;
+    }
+    let fail_on = args.fail_on.verdict();
+    let first_file = names.first().map_or("<cluster>", String::as_str);
+    let text = match args.output {
+        None => text::write(
+            &audit,
+            &text::Look {
+                context,
+                top: args.top,
+                looked: looks,
+            },
+        ),
+        Some(AuditFormat::Json) => serialized(&audit, Format::Json)?,
+        Some(AuditFormat::Yaml) => serialized(&audit, Format::Yaml)?,
+        Some(AuditFormat::Patch) => patches::text(&audit)?,
+        Some(AuditFormat::Junit) => {
+            let found = findings::of(&audit, fail_on, &kept);
+            junit::write(
+                "strew audit",
+                &[junit::of_findings(&found, first_file, false)],
+            )
+        }
+        Some(AuditFormat::Sarif) => {
+            let found = findings::of(&audit, fail_on, &kept);
+            format!(
+                "{:#}\n",
+                sarif::log(&sarif::of_findings(&found, first_file))
+            )
+        }
+    };
+    destination::write(args.out.as_deref(), &text)?;
+    Ok(exit(&audit, fail_on))
+}
+
+/// The exit code: an audit that could judge nothing is no good news.
+fn exit(audit: &Audit, fail_on: LossVerdict) -> u8 {
+    let rows = || audit.cases.iter().flat_map(|case| &case.workloads);
+    let fails = rows().any(|row| row.is_hurt() && row.judged() <= fail_on);
+    let is_blocked = audit.cases.iter().any(|case| !case.blocked.is_empty());
+    let is_unknown = rows().all(|row| row.judged() == LossVerdict::Unknown);
+    match fails || is_unknown || (is_blocked && fail_on == LossVerdict::Degraded) {
+        true => EXIT_NO,
+        false => 0,
+    }
+}
+
+impl AuditArgs {
+    /// The files; without any, the cluster of the kubeconfig.
+    fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
+        if names.is_empty() {
+            let list = cluster::fetch(&self.access, context.quiet)?;
+            let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
+            return Ok(vec![self.world.made("<cluster>", bytes)]);
+        }
+        let piped = format!("{} audit -", context.program);
+        self.world.inputs(names, piped)
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let is_asked = |event: &Event| {
+            self.event.is_empty()
+                || self.event.iter().any(|asked| match asked {
+                    EventArg::Loss => *event == Event::Loss,
+                    EventArg::Shift => *event == Event::Shift,
+                    EventArg::Drain => *event == Event::Drain,
+                })
+        };
+        Event::ALL.into_iter().filter(is_asked).collect()
+    }
+}
+
+/// The JSON schema of kind Audit.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(Audit).to_value()
+}
+
+/// The cluster that all cases begin with, and the cases.
+pub(crate) struct Base<'a> {
+    plan: &'a Plan,
+    seed: u64,
+    key: String,
+    domains: Vec<strew_scenario::audit::values::Domain>,
+    n_without: usize,
+    questions: Vec<strew_scenario::audit::Question>,
+    jobs: usize,
+}
+
+/// Clusters up to this size are searched for changes without being asked.
+const SMALL_MAX: u64 = 2_000;
+
+impl<'a> Base<'a> {
+    /// # Errors
+    /// No node has the key, or there are too few domains.
+    fn new(args: &AuditArgs, plan: &'a Plan, seed: u64) -> Result<Self, Failure> {
+        let key = key(args.by.as_deref(), plan)?;
+        let (domains, n_without) = domains(plan.objects(), &key);
+        let at_once = usize::from(args.losing);
+        if domains.len() < at_once {
+            let error = anyhow!("--losing {at_once}: {key} has {} domains", domains.len());
+            return Err(Failure::input(error));
+        }
+        let cores = || std::thread::available_parallelism().ok();
+        let mut questions = questions(&key, &domains, &args.events(), at_once);
+        for question in &mut questions {
+            question.quorum = args.quorum;
+        }
+        Ok(Self {
+            plan,
+            seed,
+            questions,
+            key,
+            domains,
+            n_without,
+            jobs: args
+                .jobs
+                .or_else(cores)
+                .map_or(1, std::num::NonZeroUsize::get),
+        })
+    }
+
+    fn is_small(&self) -> bool {
+        let size = size(self.plan);
+        size.n_pods.saturating_add(size.n_nodes) <= SMALL_MAX
+    }
+}
+
+/// The topology key: the given one, or zone by its present or its former name.
+///
+/// # Errors
+/// No node has it.
+fn key(given: Option<&str>, plan: &Plan) -> Result<String, Failure> {
+    let known = keys(plan.objects());
+    if known.is_empty() {
+        let error = anyhow!("no node in the input has a label");
+        return Err(Failure::input(error).with_hint("--nodes 12 --zones 3 makes nodes"));
+    }
+    let wanted = match given {
+        Some(given) => vec![given],
+        None => ZONE_KEYS.to_vec(),
+    };
+    if let Some(key) = wanted.iter().find(|key| known.contains_key(**key)) {
+        return Ok((*key).to_owned());
+    }
+    let failure = Failure::input(match given {
+        Some(given) => anyhow!("--by {given}: no node has this label"),
+        None => anyhow!(
+            "no node has the label {}: which domains are there to lose?",
+            ZONE_KEYS[0]
+        ),
+    });
+    let several = known.iter().filter(|(_, values)| values.len() > 1);
+    let several: Vec<&str> = several.map(|(key, _)| key.as_str()).take(8).collect();
+    let meant = given.and_then(|given| nearest(given, known.keys().map(String::as_str)));
+    Err(match (meant, several.is_empty()) {
+        (Some(meant), _) => failure.with_hint(format!("did you mean --by {meant}?")),
+        (None, false) => {
+            failure.with_hint(format!("--by KEY: nodes differ in {}", several.join(", ")))
+        }
+        (None, true) => failure,
+    })
+}
