@@ -1,15 +1,15 @@
-//! Applies the rules of [`strew_wire::lint`] to the objects of files, and finds the places.
+//! Applies the rules of [`strew_lint`] to the objects of files, and finds the places.
 
 use std::collections::HashSet;
 
 use strew_apiserver::object::{Kind, Object};
+use strew_lint::{Found, lint};
 use strew_manifest::field::{FieldPath, Step};
 use strew_manifest::read::{
     Diagnostic, KubeObject, Located, Locator, Origin, Sources, document_at,
 };
 use strew_scenario::format::{BASE, LocatedVerb, Variant, Verb};
 use strew_scenario::run::Plan;
-use strew_wire::lint::{Found, lint};
 
 use crate::scenario;
 

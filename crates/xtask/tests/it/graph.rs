@@ -158,6 +158,22 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-cel",
         ],
     ),
+    // Rules about objects: the engine and its plans for the counts, scenarios for what must be played. Nothing of it
+    // counts by itself.
+    (
+        "strew-lint",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+            "strew-plan",
+            "strew-manifest",
+            "strew-wire",
+            "strew-apiserver",
+            "strew-scenario",
+        ],
+    ),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -179,6 +195,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-cel",
     "strew-view",
     "strew-scenario",
+    "strew-lint",
     "strew-kube",
 ];
 

@@ -5,13 +5,13 @@ use strew_manifest::read::nearest;
 use strew_model::Selector;
 
 use super::labels::{labels_text, other_value};
-use crate::lint::Found;
-use crate::lint::files::{Files, POD_INDEX, POD_NAME, Workload};
+use crate::Found;
+use crate::files::{Files, POD_INDEX, POD_NAME, Workload};
 
 /// Constraints that count none of their workload's pods.
 ///
 /// Source: spec/scheduler §1.8, §1.16
-pub(in crate::lint) fn counts_none(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn counts_none(files: &Files<'_>) -> Vec<Found> {
     uncounted(files)
         .filter(|uncounted| uncounted.n_counted == 0)
         .map(|uncounted| uncounted.found(files))
@@ -19,7 +19,7 @@ pub(in crate::lint) fn counts_none(files: &Files<'_>) -> Vec<Found> {
 }
 
 /// Constraints that count some of their workload's pods, and others not.
-pub(in crate::lint) fn counts_some(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn counts_some(files: &Files<'_>) -> Vec<Found> {
     uncounted(files)
         .filter(|uncounted| uncounted.n_counted > 0)
         .map(|uncounted| uncounted.found(files))
@@ -29,7 +29,7 @@ pub(in crate::lint) fn counts_some(files: &Files<'_>) -> Vec<Found> {
 /// Keys of `matchLabelKeys` that no pod of the workload has: the scheduler ignores them.
 ///
 /// Source: spec/scheduler §1.3, §1.4
-pub(in crate::lint) fn unknown_match_label_key(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn unknown_match_label_key(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in files.constraints() {
         let workload = &files.workloads[number];

@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_manifest::read::nearest;
 use strew_model::tolerates_all;
 
-use crate::facts;
-use crate::lint::Found;
-use crate::lint::files::{Files, Node, Workload};
+use crate::Found;
+use crate::files::{Files, Node, Workload};
+use strew_wire::facts;
 
 /// Topology keys that kubelets and cloud providers set.
 const KEYS: [&str; 6] = [
@@ -23,7 +23,7 @@ const KEYS: [&str; 6] = [
 /// Keys that no node has; without nodes, keys that differ by a letter or two from a known one.
 ///
 /// Source: spec/scheduler §1.8, §1.9
-pub(in crate::lint) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in files.constraints() {
         let workload = &files.workloads[number];
@@ -62,7 +62,7 @@ pub(in crate::lint) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
 }
 
 /// Keys that some of the nodes lack which the pods may use.
-pub(in crate::lint) fn partial_key(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn partial_key(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in placeable(files) {
         let workload = &files.workloads[number];
@@ -103,7 +103,7 @@ pub(in crate::lint) fn partial_key(files: &Files<'_>) -> Vec<Found> {
 /// Constraints over nodes that are in one domain: there is nothing to compare.
 ///
 /// Source: spec/scheduler §1.6, §1.8
-pub(in crate::lint) fn one_domain(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn one_domain(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in placeable(files) {
         let workload = &files.workloads[number];

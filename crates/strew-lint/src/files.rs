@@ -11,7 +11,7 @@ use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Labels, Selector, Symbol, Taint};
 
-use crate::facts;
+use strew_wire::facts;
 
 /// The value of labels that a controller gives to pods, which no file has.
 const UNWRITTEN: &str = "<of the controller>";

@@ -3,8 +3,8 @@
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{KubeObject, nearest};
 
-use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::Found;
+use crate::files::Files;
 
 /// Namespace, kind and name of each target.
 pub(super) fn targets<'f>(
@@ -23,7 +23,7 @@ pub(super) fn targets<'f>(
 /// Autoscalers whose target is not in the files, although their namespace has workloads.
 ///
 /// Source: spec/controllers §6
-pub(in crate::lint) fn no_target(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn no_target(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (object, wire) in files.objects.iter().enumerate() {
         let KubeObject::HorizontalPodAutoscaler(autoscaler) = wire else {

@@ -4,9 +4,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_manifest::field::FieldPath;
 
 use super::labels::{labels_text, may_get_labels, other_value};
-use crate::lint::Found;
-use crate::lint::files::{Budget, Files, Workload};
-use crate::rolling::{Rounding, scaled};
+use crate::Found;
+use crate::files::{Budget, Files, Workload};
+use strew_wire::rolling::{Rounding, scaled};
 
 /// The path of the selector.
 fn selector_path() -> FieldPath {
@@ -23,7 +23,7 @@ fn selected<'f, 'a>(
 }
 
 /// Budgets whose pods are in another namespace.
-pub(in crate::lint) fn elsewhere(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn elsewhere(files: &Files<'_>) -> Vec<Found> {
     let of = |budget: &Budget<'_>| {
         let other = elsewhere_of(files, budget)?;
         let label = files.objects[other.object].label();
@@ -56,7 +56,7 @@ fn elsewhere_of<'f, 'a>(files: &'f Files<'a>, budget: &'f Budget<'a>) -> Option<
 /// Budgets that select no pod although their namespace has some.
 ///
 /// Source: spec/controllers §8.1
-pub(in crate::lint) fn selects_none(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn selects_none(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for budget in &files.budgets {
         let own = || files.of_namespace(budget.namespace).map(|(_, w)| w);
@@ -104,7 +104,7 @@ pub(in crate::lint) fn selects_none(files: &Files<'_>) -> Vec<Found> {
 /// Budgets that allow no eviction even when all pods are healthy: a drain waits for ever.
 ///
 /// Source: spec/controllers §8.1, §8.3
-pub(in crate::lint) fn allows_none(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn allows_none(files: &Files<'_>) -> Vec<Found> {
     files
         .budgets
         .iter()
@@ -184,7 +184,7 @@ fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
 /// Pods with two budgets: the API refuses to evict them.
 ///
 /// Source: spec/controllers §8.2
-pub(in crate::lint) fn two(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn two(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, budget) in files.budgets.iter().enumerate() {
         let both = selected(files, budget).find_map(|workload| {

@@ -18,7 +18,7 @@ use strew_manifest::read::{KubeObject, Severity};
 use files::Files;
 pub use table::{RULES, Rule};
 
-use crate::workloadspread::lint::What;
+use strew_wire::workloadspread::lint::What;
 
 /// A finding about one of the objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn lint(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
 /// The warnings about WorkloadSpreads; what their webhook refuses is an error elsewhere.
 fn of_spreads(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
     let is_missing = ["target-missing", "no-node"];
-    let found = crate::workloadspread::lint::lint(objects).into_iter();
+    let found = strew_wire::workloadspread::lint::lint(objects).into_iter();
     let found = found.filter_map(|found| match found.what {
         What::Suspicious(warning) => Some(Found {
             code: warning.code,

@@ -367,7 +367,7 @@ fn each_rule_has_a_name_of_its_own_and_says_why() {
         assert!(rule.why.ends_with('.'), "{}", rule.why);
     }
     // Every rule about WorkloadSpreads has a row, too.
-    let spreads = include_str!("../workloadspread/lint.rs");
+    let spreads = include_str!("../../strew-wire/src/workloadspread/lint.rs");
     let rows = spreads
         .lines()
         .filter_map(|line| line.strip_prefix("//! | `")?.split('`').next());
