@@ -28,6 +28,7 @@ mod explain_output;
 mod explain_text;
 mod failure;
 mod html;
+mod ignored;
 mod import;
 mod inputs;
 mod install;

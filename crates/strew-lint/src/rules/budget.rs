@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_manifest::field::FieldPath;
+use strew_manifest::fix::Fix;
 
 use super::labels::{labels_text, may_get_labels, other_value};
 use crate::Found;
@@ -123,6 +124,7 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
     let known: Option<i64> = known.sum();
     let whole = known.filter(|n| *n > 0);
     let path = FieldPath::root().child("spec");
+    let path_of_spec = path.clone();
     let (path, value, needs) = match (&spec.max_unavailable, &spec.min_available) {
         (Some(most), _) => {
             let none = scaled(most, whole.unwrap_or(100), Rounding::Up) == 0;
@@ -158,8 +160,10 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
         }
         _ => "maxUnavailable: 1 lets one pod go at a time",
     };
+    let fix = Fix::set(&path_of_spec.child("maxUnavailable"), 1).instead_of("minAvailable");
     let warning = Found::warning(budget.object, path, message).help(help);
     Some(match needs {
+        Some(n @ 2..) => warning.number("pods", n).fix(fix),
         Some(n) => warning.number("pods", n),
         None => warning,
     })

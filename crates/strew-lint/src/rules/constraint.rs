@@ -1,6 +1,9 @@
 //! Topology spread constraints and the pods that they count.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use strew_manifest::fix::Fix;
 use strew_manifest::read::nearest;
 use strew_model::Selector;
 
@@ -36,7 +39,8 @@ pub(crate) fn unknown_match_label_key(files: &Files<'_>) -> Vec<Found> {
         if files.spread.get(&number) == Some(&true) {
             continue;
         }
-        for (at, key) in constraint.match_label_keys.iter().flatten().enumerate() {
+        let keys = || constraint.match_label_keys.iter().flatten();
+        for (at, key) in keys().enumerate() {
             if workload.labels.get(files.symbol(key)).is_some() {
                 continue;
             }
@@ -48,12 +52,20 @@ pub(crate) fn unknown_match_label_key(files: &Files<'_>) -> Vec<Found> {
             let known = known.filter(|key| workload.labels.get(files.symbol(key)).is_some());
             let known = known.chain(workload.written.keys().map(String::as_str));
             let known: Vec<&str> = known.collect();
-            let help = match nearest(key, known.iter().copied()) {
+            let meant = nearest(key, known.iter().copied());
+            let help = match meant {
                 Some(meant) => format!("did you mean {meant}?"),
                 None => format!("its pods have the labels {}", known.join(", ")),
             };
-            let warning = Found::warning(workload.object, path.index(at), message);
-            found.push(warning.help(help));
+            let warning = Found::warning(workload.object, path.index(at), message).help(help);
+            found.push(match meant {
+                Some(meant) => {
+                    let mut keys: Vec<&str> = keys().map(String::as_str).collect();
+                    keys[at] = meant;
+                    warning.fix(Fix::set(&path, keys))
+                }
+                None => warning,
+            });
         }
     }
     found
@@ -78,7 +90,11 @@ fn uncounted<'f, 'a>(files: &'f Files<'a>) -> impl Iterator<Item = Uncounted<'f,
                 return None;
             }
             let selector = files.selector(constraint.label_selector.as_ref())?;
-            let n_counted = counted(files, workload, &selector)?;
+            // The scheduler counts no pods for a selector that selects all.
+            let n_counted = match selector.is_empty() {
+                true => 0,
+                false => counted(files, workload, &selector)?,
+            };
             Some(Uncounted {
                 workload,
                 index,
@@ -118,6 +134,12 @@ fn ordinals(files: &Files<'_>, workload: &Workload<'_>, selector: &Selector) -> 
     i64::try_from((0..n_pods).filter(is_counted).count()).ok()
 }
 
+fn workload_labels(constraint: &TopologySpreadConstraint) -> BTreeMap<String, String> {
+    let wire = constraint.label_selector.as_ref();
+    wire.and_then(|selector| selector.match_labels.clone())
+        .unwrap_or_default()
+}
+
 impl Uncounted<'_, '_> {
     fn found(&self, files: &Files<'_>) -> Found {
         let Self {
@@ -135,7 +157,10 @@ impl Uncounted<'_, '_> {
             }
         };
         let selector = files.text(&self.selector);
-        let message = format!("the constraint {counts}: its selector is {selector}");
+        let message = match self.selector.is_empty() {
+            true => format!("the constraint {counts}: its selector is empty"),
+            false => format!("the constraint {counts}: its selector is {selector}"),
+        };
         let path = workload.constraint_path(self.index);
         let path = match constraint.label_selector {
             Some(_) => path.child("labelSelector"),
@@ -148,15 +173,148 @@ impl Uncounted<'_, '_> {
                 "a missing selector selects no pod: write labelSelector, for example matchLabels with {}",
                 labels_text(workload.written)
             ),
+            (None, Some(_)) if self.selector.is_empty() => format!(
+                "the scheduler counts no pods for an empty selector: write matchLabels, for example with {}",
+                labels_text(workload.written)
+            ),
             (None, Some(_)) => {
                 format!("its pods have the labels {}", labels_text(workload.written))
             }
         };
-        let found = Found::warning(workload.object, path, message).help(help);
+        let own = workload.selector.and_then(|s| s.match_labels.as_ref());
+        let fix = match (meant, &constraint.label_selector, own) {
+            (Some((key, value)), ..) => {
+                let mut labels = workload_labels(constraint);
+                labels.retain(|key, value| workload.written.get(key) == Some(value));
+                labels.insert(key.to_owned(), value.to_owned());
+                Some(labels)
+            }
+            (None, None, Some(own)) => Some(own.clone()),
+            (None, Some(_), Some(own)) if self.selector.is_empty() => Some(own.clone()),
+            _ => None,
+        };
+        let fix = fix.map(|labels| match constraint.label_selector {
+            Some(_) => Fix::set(&path.child("matchLabels"), serde_json::json!(labels)),
+            None => Fix::set(
+                &path.child("labelSelector"),
+                serde_json::json!({"matchLabels": labels}),
+            ),
+        });
+        let mut found = Found::warning(workload.object, path, message).help(help);
+        found.fix = fix;
         let found = found.number("counted", *n_counted);
         match workload.n_pods {
             Some(n) => found.number("pods", n),
             None => found,
         }
     }
+}
+
+/// Constraints that count pods of other workloads, too.
+///
+/// Source: spec/scheduler §1.8
+pub(crate) fn counts_others(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (number, index, constraint) in files.constraints() {
+        let workload = &files.workloads[number];
+        // The keys of one revision narrow the selector to one workload.
+        let Some(selector) =
+            files
+                .selector(constraint.label_selector.as_ref())
+                .filter(|selector| {
+                    constraint.match_label_keys.is_none()
+                        && !selector.is_empty()
+                        && selector.matches(&workload.labels)
+                })
+        else {
+            continue;
+        };
+        let own = workload
+            .selector
+            .and_then(|wire| files.selector(Some(wire)));
+        let others = files.of_namespace(workload.namespace).filter(|(other, w)| {
+            let is_own = own.as_ref().is_some_and(|own| own.matches(&w.labels));
+            *other != number && w.n_pods != Some(0) && !is_own && selector.matches(&w.labels)
+        });
+        let others: Vec<&Workload<'_>> = others.map(|(_, w)| w).collect();
+        let Some(first) = others.first() else {
+            continue;
+        };
+        let and_more = match others.len() {
+            1 => String::new(),
+            n => format!(" and of {} more", n - 1),
+        };
+        let label = files.objects[first.object].label();
+        let message = format!(
+            "the constraint also counts the pods of {label}{and_more}: its selector is {}",
+            files.text(&selector)
+        );
+        let path = workload.constraint_path(index).child("labelSelector");
+        let note = Found::note(workload.object, path, message)
+            .help("both together are spread then, and one alone may be in one domain")
+            .number(
+                "workloads",
+                i64::try_from(others.len() + 1).unwrap_or(i64::MAX),
+            );
+        found.push(note.related(first.object, "its pods are counted, too"));
+    }
+    found
+}
+
+/// StatefulSets with a majority to keep whose pods are spread by preferences only.
+pub(crate) fn soft_majority(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for workload in &files.workloads {
+        let n = workload.n_pods.unwrap_or(0);
+        if workload.kind != "StatefulSet" || n < 3 || n % 2 == 0 {
+            continue;
+        }
+        let constraints = workload
+            .spec
+            .topology_spread_constraints
+            .as_deref()
+            .unwrap_or_default();
+        let anti = workload
+            .spec
+            .affinity
+            .as_ref()
+            .and_then(|a| a.pod_anti_affinity.as_ref());
+        let required = anti.and_then(|a| {
+            a.required_during_scheduling_ignored_during_execution
+                .as_deref()
+        });
+        let preferred = anti.and_then(|a| {
+            a.preferred_during_scheduling_ignored_during_execution
+                .as_deref()
+        });
+        let is_hard = constraints
+            .iter()
+            .any(|c| c.when_unsatisfiable == "DoNotSchedule")
+            || !required.unwrap_or_default().is_empty();
+        let (path, key) = match (constraints, preferred.unwrap_or_default()) {
+            ([constraint, ..], _) => (
+                workload.constraint_path(0).child("whenUnsatisfiable"),
+                &constraint.topology_key,
+            ),
+            ([], [term, ..]) => {
+                let path = workload.spec_path.child("affinity.podAntiAffinity");
+                let path = path.child("preferredDuringSchedulingIgnoredDuringExecution");
+                (path.index(0), &term.pod_affinity_term.topology_key)
+            }
+            ([], []) => continue,
+        };
+        if is_hard {
+            continue;
+        }
+        let majority = n / 2 + 1;
+        let message = format!(
+            "the {n} pods are spread over {key} by preference only: {majority} of them, the majority, may be in one domain and are lost with it"
+        );
+        let note = Found::note(workload.object, path, message)
+            .help("where a quorum decides, a hard constraint (DoNotSchedule) keeps the majority apart")
+            .number("pods", n)
+            .number("majority", majority);
+        found.push(note);
+    }
+    found
 }
