@@ -12,6 +12,7 @@ use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Labels, Selector, Symbol, Taint};
 
 use crate::placings::Placings;
+use crate::played::Plays;
 use strew_wire::facts;
 
 /// The value of labels that a controller gives to pods, which no file has.
@@ -22,6 +23,7 @@ pub(super) struct Files<'a> {
     pub(super) objects: &'a [&'a KubeObject],
     pub(super) names: RefCell<Interner>,
     pub(super) workloads: Vec<Workload<'a>>,
+    by_namespace: HashMap<&'a str, Vec<usize>>,
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) budgets: Vec<Budget<'a>>,
     /// Objects may come later: what is missing is no mistake yet.
@@ -29,6 +31,8 @@ pub(super) struct Files<'a> {
     /// The indexes of the workloads that are targets of WorkloadSpreads; true if a patch gives labels to their pods.
     pub(super) spread: HashMap<usize, bool>,
     placings: OnceCell<Placings>,
+    /// Rollouts that were played already.
+    pub(super) played: &'a RefCell<Plays>,
 }
 
 /// Something that makes pods, or a pod of its own. Pods without their owner in the files are one workload together.
@@ -86,7 +90,11 @@ pub(super) fn namespace_of(metadata: &ObjectMeta) -> &str {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn of(objects: &'a [&'a KubeObject], more_come: bool) -> Self {
+    pub(super) fn of(
+        objects: &'a [&'a KubeObject],
+        more_come: bool,
+        played: &'a RefCell<Plays>,
+    ) -> Self {
         let mut names = Interner::new();
         let workloads = workloads(objects, &mut names);
         let budgets = objects.iter().enumerate();
@@ -124,15 +132,24 @@ impl<'a> Files<'a> {
         });
         let nodes = nodes.collect();
         let spread = spread(objects, &workloads);
+        let mut by_namespace: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (number, workload) in workloads.iter().enumerate() {
+            by_namespace
+                .entry(workload.namespace)
+                .or_default()
+                .push(number);
+        }
         Self {
             objects,
             names: RefCell::new(names),
             workloads,
+            by_namespace,
             nodes,
             budgets,
             more_come,
             spread,
             placings: OnceCell::new(),
+            played,
         }
     }
 
@@ -171,8 +188,8 @@ impl<'a> Files<'a> {
         &self,
         namespace: &str,
     ) -> impl Iterator<Item = (usize, &Workload<'a>)> {
-        let all = self.workloads.iter().enumerate();
-        all.filter(move |(_, workload)| workload.namespace == namespace)
+        let own = self.by_namespace.get(namespace).into_iter().flatten();
+        own.map(|number| (*number, &self.workloads[*number]))
     }
 
     /// The constraints of each workload that has pods: the index of the workload, the index of the constraint.

@@ -1,11 +1,13 @@
 //! Fixes are tried: the change is made in a copy of its object, and the rules are applied again.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use strew_manifest::fix::Fix;
 use strew_manifest::read::KubeObject;
 
-use crate::{Depth, Found, lint};
+use crate::played::Plays;
+use crate::{Depth, Found, apply};
 
 /// The most fixes that are tried one by one, where not all of them work together.
 const SINGLE_MAX: usize = 20;
@@ -24,7 +26,7 @@ fn key(found: &Found) -> Key {
 }
 
 /// Tries every fix, first all together. A fix that does not take its finding away, or brings a new one, is dropped.
-pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found]) {
+pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found], played: &RefCell<Plays>) {
     let known: BTreeSet<Key> = found.iter().map(key).collect();
     let fixed: Vec<usize> = (0..found.len())
         .filter(|i| found[*i].fix.is_some())
@@ -32,7 +34,7 @@ pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found]) {
     if fixed.is_empty() {
         return;
     }
-    if works(objects, found, &fixed, &known) {
+    if works(objects, found, &fixed, &known, played) {
         fixed
             .iter()
             .for_each(|index| confirm(&mut found[*index].fix));
@@ -43,7 +45,7 @@ pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found]) {
         _ => 1,
     };
     for (n_tried, index) in fixed.into_iter().enumerate() {
-        let fix = (n_tried < single_max).then(|| completed(objects, found, index, &known));
+        let fix = (n_tried < single_max).then(|| completed(objects, found, index, &known, played));
         match fix.flatten() {
             Some(fix) => found[index].fix = Some(fix),
             None => {
@@ -62,10 +64,11 @@ fn completed(
     found: &[Found],
     index: usize,
     known: &BTreeSet<Key>,
+    played: &RefCell<Plays>,
 ) -> Option<Fix> {
     let mut one = found[index].clone();
     for _ in 0..ROUNDS {
-        let after = after(objects, std::slice::from_ref(&one), &[0])?;
+        let after = after(objects, std::slice::from_ref(&one), &[0], played)?;
         if after.iter().any(|left| key(left) == key(&one)) {
             return None;
         }
@@ -88,8 +91,14 @@ fn completed(
 }
 
 /// True if these fixes take their findings away and bring no other one.
-fn works(objects: &[&KubeObject], found: &[Found], fixed: &[usize], known: &BTreeSet<Key>) -> bool {
-    let Some(left) = after(objects, found, fixed) else {
+fn works(
+    objects: &[&KubeObject],
+    found: &[Found],
+    fixed: &[usize],
+    known: &BTreeSet<Key>,
+    played: &RefCell<Plays>,
+) -> bool {
+    let Some(left) = after(objects, found, fixed, played) else {
         return false;
     };
     let left: BTreeSet<Key> = left.iter().map(key).collect();
@@ -100,7 +109,12 @@ fn works(objects: &[&KubeObject], found: &[Found], fixed: &[usize], known: &BTre
 }
 
 /// What is found after these fixes; `None` if one of them cannot be made.
-fn after(objects: &[&KubeObject], found: &[Found], fixed: &[usize]) -> Option<Vec<Found>> {
+fn after(
+    objects: &[&KubeObject],
+    found: &[Found],
+    fixed: &[usize],
+    played: &RefCell<Plays>,
+) -> Option<Vec<Found>> {
     let mut values = BTreeMap::new();
     for &index in fixed {
         let fix = found[index].fix.as_ref()?;
@@ -120,7 +134,7 @@ fn after(objects: &[&KubeObject], found: &[Found], fixed: &[usize]) -> Option<Ve
     let all: Vec<&KubeObject> = all
         .map(|(index, object)| changed.get(&index).unwrap_or(object))
         .collect();
-    Some(lint(&all, false, Depth::Tried))
+    Some(apply(&all, false, Depth::Tried, played))
 }
 
 fn confirm(fix: &mut Option<Fix>) {

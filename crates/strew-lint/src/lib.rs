@@ -20,12 +20,15 @@ mod table;
 mod tests;
 mod trial;
 
+use std::cell::RefCell;
+
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::read::{KubeObject, Severity};
 
 use files::Files;
 pub use ignore::{Ignore, ignores};
+use played::Plays;
 pub use table::{RULES, Rule};
 
 use strew_wire::workloadspread::lint::What;
@@ -109,7 +112,17 @@ pub enum Depth {
 /// Applies every rule of this depth to these objects, in the order of the table. With `more_come`, objects may be added
 /// later, and nothing is said about what is missing.
 pub fn lint(objects: &[&KubeObject], more_come: bool, depth: Depth) -> Vec<Found> {
-    let files = Files::of(objects, more_come);
+    apply(objects, more_come, depth, &RefCell::default())
+}
+
+/// As [`lint`]; `played` keeps the rollouts that were played.
+fn apply(
+    objects: &[&KubeObject],
+    more_come: bool,
+    depth: Depth,
+    played: &RefCell<Plays>,
+) -> Vec<Found> {
+    let files = Files::of(objects, more_come, played);
     let mut found = Vec::new();
     for rule in RULES.iter().filter(|rule| rule.depth <= depth) {
         let Some(check) = rule.check else {
@@ -128,8 +141,9 @@ pub fn lint(objects: &[&KubeObject], more_come: bool, depth: Depth) -> Vec<Found
 /// As [`lint`] of all that can be tried; then each fix is made in a copy of its object, and the rules are applied again.
 /// A fix that does not take its finding away, or brings another one, is dropped.
 pub fn lint_with_fixes(objects: &[&KubeObject]) -> Vec<Found> {
-    let mut found = lint(objects, false, Depth::Tried);
-    fixes::verify(objects, &mut found);
+    let played = RefCell::default();
+    let mut found = apply(objects, false, Depth::Tried, &played);
+    fixes::verify(objects, &mut found, &played);
     found
 }
 

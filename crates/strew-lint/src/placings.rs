@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use strew_cluster::{NodeIdx, Policy};
+use strew_cluster::{NodeIdx, Policy, SpreadConstraint};
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::read::KubeObject;
@@ -93,7 +93,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             .filter(|n| (1..=PODS_MAX).contains(n))
             .filter(|_| KINDS.contains(&workload.kind) && !files.spread.contains_key(&number))?;
         let pods = pods_of(files, workload, bench)?;
-        let nodes = running(files, workload, bench);
+        let nodes = running(workload, bench);
         Some(Self {
             files,
             workload,
@@ -124,7 +124,9 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             Some(reason) => {
                 self.nodes = None;
                 let n_placed = self.n_running + i64::try_from(placed.nodes.len()).unwrap_or(0);
-                let (rule, found) = self.cause(n_placed, &reason);
+                let Some((rule, found)) = self.cause(n_placed, &reason) else {
+                    return Vec::new();
+                };
                 // More nodes may come.
                 let is_short = [
                     "pods-do-not-fit",
@@ -141,8 +143,23 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
     }
 
     /// The rule that a workload breaks whose pods do not all find a node: the smallest change after which they do.
-    fn cause(&mut self, n_placed: i64, reason: &str) -> (&'static str, Found) {
+    ///
+    /// `None`: another rule says it.
+    fn cause(&mut self, n_placed: i64, reason: &str) -> Option<(&'static str, Found)> {
         let pods = self.pods.clone();
+        let is_unknown = |constraint: &SpreadConstraint| {
+            let key = self.bench.cluster.names.text(constraint.key);
+            constraint.hard
+                && self
+                    .files
+                    .nodes
+                    .iter()
+                    .all(|node| node.label(key).is_none())
+        };
+        // `topology-key-missing` says it.
+        if pods.spec.spread.iter().any(is_unknown) {
+            return None;
+        }
         let (workload, n) = (self.workload, self.n_pods);
         let n_nodes = self.files.nodes.len();
         let found =
@@ -167,7 +184,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 let found = found(path, message)
                     .help("nodes with taints and cordoned nodes count for a constraint unless nodeTaintsPolicy is Honor")
                     .fix(fix);
-                return ("tainted-domain-counts", found);
+                return Some(("tainted-domain-counts", found));
             }
             let fewer = pods.with(|spec| spec.spread[index].min_domains = None);
             if let Some(min) = constraint.min_domains.filter(|min| *min > 1)
@@ -182,7 +199,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                     .help("with fewer domains than minDomains the emptiest one counts as 0, so that each takes maxSkew pods: add nodes in other domains, or ask for fewer")
                     .number("minDomains", min.into())
                     .number("domains", i64::try_from(counts.len()).unwrap_or(i64::MAX));
-                return ("min-domains-unmet", found);
+                return Some(("min-domains-unmet", found));
             }
         }
         let without_claims = pods.with(|spec| spec.claims = Box::default());
@@ -192,7 +209,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             );
             let found = found(workload.spec_path.child("volumes"), message)
                 .help("a volume of a zone keeps all pods that use it there: one volume for each pod (a StatefulSet), or no hard constraint over zones");
-            return ("volume-pins-pods", found);
+            return Some(("volume-pins-pods", found));
         }
         let soft = |index: usize| pods.with(|spec| spec.spread[index].hard = false);
         let without_affinity = pods.with(|spec| spec.affinity.required = Box::default());
@@ -208,10 +225,10 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let single = hard.iter().copied().find(|index| self.fits(&soft(*index)));
         match single {
             Some(_) if has_affinity && self.fits(&without_affinity) => {
-                return (
+                return Some((
                     "constraints-contradict",
                     contradiction(" with the required podAffinity"),
-                );
+                ));
             }
             Some(index) => {
                 let key = self
@@ -227,20 +244,20 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 let found = found(workload.constraint_path(index), message)
                     .help("a larger maxSkew, ScheduleAnyway, or room in every domain; full nodes count, since no policy looks at room")
                     .number("maxSkew", max_skew.into());
-                return ("full-domain-holds-back", found);
+                return Some(("full-domain-holds-back", found));
             }
             None => {}
         }
         if hard.len() > 1 && self.fits(&all_soft) {
-            return ("constraints-contradict", contradiction(""));
+            return Some(("constraints-contradict", contradiction("")));
         }
         if has_affinity && !hard.is_empty() {
             let neither = without_affinity.with(|spec| spec.spread = Box::default());
             if self.fits(&neither) && !self.fits(&without_affinity) {
-                return (
+                return Some((
                     "constraints-contradict",
                     contradiction(" with the required podAffinity"),
-                );
+                ));
             }
         }
         let path = workload.spec_path.clone();
@@ -254,7 +271,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             let found = found(path, message).help(
                 "ask for no more replicas than domains take, or use a topologySpreadConstraint",
             );
-            return ("anti-affinity-over-domains", found);
+            return Some(("anti-affinity-over-domains", found));
         }
         if n_placed == 0 && self.fits(&pods.anywhere()) {
             let message = format!("{some}: {reason}");
@@ -263,12 +280,12 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 false => path.child("affinity.nodeAffinity"),
             };
             let found = found(path, message).help("compare them with the labels of the nodes");
-            return ("selector-matches-no-node", found);
+            return Some(("selector-matches-no-node", found));
         }
         let message = format!("{some} on these {n_nodes} nodes: {reason}");
         let found = found(path, message)
             .help("other workloads of the files are not even counted: more or larger nodes, or smaller requests");
-        ("pods-do-not-fit", found)
+        Some(("pods-do-not-fit", found))
     }
 
     fn n_text(&self) -> String {
@@ -296,8 +313,11 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let reason = placed.refused?;
         let path = FieldPath::root().child("spec.strategy.rollingUpdate");
         let message = format!(
-            "a rollout never ends: the first new pod finds no node beside {} that run, and with maxUnavailable 0 none of those goes first: {reason}",
-            self.n_text()
+            "a rollout never ends: the first new pod finds no node beside {}, and with maxUnavailable 0 no old one goes first: {reason}",
+            match self.n_pods {
+                1 => "the old one".to_owned(),
+                n => format!("the {n} old ones"),
+            }
         );
         let away = match self.n_pods {
             1 => {
@@ -370,20 +390,14 @@ fn pods_of(files: &Files<'_>, workload: &Workload<'_>, bench: &mut Bench) -> Opt
 }
 
 /// The nodes of the workload's pods that run already, as the files have them.
-fn running(files: &Files<'_>, workload: &Workload<'_>, bench: &mut Bench) -> Vec<NodeIdx> {
+fn running(workload: &Workload<'_>, bench: &mut Bench) -> Vec<NodeIdx> {
     let names = &mut bench.cluster.names;
     let selector = facts::selector(workload.selector, names);
-    let Some(selector) = selector.ok().filter(|_| workload.selector.is_some()) else {
-        return Vec::new();
-    };
     let namespace = names.intern(workload.namespace);
-    let cluster = &bench.cluster;
-    let pods = cluster.pods().filter(|(pod, _)| {
-        cluster.class_of(*pod).key.namespace == namespace
-            && selector.matches(cluster.labels_of(*pod))
-    });
-    let _ = files;
-    pods.filter_map(|(_, row)| row.node).collect()
+    match (workload.selector, selector) {
+        (Some(_), Ok(selector)) => bench.running(namespace, &selector),
+        _ => Vec::new(),
+    }
 }
 
 impl Placings {
@@ -402,7 +416,7 @@ impl Placings {
             return None;
         }
         let pods = pods_of(files, workload, bench)?;
-        let n_running = i64::try_from(running(files, workload, bench).len()).ok()?;
+        let n_running = i64::try_from(running(workload, bench).len()).ok()?;
         let placed = bench.place(&pods, n_pods - n_running);
         let n_placed = n_running + i64::try_from(placed.nodes.len()).ok()?;
         Some((n_placed, placed.refused?))
@@ -431,7 +445,7 @@ impl Placings {
         let mut all: Vec<(i64, usize)> = Vec::new();
         for &number in self.nodes.keys() {
             let workload = &files.workloads[number];
-            if running(files, workload, bench).is_empty() {
+            if running(workload, bench).is_empty() {
                 all.extend(priority(workload).map(|priority| (priority, number)));
             }
         }

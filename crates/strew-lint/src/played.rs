@@ -15,11 +15,14 @@ pub(crate) const SEEDS: i64 = 10;
 /// The most pods of a rollout that is played.
 const PODS_MAX: i32 = 50;
 
-/// The most different rollouts that are played; equal ones are played once.
-const PLAYS_MAX: usize = 40;
+/// The most different rollouts that are played, with and without matchLabelKeys; equal ones are played once.
+const PLAYS_MAX: usize = 80;
 
-/// How many domains the nodes are in.
+/// How many domains the nodes are in where the files do not say it.
 const DOMAINS: i64 = 3;
+
+/// The most domains that are made.
+const DOMAINS_MAX: i64 = 12;
 
 /// How often a rollout ended over its maxSkew.
 #[derive(Debug, Clone, Copy)]
@@ -30,19 +33,41 @@ pub(crate) struct Uneven {
     pub(crate) n_domains: i64,
 }
 
-/// What was played already, and how much more may be.
+/// What was played already.
 #[derive(Default)]
-pub(crate) struct Budget {
+pub(crate) struct Plays {
     known: HashMap<String, Option<Uneven>>,
 }
 
-/// Plays a rollout of a Deployment with one constraint, which counts all of its pods; `None`: it was not played, since
+impl Plays {
+    /// Why the rollout of a Deployment of so many pods is not played; `None`: it is.
+    pub(crate) fn refusal(&self, n_pods: i64) -> Option<String> {
+        match n_pods {
+            n if n > i64::from(PODS_MAX) => {
+                Some(format!("{n} pods, and at most {PODS_MAX} are played"))
+            }
+            _ if self.known.len() >= PLAYS_MAX => Some(format!(
+                "{} different rollouts of these files were played",
+                PLAYS_MAX / 2
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// Plays a rollout of a Deployment with one constraint, which counts all of its pods, over this number of domains, or over
+/// three for 0; `None`: it was not played, since
 /// it is too large or too much was played already.
 pub(crate) fn play(
     deployment: &Deployment,
     constraint: &TopologySpreadConstraint,
-    budget: &mut Budget,
+    n_domains: usize,
+    plays: &mut Plays,
 ) -> Option<Uneven> {
+    let n_domains = match i64::try_from(n_domains).ok()? {
+        0 => DOMAINS,
+        n => n.min(DOMAINS_MAX),
+    };
     let spec = deployment.spec.as_ref()?;
     let replicas = spec.replicas.unwrap_or(1);
     if !(2..=PODS_MAX).contains(&replicas) {
@@ -68,7 +93,7 @@ pub(crate) fn play(
                         "maxSkew": constraint.max_skew,
                         "topologyKey": DOMAIN,
                         "whenUnsatisfiable": "DoNotSchedule",
-                        "minDomains": constraint.min_domains.map(|min| i64::from(min).min(DOMAINS)),
+                        "minDomains": constraint.min_domains.map(|min| i64::from(min).min(n_domains)),
                         "matchLabelKeys": keys,
                         "labelSelector": {"matchLabels": {"app": "w"}},
                     }],
@@ -76,22 +101,22 @@ pub(crate) fn play(
             },
         },
     });
-    let text = workload.to_string();
-    if let Some(known) = budget.known.get(&text) {
+    let text = format!("{n_domains} {workload}");
+    if let Some(known) = plays.known.get(&text) {
         return *known;
     }
-    if budget.known.len() >= PLAYS_MAX {
+    if plays.known.len() >= PLAYS_MAX {
         return None;
     }
-    let played = rollouts(&workload);
-    budget.known.insert(text, played);
+    let played = rollouts(&workload, n_domains);
+    plays.known.insert(text, played);
     played
 }
 
 const DOMAIN: &str = "topology.kubernetes.io/zone";
 
-fn rollouts(workload: &Value) -> Option<Uneven> {
-    let nodes = (0..DOMAINS).map(|domain| {
+fn rollouts(workload: &Value, n_domains: i64) -> Option<Uneven> {
+    let nodes = (0..n_domains).map(|domain| {
         json!({
             "apiVersion": "v1",
             "kind": "Node",
@@ -122,7 +147,7 @@ fn rollouts(workload: &Value) -> Option<Uneven> {
     let mut uneven = Uneven {
         times: 0,
         skew: 0,
-        n_domains: DOMAINS,
+        n_domains,
     };
     for seed in 1..=SEEDS {
         let played = play_seed(&plan, u64::try_from(seed).ok()?, None, &mut ()).ok()?;

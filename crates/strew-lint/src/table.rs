@@ -194,8 +194,8 @@ pub const RULES: &[Rule] = &[
         "rollout-uneven",
         "A rollout leaves a hard constraint broken",
         "New pods are spread together with the old ones, which then go. The rollout of each such Deployment is played 10 \
-         times on nodes in three domains with room for all; equal rollouts are played once, and no more than 40 different \
-         ones and none of more than 50 pods. matchLabelKeys: [pod-template-hash] counts one revision.",
+         times on nodes with room for all, in as many domains as the files have, or three. Equal rollouts are played once; \
+         those of more than 50 pods, and more than 40 different ones, are not played, which is a note. matchLabelKeys: [pod-template-hash] counts one revision.",
         rollout::ends_uneven,
     ),
     tried(

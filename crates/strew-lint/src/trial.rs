@@ -3,12 +3,14 @@
 //! A [`Bench`] is a cluster for questions of the form "how many of these pods find a node". After each question the
 //! cluster is as before.
 
+use std::collections::HashMap;
+
 use strew_cluster::{
     Cluster, NodeAffinity, NodeFact, NodeIdx, PodFact, PodHistory, PodIdx, PodSpec,
     SpreadConstraint,
 };
 use strew_manifest::read::KubeObject;
-use strew_model::{Interner, Labels, Resources, Symbol};
+use strew_model::{Interner, Labels, Resources, Selector, Symbol};
 use strew_scheduler::{Decision, Engine, Profile, explain};
 use strew_wire::explanation::PodExplanation;
 use strew_wire::facts;
@@ -22,6 +24,8 @@ pub(crate) const PODS_MAX: i64 = 300;
 pub(crate) struct Bench {
     pub(crate) cluster: Cluster,
     engine: Engine,
+    /// The pods that run already, by namespace.
+    running: HashMap<Symbol, Vec<PodIdx>>,
 }
 
 /// Pods of a workload to place.
@@ -88,8 +92,14 @@ impl Bench {
     }
 
     fn new(cluster: Cluster) -> Self {
+        let mut running: HashMap<Symbol, Vec<PodIdx>> = HashMap::new();
+        for (pod, _) in cluster.pods() {
+            let namespace = cluster.class_of(pod).key.namespace;
+            running.entry(namespace).or_default().push(pod);
+        }
         Self {
             cluster,
+            running,
             engine: Engine::new(Profile::default()),
         }
     }
@@ -189,6 +199,13 @@ impl Bench {
             *counts.entry(value).or_insert(0) += 1;
         }
         counts.into_iter().collect()
+    }
+
+    /// The nodes of the pods that run already and have these labels.
+    pub(crate) fn running(&self, namespace: Symbol, selector: &Selector) -> Vec<NodeIdx> {
+        let pods = self.running.get(&namespace).into_iter().flatten();
+        let pods = pods.filter(|pod| selector.matches(self.cluster.labels_of(**pod)));
+        pods.filter_map(|pod| self.cluster.pod(*pod).node).collect()
     }
 
     pub(crate) fn symbol(&mut self, text: &str) -> Symbol {

@@ -21,6 +21,8 @@ pub(crate) enum Suite {
     Place,
     /// Pods into the subsets of a WorkloadSpread
     Admit,
+    /// The rules of `strew lint` on 2,000 workloads, with verified fixes
+    Lint,
 }
 
 impl Suite {
@@ -30,6 +32,7 @@ impl Suite {
             Self::Decide | Self::Churn => "strew-scheduler",
             Self::Lives => "strew-sim",
             Self::Place => "strew-placement",
+            Self::Lint => "strew-lint",
             Self::Admit | Self::ChurnWorkloadSpread => "strew-workloadspread",
         }
     }
@@ -42,6 +45,7 @@ impl Suite {
             Self::Lives => "lives",
             Self::Place => "place",
             Self::Admit => "admit",
+            Self::Lint => "lint",
         }
     }
 }

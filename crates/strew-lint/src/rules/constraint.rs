@@ -217,6 +217,10 @@ pub(crate) fn counts_others(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in files.constraints() {
         let workload = &files.workloads[number];
+        // Bare pods may be those of a workload that the files do not have.
+        if workload.kind == "Pod" {
+            continue;
+        }
         // The keys of one revision narrow the selector to one workload.
         let Some(selector) =
             files
@@ -234,7 +238,11 @@ pub(crate) fn counts_others(files: &Files<'_>) -> Vec<Found> {
             .and_then(|wire| files.selector(Some(wire)));
         let others = files.of_namespace(workload.namespace).filter(|(other, w)| {
             let is_own = own.as_ref().is_some_and(|own| own.matches(&w.labels));
-            *other != number && w.n_pods != Some(0) && !is_own && selector.matches(&w.labels)
+            *other != number
+                && w.kind != "Pod"
+                && w.n_pods != Some(0)
+                && !is_own
+                && selector.matches(&w.labels)
         });
         let others: Vec<&Workload<'_>> = others.map(|(_, w)| w).collect();
         let Some(first) = others.first() else {

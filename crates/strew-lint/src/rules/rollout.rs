@@ -1,5 +1,7 @@
 //! Rollouts: how many pods they take away, and how they leave the pods spread.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
@@ -59,7 +61,7 @@ pub(crate) fn takes_all_down(files: &Files<'_>) -> Vec<Found> {
 /// Source: spec/scheduler §1.4; KEP-3243
 pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    let mut budget = crate::played::Budget::default();
+    let mut plays = files.played.borrow_mut();
     for (number, object, deployment) in deployments(files) {
         let workload = &files.workloads[number];
         let constraints = workload.spec.topology_spread_constraints.as_deref();
@@ -68,27 +70,45 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
             let counts = files
                 .selector(constraint.label_selector.as_ref())
                 .is_some_and(|selector| selector.matches(&workload.labels));
-            let is_told = constraint.when_unsatisfiable != "DoNotSchedule"
+            let values = files.nodes.iter();
+            let values = values.filter_map(|node| node.label(&constraint.topology_key));
+            let n_domains = values.collect::<BTreeSet<&str>>().len();
+            let is_unknown = match files.nodes.is_empty() {
+                true => super::domains::misspelt(&constraint.topology_key).is_some(),
+                false => n_domains < 2,
+            };
+            let is_told = is_unknown
+                || constraint.when_unsatisfiable != "DoNotSchedule"
                 || keys.iter().any(|key| key == "pod-template-hash")
                 || !counts
                 || files.spread.contains_key(&number);
             if is_told {
                 continue;
             }
-            let played = play(deployment, constraint, &mut budget);
+            let played = play(deployment, constraint, n_domains, &mut plays);
+            let n = workload.n_pods.unwrap_or(0);
+            if let (None, Some(why)) = (&played, plays.refusal(n)) {
+                let message = format!(
+                    "whether a rollout leaves this constraint broken was not played: {why}"
+                );
+                let path = workload.constraint_path(index);
+                let note = Found::note(object, path, message)
+                    .help("without matchLabelKeys: [pod-template-hash] new pods are spread together with old ones");
+                found.push(note.number("pods", n));
+                continue;
+            }
             let Some(Uneven {
                 times,
                 skew,
-                n_domains,
+                n_domains: n_played,
             }) = played.filter(|played| played.times > 0)
             else {
                 continue;
             };
-            let n = workload.n_pods.unwrap_or(0);
             let path = workload.constraint_path(index);
             let (key, max_skew) = (&constraint.topology_key, constraint.max_skew);
             let message = format!(
-                "a rollout ends at skew {skew} over maxSkew {max_skew} in {times} of {SEEDS} plays ({n} pods, {n_domains} domains of {key} with room for all): pods of the old revision are counted until they are gone"
+                "a rollout ends at skew {skew} over maxSkew {max_skew} in {times} of {SEEDS} plays ({n} pods, {n_played} domains of {key} with room for all): pods of the old revision are counted until they are gone"
             );
             let warning = Found::warning(object, path.clone(), message)
                 .number("uneven", times)
@@ -99,7 +119,7 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
             keys.push("pod-template-hash".to_owned());
             let mut better = constraint.clone();
             better.match_label_keys = Some(keys.clone());
-            let after = play(deployment, &better, &mut budget);
+            let after = play(deployment, &better, n_domains, &mut plays);
             found.push(match after.filter(|after| after.times == 0) {
                 Some(_) => {
                     let mut fix = Fix::set(&path.child("matchLabelKeys"), keys);
