@@ -119,7 +119,8 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             None => {
                 let nodes = self.nodes.get_or_insert_default();
                 nodes.extend(placed.nodes);
-                self.stuck_rollout().into_iter().collect()
+                let unmet = self.unmet_min_domains();
+                self.stuck_rollout().into_iter().chain(unmet).collect()
             }
             Some(reason) => {
                 self.nodes = None;
@@ -192,7 +193,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             {
                 let counts = self.bench.by_value(&key, &[]);
                 let message = format!(
-                    "{some}: minDomains is {min}, and the {n_nodes} nodes of the files are in fewer domains of {key} that count ({} have the label): {reason}",
+                    "{some}: minDomains is {min}, and the nodes of the files are in {} domains of {key}: {reason}",
                     counts.len()
                 );
                 let found = found(path.child("minDomains"), message)
@@ -286,6 +287,33 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let found = found(path, message)
             .help("other workloads of the files are not even counted: more or larger nodes, or smaller requests");
         Some(("pods-do-not-fit", found))
+    }
+
+    /// A minDomains above the number of domains that keeps no pod from a node.
+    fn unmet_min_domains(&self) -> Option<(&'static str, Found)> {
+        if self.files.grows() || self.n_pods < 2 {
+            return None;
+        }
+        let mut constraints = self.pods.spec.spread.iter().enumerate();
+        constraints.find_map(|(index, constraint)| {
+            let min = constraint.min_domains.filter(|_| constraint.hard)?;
+            let key = self.bench.cluster.names.text(constraint.key);
+            let n_domains = i64::try_from(self.bench.by_value(key, &[]).len()).ok()?;
+            if n_domains >= i64::from(min) || n_domains == 0 {
+                return None;
+            }
+            let max_skew = constraint.max_skew;
+            let message = format!(
+                "minDomains is {min}, and the nodes of the files are in {n_domains} domains of {key}: {} find nodes all the same, since maxSkew {max_skew} lets so many into each",
+                self.n_text()
+            );
+            let path = self.workload.constraint_path(index).child("minDomains");
+            let note = Found::note(self.workload.object, path, message)
+                .help("minDomains refuses pods only beyond maxSkew in each domain: a smaller maxSkew asks for more domains")
+                .number("domains", n_domains)
+                .number("minDomains", min.into());
+            Some(("min-domains-unmet", note))
+        })
     }
 
     fn n_text(&self) -> String {

@@ -157,9 +157,12 @@ impl Uncounted<'_, '_> {
             }
         };
         let selector = files.text(&self.selector);
-        let message = match self.selector.is_empty() {
-            true => format!("the constraint {counts}: its selector is empty"),
-            false => format!("the constraint {counts}: its selector is {selector}"),
+        let message = match (&constraint.label_selector, self.selector.is_empty()) {
+            (None, _) => format!("the constraint {counts}: it has no selector"),
+            (Some(_), true) => format!("the constraint {counts}: its selector is empty"),
+            (Some(_), false) => {
+                format!("the constraint {counts}: its selector is {selector}")
+            }
         };
         let path = workload.constraint_path(self.index);
         let path = match constraint.label_selector {

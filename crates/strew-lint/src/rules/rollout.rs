@@ -69,7 +69,7 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
             let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
             let counts = files
                 .selector(constraint.label_selector.as_ref())
-                .is_some_and(|selector| selector.matches(&workload.labels));
+                .is_some_and(|s| !s.is_empty() && s.matches(&workload.labels));
             let values = files.nodes.iter();
             let values = values.filter_map(|node| node.label(&constraint.topology_key));
             let n_domains = values.collect::<BTreeSet<&str>>().len();
