@@ -1,28 +1,37 @@
 //! Short rollouts, played by the code that `strew simulate` plays with, on nodes that are made for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::TopologySpreadConstraint;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use strew_manifest::read::Sources;
 use strew_scenario::format::{API_VERSION, KIND, load};
 use strew_scenario::run::{Plan, play as play_seed, scheduler_of};
 
-/// How often a rollout is played.
-pub(crate) const SEEDS: i64 = 10;
+/// How often a rollout is played: as often as the story of a small cluster.
+pub(crate) const SEEDS: u32 = 20;
 
 /// The most pods of a rollout that is played.
-const PODS_MAX: i32 = 50;
+const PODS_MAX: i64 = 50;
 
-/// The most different rollouts that are played, with and without matchLabelKeys; equal ones are played once.
-const PLAYS_MAX: usize = 80;
+/// The most pods that all plays together make; equal rollouts are played once.
+const PLAYED_MAX: i64 = 5_000;
 
-/// How many domains the nodes are in where the files do not say it.
-const DOMAINS: i64 = 3;
+/// The nodes that are made, and the domains that they are in where the files do not say it: those of `strew simulate`.
+const NODES: usize = 12;
+const DOMAINS: usize = 3;
 
-/// The most domains that are made.
-const DOMAINS_MAX: i64 = 12;
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// A rollout to play: what decides about the spread, and nothing else, so that equal ones are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Rollout {
+    deployment: String,
+    nodes: String,
+    n_pods: i64,
+    /// The topology key of the constraint that is looked at.
+    key: String,
+}
 
 /// How often a rollout ended over its maxSkew.
 #[derive(Debug, Clone, Copy)]
@@ -30,100 +39,129 @@ pub(crate) struct Uneven {
     pub(crate) times: i64,
     /// The largest skew.
     pub(crate) skew: i64,
-    pub(crate) n_domains: i64,
 }
 
 /// What was played already.
 #[derive(Default)]
 pub(crate) struct Plays {
-    known: HashMap<String, Option<Uneven>>,
+    known: HashMap<Rollout, Option<Uneven>>,
+    n_pods: i64,
+}
+
+impl Rollout {
+    /// The rollout of a Deployment, with an eye on one of its constraints. `counts` says which constraints count the
+    /// Deployment's pods; others do not matter. `domains` has the number of domains of each key in the files.
+    pub(crate) fn of(
+        deployment: &Deployment,
+        index: usize,
+        counts: impl Fn(usize) -> bool,
+        domains: impl Fn(&str) -> usize,
+    ) -> Option<Self> {
+        let spec = deployment.spec.as_ref()?;
+        let pod = spec.template.spec.as_ref()?;
+        let own = json!({"matchLabels": {"app": "w"}});
+        let written = pod
+            .topology_spread_constraints
+            .as_deref()
+            .unwrap_or_default();
+        let mut constraints = Vec::new();
+        let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
+        let counted = written.iter().enumerate().filter(|(i, _)| counts(*i));
+        for (_, constraint) in counted {
+            let mut value = serde_json::to_value(constraint).ok()?;
+            value["labelSelector"] = own.clone();
+            let key = constraint.topology_key.as_str();
+            let n_domains = match domains(key) {
+                0 => DOMAINS,
+                n => n.min(NODES),
+            };
+            keys.insert(key, n_domains);
+            let most = i32::try_from(n_domains).unwrap_or(i32::MAX);
+            if key != HOSTNAME && constraint.min_domains.is_some_and(|min| min > most) {
+                value["minDomains"] = most.into();
+            }
+            // Labels of the pods that tell no revisions apart are left out with them.
+            let revisions = constraint.match_label_keys.iter().flatten();
+            let revisions: Vec<&String> = revisions
+                .filter(|key| *key == "pod-template-hash")
+                .collect();
+            value["matchLabelKeys"] = json!(revisions);
+            constraints.push(value);
+        }
+        let containers = pod.containers.iter().enumerate().map(|(i, container)| {
+            let requests = container
+                .resources
+                .as_ref()
+                .and_then(|r| r.requests.as_ref());
+            json!({"name": format!("c{i}"), "image": "i", "resources": {"requests": requests}})
+        });
+        let replicas = spec.replicas.unwrap_or(1);
+        let deployment = json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "w"},
+            "spec": {
+                "replicas": replicas,
+                "strategy": serde_json::to_value(&spec.strategy).ok()?,
+                "selector": own,
+                "template": {
+                    "metadata": {"labels": {"app": "w"}},
+                    "spec": {
+                        "containers": containers.collect::<Vec<_>>(),
+                        "topologySpreadConstraints": constraints,
+                    },
+                },
+            },
+        });
+        let nodes = (0..NODES).map(|number| {
+            let name = format!("node-{number}");
+            let labels = keys.iter().map(|(key, n)| ((*key).to_owned(), json!((number % n).to_string())));
+            let mut labels: Map<String, Value> = labels.collect();
+            labels.insert(HOSTNAME.to_owned(), json!(name));
+            let node = json!({
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": labels},
+                "status": {"allocatable": {"cpu": "64", "memory": "1Ti", "ephemeral-storage": "10Ti", "pods": "110"}},
+            });
+            node.to_string()
+        });
+        Some(Self {
+            deployment: deployment.to_string(),
+            nodes: nodes.collect::<Vec<_>>().join("\n---\n"),
+            n_pods: replicas.into(),
+            key: written.get(index)?.topology_key.clone(),
+        })
+    }
 }
 
 impl Plays {
-    /// Why the rollout of a Deployment of so many pods is not played; `None`: it is.
-    pub(crate) fn refusal(&self, n_pods: i64) -> Option<String> {
-        match n_pods {
-            n if n > i64::from(PODS_MAX) => {
-                Some(format!("{n} pods, and at most {PODS_MAX} are played"))
-            }
-            _ if self.known.len() >= PLAYS_MAX => Some(format!(
-                "{} different rollouts of these files were played",
-                PLAYS_MAX / 2
+    /// Why a rollout is not played; `None`: it is.
+    pub(crate) fn refusal(&self, rollout: &Rollout) -> Option<String> {
+        match rollout.n_pods {
+            _ if self.known.contains_key(rollout) => None,
+            n if n > PODS_MAX => Some(format!("{n} pods, and at most {PODS_MAX} are played")),
+            n if self.n_pods + n * i64::from(SEEDS) > PLAYED_MAX => Some(format!(
+                "{} other rollouts of these files were",
+                self.known.len()
             )),
             _ => None,
         }
     }
+
+    /// Plays a rollout; `None`: it cannot be played.
+    pub(crate) fn play(&mut self, rollout: &Rollout) -> Option<Uneven> {
+        if let Some(known) = self.known.get(rollout) {
+            return *known;
+        }
+        self.n_pods += rollout.n_pods * i64::from(SEEDS);
+        let played = played(rollout);
+        self.known.insert(rollout.clone(), played);
+        played
+    }
 }
 
-/// Plays a rollout of a Deployment with one constraint, which counts all of its pods, over this number of domains, or over
-/// three for 0; `None`: it was not played, since
-/// it is too large or too much was played already.
-pub(crate) fn play(
-    deployment: &Deployment,
-    constraint: &TopologySpreadConstraint,
-    n_domains: usize,
-    plays: &mut Plays,
-) -> Option<Uneven> {
-    let n_domains = match i64::try_from(n_domains).ok()? {
-        0 => DOMAINS,
-        n => n.min(DOMAINS_MAX),
-    };
-    let spec = deployment.spec.as_ref()?;
-    let replicas = spec.replicas.unwrap_or(1);
-    if !(2..=PODS_MAX).contains(&replicas) {
-        return None;
-    }
-    let keys = constraint.match_label_keys.iter().flatten();
-    let keys: Vec<&String> = keys.filter(|key| *key == "pod-template-hash").collect();
-    // Only what decides about the spread, so that equal rollouts are played once.
-    let workload = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "w"},
-        "spec": {
-            "replicas": replicas,
-            "minReadySeconds": 0,
-            "strategy": serde_json::to_value(&spec.strategy).unwrap_or(Value::Null),
-            "selector": {"matchLabels": {"app": "w"}},
-            "template": {
-                "metadata": {"labels": {"app": "w"}},
-                "spec": {
-                    "containers": [{"name": "c", "image": "i"}],
-                    "topologySpreadConstraints": [{
-                        "maxSkew": constraint.max_skew,
-                        "topologyKey": DOMAIN,
-                        "whenUnsatisfiable": "DoNotSchedule",
-                        "minDomains": constraint.min_domains.map(|min| i64::from(min).min(n_domains)),
-                        "matchLabelKeys": keys,
-                        "labelSelector": {"matchLabels": {"app": "w"}},
-                    }],
-                },
-            },
-        },
-    });
-    let text = format!("{n_domains} {workload}");
-    if let Some(known) = plays.known.get(&text) {
-        return *known;
-    }
-    if plays.known.len() >= PLAYS_MAX {
-        return None;
-    }
-    let played = rollouts(&workload, n_domains);
-    plays.known.insert(text, played);
-    played
-}
-
-const DOMAIN: &str = "topology.kubernetes.io/zone";
-
-fn rollouts(workload: &Value, n_domains: i64) -> Option<Uneven> {
-    let nodes = (0..n_domains).map(|domain| {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": format!("node-{domain}"), "labels": {DOMAIN: format!("{domain}")}},
-            "status": {"allocatable": {"cpu": "1000", "memory": "1000Gi", "pods": "1000"}},
-        })
-    });
+fn played(rollout: &Rollout) -> Option<Uneven> {
     let scenario = json!({
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -133,34 +171,36 @@ fn rollouts(workload: &Value, n_domains: i64) -> Option<Uneven> {
             {"name": "rollout", "rollout-restart": ["deployment/w"], "rest": {}, "expect": [{"withinConstraints": {}}]},
         ]},
     });
-    let documents: Vec<String> = nodes
-        .chain([workload.clone(), scenario])
-        .map(|value| value.to_string())
-        .collect();
+    let scenario = scenario.to_string();
     let mut sources = Sources::new();
-    sources.add("lint", documents.join("\n---\n"));
+    sources.add(
+        "lint",
+        [&*rollout.nodes, &*rollout.deployment, &*scenario].join("\n---\n"),
+    );
     let loaded = load(&sources);
     let variant = loaded.variants.first()?;
     let gates = &variant.scenario.feature_gates;
     let configure = scheduler_of(&sources, &variant.objects, gates).ok()?;
     let plan = Plan::new(&variant.scenario, &variant.objects, configure).ok()?;
-    let mut uneven = Uneven {
-        times: 0,
-        skew: 0,
-        n_domains,
+    // The judge's sentence names the key in short.
+    let by = match rollout.key.as_str() {
+        "topology.kubernetes.io/zone" => " by zone: ".to_owned(),
+        HOSTNAME => " by hostname: ".to_owned(),
+        key => format!(" by {key}: "),
     };
-    for seed in 1..=SEEDS {
-        let played = play_seed(&plan, u64::try_from(seed).ok()?, None, &mut ()).ok()?;
-        let outcome = played.steps.get(1)?.expectations.first()?;
-        if outcome.held || outcome.is_unknown || outcome.is_open {
-            continue;
+    let mut uneven = Uneven { times: 0, skew: 0 };
+    for seed in 0..SEEDS {
+        let run = play_seed(&plan, seed.into(), None, &mut ()).ok()?;
+        let outcome = run.steps.get(1)?.expectations.first()?;
+        if outcome.is_unknown || outcome.is_open {
+            return None;
         }
-        uneven.times += 1;
-        let skews = outcome
-            .findings
-            .iter()
-            .filter_map(|f| f.numbers.get("skew"));
-        uneven.skew = skews.copied().max().unwrap_or(0).max(uneven.skew);
+        let of_key = outcome.findings.iter().filter(|f| f.message.contains(&by));
+        let skew = of_key.filter_map(|f| f.numbers.get("skew")).max();
+        if let Some(skew) = skew {
+            uneven.times += 1;
+            uneven.skew = uneven.skew.max(*skew);
+        }
     }
     Some(uneven)
 }

@@ -193,9 +193,10 @@ pub const RULES: &[Rule] = &[
     tried(
         "rollout-uneven",
         "A rollout leaves a hard constraint broken",
-        "New pods are spread together with the old ones, which then go. The rollout of each such Deployment is played 10 \
-         times on nodes with room for all, in as many domains as the files have, or three. Equal rollouts are played once; \
-         those of more than 50 pods, and more than 40 different ones, are not played, which is a note. matchLabelKeys: [pod-template-hash] counts one revision.",
+        "New pods are spread together with the old ones, which then go. The rollout of each such Deployment is played 20 \
+         times on 12 nodes with room for all, in as many domains as the files have, or three. Equal rollouts are played \
+         once; large ones, and those beyond 5,000 pods in all, are not played, which is a note. matchLabelKeys: \
+         [pod-template-hash] counts one revision.",
         rollout::ends_uneven,
     ),
     tried(

@@ -10,7 +10,7 @@ use strew_wire::rolling::{is_recreate, of_deployment};
 
 use crate::Found;
 use crate::files::Files;
-use crate::played::{SEEDS, Uneven, play};
+use crate::played::{Plays, Rollout, SEEDS, Uneven};
 
 fn deployments<'f>(files: &'f Files<'_>) -> impl Iterator<Item = (usize, usize, &'f Deployment)> {
     let workloads = files.workloads.iter().enumerate();
@@ -61,76 +61,97 @@ pub(crate) fn takes_all_down(files: &Files<'_>) -> Vec<Found> {
 /// Source: spec/scheduler §1.4; KEP-3243
 pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    let mut plays = files.played.borrow_mut();
     for (number, object, deployment) in deployments(files) {
         let workload = &files.workloads[number];
         let constraints = workload.spec.topology_spread_constraints.as_deref();
-        for (index, constraint) in constraints.unwrap_or_default().iter().enumerate() {
+        let constraints = constraints.unwrap_or_default();
+        let counts = |index: usize| {
+            let selector = files.selector(constraints[index].label_selector.as_ref());
+            selector.is_some_and(|s| !s.is_empty() && s.matches(&workload.labels))
+        };
+        let domains = |key: &str| {
+            let values = files.nodes.iter().filter_map(|node| node.label(key));
+            values.collect::<BTreeSet<&str>>().len()
+        };
+        let n = workload.n_pods.unwrap_or(0);
+        for (index, constraint) in constraints.iter().enumerate() {
+            let key = constraint.topology_key.as_str();
             let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
-            let counts = files
-                .selector(constraint.label_selector.as_ref())
-                .is_some_and(|s| !s.is_empty() && s.matches(&workload.labels));
-            let values = files.nodes.iter();
-            let values = values.filter_map(|node| node.label(&constraint.topology_key));
-            let n_domains = values.collect::<BTreeSet<&str>>().len();
             let is_unknown = match files.nodes.is_empty() {
-                true => super::domains::misspelt(&constraint.topology_key).is_some(),
-                false => n_domains < 2,
+                true => super::domains::misspelt(key).is_some(),
+                false => domains(key) < 2,
             };
-            let is_told = is_unknown
+            let is_other = is_unknown
+                || n < 2
                 || constraint.when_unsatisfiable != "DoNotSchedule"
                 || keys.iter().any(|key| key == "pod-template-hash")
-                || !counts
+                || !counts(index)
                 || files.spread.contains_key(&number);
-            if is_told {
+            if is_other {
                 continue;
             }
-            let played = play(deployment, constraint, n_domains, &mut plays);
-            let n = workload.n_pods.unwrap_or(0);
-            if let (None, Some(why)) = (&played, plays.refusal(n)) {
+            let path = workload.constraint_path(index);
+            let Some(rollout) = Rollout::of(deployment, index, counts, domains) else {
+                continue;
+            };
+            let mut plays = files.played.borrow_mut();
+            if let Some(why) = plays.refusal(&rollout) {
                 let message = format!(
                     "whether a rollout leaves this constraint broken was not played: {why}"
                 );
-                let path = workload.constraint_path(index);
                 let note = Found::note(object, path, message)
                     .help("without matchLabelKeys: [pod-template-hash] new pods are spread together with old ones");
                 found.push(note.number("pods", n));
                 continue;
             }
-            let Some(Uneven {
-                times,
-                skew,
-                n_domains: n_played,
-            }) = played.filter(|played| played.times > 0)
-            else {
+            let Some(Uneven { times, skew }) = plays.play(&rollout).filter(|p| p.times > 0) else {
                 continue;
             };
-            let path = workload.constraint_path(index);
-            let (key, max_skew) = (&constraint.topology_key, constraint.max_skew);
+            let max_skew = constraint.max_skew;
             let message = format!(
-                "a rollout ends at skew {skew} over maxSkew {max_skew} in {times} of {SEEDS} plays ({n} pods, {n_played} domains of {key} with room for all): pods of the old revision are counted until they are gone"
+                "a rollout of the {n} pods ends at skew {skew} over maxSkew {max_skew} in {times} of {SEEDS} plays on empty nodes: pods of the old revision are counted until they are gone"
             );
             let warning = Found::warning(object, path.clone(), message)
                 .number("uneven", times)
-                .number("plays", SEEDS)
+                .number("plays", SEEDS.into())
                 .number("skew", skew)
                 .number("maxSkew", max_skew.into());
             let mut keys: Vec<String> = keys.to_vec();
             keys.push("pod-template-hash".to_owned());
-            let mut better = constraint.clone();
-            better.match_label_keys = Some(keys.clone());
-            let after = play(deployment, &better, n_domains, &mut plays);
-            found.push(match after.filter(|after| after.times == 0) {
-                Some(_) => {
-                    let mut fix = Fix::set(&path.child("matchLabelKeys"), keys);
-                    fix.verified = Some(format!("0 of {SEEDS} plays end uneven"));
-                    warning.fix(fix)
-                }
-                None => {
-                    warning.help("matchLabelKeys: [pod-template-hash] counts one revision only")
-                }
-            });
+            let fix = Fix::set(&path.child("matchLabelKeys"), keys);
+            found.push(
+                match better(deployment, index, &counts, &domains, &mut plays) {
+                    true => warning.fix(Fix {
+                        verified: Some(format!("0 of {SEEDS} plays end uneven")),
+                        ..fix
+                    }),
+                    false => {
+                        warning.help("matchLabelKeys: [pod-template-hash] counts one revision only")
+                    }
+                },
+            );
         }
     }
     found
+}
+
+/// True if no play ends uneven where the constraint counts one revision only.
+fn better(
+    deployment: &Deployment,
+    index: usize,
+    counts: &dyn Fn(usize) -> bool,
+    domains: &dyn Fn(&str) -> usize,
+    plays: &mut Plays,
+) -> bool {
+    let mut changed = deployment.clone();
+    let spec = changed.spec.as_mut().and_then(|s| s.template.spec.as_mut());
+    let constraints = spec.and_then(|s| s.topology_spread_constraints.as_mut());
+    let Some(constraint) = constraints.and_then(|c| c.get_mut(index)) else {
+        return false;
+    };
+    let keys = constraint.match_label_keys.get_or_insert_default();
+    keys.push("pod-template-hash".to_owned());
+    let rollout = Rollout::of(&changed, index, counts, domains);
+    let played = rollout.and_then(|rollout| plays.play(&rollout));
+    played.is_some_and(|played| played.times == 0)
 }

@@ -52,8 +52,8 @@ fn a_fix_is_written_beside_comments() {
     let run = strew(&format!("lint {name}")).assert().code(1);
     let text = stdout(&run);
     for told in [
-        "warning[rollout-uneven]: a rollout ends at skew",
-        "fix: matchLabelKeys: [pod-template-hash] (verified: 0 of 10 plays end uneven)",
+        "warning[rollout-uneven]: a rollout of the 5 pods ends at skew",
+        "fix: matchLabelKeys: [pod-template-hash] (verified: 0 of 20 plays end uneven)",
         "fix: maxUnavailable: 1 (verified: the finding is gone, and nothing new is found)",
         "2 findings can be fixed",
     ] {
