@@ -153,6 +153,17 @@ impl Volumes {
         self.volumes.iter().map(|(name, fact)| (*name, &**fact))
     }
 
+    /// The names of all storage classes, in no particular order.
+    pub fn classes(&self) -> impl Iterator<Item = Symbol> {
+        self.classes.keys().copied()
+    }
+
+    /// The names of the claims of a namespace, in no particular order.
+    pub fn claims_of(&self, namespace: Symbol) -> impl Iterator<Item = Symbol> {
+        let keys = self.claims.keys();
+        keys.filter(move |key| key.0 == namespace).map(|key| key.1)
+    }
+
     /// The claim that a volume was assumed for when the claim's pod got its node; `None` for none, and after the volume
     /// controller has bound them.
     pub fn holder(&self, volume: Symbol) -> Option<ClaimKey> {

@@ -4,29 +4,10 @@ use std::error::Error;
 
 use kube::core::Status;
 
-/// An error and its causes, from the outermost to the innermost, without repeated texts. What the API server answered
-/// stands there in its words alone: kube writes them out three times, with all fields of the answer.
+/// The texts of an error and its causes. What the API server answered stands there in its words alone: kube writes them
+/// out three times, with all fields of the answer.
 pub fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
-    let mut all = vec![error];
-    let mut next = error.source();
-    while let Some(cause) = next {
-        all.push(cause);
-        next = cause.source();
-    }
-    let mut texts: Vec<String> = Vec::new();
-    for (place, error) in all.iter().enumerate() {
-        let mut text = error.to_string();
-        // An error may have the text of its cause within its own.
-        for cause in &all[place..] {
-            if let Some(status) = answer(*cause) {
-                text = text.replace(&cause.to_string(), &words(status));
-            }
-        }
-        if !texts.iter().any(|said| said.contains(&text)) {
-            texts.push(text);
-        }
-    }
-    texts
+    strew_runtime::causes::causes(error, |cause| answer(cause).map(words))
 }
 
 /// All of it in one line.

@@ -7,9 +7,11 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, Client};
+use strew_manifest::json::Json;
 use thiserror::Error;
 
 use crate::causes::in_a_line;
+use crate::untyped::{self, Untyped};
 
 /// The annotation of a pod with its completion index.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -77,8 +79,9 @@ pub enum JobError {
 /// # Errors
 /// There is no such Job, or the API server refuses.
 pub async fn job(client: &Client, namespace: &str, name: &str) -> Result<IndexedJob, JobError> {
-    let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
+    let jobs = untyped::api::<Job>(client, namespace);
     let job = answer("the Job", jobs.get_opt(name)).await?;
+    let job = job.and_then(|job| Job::of_json(job.value).ok());
     let job = job.ok_or_else(|| JobError::Missing {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
@@ -97,7 +100,7 @@ pub async fn job(client: &Client, namespace: &str, name: &str) -> Result<Indexed
 }
 
 async fn pods(client: &Client, namespace: &str, job: &str) -> Result<Vec<JobPod>, JobError> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let api = untyped::api::<Pod>(client, namespace);
     let mut params = ListParams::default()
         .labels(&format!("{JOB}={job}"))
         .limit(PAGE);
@@ -114,7 +117,8 @@ async fn pods(client: &Client, namespace: &str, job: &str) -> Result<Vec<JobPod>
     Ok(found)
 }
 
-fn job_pod(pod: Pod) -> Option<JobPod> {
+fn job_pod(pod: Untyped) -> Option<JobPod> {
+    let pod = Pod::of_json(pod.value).ok()?;
     let annotations = pod.metadata.annotations.as_ref();
     let index = annotations?.get(INDEX)?.parse().ok()?;
     let status = pod.status.as_ref();

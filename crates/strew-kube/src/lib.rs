@@ -34,6 +34,7 @@ pub mod send;
 pub mod serve;
 mod signals;
 pub mod snapshot;
+mod untyped;
 mod waits;
 pub mod watch;
 pub mod webhook;

@@ -8,7 +8,6 @@ use kube::Client;
 use strew_model::time::{Instant, Span};
 use strew_runtime::watch::Watches;
 use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Observer, Progress, Warning};
-use strew_wire::workloadspread::review::Decision;
 
 use crate::clock::Clock;
 use crate::leading::Leads;
@@ -51,7 +50,7 @@ pub struct Worker<M: Machine, O: Observer<M> = ()> {
     clock: Clock,
     leads: Leads,
     /// Answers to calls that were not taken yet.
-    replies: Vec<(CallId, Box<Decision>)>,
+    replies: Vec<(CallId, Box<M::Reply>)>,
 }
 
 impl<M: Machine> Worker<M> {
@@ -152,7 +151,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
     }
 
     /// Handles an event. Call [`act`](Self::act) or [`work`](Self::work) afterwards.
-    pub fn handle(&mut self, event: Event) {
+    pub fn handle(&mut self, event: Event<M::Call>) {
         self.driver
             .handle(moment(self.clock), event, &mut self.observer);
     }
@@ -180,7 +179,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
     }
 
     /// The answers to calls since the last call.
-    pub fn take_replies(&mut self) -> Vec<(CallId, Box<Decision>)> {
+    pub fn take_replies(&mut self) -> Vec<(CallId, Box<M::Reply>)> {
         std::mem::take(&mut self.replies)
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use strew_manifest::fix::Fix;
-use strew_manifest::read::KubeObject;
+use strew_manifest::read::{KubeObject, Severity};
 
 use crate::played::Plays;
 use crate::{Depth, Found, apply};
@@ -25,7 +25,13 @@ fn key(found: &Found) -> Key {
     (found.code, found.object, found.path.to_string())
 }
 
-/// Tries every fix, first all together. A fix that does not take its finding away, or brings a new one, is dropped.
+/// Notes that a fix uncovers may be meant so.
+fn is_warning(found: &Found) -> bool {
+    found.severity == Severity::Warning
+}
+
+/// Tries every fix, first all together. A fix that does not take its finding away, or brings a new
+/// warning, is dropped.
 pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found], played: &RefCell<Plays>) {
     let known: BTreeSet<Key> = found.iter().map(key).collect();
     let fixed: Vec<usize> = (0..found.len())
@@ -72,7 +78,10 @@ fn completed(
         if after.iter().any(|left| key(left) == key(&one)) {
             return None;
         }
-        let new: Vec<&Found> = after.iter().filter(|f| !known.contains(&key(f))).collect();
+        let new = after
+            .iter()
+            .filter(|f| is_warning(f) && !known.contains(&key(f)));
+        let new: Vec<&Found> = new.collect();
         if new.is_empty() {
             confirm(&mut one.fix);
             return one.fix;
@@ -90,7 +99,7 @@ fn completed(
     None
 }
 
-/// True if these fixes take their findings away and bring no other one.
+/// True if these fixes take their findings away and bring no new warning.
 fn works(
     objects: &[&KubeObject],
     found: &[Found],
@@ -101,11 +110,12 @@ fn works(
     let Some(left) = after(objects, found, fixed, played) else {
         return false;
     };
-    let left: BTreeSet<Key> = left.iter().map(key).collect();
+    let keys: BTreeSet<Key> = left.iter().map(key).collect();
     let is_gone = fixed
         .iter()
-        .all(|index| !left.contains(&key(&found[*index])));
-    is_gone && left.is_subset(known)
+        .all(|index| !keys.contains(&key(&found[*index])));
+    let mut warnings = left.iter().filter(|left| is_warning(left));
+    is_gone && warnings.all(|left| known.contains(&key(left)))
 }
 
 /// What is found after these fixes; `None` if one of them cannot be made.
@@ -139,7 +149,7 @@ fn after(
 
 fn confirm(fix: &mut Option<Fix>) {
     if let Some(fix) = fix {
-        let found = "the finding is gone, and nothing new is found".to_owned();
+        let found = "the finding is gone, and no warning is new".to_owned();
         fix.verified.get_or_insert(found);
     }
 }

@@ -139,7 +139,7 @@ fn apply(
 }
 
 /// As [`lint`] of all that can be tried; then each fix is made in a copy of its object, and the rules are applied again.
-/// A fix that does not take its finding away, or brings another one, is dropped.
+/// A fix that does not take its finding away, or brings a new warning, is dropped.
 pub fn lint_with_fixes(objects: &[&KubeObject]) -> Vec<Found> {
     let played = RefCell::default();
     let mut found = apply(objects, false, Depth::Tried, &played);

@@ -19,7 +19,7 @@ pub(crate) struct Placings {
     /// The findings, by rule.
     found: BTreeMap<&'static str, Vec<Found>>,
     /// The nodes of the pods of workloads whose pods all found one, by the index of the workload.
-    pub(crate) nodes: HashMap<usize, Vec<NodeIdx>>,
+    pub(crate) nodes: BTreeMap<usize, Vec<NodeIdx>>,
     /// The nodes; `None` if the files have none.
     pub(crate) bench: Option<RefCell<Bench>>,
 }
@@ -38,7 +38,7 @@ impl Placings {
     pub(crate) fn of(files: &Files<'_>) -> Self {
         let mut placings = Self {
             found: BTreeMap::new(),
-            nodes: HashMap::new(),
+            nodes: BTreeMap::new(),
             bench: None,
         };
         if files.nodes.is_empty() || files.more_come {

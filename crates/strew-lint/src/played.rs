@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Map, Value, json};
 use strew_manifest::read::Sources;
 use strew_scenario::format::{API_VERSION, KIND, load};
@@ -20,6 +19,9 @@ const PLAYED_MAX: i64 = 5_000;
 /// The nodes that are made, and the domains that they are in where the files do not say it: those of `strew simulate`.
 const NODES: usize = 12;
 const DOMAINS: usize = 3;
+
+/// The label by which a constraint counts one revision only.
+pub(crate) const REVISION: &str = "pod-template-hash";
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -52,57 +54,53 @@ impl Rollout {
     /// The rollout of a Deployment, with an eye on one of its constraints. `counts` says which constraints count the
     /// Deployment's pods; others do not matter. `domains` has the number of domains of each key in the files.
     pub(crate) fn of(
-        deployment: &Deployment,
+        deployment: &Value,
         index: usize,
         counts: impl Fn(usize) -> bool,
         domains: impl Fn(&str) -> usize,
     ) -> Option<Self> {
-        let spec = deployment.spec.as_ref()?;
-        let pod = spec.template.spec.as_ref()?;
+        let spec = &deployment["spec"];
+        let pod = &spec["template"]["spec"];
         let own = json!({"matchLabels": {"app": "w"}});
-        let written = pod
-            .topology_spread_constraints
-            .as_deref()
-            .unwrap_or_default();
+        let written = pod["topologySpreadConstraints"].as_array()?;
         let mut constraints = Vec::new();
         let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
         let counted = written.iter().enumerate().filter(|(i, _)| counts(*i));
         for (_, constraint) in counted {
-            let mut value = serde_json::to_value(constraint).ok()?;
+            let mut value = constraint.clone();
             value["labelSelector"] = own.clone();
-            let key = constraint.topology_key.as_str();
+            let key = constraint["topologyKey"].as_str()?;
             let n_domains = match domains(key) {
                 0 => DOMAINS,
                 n => n.min(NODES),
             };
             keys.insert(key, n_domains);
-            let most = i32::try_from(n_domains).unwrap_or(i32::MAX);
-            if key != HOSTNAME && constraint.min_domains.is_some_and(|min| min > most) {
-                value["minDomains"] = most.into();
+            let is_above = |min: u64| min > n_domains as u64;
+            if key != HOSTNAME && constraint["minDomains"].as_u64().is_some_and(is_above) {
+                value["minDomains"] = n_domains.into();
             }
-            // Labels of the pods that tell no revisions apart are left out with them.
-            let revisions = constraint.match_label_keys.iter().flatten();
-            let revisions: Vec<&String> = revisions
-                .filter(|key| *key == "pod-template-hash")
-                .collect();
+            // Other labels tell no revisions apart.
+            let revisions = constraint["matchLabelKeys"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            let revisions: Vec<&Value> = revisions.filter(|key| **key == REVISION).collect();
             value["matchLabelKeys"] = json!(revisions);
             constraints.push(value);
         }
-        let containers = pod.containers.iter().enumerate().map(|(i, container)| {
-            let requests = container
-                .resources
-                .as_ref()
-                .and_then(|r| r.requests.as_ref());
+        let containers = pod["containers"].as_array()?.iter().enumerate();
+        let containers = containers.map(|(i, container)| {
+            let requests = &container["resources"]["requests"];
             json!({"name": format!("c{i}"), "image": "i", "resources": {"requests": requests}})
         });
-        let replicas = spec.replicas.unwrap_or(1);
+        let replicas = spec["replicas"].as_i64().unwrap_or(1);
         let deployment = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": "w"},
             "spec": {
                 "replicas": replicas,
-                "strategy": serde_json::to_value(&spec.strategy).ok()?,
+                "strategy": spec["strategy"],
                 "selector": own,
                 "template": {
                     "metadata": {"labels": {"app": "w"}},
@@ -129,8 +127,8 @@ impl Rollout {
         Some(Self {
             deployment: deployment.to_string(),
             nodes: nodes.collect::<Vec<_>>().join("\n---\n"),
-            n_pods: replicas.into(),
-            key: written.get(index)?.topology_key.clone(),
+            n_pods: replicas,
+            key: written.get(index)?["topologyKey"].as_str()?.to_owned(),
         })
     }
 }

@@ -4,7 +4,7 @@
 //! [`kruise`] and [`ocm`] have the types of those that are not Kubernetes' own. [`defaults`] and [`validation`] are the
 //! rules that configurations and custom resources share with pods, and a [`field`] path names what they are about.
 //! [`finding`] is what a person should know, with a [`fix`] where one is known. [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
-//! makes text safe to print. [`quantity`] and [`duration`] are texts with a meaning,
+//! makes text safe to print. [`json`] is the only place where they are decoded and encoded. [`quantity`] and [`duration`] are texts with a meaning,
 //! [`names`] completes names, [`schedule`]
 //! are the times of CronJobs.
 //!
@@ -15,6 +15,7 @@ pub mod duration;
 pub mod field;
 pub mod finding;
 pub mod fix;
+pub mod json;
 pub mod kinds;
 pub mod kruise;
 pub mod names;

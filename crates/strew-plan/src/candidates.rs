@@ -1,20 +1,20 @@
 //! Which changes are worth a try: read off the causes, kind by kind, the most promising first.
 
 use rustc_hash::FxHashSet;
-use strew_cluster::{Cluster, NodeIdx, PodIdx, PodSpec, Policy, SpreadConstraint};
+use strew_cluster::{Cluster, NodeIdx, PodIdx, Policy, SpreadConstraint};
 use strew_model::{
     NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Requirement, Resources, Selector,
     Symbol, Taint, well_known,
 };
 use strew_scheduler::Explanation;
-use strew_scheduler::explain::{Blockers, Cause, RefusedNode, VolumeCause};
+use strew_scheduler::explain::{Cause, RefusedNode};
 use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 use strew_scheduler::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
 use strew_spread::{DomainIdx, Minimum};
 
 use crate::change::Change;
-use crate::node_words::{SAYS_WHAT_A_NODE_IS, TROUBLE};
+use crate::node_words::{is_trouble, says_what_a_node_is};
 use crate::suggest::TRIES_OF_A_KIND_MAX;
 
 /// What is worth a try.
@@ -67,7 +67,7 @@ impl Candidates<'_> {
     }
 
     /// The nodes of which just one cause keeps the pod off.
-    fn one_cause(&self) -> impl Iterator<Item = (NodeIdx, &Cause)> {
+    pub(crate) fn one_cause(&self) -> impl Iterator<Item = (NodeIdx, &Cause)> {
         self.refused.iter().filter_map(|r| match &r.causes[..] {
             [cause] => Some((r.node, cause)),
             _ => None,
@@ -88,7 +88,7 @@ impl Candidates<'_> {
                 continue;
             };
             // A pod that tolerates the trouble of a node waits there.
-            if self.cluster.names.text(taint.key).starts_with(TROUBLE) {
+            if is_trouble(self.cluster.names.text(taint.key)) {
                 continue;
             }
             match taints.iter_mut().find(|(t, _)| *t == taint) {
@@ -153,11 +153,7 @@ impl Candidates<'_> {
                 return None;
             };
             let (key, value) = self.missing_label(gap)?;
-            let name = self.cluster.names.text(key);
-            if SAYS_WHAT_A_NODE_IS
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
-            {
+            if says_what_a_node_is(self.cluster.names.text(key)) {
                 return None;
             }
             // To change a label that is there would change what the node is.
@@ -320,66 +316,6 @@ impl Candidates<'_> {
             to: s.free,
         };
         most.into_iter().map(change).collect()
-    }
-
-    /// The pod on a node whose leaving makes room: of the lowest priority, then the smallest that does.
-    fn smallest_that_covers(&self, node: NodeIdx, short: &[Shortage]) -> Option<PodIdx> {
-        let covers = |spec: &PodSpec| {
-            short
-                .iter()
-                .all(|s| amount(&spec.used, s.resource) >= s.requested - s.free)
-        };
-        let pods = self.cluster.node(node).pods().iter().copied();
-        let able = pods.filter(|&p| covers(self.cluster.spec_of(p)));
-        able.min_by_key(|&p| {
-            let spec = self.cluster.spec_of(p);
-            (spec.priority, spec.used.cpu_milli, spec.used.memory, p)
-        })
-    }
-
-    /// The one pod that stands in the way of a node.
-    fn delete_blocker(&self) -> Vec<Change> {
-        let mut pods: Vec<PodIdx> = Vec::new();
-        for node in self.refused {
-            let mut blockers = node.causes.iter().map(|cause| match cause {
-                Cause::Port { holders, .. } => Some(holders),
-                Cause::AntiAffinity { found, .. } | Cause::ExistingAntiAffinity { found, .. } => {
-                    Some(found)
-                }
-                _ => None,
-            });
-            let one = |found: &Blockers| (found.count == 1).then(|| found.named[0]);
-            let Some(Some(first)) = blockers.next().map(|b| b.and_then(one)) else {
-                continue;
-            };
-            let same = blockers.all(|b| b.and_then(one) == Some(first));
-            if same && !pods.contains(&first) {
-                pods.push(first);
-            }
-            if pods.len() == TRIES_OF_A_KIND_MAX {
-                break;
-            }
-        }
-        pods.sort_by_key(|&pod| self.cluster.spec_of(pod).priority);
-        pods.into_iter()
-            .map(|pod| Change::DeletePod { pod })
-            .collect()
-    }
-
-    /// A pod with volumes on each node that can attach no more, those of the lowest priority first.
-    fn delete_for_volumes(&self) -> Vec<Change> {
-        let is_full = |cause: &Cause| matches!(cause, Cause::Volume(VolumeCause::Limit { .. }));
-        let full = self.one_cause().filter(|(_, cause)| is_full(cause));
-        let priority = |pod: &PodIdx| self.cluster.spec_of(*pod).priority;
-        let holder = |node: NodeIdx| {
-            let pods = self.cluster.node(node).pods().iter().copied();
-            let with_volumes = pods.filter(|&pod| !self.cluster.spec_of(pod).claims.is_empty());
-            with_volumes.min_by_key(|pod| (priority(pod), *pod))
-        };
-        let mut pods: Vec<PodIdx> = full.filter_map(|(node, _)| holder(node)).collect();
-        pods.sort_by_key(priority);
-        let pods = pods.into_iter();
-        pods.map(|pod| Change::DeletePod { pod }).collect()
     }
 
     /// A pod for the pod's required affinity, on a node that has nothing else against it.
@@ -557,7 +493,7 @@ fn lack(short: &[Shortage]) -> i128 {
     short.iter().map(share).sum()
 }
 
-fn amount(amounts: &Resources, resource: Lacking) -> i64 {
+pub(crate) fn amount(amounts: &Resources, resource: Lacking) -> i64 {
     match resource {
         Lacking::Pods => 1,
         Lacking::Cpu => amounts.cpu_milli,

@@ -199,7 +199,8 @@ pub enum Change {
     },
 }
 
-/// The kinds of changes, those that cost least first.
+/// The kinds of changes, those that do least harm first: what only this pod's own spec or more nodes change comes before
+/// what weakens a rule, and that before what stops another pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     /// Uncordon a node.
@@ -210,30 +211,30 @@ pub enum ChangeKind {
     Tolerate,
     /// Label a node.
     LabelNode,
-    /// A larger maxSkew.
-    MaxSkew,
-    /// A smaller minDomains.
-    MinDomains,
     /// Ask for less.
     RequestLess,
     /// Free resources on a node.
     FreeResources,
-    /// Delete a pod.
-    DeletePod,
-    /// Start a pod.
-    StartPod,
     /// Add a node where there are some.
     AddNode,
     /// Add a node where there is none.
     AddDomain,
+    /// A smaller minDomains.
+    MinDomains,
+    /// A larger maxSkew.
+    MaxSkew,
+    /// Start a pod.
+    StartPod,
+    /// Make a constraint soft.
+    ScheduleAnyway,
+    /// Delete a pod.
+    DeletePod,
     /// Drop a part of the node selector or of required node affinity.
     DropNodeAffinity,
     /// Drop a host port.
     DropHostPort,
     /// Drop a required term of affinity to pods.
     DropPodAffinity,
-    /// Make a constraint soft.
-    ScheduleAnyway,
     /// Drop a constraint.
     DropConstraint,
     /// Drop a volume.

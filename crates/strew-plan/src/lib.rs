@@ -5,11 +5,12 @@
 //! skews they turned.
 //!
 //! Reading order: [`part`] (which nodes are meant), [`change`], `edit` and `apply` (carrying out, taking back),
-//! [`trial`], `candidates` (which changes are worth a try), `node_words`, [`mod@suggest`].
+//! [`trial`], `candidates` (which changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
 
 mod apply;
 mod candidates;
 pub mod change;
+mod deletions;
 mod edit;
 mod node_words;
 pub mod part;

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use strew_model::time::{Instant, Span};
 use strew_wire::request::{Answer, Request, Verb};
-use strew_wire::workloadspread::review::Decision;
 
-use crate::admission::Call;
 use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::{Answered, Attempt, NOT_LEADING, Outbox, Ticket};
 use crate::watch::{Update, WatchAction, WatchEvent, WatchId, Watches};
@@ -20,37 +18,37 @@ pub struct Moment {
     pub wall: Instant,
 }
 
-/// An input of a driver.
+/// An input of a driver; `C`: the calls of its machine.
 #[derive(Debug)]
-pub enum Event {
+pub enum Event<C> {
     /// An event of a watch.
     Watch(WatchId, WatchEvent),
     /// The answer to a request, exactly one for each [`Action::Send`]. An unknown ticket is ignored.
     Answered(Ticket, Answer),
     /// An API server calls a webhook. [`Action::Reply`] follows, unless the API server gives up.
-    Asked(CallId, Box<Call>),
+    Asked(CallId, Box<C>),
     /// The API server has stopped waiting for the answer to a call. An unknown call is ignored.
     GaveUp(CallId),
     /// This replica may act until this moment, while its lease holds. Without this input a driver does not act.
     Lease(Instant),
 }
 
-/// An action for the caller.
+/// An action for the caller; `R`: the replies of the machine.
 #[derive(Debug)]
-pub enum Action {
+pub enum Action<R> {
     /// Send a request once, and return the answer with [`Event::Answered`].
     Send(Ticket, Arc<Request>),
     /// Begins or ends a watch.
     Watch(WatchAction),
     /// Answer a call; no further event about it is expected.
-    Reply(CallId, Box<Decision>),
+    Reply(CallId, Box<R>),
 }
 
 /// The result of a poll.
 #[derive(Debug)]
-pub enum Progress {
+pub enum Progress<R> {
     /// Carry out this action; there may be more.
-    Do(Action),
+    Do(Action<R>),
     /// The machine has decided on an effect. The next poll carries it out, with the time of that call.
     Decided,
     /// Nothing to do before the next event or [`Driver::next_wake`].
@@ -153,7 +151,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Handles an event. Call [`poll`](Self::poll) afterwards, possibly after further events.
-    pub fn handle(&mut self, at: Moment, event: Event, observer: &mut impl Observer<M>) {
+    pub fn handle(&mut self, at: Moment, event: Event<M::Call>, observer: &mut impl Observer<M>) {
         match event {
             Event::Watch(id, event) => {
                 self.watches.take_in(id, event);
@@ -177,7 +175,7 @@ impl<M: Machine> Driver<M> {
     ///
     /// The lease is checked here, right before each request, so that no request is sent that another replica may send
     /// by now.
-    pub fn poll(&mut self, at: Moment, observer: &mut impl Observer<M>) -> Progress {
+    pub fn poll(&mut self, at: Moment, observer: &mut impl Observer<M>) -> Progress<M::Reply> {
         self.tell_updates(at);
         observer.polled();
         if let Some(action) = self.watches.poll() {

@@ -13,6 +13,7 @@
 //! [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`].
 
 pub mod admission;
+pub mod causes;
 pub mod driver;
 pub mod fair;
 pub mod machine;

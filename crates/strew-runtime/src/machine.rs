@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use strew_model::time::Instant;
 use strew_wire::request::Request;
-use strew_wire::workloadspread::review::Decision;
 
-use crate::admission::Call;
 use crate::driver::Moment;
 use crate::outbox::Answered;
 use crate::watch::{Update, Watches};
@@ -21,6 +19,10 @@ pub trait Machine {
     type Effect;
     /// The state of an effect while its requests are in flight.
     type Chain;
+    /// What an API server asks of its webhook; [`Infallible`](std::convert::Infallible) if it has none.
+    type Call;
+    /// The answer to a call.
+    type Reply;
 
     /// True if requests that are refused repeatedly are spaced out, up to a minute apart. False if an API server waits
     /// for the result of each request, and so determines how often it is sent.
@@ -38,7 +40,7 @@ pub trait Machine {
 
     /// An API server calls the webhook. [`next_reply`](Self::next_reply) returns the answer, once. A machine without a
     /// webhook is never called.
-    fn asked(&mut self, now: Instant, id: CallId, call: Call) {
+    fn asked(&mut self, now: Instant, id: CallId, call: Self::Call) {
         let _ = (now, id, call);
     }
 
@@ -48,7 +50,7 @@ pub trait Machine {
     }
 
     /// The next answer to a call.
-    fn next_reply(&mut self) -> Option<(CallId, Decision)> {
+    fn next_reply(&mut self) -> Option<(CallId, Self::Reply)> {
         None
     }
 

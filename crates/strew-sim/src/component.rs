@@ -13,7 +13,6 @@ use strew_runtime::watch::{
 use strew_runtime::{Action, Answered, CallId, Driver, Event, Machine, Moment, Observer, Progress};
 use strew_wire::facts::Named;
 use strew_wire::request::{Answer, Request};
-use strew_wire::workloadspread::review::Decision;
 
 use crate::fault::{Faults, Hits};
 use crate::feed::{Brought, Feed};
@@ -93,7 +92,7 @@ pub(crate) struct Component<M: Machine> {
     /// How far its clock is ahead of the simulation's.
     ahead: Span,
     /// Answers to calls that were not taken yet.
-    replies: Vec<(CallId, Box<Decision>)>,
+    replies: Vec<(CallId, Box<M::Reply>)>,
 }
 
 /// A watch of one kind.
@@ -166,13 +165,13 @@ impl<M: Machine> Component<M> {
     }
 
     /// Handles an event that comes from no watch and no request.
-    pub(crate) fn handle(&mut self, now: Instant, event: Event) {
+    pub(crate) fn handle(&mut self, now: Instant, event: Event<M::Call>) {
         let at = self.moment(now);
         self.driver.handle(at, event, &mut ());
     }
 
     /// The answers to calls since the last time.
-    pub(crate) fn take_replies(&mut self) -> Vec<(CallId, Box<Decision>)> {
+    pub(crate) fn take_replies(&mut self) -> Vec<(CallId, Box<M::Reply>)> {
         std::mem::take(&mut self.replies)
     }
 

@@ -3,7 +3,7 @@
 //! Objects come in through [`facts`]; their text was read by [`strew_manifest`]. Effects go out as a [`request`],
 //! repeated as [`retry`] says, while a [`lease`] names the replica that sends them; an [`explanation`] is the output
 //! for users. [`config`] reads the scheduler's configuration. [`placement`] and [`workloadspread`] have all of this for
-//! their kinds, [`definition`] makes their CustomResourceDefinitions. [`rolling`] has what rollouts may add and miss.
+//! their kinds, [`definition`] has their CustomResourceDefinitions. [`rolling`] has what rollouts may add and miss.
 
 pub mod config;
 pub mod definition;

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 pub use strew_workloadspread::Rolling;
 
+use strew_manifest::json::Json;
 use strew_manifest::kruise::workloads::CloneSetSpec;
 
 /// Whether a Deployment stops its old pods before it starts new ones.
@@ -90,5 +91,5 @@ pub fn scaled(value: &IntOrString, whole: i64, rounding: Rounding) -> i64 {
 
 /// The number or share that a field of a strategy without a schema holds; `None`: neither.
 pub fn amount(value: &Value) -> Option<IntOrString> {
-    serde_json::from_value(value.clone()).ok()
+    IntOrString::of_json(value.clone()).ok()
 }

@@ -5,13 +5,17 @@ use std::path::Path;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+#[cfg(not(feature = "cluster"))]
+use crate::cluster;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
-    complete, controller, diff, dump, explain, import, install, lint, mcp, merge, place, reference,
-    scheduler, schema, simulate, snapshot, sweep, uninstall, version, webhook,
+    complete, diff, dump, explain, import, lint, mcp, merge, place, reference, schema, simulate,
+    version,
 };
+#[cfg(feature = "cluster")]
+use crate::{controller, install, scheduler, snapshot, sweep, uninstall, webhook};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -86,6 +90,7 @@ enum Command {
     /// Add up the summaries that simulate --shard wrote on several machines
     Merge(merge::MergeArgs),
     /// Print a Job that plays many seeds on many machines, or collect its results
+    #[cfg(feature = "cluster")]
     Sweep(sweep::SweepArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
@@ -100,16 +105,22 @@ enum Command {
     /// Choose clusters for Placements, and spread them over regions and zones
     Place(place::PlaceArgs),
     /// Write the objects of a cluster that decide into a file, for simulate and explain
+    #[cfg(feature = "cluster")]
     Snapshot(snapshot::SnapshotArgs),
     /// Schedule the pods of a cluster, in place of kube-scheduler or beside it
+    #[cfg(feature = "cluster")]
     Scheduler(scheduler::SchedulerArgs),
     /// Run the controllers of WorkloadSpreads and Placements
+    #[cfg(feature = "cluster")]
     Controller(controller::ControllerArgs),
     /// Run the webhook that puts pods into the subsets of their WorkloadSpreads
+    #[cfg(feature = "cluster")]
     Webhook(webhook::WebhookArgs),
     /// Print manifests that install strew in a cluster
+    #[cfg(feature = "cluster")]
     Install(install::InstallArgs),
     /// Print what to delete to uninstall a part of strew, in a safe order
+    #[cfg(feature = "cluster")]
     Uninstall(uninstall::UninstallArgs),
     /// Print the JSON schema of a kind that strew reads or writes
     Schema(schema::SchemaArgs),
@@ -141,6 +152,13 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         let _ = terminal::print(&page);
         return 0;
     }
+    #[cfg(not(feature = "cluster"))]
+    if let Some(failure) = args
+        .get(1)
+        .and_then(|word| cluster::missing(word.to_str()?))
+    {
+        return Terminal::new(false).report(&failure);
+    }
     let matches = match command(program).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage_exit(&error),
@@ -159,6 +177,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
     let done = match cli.command {
         Command::Simulate(args) => simulate::run(&args, &context),
         Command::Merge(args) => merge::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Sweep(args) => sweep::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Lint(args) => lint::run(&args, &context),
@@ -166,11 +185,17 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Diff(args) => diff::run(&args, &context),
         Command::Import(args) => import::run(&args, &context),
         Command::Place(args) => place::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Snapshot(args) => snapshot::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Scheduler(args) => scheduler::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Controller(args) => controller::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Webhook(args) => webhook::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Install(args) => install::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Uninstall(args) => uninstall::run(&args, &context),
         Command::Schema(args) => schema::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
@@ -193,7 +218,10 @@ fn command(program: &'static str) -> clap::Command {
         let text = text.replace("RESOURCES", dump::RESOURCES);
         text.replace("PROGRAM", program)
     };
-    Cli::command()
+    let command = Cli::command();
+    #[cfg(feature = "cluster")]
+    let command = with_examples_of_clusters(command, &examples);
+    command
         .bin_name(program)
         .after_help(examples(
             "Examples:
@@ -208,7 +236,6 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         ))
         .mut_subcommand("simulate", |c| c.after_help(examples(simulate::EXAMPLES)))
         .mut_subcommand("merge", |c| c.after_help(examples(merge::EXAMPLES)))
-        .mut_subcommand("sweep", |c| c.after_help(examples(sweep::EXAMPLES)))
         .mut_subcommand("explain", |c| {
             c.after_help(examples(explain::EXAMPLES))
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))
@@ -218,6 +245,24 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
+        .mut_subcommand("schema", |c| c.after_help(examples(schema::EXAMPLES)))
+        .mut_subcommand("completion", |c| {
+            c.after_help(examples(
+                "Examples:
+  source <(PROGRAM completion bash)
+  PROGRAM completion fish > ~/.config/fish/completions/strew.fish",
+            ))
+        })
+}
+
+/// Adds the examples of commands that need a cluster.
+#[cfg(feature = "cluster")]
+fn with_examples_of_clusters(
+    command: clap::Command,
+    examples: &dyn Fn(&str) -> String,
+) -> clap::Command {
+    command
+        .mut_subcommand("sweep", |c| c.after_help(examples(sweep::EXAMPLES)))
         .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
         .mut_subcommand("scheduler", |c| {
             c.after_help(examples(scheduler::EXAMPLES))
@@ -233,14 +278,6 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("uninstall", |c| c.after_help(examples(uninstall::EXAMPLES)))
-        .mut_subcommand("schema", |c| c.after_help(examples(schema::EXAMPLES)))
-        .mut_subcommand("completion", |c| {
-            c.after_help(examples(
-                "Examples:
-  source <(PROGRAM completion bash)
-  PROGRAM completion fish > ~/.config/fish/completions/strew.fish",
-            ))
-        })
 }
 
 fn usage_exit(error: &clap::Error) -> u8 {

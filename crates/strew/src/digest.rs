@@ -1,21 +1,21 @@
 //! SHA-256.
 
-use aws_lc_rs::digest::{Context, SHA256};
+use sha2::{Digest, Sha256};
 
 /// The digest of all parts in lower case hexadecimal digits. The lengths are hashed, too, so that different lists of
 /// parts have different digests.
 pub(crate) fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut context = Context::new(&SHA256);
+    let mut context = Sha256::new();
     for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
+        context.update((part.len() as u64).to_be_bytes());
         context.update(part);
     }
-    hexadecimal(context.finish().as_ref())
+    hexadecimal(&context.finalize())
 }
 
 /// The digest of a text in lower case hexadecimal digits.
 pub(crate) fn of_text(text: &str) -> String {
-    hexadecimal(aws_lc_rs::digest::digest(&SHA256, text.as_bytes()).as_ref())
+    hexadecimal(&Sha256::digest(text))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -1,7 +1,10 @@
 //! `strew explain`, for files or a live cluster.
 
+pub(crate) mod cause;
 mod moment;
+mod newest;
 mod node;
+pub(crate) mod pending;
 mod target;
 
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use anyhow::anyhow;
 use clap::Args;
 use strew_manifest::duration::GoDuration;
 use strew_manifest::ocm::GROUP;
-use strew_manifest::read::read;
+use strew_manifest::read::{KubeObject, Sources, read};
 use strew_model::time::Span;
 use strew_scenario::story;
 use strew_scheduler::explain::Standing;
@@ -20,22 +23,25 @@ use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
 use crate::dump;
 use crate::explain_output;
-use crate::failure::Failure;
+use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{self, Input};
 use crate::output::{Format, serialized};
 use crate::place;
 use crate::progress::Progress;
+use crate::recorded::Refusals;
 use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
 use crate::shown::Choice;
 use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::what_if;
 use crate::world::WorldArgs;
-pub(crate) use moment::Explained;
-use moment::{Moment, as_recorded, explain, explain_at, explain_changed, lacking, look};
+pub(crate) use moment::{Explained, Moment};
+use moment::{as_recorded, explain, explain_at, explain_changed, lacking, look};
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM explain dump.json                           all Pending pods by cause, the most first
+  PROGRAM explain -n shop --fail-on Pending           in the cluster of the current context: exit code 1 if any is
   PROGRAM explain pod/web-7 -n shop                   in the cluster of the current context
   PROGRAM explain pod/web-7 -n shop dump.json         why is it Pending, or why there?
   PROGRAM explain deployment/web dump.json            its first Pending pod, else its first
@@ -53,22 +59,29 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain placement/web -n apps --context hub which clusters it gets, and why not the others
   PROGRAM explain deployment/web dump.json --config scheduler-config.yaml
 
-Exit codes: 0 explained, whether the pod has a node or not; 1 a WorkloadSpread whose ledger differs from its
+Exit codes: 0 explained, whether the pod has a node or not; 1 it is Pending, with --fail-on; or a WorkloadSpread whose ledger differs from its
 pods, or a limit that is exceeded; 2 wrong input, one without nodes, or no such pod; 3 the cluster or a file
 could not be read.";
 
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// TYPE/NAME or TYPE NAME, then files as for simulate; without files: a live cluster, which is only read
-    #[arg(value_name = "TYPE/NAME FILE", required = true, num_args = 1..)]
+    /// TYPE/NAME or TYPE NAME, then files as for simulate; without a name: all Pending pods by cause; without files: a
+    /// live cluster, which is only read
+    #[arg(value_name = "TYPE/NAME FILE", num_args = 0..)]
     words: Vec<String>,
-    /// The pod's namespace [default: default, else the only namespace with the name]
+    /// The pod's namespace [default: default, else the only namespace with the name]; without a name: only its pods
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// How to write it
-    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
+    /// Without a name: only workloads with these labels, or whose pods have them
+    #[arg(short = 'l', long, value_name = "QUERY")]
+    selector: Option<String>,
+    /// How to write it; wide adds kube-scheduler's sentence and the pods to each cause
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "wide"])]
     output: Option<String>,
+    /// End with exit code 1 if the pod is Pending; without a name, if any is
+    #[arg(long, value_name = "STATE", value_parser = [PENDING])]
+    fail_on: Option<String>,
     /// Play for this long first, and explain the state then, for example 90s or 1h30m
     #[arg(long, value_name = "DURATION", value_parser = time_of)]
     at: Option<Span>,
@@ -91,7 +104,17 @@ pub(crate) struct ExplainArgs {
     access: AccessArgs,
 }
 
+/// The state of `--fail-on`.
+const PENDING: &str = "Pending";
+
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> {
+    if !target::is_named(&args.words) {
+        return pending::explain(args, &args.words, context);
+    }
+    if args.selector.is_some() {
+        let error = anyhow!("--selector chooses among all Pending pods, and a name is given");
+        return Err(Failure::input(error).with_hint("leave out TYPE/NAME, or --selector"));
+    }
     if let Some((name, files)) = spread_named(&args.words) {
         return explain_spread(args, name, files, context);
     }
@@ -126,6 +149,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         },
     };
     let explained = with_what_is_missing(explained, args, &target, &life, &progress)?;
+    let explained = with_recorded_refusal(explained, &target, &life, events.as_ref(), &progress)?;
     let spreads = match (sources, explained.played) {
         (None, _) => None,
         (Some(sources), None) => Spreads::of(&read(&sources), Source::Files),
@@ -137,6 +161,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let pod = explained.world.pods[explained.entry].pod;
     let uid = Arc::clone(&explained.world.cluster.pod(pod).uid);
     let spread = spreads.and_then(|spreads| of_pod(&spreads, &uid));
+    let is_pending = explained.is_astray || explained.world.node_of(explained.entry).is_none();
     terminal::print(&explain_output::write(
         explained,
         spread,
@@ -144,7 +169,10 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         output,
         context,
     )?)?;
-    Ok(0)
+    Ok(match args.fails(is_pending) {
+        true => EXIT_NO,
+        false => 0,
+    })
 }
 
 /// The explanation with what the named workload lacks, if its pod that is explained is not itself what is missing.
@@ -183,17 +211,59 @@ fn with_what_is_missing(
     }
 }
 
+/// The explanation with the event that pods of the named workload were refused at creation. What lacks in the files
+/// counts then, also where a run could make the pods: what refuses them may not be among the files.
+fn with_recorded_refusal(
+    mut explained: Explained,
+    target: &Target,
+    life: &Life,
+    events: Option<&Sources>,
+    progress: &Progress,
+) -> Result<Explained, Failure> {
+    let entry = &explained.world.pods[explained.entry];
+    let namespace = entry.namespace.to_string();
+    let is_placed = matches!(explained.explanation.standing, Standing::Placed { .. });
+    let workload = target.workload(Some(&namespace));
+    let (Some(workload), Some(events)) = (workload, events.filter(|_| is_placed)) else {
+        return Ok(explained);
+    };
+    let Some(event) = Refusals::of(events).last(&namespace, &workload.name) else {
+        return Ok(explained);
+    };
+    if explained.lacks.is_none() {
+        explained.lacks = lacking(life, workload, When::Start, progress)?;
+    }
+    explained.lacks_recorded = explained.lacks.is_some().then_some(event);
+    Ok(explained)
+}
+
 impl ExplainArgs {
     fn format(&self) -> Option<Format> {
-        self.output.as_deref().map(|format| match format {
-            "yaml" => Format::Yaml,
-            _ => Format::Json,
-        })
+        match self.output.as_deref()? {
+            "yaml" => Some(Format::Yaml),
+            "json" => Some(Format::Json),
+            _ => None,
+        }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.output.as_deref() == Some("wide")
+    }
+
+    /// True if `--fail-on` makes this the exit code 1.
+    fn fails(&self, is_pending: bool) -> bool {
+        is_pending && self.fail_on.is_some()
+    }
+
+    /// All files of the command line, as written.
+    fn all_files<'a>(&'a self, files: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let all = files.iter().chain(&self.world.filename);
+        all.map(String::as_str)
     }
 
     /// All files of the command line.
     fn names(&self, files: &[String]) -> Result<Vec<String>, Failure> {
-        let names: Vec<String> = files.iter().chain(&self.world.filename).cloned().collect();
+        let names: Vec<String> = self.all_files(files).map(str::to_owned).collect();
         self.world.scheduling.check(&names)?;
         Ok(names)
     }
@@ -201,11 +271,12 @@ impl ExplainArgs {
     /// The files; without any, the cluster of the kubeconfig.
     fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
         if !names.is_empty() {
-            let target = match self.words[0].as_str() {
-                whole if whole.contains('/') => whole,
-                _ => "TYPE/NAME",
+            let target = match self.words.first().map(String::as_str) {
+                Some(whole) if whole.contains('/') => format!(" {whole}"),
+                Some(_) if target::is_named(&self.words) => " TYPE/NAME".to_owned(),
+                _ => String::new(),
             };
-            let piped = format!("{} explain {target} -", context.program);
+            let piped = format!("{} explain{target} -", context.program);
             return self.world.inputs(names, piped);
         }
         let list = cluster::fetch(&self.access, context.quiet)?;
@@ -250,7 +321,10 @@ fn explain_spread(
 ) -> Result<u8, Failure> {
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
-    let is_played = args.at.is_some() || args.variant.is_some() || scenario::is_in(&inputs);
+    // Manifests are explained as they are deployed; a dump, which has pods, as it is.
+    let has_pods = names.is_empty() || holds_pods(&inputs);
+    let is_asked = args.at.is_some() || args.variant.is_some();
+    let is_played = is_asked || !has_pods || scenario::is_in(&inputs);
     let spreads = if is_played {
         let Some(life) = life(args, &names, inputs, args.format(), context)? else {
             return Ok(2);
@@ -287,6 +361,13 @@ fn explain_spread(
     };
     terminal::print(&text)?;
     Ok(u8::from(!ledger.is_right()))
+}
+
+/// True if one of the files has a pod.
+fn holds_pods(inputs: &[Input]) -> bool {
+    let reading = read(&inputs::sources(inputs.to_vec()));
+    let mut objects = reading.objects.iter();
+    objects.any(|located| matches!(located.object, KubeObject::Pod(_)))
 }
 
 /// The run of the files; `None` if they have errors, which were reported.

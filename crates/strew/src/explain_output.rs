@@ -1,15 +1,12 @@
 //! An explanation, written out.
 
-use std::collections::{BTreeMap, HashSet};
-
 use serde_json::{Value, json};
-use strew_cluster::PodIdx;
 use strew_manifest::finding::Finding;
-use strew_wire::explanation::{CountedWorkload, Owner, PodExplanation};
+use strew_wire::explanation::{Owner, PodExplanation, State};
 
 use crate::context::Context;
-use crate::explain::Explained;
-use crate::explain_text::{TextStyle, explain_text};
+use crate::explain::{Explained, Moment, cause};
+use crate::explain_text::{Beside, TextStyle, explain_text};
 use crate::failure::Failure;
 use crate::output::{Format, serialized};
 use crate::recorded::Recorded;
@@ -32,6 +29,8 @@ struct Written {
     turned: Option<what_if::Turned>,
     /// The node that preemption would free, with the victims.
     preemption: Option<PreemptionReport>,
+    /// The pod's workload: how many of its pods are Pending, and whether a rollout hangs.
+    workload: Option<String>,
     /// What the named workload lacks of the pods that it asks for, if the pod that is explained has a node.
     workload_lacks: Option<String>,
     /// What the cluster recorded for the pod.
@@ -64,7 +63,19 @@ pub(crate) fn write(
     }
     for (constraint, tree) in { wire.constraints.hard.iter_mut() }.zip(&explained.explanation.hard)
     {
-        constraint.others = others(&explained, &tree.counted);
+        constraint.others = cause::others(&explained.world, explained.entry, &tree.counted);
+    }
+    wire.summary.clone_from(&explained.cause);
+    // Before its decision a pod is Pending as every pod is.
+    let workload = (explained.moment != Moment::Decision)
+        .then(|| cause::of_workload(&explained.world, explained.entry))
+        .flatten();
+    if explained.is_astray {
+        // No scheduler has a word on it.
+        wire.standing = State::Pending;
+        wire.would_go_to = None;
+        wire.message.clear();
+        wire.message_now = None;
     }
     if let Some(format) = output {
         let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
@@ -82,6 +93,9 @@ pub(crate) fn write(
                 let after = fields.keys().position(|name| name == "message");
                 let after = after.map_or(fields.len(), |place| place + 1);
                 fields.shift_insert(after, "preemption".to_owned(), preemption);
+            }
+            if let Some(workload) = &workload {
+                fields.insert("workload".to_owned(), json!(workload));
             }
             if let Some((_, lacks)) = &explained.lacks {
                 fields.insert("workloadLacks".to_owned(), json!(lacks));
@@ -106,15 +120,22 @@ pub(crate) fn write(
     let dim = context.terminal.styles.dim;
     let aside = explained.eviction.as_ref();
     let aside = aside.map(|e| format!("It {}.", eviction::plan(e)));
-    let recorded = explained.recorded.as_ref();
-    let text = explain_text(&wire, aside.as_deref(), recorded, style);
+    let beside = Beside {
+        is_placed: explained.moment == Moment::Decision,
+        aside: aside.as_deref(),
+        workload: workload.as_deref(),
+        recorded: explained.recorded.as_ref(),
+    };
+    let text = explain_text(&wire, &beside, style);
     // The verdict comes first, the moment last.
     let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));
     let turned = explained.turned.as_ref().map(what_if::write);
     let turned = turned.map_or(String::new(), |turned| format!("\n{turned}"));
     let lacks = explained.lacks.as_ref();
     let lacks = lacks.map_or(String::new(), |(workload, lacks)| {
-        format!("{workload}: {lacks}\nOne of its pods that have a node:\n\n")
+        let recorded = explained.lacks_recorded.as_deref();
+        let recorded = recorded.map_or(String::new(), |recorded| format!("{recorded}\n"));
+        format!("{workload}: {lacks}\n{recorded}One of its pods that have a node:\n\n")
     });
     let text = format!(
         "{lacks}{text}{spread}{turned}\n{dim}({}){dim:#}\n",
@@ -124,37 +145,6 @@ pub(crate) fn write(
         true => text,
         false => terminal::ascii(&text),
     })
-}
-
-/// The workloads of these pods but for the explained pod's own, those with most pods first.
-fn others(explained: &Explained, counted: &[PodIdx]) -> Vec<CountedWorkload> {
-    let world = &explained.world;
-    let own = world.pods[explained.entry].workload;
-    if world.workloads[own].name.kind == "Pod" {
-        // A pod of its own has no others to be told apart from.
-        return Vec::new();
-    }
-    let counted: HashSet<PodIdx> = counted.iter().copied().collect();
-    let mut pods: BTreeMap<usize, usize> = BTreeMap::new();
-    for entry in world
-        .pods
-        .iter()
-        .filter(|entry| counted.contains(&entry.pod))
-    {
-        *pods.entry(entry.workload).or_default() += 1;
-    }
-    pods.remove(&own);
-    let of_workload = |(workload, pods): (usize, usize)| {
-        let name = &world.workloads[workload].name;
-        CountedWorkload {
-            kind: name.kind.clone(),
-            name: name.name.clone(),
-            pods,
-        }
-    };
-    let mut others: Vec<CountedWorkload> = pods.into_iter().map(of_workload).collect();
-    others.sort_by_key(|other| std::cmp::Reverse(other.pods));
-    others
 }
 
 /// The controller of a pod that is not among the objects: its reference was removed, because otherwise the garbage

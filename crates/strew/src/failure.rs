@@ -2,6 +2,8 @@
 
 use strew_sim::Stuck;
 
+use crate::cluster;
+
 /// The answer is no.
 pub(crate) const EXIT_NO: u8 = 1;
 
@@ -61,10 +63,11 @@ impl Failure {
 
     /// The error and its causes in one line, for callers that continue.
     pub(crate) fn in_a_line(&self) -> String {
-        strew_kube::causes::in_a_line(self.error.as_ref())
+        cluster::causes(self.error.as_ref()).join(": ")
     }
 
     /// True if the API server did not answer, and may answer later.
+    #[cfg(feature = "cluster")]
     pub(crate) fn is_outage(&self) -> bool {
         strew_kube::connect::is_outage_in(self.error.chain())
     }

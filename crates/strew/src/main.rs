@@ -11,12 +11,18 @@
 //! [`parts`] (names of nodes and domains), [`terminal`] and [`destination`] (where output goes), [`digest`],
 //! [`failure`], [`mod@reference`] (docs/commands.md).
 
+#![cfg_attr(
+    not(feature = "cluster"),
+    allow(dead_code, reason = "commands of clusters use the rest")
+)]
+
 mod arguments;
 mod assumed;
 mod cluster;
 mod complete;
 mod configuration;
 mod context;
+#[cfg(feature = "cluster")]
 mod controller;
 mod destination;
 mod diagnostics;
@@ -31,6 +37,7 @@ mod html;
 mod ignored;
 mod import;
 mod inputs;
+#[cfg(feature = "cluster")]
 mod install;
 mod junit;
 mod label_query;
@@ -42,6 +49,7 @@ mod nodes;
 mod output;
 mod parts;
 mod place;
+#[cfg(feature = "cluster")]
 mod process;
 mod progress;
 mod recorded;
@@ -50,17 +58,22 @@ mod report;
 mod rules;
 mod sarif;
 mod scenario;
+#[cfg(feature = "cluster")]
 mod scheduler;
 mod schema;
 mod shown;
 mod simulate;
+#[cfg(feature = "cluster")]
 mod snapshot;
 mod spread_explain;
+#[cfg(feature = "cluster")]
 mod sweep;
 mod terminal;
 mod text;
+#[cfg(feature = "cluster")]
 mod uninstall;
 mod version;
+#[cfg(feature = "cluster")]
 mod webhook;
 mod what_if;
 mod world;

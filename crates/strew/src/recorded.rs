@@ -88,6 +88,26 @@ impl Recorded {
         })
     }
 
+    /// True if it says what strew says, or nothing.
+    pub(crate) fn agrees(&self) -> bool {
+        self.agrees
+    }
+
+    /// The recorded reason in one line: of the condition, else of the last event. `None` if there is neither.
+    pub(crate) fn line(&self) -> Option<String> {
+        let condition = self.condition.as_ref();
+        let condition = condition.filter(|condition| !condition.message.is_empty());
+        let text = match (condition, self.events.last()) {
+            (Some(condition), _) => format!(
+                "recorded {}: {}: {}",
+                condition.since, condition.reason, condition.message
+            ),
+            (None, Some(event)) => return Some(event.line()),
+            (None, None) => return None,
+        };
+        Some(printable_line(&text).into_owned())
+    }
+
     pub(crate) fn text(&self, out: &mut Page) {
         out.heading("Recorded in the cluster");
         match &self.condition {
@@ -200,6 +220,64 @@ fn events_of(sources: &Sources, pod: &Name) -> Vec<Event> {
     events
 }
 
+/// The events that pods were refused at creation.
+pub(crate) struct Refusals(Vec<(Value, Event)>);
+
+impl Refusals {
+    /// Those among the files.
+    pub(crate) fn of(sources: &Sources) -> Self {
+        let (documents, _) = documents(sources);
+        let all = documents.iter().flat_map(items);
+        let refused = all
+            .filter(|value| value["kind"] == "Event")
+            .filter(|value| value["reason"] == "FailedCreate");
+        Self(
+            refused
+                .filter_map(|value| Some((about(value)?.clone(), of_value(value))))
+                .collect(),
+        )
+    }
+
+    /// The last one about a workload or one of its ReplicaSets, in one line; `None` if there is none.
+    pub(crate) fn last(&self, namespace: &str, workload: &str) -> Option<String> {
+        let is_its = |about: &Value| {
+            let name = about["name"].as_str().unwrap_or_default();
+            let rest = name.strip_prefix(workload);
+            // A ReplicaSet has the name of its Deployment, and a hash without dashes.
+            let is_set = |rest: &str| {
+                rest.strip_prefix('-')
+                    .is_some_and(|hash| !hash.contains('-'))
+            };
+            about["namespace"].as_str().unwrap_or("default") == namespace
+                && rest.is_some_and(|rest| {
+                    rest.is_empty() || (about["kind"] == "ReplicaSet" && is_set(rest))
+                })
+        };
+        let of_it = self.0.iter().filter(|(about, _)| is_its(about));
+        let last = of_it
+            .map(|(_, event)| event)
+            .max_by_key(|event| &event.last)?;
+        Some(last.line())
+    }
+}
+
+impl Event {
+    /// `recorded 2026-11-20T02:03:00Z: event FailedCreate x7: Error creating: …`
+    fn line(&self) -> String {
+        let times = match self.count {
+            0 | 1 => String::new(),
+            n => format!(" x{n}"),
+        };
+        let last = match self.last.as_str() {
+            "" => String::new(),
+            last => format!(" {last}"),
+        };
+        let (reason, message) = (&self.reason, &self.message);
+        let text = format!("recorded{last}: event {reason}{times}: {message}");
+        printable_line(&text).into_owned()
+    }
+}
+
 /// The document, or the items of a list.
 fn items(document: &RawDocument) -> Box<dyn Iterator<Item = &Value> + '_> {
     match document.value["items"].as_array() {
@@ -208,15 +286,24 @@ fn items(document: &RawDocument) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// An event about the pod, of `v1` or of `events.k8s.io/v1`.
-fn event(value: &Value, pod: &Name) -> Option<Event> {
-    let about = ["involvedObject", "regarding"]
+/// The object that an event is about.
+fn about(value: &Value) -> Option<&Value> {
+    ["involvedObject", "regarding"]
         .map(|field| &value[field])
         .into_iter()
-        .find(|about| about.is_object())?;
+        .find(|about| about.is_object())
+}
+
+/// An event about the pod, of `v1` or of `events.k8s.io/v1`.
+fn event(value: &Value, pod: &Name) -> Option<Event> {
+    let about = about(value)?;
     let is_it = about["kind"] == "Pod"
         && about["name"] == *pod.name
         && about["namespace"].as_str().unwrap_or("default") == &*pod.namespace;
+    is_it.then(|| of_value(value))
+}
+
+fn of_value(value: &Value) -> Event {
     let text = |fields: &[&str]| {
         let mut found = fields
             .iter()
@@ -229,7 +316,7 @@ fn event(value: &Value, pod: &Name) -> Option<Event> {
             .filter_map(|field| value.pointer(field)?.as_u64());
         found.next().unwrap_or(1)
     };
-    is_it.then(|| Event {
+    Event {
         reason: text(&["/reason"]),
         message: text(&["/message", "/note"]),
         count: number(&["/series/count", "/count", "/deprecatedCount"]),
@@ -240,5 +327,5 @@ fn event(value: &Value, pod: &Name) -> Option<Event> {
             "/eventTime",
             "/metadata/creationTimestamp",
         ]),
-    })
+    }
 }

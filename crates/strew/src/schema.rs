@@ -2,11 +2,14 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use strew_wire::placement;
+use strew_wire::workloadspread::crd::workload_spread;
+use strew_wire::workloadspread::registration::Reach;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::scenario::summary;
-use crate::{diff, explain_output, lint, report, terminal};
+use crate::{diff, explain, explain_output, lint, report, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM schema                                  which kinds are there?
@@ -36,6 +39,8 @@ pub(crate) enum SchemaKind {
     Diff,
     /// Kind PodExplanation, which explain -o json writes
     Explanation,
+    /// Kind PendingPods, which explain -o json writes without a name
+    Pending,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -72,6 +77,7 @@ impl SchemaKind {
             Self::Summary => summary::schema(),
             Self::Diff => diff::schema(),
             Self::Explanation => explain_output::schema(),
+            Self::Pending => explain::pending::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement
@@ -85,9 +91,8 @@ impl SchemaKind {
 
     /// The schema of a custom kind.
     fn of_definition(self) -> Value {
-        use crate::install::Component;
-        let components = [Component::WorkloadSpread, Component::Placement];
-        let mut definitions = components.into_iter().flat_map(Component::definitions);
+        let spread = workload_spread(&Reach::Service(String::new()));
+        let mut definitions = [spread].into_iter().chain(placement::crd::all());
         let definition = definitions.find(|definition| {
             definition["spec"]["names"]["singular"].as_str() == Some(self.word().as_str())
         });

@@ -108,7 +108,8 @@ impl Choice<'_> {
         meant.map(|(index, _)| index).collect()
     }
 
-    fn means(&self, workload: &Workload) -> bool {
+    /// True if the workload is one of the chosen namespace and labels.
+    pub(crate) fn means(&self, workload: &Workload) -> bool {
         let has = |query: &&LabelQuery| {
             query.matches(&workload.labels) || query.matches(&workload.pod_labels)
         };

@@ -5,7 +5,6 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use strew_kube::causes::causes;
 
 use crate::failure::Failure;
 
@@ -56,7 +55,7 @@ impl Terminal {
     /// Says why a command failed: one `error:` line, the causes, the hint last. Returns the exit code.
     pub(crate) fn report(&self, failure: &Failure) -> u8 {
         let style = self.styles.error;
-        let mut causes = causes(failure.error().as_ref()).into_iter();
+        let mut causes = crate::cluster::causes(failure.error().as_ref()).into_iter();
         let first = causes.next().unwrap_or_default();
         let mut text = format!("{style}error{style:#}: {first}\n");
         for cause in causes {

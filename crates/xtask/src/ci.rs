@@ -6,9 +6,10 @@
 //! the next finds.
 
 use std::fmt;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
+
+use xtask::{go, top};
 
 use crate::clients;
 
@@ -24,7 +25,7 @@ macro_rules! soak {
     ($name:literal, $($argument:literal),+) => {
         Stage {
             name: $name,
-            cargo: &["run", "--locked", "--package", "xtask", "--", "soak", $($argument),+],
+            cargo: &["run", "--locked", "--package", "xtask-lab", "--", "soak", $($argument),+],
             environment: &[],
         }
     };
@@ -129,6 +130,21 @@ const STAGES: &[Stage] = &[
         ],
         environment: &[],
     },
+    // The program of README's first command: xtask-lab is there so that dependencies keep their features, and are checked
+    // already.
+    Stage {
+        name: "clippy, files",
+        cargo: &[
+            "clippy",
+            "--locked",
+            "--package=strew",
+            "--package=xtask-lab",
+            "--no-default-features",
+            "--",
+            "-Dwarnings",
+        ],
+        environment: &[],
+    },
     Stage {
         name: "docs",
         cargo: &["doc", "--locked", "--workspace", "--no-deps"],
@@ -165,7 +181,7 @@ const STAGES: &[Stage] = &[
     // release build of everything would double the time of a cold run.
     Stage {
         name: "conform",
-        cargo: &["run", "--locked", "--package", "xtask", "--", "conform"],
+        cargo: &["run", "--locked", "--package", "xtask-lab", "--", "conform"],
         environment: &[],
     },
     // Compares the simulated cluster with recorded outcomes of real control planes.
@@ -175,7 +191,7 @@ const STAGES: &[Stage] = &[
             "run",
             "--locked",
             "--package",
-            "xtask",
+            "xtask-lab",
             "--",
             "fidelity",
             "--recorded",
@@ -189,7 +205,7 @@ const STAGES: &[Stage] = &[
             "run",
             "--locked",
             "--package",
-            "xtask",
+            "xtask-lab",
             "--",
             "scenarios",
             "--from-commit",
@@ -234,7 +250,7 @@ const STAGES: &[Stage] = &[
             "run",
             "--locked",
             "--package",
-            "xtask",
+            "xtask-lab",
             "--",
             "fidelity",
             "scenarios/fidelity/rollout-plain.yaml",
@@ -244,7 +260,7 @@ const STAGES: &[Stage] = &[
     // Tests strew's own processes on it: one case for each feature.
     Stage {
         name: "e2e",
-        cargo: &["run", "--locked", "--package", "xtask", "--", "e2e"],
+        cargo: &["run", "--locked", "--package", "xtask-lab", "--", "e2e"],
         environment: &[],
     },
     // Checks that a real API server accepts deploy/crds.
@@ -254,7 +270,7 @@ const STAGES: &[Stage] = &[
             "run",
             "--locked",
             "--package",
-            "xtask",
+            "xtask-lab",
             "--",
             "fidelity",
             "--check-lab",
@@ -303,7 +319,7 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
     let begin = now();
     let go = match no_e2e {
         true => Ok(()),
-        false => xtask::lab::check_go(top()),
+        false => go::check_go(top()),
     };
     let absent = match (no_e2e, &go) {
         (true, _) => Some((Outcome::LeftOut, "--no-e2e".to_owned())),
@@ -460,14 +476,6 @@ fn summary(rows: &[Row], total: Duration) -> String {
 
 fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
-}
-
-/// The project's top folder.
-pub(crate) fn top() -> &'static Path {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    crates
-        .and_then(Path::parent)
-        .expect("xtask lies in crates/ of the project")
 }
 
 #[expect(

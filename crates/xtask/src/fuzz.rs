@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::ci::top;
+use xtask::top;
 
 /// Seconds that one input may take before it counts as a hang.
 const TIMEOUT_SECONDS: u32 = 10;

@@ -1,25 +1,16 @@
 //! The project's own automation: `cargo xtask COMMAND`.
 
-mod attack;
 mod bench;
-mod bench_live;
 mod ci;
 mod clients;
-mod conform;
-mod control_plane;
 mod dist;
-mod e2e;
-mod fidelity;
 mod fuzz;
-mod scenarios;
-mod soak;
-mod soak_live;
-mod steady;
-mod taken;
 
-use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own automation")]
@@ -39,14 +30,6 @@ enum Command {
         #[arg(long)]
         no_e2e: bool,
     },
-    /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors (.jsonl, .jsonl.gz)
-    Conform {
-        /// Vector files; the project's own without any
-        files: Vec<PathBuf>,
-        /// How many differences to show a file
-        #[arg(long, default_value_t = 3)]
-        show: usize,
-    },
     /// Measure what strew costs, optimized
     Bench {
         /// Which program; all without one
@@ -54,10 +37,6 @@ enum Command {
         /// Only measurements whose name contains one of these (of decide: cycle/5000, deployment, build, …)
         names: Vec<String>,
     },
-    /// Measure strew's processes beside kube-scheduler on a real control plane, optimized (needs Go)
-    BenchLive(bench_live::BenchLive),
-    /// Write the files that are made from the code: deploy/crds, docs/commands.md, docs/schemas.md
-    Gen,
     /// Pack what is published: an archive, checksums, the manifest for krew
     Dist(dist::Dist),
     /// Call strew mcp with the official clients of the Model Context Protocol (needs Python and npm)
@@ -67,64 +46,85 @@ enum Command {
     },
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
+    /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors
+    Conform(Lab),
+    /// Measure strew's processes beside kube-scheduler on a real control plane, optimized (needs Go)
+    BenchLive(Lab),
+    /// Write the files that are made from the code
+    Gen(Lab),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
-    Soak(soak::Soak),
-    /// Play the project's scenarios with many seeds; each must hold in all, or break as its `mustFail` says
-    Scenarios(scenarios::Scenarios),
+    Soak(Lab),
+    /// Play the project's scenarios with many seeds
+    Scenarios(Lab),
     /// Run strew's processes on a real control plane under churn, faults and attacks, and judge them (needs Go)
-    SoakLive(soak_live::SoakLive),
+    SoakLive(Lab),
     /// Attack a process on this machine, as soak-live does
-    Attack(attack::Attack),
+    Attack(Lab),
     /// Start a real control plane to try things on, until Ctrl-C (needs Go)
-    Lab(control_plane::ControlPlane),
+    Lab(Lab),
     /// Try strew's processes on a real control plane, case by case (needs Go)
-    E2e(e2e::E2e),
+    E2e(Lab),
     /// Play scenario files on a real control plane and compare with what was recorded (needs Go)
-    Fidelity(fidelity::Fidelity),
+    Fidelity(Lab),
+}
+
+/// The arguments of a command of `xtask-lab`, which has Kubernetes' types and so takes minutes to build.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+struct Lab {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Ci { keep_going, no_e2e } => ci::run(keep_going, no_e2e),
-        Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { suite, names } => bench::run(suite, &names),
-        Command::BenchLive(options) => bench_live::run(&options),
-        Command::Gen => generate().map(|()| ExitCode::SUCCESS),
         Command::Dist(options) => dist::run(&options),
-        Command::Clients { clients } => clients::run(ci::top(), &clients),
+        Command::Clients { clients } => clients::run(xtask::top(), &clients),
         Command::Fuzz(options) => fuzz::run(&options),
-        Command::Soak(options) => soak::run(&options),
-        Command::Scenarios(options) => scenarios::run(&options),
-        Command::SoakLive(options) => soak_live::run(&options),
-        Command::Attack(options) => attack::run(options),
-        Command::Lab(options) => {
-            control_plane::run(ci::top(), &options).map(|()| ExitCode::SUCCESS)
-        }
-        Command::E2e(options) => e2e::run(&options),
-        Command::Fidelity(options) => fidelity::run(&options),
+        Command::Conform(lab) => lab.run("conform"),
+        Command::BenchLive(lab) => lab.run("bench-live"),
+        Command::Gen(lab) => lab.run("gen"),
+        Command::Soak(lab) => lab.run("soak"),
+        Command::Scenarios(lab) => lab.run("scenarios"),
+        Command::SoakLive(lab) => lab.run("soak-live"),
+        Command::Attack(lab) => lab.run("attack"),
+        Command::Lab(lab) => lab.run("lab"),
+        Command::E2e(lab) => lab.run("e2e"),
+        Command::Fidelity(lab) => lab.run("fidelity"),
     }
 }
 
-/// Pages that the program itself makes, and its words for them.
-const PAGES: &[(&str, &[&str])] = &[
-    ("docs/commands.md", &["__reference"]),
-    ("docs/schemas.md", &["__reference", "schemas"]),
-    ("docs/rules.md", &["__reference", "rules"]),
-];
-
-/// Writes the files that are made from the code.
-fn generate() -> anyhow::Result<()> {
-    xtask::generated::write(ci::top())?;
-    let strew = e2e::build()?;
-    for &(path, words) in PAGES {
-        let run = std::process::Command::new(&strew).args(words).output()?;
-        anyhow::ensure!(
-            run.status.success(),
-            "strew {}: {}",
-            words.join(" "),
-            run.status
-        );
-        std::fs::write(ci::top().join(path), run.stdout)?;
+impl Lab {
+    /// Builds `xtask-lab`, optimized if this program is, and runs its command.
+    fn run(self, command: &str) -> anyhow::Result<ExitCode> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut lab = std::process::Command::new(cargo);
+        lab.args(["run", "--quiet", "--package", "xtask-lab"]);
+        if !cfg!(debug_assertions) {
+            lab.arg("--release");
+        }
+        lab.args(["--", command]).args(self.arguments);
+        let status = lab.status().context("starting cargo")?;
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn all_arguments_of_the_lab_are_passed_on() {
+        Arguments::command().debug_assert();
+        let words = ["cargo xtask", "soak", "--seeds", "3", "--help", "--", "x"];
+        let Command::Soak(lab) = Arguments::parse_from(words).command else {
+            panic!("soak is a command of xtask-lab");
+        };
+        assert_eq!(lab.arguments[..3], ["--seeds", "3", "--help"]);
+    }
 }

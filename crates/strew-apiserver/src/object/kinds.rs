@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_manifest::kinds::KINDS;
 use strew_manifest::kruise::{v1beta1 as spread, workloads as kruise};
 use strew_manifest::read::KubeObject;
@@ -27,16 +26,16 @@ pub struct Resource<S, T> {
     pub status: T,
 }
 
-impl<S, T: Clone + Serialize + DeserializeOwned> Resource<S, T> {
+impl<S, T: Clone + Json> Resource<S, T> {
     fn status_to_json(&self) -> Value {
-        serde_json::to_value(&self.status).unwrap_or_default()
+        self.status.to_json()
     }
 
     fn with_status(&self, status: Value) -> serde_json::Result<Self> {
         Ok(Self {
             meta: self.meta.clone(),
             spec: Arc::clone(&self.spec),
-            status: serde_json::from_value(status)?,
+            status: T::of_json(status)?,
         })
     }
 }

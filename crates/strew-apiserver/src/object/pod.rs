@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_model::time::Instant;
 
 use super::meta::Meta;
@@ -224,7 +225,7 @@ impl Pod {
 impl Pod {
     /// The status as JSON.
     pub(crate) fn status_to_json(&self) -> Value {
-        serde_json::to_value(self.status.to_wire()).unwrap_or_default()
+        self.status.to_wire().to_json()
     }
 
     /// This pod with another status, given as JSON. Fields that are equal in JSON keep their stored values, which are
@@ -234,7 +235,7 @@ impl Pod {
         let is_same = |field: &str| before.get(field) == status.get(field);
         let keeps_containers = is_same("containerStatuses") && is_same("initContainerStatuses");
         let keeps_start = is_same("startTime");
-        let wire: core::PodStatus = serde_json::from_value(status)?;
+        let wire = core::PodStatus::of_json(status)?;
         let mut new = PodStatus {
             sidecar_restarts: sidecar_restarts(&self.spec, &wire),
             ..PodStatus::of_request(wire)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_manifest::kruise::{v1beta1 as spread, workloads as kruise};
 use strew_manifest::read::KubeObject;
 
@@ -163,11 +164,8 @@ impl Object {
 impl Plain {
     pub(super) fn to_json(&self) -> Value {
         let mut value = self.object.to_json();
-        if let (Some(fields), Ok(meta)) = (
-            value.as_object_mut(),
-            serde_json::to_value(self.meta.to_wire()),
-        ) {
-            fields.insert("metadata".to_owned(), meta);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("metadata".to_owned(), self.meta.to_wire().to_json());
         }
         value
     }

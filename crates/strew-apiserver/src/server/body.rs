@@ -1,8 +1,7 @@
 //! Decodes the body of a request into its type, and finds unknown fields.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use strew_manifest::json::Json;
 use strew_manifest::read::{KubeObject, check_partial};
 use strew_wire::request::{Answer, Verb};
 
@@ -66,7 +65,7 @@ impl Body {
     /// A body of another type, decoded; an empty body is the type's zero value.
     pub(super) fn of_type<T>(body: &Value) -> Result<(Self, T), Answer>
     where
-        T: DeserializeOwned + Serialize,
+        T: Json,
     {
         let value = match body {
             Value::Null => Value::Object(Map::new()),
@@ -74,7 +73,7 @@ impl Body {
         };
         let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
         let (kind, api_version) = (text("kind"), text("apiVersion"));
-        let read: T = serde_json::from_value(value.clone()).map_err(|error| {
+        let read = T::of_json(value.clone()).map_err(|error| {
             failure(
                 400,
                 "BadRequest",
@@ -82,7 +81,7 @@ impl Body {
             )
         })?;
         let mut unknown = Vec::new();
-        let kept = serde_json::to_value(&read).unwrap_or_default();
+        let kept = read.to_json();
         find_lost("", &value, &kept, &mut unknown);
         // Types such as DeleteOptions do not have these fields.
         unknown.retain(|field| field != "apiVersion" && field != "kind");

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::events::v1::{Event, EventSeries};
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strew_manifest::json::Json;
 use strew_model::time::Instant;
 use strew_wire::request::{Answer, Request, Verb};
 
@@ -135,9 +136,20 @@ impl Server {
 }
 
 /// A patch of a repeated event.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 struct Repetition {
     series: EventSeries,
+}
+
+impl Json for Repetition {
+    fn of_json(mut value: Value) -> serde_json::Result<Self> {
+        let series = EventSeries::of_json(value["series"].take())?;
+        Ok(Self { series })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"series": self.series.to_json()})
+    }
 }
 
 fn count(wire: i32) -> u32 {

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::json::Json;
 use strew_manifest::patch::{PatchError, json_patch, merge_patch, strategic};
 use strew_manifest::validation::metadata;
 use strew_model::time::Instant;
@@ -137,7 +138,7 @@ fn beginning(row: &Served, stored: &Object, part: Part) -> Value {
     let mut value = serde_json::json!({
         "apiVersion": row.api_version,
         "kind": row.kind,
-        "metadata": stored.meta().to_wire(),
+        "metadata": stored.meta().to_wire().to_json(),
     });
     if part == Part::Status {
         value["status"] = stored.status_to_json();
@@ -150,7 +151,7 @@ fn meta_of(row: &Served, body: &Body) -> Result<Meta, Answer> {
         Value::Null => Value::Object(Map::new()),
         metadata => metadata.clone(),
     };
-    let wire = serde_json::from_value(wire)
+    let wire = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta::of_json(wire)
         .map_err(|error| invalid("metadata", &format!("metadata: Invalid value: {error}")))?;
     Ok(Meta::of_wire(wire, row.is_namespaced))
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
 use strew_wire::request::{Answer, Request, Verb};
@@ -130,7 +131,7 @@ impl Server {
     /// Decodes a body of a type that is not stored.
     pub(super) fn read_as<T>(&mut self, request: &Request, body: &Value) -> Result<T, Answer>
     where
-        T: serde::de::DeserializeOwned + serde::Serialize,
+        T: Json,
     {
         let (body, value) = Body::of_type(body)?;
         self.refuse_unknown(request, &body)?;

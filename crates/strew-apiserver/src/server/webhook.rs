@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_manifest::patch::json_patch;
 use strew_model::time::Instant;
 
@@ -211,7 +212,7 @@ impl Server {
         };
         let before = Object::Pod(Arc::clone(pod)).to_json();
         let patched = json_patch(&before, patch).map_err(|error| wrong(&error))?;
-        let patched: core::Pod = serde_json::from_value(patched).map_err(|error| wrong(&error))?;
+        let patched = core::Pod::of_json(patched).map_err(|error| wrong(&error))?;
         let pod = self.admission.admit_patched(pod, patched, &self.tables)?;
         Ok(pod.into())
     }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
 use super::names;
+use strew_manifest::json::Json;
 
 /// The label that a Deployment gives to its pods.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -30,6 +31,5 @@ fn canonical(template: &PodTemplateSpec) -> String {
     if let Some(labels) = &mut metadata.labels {
         labels.remove(POD_TEMPLATE_HASH);
     }
-    // Templates come from JSON and hold only strings, numbers and maps with text keys.
-    serde_json::to_string(&template).unwrap_or_default()
+    template.to_json().to_string()
 }

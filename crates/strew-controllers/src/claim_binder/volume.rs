@@ -8,6 +8,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use strew_apiserver::object::{Kind, Meta, Name, Node, Object, Plain};
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
+use strew_manifest::json::Json;
 use strew_manifest::read::KubeObject;
 
 use super::{VOLUME, ZONE};
@@ -59,7 +60,7 @@ pub(super) fn made(
             {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]},
         ]}});
     }
-    let wire: PersistentVolume = serde_json::from_value(volume).unwrap_or_default();
+    let wire = PersistentVolume::of_json(volume).unwrap_or_default();
     Object::Plain(Arc::new(Plain {
         meta: Meta::of_wire(wire.metadata.clone(), false),
         kind: Kind::of(VOLUME),

@@ -4,6 +4,7 @@
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Map, Value};
+use strew_manifest::json::Json;
 use strew_manifest::quantity::Quantity;
 
 /// The label that distinguishes the ReplicaSets of a Deployment.
@@ -12,8 +13,7 @@ pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// True if two templates make the same pods, apart from their hash labels.
 pub fn equals(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
     let [a, b] = [a, b].map(|template| without_hash(template.clone()));
-    let json = |template| serde_json::to_value(template).unwrap_or_default();
-    a == b || same(&json(a), &json(b), false)
+    a == b || same(&a.to_json(), &b.to_json(), false)
 }
 
 /// The template without the label that a ReplicaSet adds.

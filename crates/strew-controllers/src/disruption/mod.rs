@@ -16,6 +16,7 @@ use strew_apiserver::eviction::condition;
 use strew_apiserver::object::pod::DISRUPTION_TARGET;
 use strew_apiserver::object::{Budget, Condition, Name, Pod, Stored, Truth, moment};
 use strew_apiserver::{ApiError, Tables};
+use strew_manifest::json::Json;
 use strew_model::time::{Instant, Span};
 
 use members::{Members, is_healthy};
@@ -230,7 +231,7 @@ fn write_if_changed(old: &Arc<Budget>, new: Budget, cx: &mut Context<'_>) -> Res
 
 fn unmanaged(budget: &Budget) -> String {
     let selector = budget.spec.selector.as_ref();
-    let selector = selector.and_then(|selector| serde_json::to_string(selector).ok());
+    let selector = selector.map(|selector| selector.to_json().to_string());
     format!(
         "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status \
          of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods \

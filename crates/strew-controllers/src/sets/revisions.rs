@@ -10,6 +10,7 @@ use strew_apiserver::object::{ControllerRevision, Kind, Meta, Name, Object, Stor
 use strew_apiserver::selection::Selection;
 use strew_apiserver::workloads::template_hash;
 use strew_apiserver::{ApiError, DeleteOptions};
+use strew_manifest::json::Json;
 
 use super::unseen::Unseen;
 use super::{HASH_LABEL, REVISION_LABEL, owner_of, still_wants, tolerate_gone};
@@ -226,7 +227,7 @@ fn hash_of(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
 
 /// The patch that restores a template. Source: upstream `getPatch`.
 fn data_of(template: &PodTemplateSpec) -> Value {
-    let mut template = serde_json::to_value(template).unwrap_or_default();
+    let mut template = template.to_json();
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
 }
@@ -257,7 +258,7 @@ pub fn revision_of_pods<T: Stored>(set: &T, template: &PodTemplateSpec, label: &
 pub fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.spec.data.pointer("/spec/template")?.clone();
     template.as_object_mut()?.remove("$patch");
-    serde_json::from_value(template).ok()
+    PodTemplateSpec::of_json(template).ok()
 }
 
 /// True if a set waits for own writes; then it is queued for the end of the wait.

@@ -5,6 +5,7 @@
 
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
+use strew_manifest::json::Json;
 
 /// The name of both webhook configurations.
 pub const CONFIGURATION: &str = "strew-webhook";
@@ -90,7 +91,7 @@ impl Place {
 /// The JSON patch that sets the bundle (PEM) in an object; `None` if the object has it already, or belongs to another
 /// program.
 pub fn mend(holder: Holder, object: &Value, bundle: &str, place: &Place) -> Option<Value> {
-    let bundle = serde_json::to_value(ByteString(bundle.as_bytes().to_vec())).ok()?;
+    let bundle = ByteString(bundle.as_bytes().to_vec()).to_json();
     let mut operations = Vec::new();
     let mut look = |client: &Value, path: String| {
         if client.is_object() && client["caBundle"] != bundle {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -32,6 +32,7 @@ use crate::discovery::AGAIN;
 use crate::leading::{Leading, Turn};
 use crate::panics::kept;
 use crate::serve::Exchange;
+use crate::untyped::Untyped;
 use crate::waits::Waits;
 use crate::watch::patiently;
 
@@ -137,7 +138,7 @@ impl CertificateRotator {
         kept(move || follow(secrets.clone(), OF_SECRET, to_news.clone(), told));
         if setup.manages {
             for holder in Holder::ALL {
-                let told = move |object: Option<DynamicObject>| {
+                let told = move |object: Option<Untyped>| {
                     WatchEvent::Holder(holder, object.map(|object| excerpt(holder, object)))
                 };
                 let (objects, to) = (objects(&client, holder), to.clone());
@@ -489,7 +490,7 @@ fn said(step: Step) -> &'static str {
     }
 }
 
-fn objects(client: &Client, holder: Holder) -> Api<DynamicObject> {
+fn objects(client: &Client, holder: Holder) -> Api<Untyped> {
     let [group, version, kind, plural] = holder.resource();
     let kind = GroupVersionKind::gvk(group, version, kind);
     Api::all_with(
@@ -499,8 +500,8 @@ fn objects(client: &Client, holder: Holder) -> Api<DynamicObject> {
 }
 
 /// The parts of an object that the rotator reads: schemas are large.
-fn excerpt(holder: Holder, object: DynamicObject) -> Value {
-    let mut data = object.data;
+fn excerpt(holder: Holder, object: Untyped) -> Value {
+    let mut data = object.value;
     let mut of = |path: &str| data.pointer_mut(path).map(Value::take).unwrap_or_default();
     let mut excerpt = match holder {
         Holder::Mutating | Holder::Validating => serde_json::json!({"webhooks": of("/webhooks")}),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use kube::Client;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_model::time::Instant;
 use strew_wire::workloadspread::registration;
 use strew_wire::workloadspread::status::time_text;
@@ -263,7 +264,7 @@ impl Registrar {
     async fn register(&mut self) {
         let was_in = matches!(self.view.seen, Some((_, Registration::In { .. })));
         let bundle = ByteString(self.bundle.borrow().as_bytes().to_vec());
-        let bundle = serde_json::to_value(bundle).unwrap_or_default();
+        let bundle = bundle.to_json();
         let patch = configuration::register(&self.object, &self.wanted, &bundle, &self.replica);
         match self.calls.change(&patch).await {
             Ok(object) => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_wire::workloadspread::registration::{NAME, SERVICE_PORT, TIMEOUT_OF_PODS_S};
 use tokio::net::TcpStream;
 
@@ -108,7 +109,7 @@ impl Way {
 
 /// The CAs of a `clientConfig`, in PEM; empty without any.
 pub(super) fn bundle_of(client_config: &Value) -> String {
-    let bundle = serde_json::from_value::<ByteString>(client_config["caBundle"].clone());
+    let bundle = ByteString::of_json(client_config["caBundle"].clone());
     bundle.map_or_else(
         |_| String::new(),
         |pem| String::from_utf8_lossy(&pem.0).into_owned(),

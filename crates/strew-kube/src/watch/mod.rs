@@ -3,15 +3,13 @@
 //! A watch that ends resumes at its last resourceVersion; one that is too old (410) starts again with a list. kube's
 //! `watcher` does both; [`strew_runtime::watch::Watches`] interprets the events.
 //!
-//! Kubernetes' own kinds are decoded into their types. Custom resources are decoded as JSON first, object by object,
-//! because one object that a foreign schema let through must not stop the watch.
+//! Objects are read as JSON first and then decoded object by object, because one object that a foreign schema let
+//! through must not stop the watch.
 //!
-//! Reading order: [`Streams`], `stream` (one watch), `patience` (pauses after failures), `typed` (kinds decoded into
-//! their types).
+//! Reading order: [`Streams`], `stream` (one watch), `patience` (pauses after failures).
 
 mod patience;
 mod stream;
-mod typed;
 
 use std::collections::BTreeMap;
 
@@ -72,9 +70,8 @@ impl Streams {
             } => {
                 let (client, to) = (self.client.clone(), self.to.clone());
                 let task = kept(move || {
-                    let events = typed::events(&client, &kind, reading, &scope);
-                    let named = || stream::named(client.clone(), &kind, reading, &scope);
-                    stream::run(events.unwrap_or_else(named), id, to.clone())
+                    let events = stream::events(client.clone(), &kind, reading, &scope);
+                    stream::run(events, id, to.clone())
                 });
                 self.running.insert(id, Running(task.abort_handle()));
             }
@@ -91,7 +88,7 @@ impl Streams {
                 self.reading.spawn(async move {
                     let mut waits = Waits::default();
                     let objects = loop {
-                        let read = typed::list(client.clone(), &kind, &namespace);
+                        let read = stream::list(client.clone(), &kind, &namespace);
                         match caught(read).await {
                             Ok(objects) => break objects,
                             Err(_) => tokio::time::sleep(waits.next(true)).await,

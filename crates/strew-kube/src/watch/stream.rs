@@ -1,16 +1,14 @@
 //! One watch, as a stream of events.
 
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::StreamExt;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
 use http::Request;
-use kube::api::{DynamicObject, ListParams};
-use kube::core::{ApiResource, NamespaceResourceScope};
+use kube::api::ListParams;
+use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 use serde_json::Value;
 use strew_manifest::kruise::read_back;
 use strew_manifest::read::KubeObject;
@@ -20,6 +18,7 @@ use strew_wire::facts::{Named, identity};
 use tokio::sync::mpsc;
 
 use super::patience::{is_forbidden, patiently};
+use crate::untyped::Untyped;
 use crate::waits::Waits;
 
 /// Objects per page of a list; a page is held in memory as a whole.
@@ -43,31 +42,20 @@ pub(super) async fn run(mut events: Events, id: WatchId, to: mpsc::Sender<(Watch
     }
 }
 
-/// A watch of one of Kubernetes' own kinds.
-pub(super) fn typed<K>(client: Client, scope: &Scope) -> Events
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-    KubeObject: From<K>,
-{
-    let api = Api::<K>::all(client);
-    let read = |object: K| {
-        let named = identity(object.meta());
-        WatchEvent::Set(named, Box::new(Object::Known(KubeObject::from(object))))
-    };
-    let events = events(api, scope);
-    events.map(move |event| told(event, read)).boxed()
-}
-
-/// A watch of a kind by its name.
-pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope) -> Events {
+/// A watch of a kind.
+pub(super) fn events(client: Client, kind: &Kind, reading: Reading, scope: &Scope) -> Events {
     let resource = api_resource(kind);
     let api = match &scope.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::<DynamicObject>::all_with(client.clone(), &resource),
+        None => Api::<Untyped>::all_with(client.clone(), &resource),
     };
     let has_scale = reading == Reading::Custom { has_scale: true };
     let at_once = if has_scale { SCALES_AT_ONCE } else { 1 };
-    let events = events(api, scope);
+    let mut config = watcher::Config::default().page_size(PAGE);
+    if let Some(fields) = &scope.fields {
+        config = config.fields(fields);
+    }
+    let events = patiently(watcher::watcher(api, config));
     let of_kind = kind.clone();
     let events = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
     let scales = has_scale.then(|| Arc::new(Scales::new(client, kind)));
@@ -76,53 +64,33 @@ pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope
     events.buffered(at_once).boxed()
 }
 
-fn events<K>(
-    api: Api<K>,
-    scope: &Scope,
-) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + use<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut config = watcher::Config::default().page_size(PAGE);
-    if let Some(fields) = &scope.fields {
-        config = config.fields(fields);
-    }
-    patiently(watcher::watcher(api, config))
-}
-
-fn told<K: Resource>(
-    event: Result<Event<K>, watcher::Error>,
-    read: impl FnOnce(K) -> WatchEvent,
+fn told(
+    event: Result<Event<Untyped>, watcher::Error>,
+    read: impl FnOnce(Untyped) -> WatchEvent,
 ) -> WatchEvent {
     match event {
         Ok(Event::Init) => WatchEvent::ListBegins,
         Ok(Event::InitApply(object) | Event::Apply(object)) => read(object),
-        Ok(Event::Delete(object)) => WatchEvent::Gone(identity(object.meta())),
+        Ok(Event::Delete(object)) => WatchEvent::Gone(identity(&object.metadata)),
         Ok(Event::InitDone) => WatchEvent::ListEnds,
         Err(error) => failed(&error),
     }
 }
 
 /// Lists all objects of a namespace.
-pub(super) async fn list<K>(client: Client, namespace: &str) -> Vec<(Named, Object)>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + Debug,
-    KubeObject: From<K>,
-{
-    let api = Api::<K>::namespaced(client, namespace);
+pub(super) async fn list(client: Client, kind: &Kind, namespace: &str) -> Vec<(Named, Object)> {
+    let api = Api::<Untyped>::namespaced_with(client, namespace, &api_resource(kind));
     let mut all = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
     let mut waits = Waits::default();
     loop {
         match api.list(&page).await {
             Ok(list) => {
-                all.extend(list.items.into_iter().map(|object| {
-                    let named = identity(object.meta());
-                    (named, Object::Known(KubeObject::from(object)))
-                }));
+                let read = |object| match read(kind, Reading::Known, object) {
+                    WatchEvent::Set(named, object) => Some((named, *object)),
+                    _ => None,
+                };
+                all.extend(list.items.into_iter().filter_map(read));
                 match list.metadata.continue_.filter(|token| !token.is_empty()) {
                     Some(token) => page = page.continue_token(&token),
                     None => return all,
@@ -136,7 +104,7 @@ where
                 let refused = matches!(&error, kube::Error::Api(status) if is_forbidden(status));
                 let wait = waits.next(refused);
                 let list = Warning {
-                    kind: &K::kind(&()),
+                    kind: &kind.kind,
                     namespace,
                     name: "",
                     node: None,
@@ -163,13 +131,9 @@ fn api_resource(kind: &Kind) -> ApiResource {
 
 // === objects ===
 
-fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> WatchEvent {
+fn read(kind: &Kind, reading: Reading, object: Untyped) -> WatchEvent {
     let named = identity(&object.metadata);
-    object.metadata.managed_fields = None;
-    let mut value = match serde_json::to_value(object) {
-        Ok(value) => value,
-        Err(error) => return WatchEvent::Broken(named, error.to_string()),
-    };
+    let mut value = object.value;
     // Items in a list of a built-in kind have no `kind`.
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = (&*kind.kind).into();

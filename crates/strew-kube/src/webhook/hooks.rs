@@ -17,8 +17,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, StatusCode, Uri};
 use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Client;
-use serde::Deserialize;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_runtime::CallId;
 use strew_runtime::Warning;
 use strew_runtime::admission::Call;
@@ -195,7 +195,7 @@ async fn review(
     watched.about(review.operation);
     // A dry run changes nothing, and its answer reveals nothing.
     let user = (!review.dry_run).then(|| {
-        let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
+        let user = UserInfo::of_json(body.value["request"]["userInfo"].clone());
         User::of(user.unwrap_or_default())
     });
     body.keep(&review.pod);

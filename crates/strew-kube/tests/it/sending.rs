@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 use kube::Client;
 use serde_json::json;
@@ -52,6 +53,8 @@ pub(crate) struct Errands {
 impl Machine for Errands {
     type Effect = Begun<EffectId>;
     type Chain = EffectId;
+    type Call = Infallible;
+    type Reply = Infallible;
 
     fn take_in(&mut self, _: Instant, _: Update, _: &mut Watches) {}
 

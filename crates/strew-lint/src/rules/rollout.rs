@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::Value;
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::read::KubeObject;
@@ -10,7 +11,7 @@ use strew_wire::rolling::{is_recreate, of_deployment};
 
 use crate::Found;
 use crate::files::Files;
-use crate::played::{Plays, Rollout, SEEDS, Uneven};
+use crate::played::{Plays, REVISION, Rollout, SEEDS, Uneven};
 
 fn deployments<'f>(files: &'f Files<'_>) -> impl Iterator<Item = (usize, usize, &'f Deployment)> {
     let workloads = files.workloads.iter().enumerate();
@@ -61,7 +62,7 @@ pub(crate) fn takes_all_down(files: &Files<'_>) -> Vec<Found> {
 /// Source: spec/scheduler §1.4; KEP-3243
 pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    for (number, object, deployment) in deployments(files) {
+    for (number, object, _) in deployments(files) {
         let workload = &files.workloads[number];
         let constraints = workload.spec.topology_spread_constraints.as_deref();
         let constraints = constraints.unwrap_or_default();
@@ -84,14 +85,15 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
             let is_other = is_unknown
                 || n < 2
                 || constraint.when_unsatisfiable != "DoNotSchedule"
-                || keys.iter().any(|key| key == "pod-template-hash")
+                || keys.iter().any(|key| key == REVISION)
                 || !counts(index)
                 || files.spread.contains_key(&number);
             if is_other {
                 continue;
             }
             let path = workload.constraint_path(index);
-            let Some(rollout) = Rollout::of(deployment, index, counts, domains) else {
+            let deployment = files.objects[object].to_json();
+            let Some(rollout) = Rollout::of(&deployment, index, counts, domains) else {
                 continue;
             };
             let mut plays = files.played.borrow_mut();
@@ -117,10 +119,10 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
                 .number("skew", skew)
                 .number("maxSkew", max_skew.into());
             let mut keys: Vec<String> = keys.to_vec();
-            keys.push("pod-template-hash".to_owned());
-            let fix = Fix::set(&path.child("matchLabelKeys"), keys);
+            keys.push(REVISION.to_owned());
+            let fix = Fix::set(&path.child("matchLabelKeys"), keys.clone());
             found.push(
-                match better(deployment, index, &counts, &domains, &mut plays) {
+                match better(deployment, index, &keys, &counts, &domains, &mut plays) {
                     true => warning.fix(Fix {
                         verified: Some(format!("0 of {SEEDS} plays end uneven")),
                         ..fix
@@ -135,23 +137,20 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
     found
 }
 
-/// True if no play ends uneven where the constraint counts one revision only.
+/// True if no play ends uneven where the constraint has these matchLabelKeys.
 fn better(
-    deployment: &Deployment,
+    mut deployment: Value,
     index: usize,
+    keys: &[String],
     counts: &dyn Fn(usize) -> bool,
     domains: &dyn Fn(&str) -> usize,
     plays: &mut Plays,
 ) -> bool {
-    let mut changed = deployment.clone();
-    let spec = changed.spec.as_mut().and_then(|s| s.template.spec.as_mut());
-    let constraints = spec.and_then(|s| s.topology_spread_constraints.as_mut());
-    let Some(constraint) = constraints.and_then(|c| c.get_mut(index)) else {
-        return false;
-    };
-    let keys = constraint.match_label_keys.get_or_insert_default();
-    keys.push("pod-template-hash".to_owned());
-    let rollout = Rollout::of(&changed, index, counts, domains);
+    let path = format!("/spec/template/spec/topologySpreadConstraints/{index}");
+    if let Some(constraint) = deployment.pointer_mut(&path) {
+        constraint["matchLabelKeys"] = keys.into();
+    }
+    let rollout = Rollout::of(&deployment, index, counts, domains);
     let played = rollout.and_then(|rollout| plays.play(&rollout));
     played.is_some_and(|played| played.times == 0)
 }

@@ -10,8 +10,6 @@ pub mod v1alpha1;
 pub mod v1beta1;
 pub mod workloads;
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::read::{RawFault, RawSchema};
@@ -25,7 +23,9 @@ pub fn read_back(mut value: Value) -> Option<(v1beta1::WorkloadSpread, Vec<RawFa
         return None;
     }
     let is_old = value["apiVersion"] == v1alpha1::WorkloadSpread::API_VERSION;
-    let faults = schema(is_old).check(&mut value);
+    let version = if is_old { "v1alpha1" } else { "v1beta1" };
+    let schema = RawSchema::of(&format!("{GROUP}/{version} WorkloadSpread"));
+    let faults = schema.check(&mut value);
     let object = match is_old {
         true => conversion::up(serde_json::from_value(value).ok()?),
         false if value["apiVersion"] == v1beta1::WorkloadSpread::API_VERSION => {
@@ -34,14 +34,4 @@ pub fn read_back(mut value: Value) -> Option<(v1beta1::WorkloadSpread, Vec<RawFa
         false => return None,
     };
     Some((object, faults))
-}
-
-/// The schema of a version; built on first use.
-fn schema(is_old: bool) -> &'static RawSchema {
-    static OLD: OnceLock<RawSchema> = OnceLock::new();
-    static NEW: OnceLock<RawSchema> = OnceLock::new();
-    match is_old {
-        true => OLD.get_or_init(RawSchema::of::<v1alpha1::WorkloadSpread>),
-        false => NEW.get_or_init(RawSchema::of::<v1beta1::WorkloadSpread>),
-    }
 }

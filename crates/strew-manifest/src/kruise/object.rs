@@ -1,6 +1,5 @@
 //! What makes a type a Kubernetes object: group, version, kind, and the fields that all objects have.
 
-use schemars::Schema;
 use serde::{Deserialize, Deserializer};
 
 /// The API group of WorkloadSpread, CloneSet and Kruise's StatefulSet.
@@ -11,9 +10,10 @@ pub const GROUP: &str = "apps.kruise.io";
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $version:literal, $plural:literal, $spec:ty, $status:ty) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+        #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
         #[serde(default)]
-        #[schemars(transform = $crate::kruise::object::add_type)]
+        #[cfg_attr(feature = "schemas", schemars(transform = $crate::kruise::object::add_type))]
         pub struct $name {
             /// Standard object's metadata.
             #[serde(deserialize_with = "or_default")]
@@ -75,7 +75,8 @@ where
 }
 
 /// Adds `apiVersion` and `kind` to a schema.
-pub(super) fn add_type(schema: &mut Schema) {
+#[cfg(feature = "schemas")]
+pub(super) fn add_type(schema: &mut schemars::Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(|p| p.as_object_mut()) else {
         return;
     };

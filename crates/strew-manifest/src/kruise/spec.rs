@@ -3,15 +3,15 @@
 //! Source: spec/workloadspread §2.2.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::or_default;
 
 /// The workload whose pods are spread. Of the same namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["apiVersion", "kind", "name"]))]
+#[cfg_attr(feature = "schemas", schemars(extend("required" = ["apiVersion", "kind", "name"])))]
 pub struct TargetReference {
     /// API version of the target.
     #[serde(deserialize_with = "or_default")]
@@ -25,7 +25,8 @@ pub struct TargetReference {
 }
 
 /// Manages only part of the target's pods.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct TargetFilter {
     /// The pods that are managed.
@@ -37,12 +38,13 @@ pub struct TargetFilter {
 }
 
 /// What is done where a subset lacks room on its nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScheduleStrategy {
     /// `Adaptive` or `Fixed`; absent is Fixed.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["Adaptive", "Fixed", ""]))]
+    #[cfg_attr(feature = "schemas", schemars(extend("enum" = ["Adaptive", "Fixed", ""])))]
     pub type_: Option<String>,
     /// Settings of `Adaptive`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +52,8 @@ pub struct ScheduleStrategy {
 }
 
 /// Settings of the strategy `Adaptive`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct AdaptiveStrategy {
     /// Whether pods are placed without asking if a node takes them.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, PreferredSchedulingTerm, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,9 +19,10 @@ object! {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["subsets", "targetRef"]))]
+#[cfg_attr(feature = "schemas", schemars(extend("required" = ["subsets", "targetRef"])))]
 pub struct WorkloadSpreadSpec {
     /// The workload.
     #[serde(rename = "targetRef", skip_serializing_if = "Option::is_none")]
@@ -39,9 +39,10 @@ pub struct WorkloadSpreadSpec {
 }
 
 /// A subset: nodes, a limit, and what its pods get besides.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["name"]))]
+#[cfg_attr(feature = "schemas", schemars(extend("required" = ["name"])))]
 pub struct WorkloadSpreadSubset {
     /// Its name, unique in the WorkloadSpread.
     #[serde(deserialize_with = "or_default")]
@@ -60,12 +61,13 @@ pub struct WorkloadSpreadSubset {
     pub max_replicas: Option<IntOrString>,
     /// A strategic merge patch of its pods.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[cfg_attr(feature = "schemas", schemars(extend("x-kubernetes-preserve-unknown-fields" = true)))]
     pub patch: Option<Value>,
 }
 
 /// What was found.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct WorkloadSpreadStatus {
     /// The generation that the controller has seen.
@@ -80,9 +82,10 @@ pub struct WorkloadSpreadStatus {
 }
 
 /// What was found of a subset.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["missingReplicas", "name", "replicas"]))]
+#[cfg_attr(feature = "schemas", schemars(extend("required" = ["missingReplicas", "name", "replicas"])))]
 pub struct SubsetStatus {
     /// The subset.
     #[serde(deserialize_with = "or_default")]
@@ -101,6 +104,6 @@ pub struct SubsetStatus {
     pub deleting_pods: Option<BTreeMap<String, Time>>,
     /// Whether its pods can be scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[cfg_attr(feature = "schemas", schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])))]
     pub conditions: Option<Vec<Condition>>,
 }

@@ -5,7 +5,6 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +21,8 @@ object! {
 }
 
 /// What is asked of a CloneSet.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct CloneSetSpec {
     /// How many pods there are to be.
@@ -68,7 +68,8 @@ object! {
 }
 
 /// What is asked of Kruise's StatefulSet.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct AdvancedStatefulSetSpec {
     /// How many pods there are to be.
@@ -116,7 +117,8 @@ pub struct AdvancedStatefulSetSpec {
 }
 
 /// What was found of a workload. Kinds differ in what else they tell, which nothing here looks at.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct WorkloadStatus {
     /// The generation that the controller has seen.

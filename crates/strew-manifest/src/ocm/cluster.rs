@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::{null_as_default, objects};
@@ -21,7 +20,8 @@ objects! {
 }
 
 /// How it is meant to be.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterSpec {
     /// Where its API server is.
@@ -39,7 +39,8 @@ pub struct ManagedClusterSpec {
 }
 
 /// Where an API server is.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientConfig {
     /// Its URL.
@@ -51,7 +52,8 @@ pub struct ClientConfig {
 }
 
 /// What keeps placements away.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
     /// Its key.
@@ -68,7 +70,8 @@ pub struct Taint {
 }
 
 /// How it is.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterStatus {
     /// Joined, available.
@@ -92,7 +95,8 @@ pub struct ManagedClusterStatus {
 }
 
 /// Its version.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterVersion {
     /// Of Kubernetes.
@@ -101,7 +105,8 @@ pub struct ManagedClusterVersion {
 }
 
 /// What a cluster says of itself.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterClaim {
     /// Its name.
@@ -113,7 +118,8 @@ pub struct ClusterClaim {
 }
 
 /// A namespace that a set keeps on a cluster.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedNamespace {
     /// Its name.

@@ -1,7 +1,6 @@
 //! ManagedClusterSet and ManagedClusterSetBinding, `v1beta2`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::{null_as_default, objects};
@@ -26,7 +25,8 @@ objects! {
 }
 
 /// Which clusters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterSetSpec {
     /// Which clusters.
@@ -38,7 +38,8 @@ pub struct ManagedClusterSetSpec {
 }
 
 /// Which clusters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSetSelector {
     /// `ExclusiveClusterSetLabel`, also where nothing is written, or `LabelSelector`.
@@ -50,7 +51,8 @@ pub struct ClusterSetSelector {
 }
 
 /// A namespace that is kept on clusters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedNamespaceConfig {
     /// Its name.
@@ -59,7 +61,8 @@ pub struct ManagedNamespaceConfig {
 }
 
 /// How many there are.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterSetStatus {
     /// `ClusterSetEmpty`.
@@ -68,7 +71,8 @@ pub struct ManagedClusterSetStatus {
 }
 
 /// Which set.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterSetBindingSpec {
     /// The set's name, which is the binding's too.
@@ -77,7 +81,8 @@ pub struct ManagedClusterSetBindingSpec {
 }
 
 /// Whether the set is there.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedClusterSetBindingStatus {
     /// `Bound`.

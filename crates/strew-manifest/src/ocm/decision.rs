@@ -1,6 +1,5 @@
 //! PlacementDecision, `v1beta1`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::{null_as_default, objects};
@@ -15,7 +14,8 @@ objects! {
 }
 
 /// The clusters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlacementDecisionStatus {
     /// At most 100.
@@ -24,7 +24,8 @@ pub struct PlacementDecisionStatus {
 }
 
 /// A cluster that was chosen.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterDecision {
     /// Its name.

@@ -89,6 +89,7 @@ macro_rules! objects {
             }
         }
 
+        #[cfg(feature = "schemas")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()

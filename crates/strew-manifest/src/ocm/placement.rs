@@ -2,7 +2,6 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::{null_as_default, objects};
@@ -21,7 +20,8 @@ objects! {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlacementSpec {
     /// The sets to choose from; none: all that are bound.
@@ -54,7 +54,8 @@ pub struct PlacementSpec {
 }
 
 /// A taint that is tolerated.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
     /// Empty: every key.
@@ -75,7 +76,8 @@ pub struct Toleration {
 }
 
 /// How decisions are grouped.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct DecisionStrategy {
     /// Groups of clusters, for rollouts one after another.
@@ -84,7 +86,8 @@ pub struct DecisionStrategy {
 }
 
 /// Groups of clusters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct GroupStrategy {
     /// Groups that are chosen by hand, in this order, before the rest.
@@ -96,7 +99,8 @@ pub struct GroupStrategy {
 }
 
 /// A group that is chosen by hand.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct DecisionGroup {
     /// Its name.
@@ -108,7 +112,8 @@ pub struct DecisionGroup {
 }
 
 /// What was answered.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlacementStatus {
     /// How many clusters are selected.
@@ -126,7 +131,8 @@ pub struct PlacementStatus {
 }
 
 /// A group in the status.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct DecisionGroupStatus {
     /// From 0, over all groups.

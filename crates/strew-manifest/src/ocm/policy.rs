@@ -1,12 +1,12 @@
 //! How clusters are scored and spread.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::null_as_default;
 
 /// What scores count.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrioritizerPolicy {
     /// `Additive` (also where nothing is written) or `Exact`.
@@ -18,7 +18,8 @@ pub struct PrioritizerPolicy {
 }
 
 /// The weight of one score.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrioritizerConfig {
     /// Which score.
@@ -30,7 +31,8 @@ pub struct PrioritizerConfig {
 }
 
 /// A score by its source.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScoreCoordinate {
     /// `BuiltIn` or `AddOn`.
@@ -45,7 +47,8 @@ pub struct ScoreCoordinate {
 }
 
 /// An add-on's score.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddOnScore {
     /// The name of the AddOnPlacementScore.
@@ -57,7 +60,8 @@ pub struct AddOnScore {
 }
 
 /// How clusters spread over topologies.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadPolicy {
     /// The most important first; at most 8.
@@ -66,7 +70,8 @@ pub struct SpreadPolicy {
 }
 
 /// One level of topologies.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadConstraintsTerm {
     /// A label's key, or a claim's name.
@@ -93,7 +98,8 @@ pub struct SpreadConstraintsTerm {
 }
 
 /// The weight of a topology.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyWeight {
     /// The value of its label or claim; `*` for all that are not named.

@@ -1,7 +1,6 @@
 //! AddOnPlacementScore, `v1alpha1`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::object::{null_as_default, objects};
@@ -16,7 +15,8 @@ objects! {
 }
 
 /// The scores.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddOnPlacementScoreStatus {
     /// Of others.
@@ -31,7 +31,8 @@ pub struct AddOnPlacementScoreStatus {
 }
 
 /// A score.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddOnPlacementScoreItem {
     /// Its name.

@@ -1,11 +1,11 @@
 //! Selectors of clusters.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One of a Placement's predicates; any of them suffices.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterPredicate {
     /// What a cluster must match.
@@ -14,7 +14,8 @@ pub struct ClusterPredicate {
 }
 
 /// All of its parts must hold.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSelector {
     /// Over labels.
@@ -29,7 +30,8 @@ pub struct ClusterSelector {
 }
 
 /// Over `status.clusterClaims`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterClaimSelector {
     /// All must hold.
@@ -38,7 +40,8 @@ pub struct ClusterClaimSelector {
 }
 
 /// Expressions over the whole cluster.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterCelSelector {
     /// All must hold.
@@ -47,7 +50,8 @@ pub struct ClusterCelSelector {
 }
 
 /// The selector of a decision group: as [`ClusterSelector`], without CEL.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct GroupClusterSelector {
     /// Over labels.

@@ -44,7 +44,7 @@ const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 /// Checks `value`. Replaces `null` in a list or map, and a missing required time, by the zero value, as Kubernetes'
 /// decoder does. Removes values of another type, so that decoding succeeds after faults too and the rest can be
 /// checked.
-pub(super) fn check(schema: &Schema, value: &mut Value) -> Vec<Fault> {
+pub(super) fn check(schema: Schema, value: &mut Value) -> Vec<Fault> {
     let mut checker = Checker {
         schema,
         path: Vec::new(),
@@ -55,7 +55,7 @@ pub(super) fn check(schema: &Schema, value: &mut Value) -> Vec<Fault> {
 }
 
 struct Checker<'a> {
-    schema: &'a Schema,
+    schema: Schema,
     /// The path of the current value; keys are copied only for a fault.
     path: Vec<PathStep<'a>>,
     faults: Vec<Fault>,
@@ -114,10 +114,15 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn object(&mut self, parent: ShapeId, fields: &'a Fields, object: &mut Map<String, Value>) {
+    fn object(
+        &mut self,
+        parent: ShapeId,
+        fields: &'static Fields,
+        object: &mut Map<String, Value>,
+    ) {
         for name in fields.required_times() {
-            if object.get(name).is_none_or(Value::is_null) {
-                object.insert(name.clone(), ZERO_TIME.into());
+            if object.get(*name).is_none_or(Value::is_null) {
+                object.insert((*name).to_owned(), ZERO_TIME.into());
             }
         }
         for (name, value) in &mut *object {
@@ -285,7 +290,7 @@ pub fn shortened(text: &str) -> String {
 
 impl FaultKind {
     /// The field that an unknown one probably means.
-    pub(super) fn meant<'s>(&self, schema: &'s Schema) -> Option<&'s str> {
+    pub(super) fn meant(&self, schema: Schema) -> Option<&'static str> {
         match self {
             Self::Unknown { name, parent } => match schema.shape(*parent) {
                 Shape::Object(fields) => nearest(name, fields.names()),
@@ -297,7 +302,7 @@ impl FaultKind {
 
     /// The diagnostic, with what was probably meant. This is looked up here, since in a dump the same unknown field may
     /// occur ten thousand times and is reported once.
-    pub(super) fn diagnostic(&self, schema: &Schema) -> Diagnostic {
+    pub(super) fn diagnostic(&self, schema: Schema) -> Diagnostic {
         match self {
             Self::Unknown { name, .. } => {
                 let meant = self.meant(schema);
@@ -391,7 +396,7 @@ mod tests {
     }
 
     /// The ways to all fields, `[]` for a list's element and `{}` for a map's, each shape once.
-    fn all_paths(schema: &Schema) -> Vec<Vec<String>> {
+    fn all_paths(schema: Schema) -> Vec<Vec<String>> {
         let mut paths = Vec::new();
         let mut seen = Vec::new();
         let mut open = vec![(schema.root(), Vec::new())];

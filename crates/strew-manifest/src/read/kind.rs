@@ -74,20 +74,6 @@ macro_rules! kinds {
                 }
             }
 
-            /// The schema of its objects; built on first use.
-            pub(super) fn schema(self) -> &'static Schema {
-                match self {
-                    $(Self::$kind => {
-                        static SCHEMA: OnceLock<Schema> = OnceLock::new();
-                        SCHEMA.get_or_init(|| Schema::of::<$type>().in_group(<$type as Resource>::GROUP))
-                    })*
-                    $(Self::$earlier => {
-                        static SCHEMA: OnceLock<Schema> = OnceLock::new();
-                        SCHEMA.get_or_init(Schema::of::<$old>)
-                    })*
-                }
-            }
-
             pub(super) fn decode(self, value: Value) -> Result<KubeObject, serde_json::Error> {
                 Ok(match self {
                     $(Self::$kind => KubeObject::$kind(serde_json::from_value(value)?),)*
@@ -97,6 +83,17 @@ macro_rules! kinds {
                     })*
                 })
             }
+        }
+
+        /// The table of the fields of all kinds, as `fields.txt` has it.
+        #[cfg(feature = "schemas")]
+        pub fn field_table() -> String {
+            use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+            let mut writer = super::field_writer::FieldWriter::default();
+            $(writer.add::<$type>(&Kind::$kind.table_name());)*
+            $(writer.add::<$old>(&Kind::$earlier.table_name());)*
+            writer.add::<LabelSelector>("LabelSelector");
+            writer.finish()
         }
 
         impl KubeObject {
@@ -194,6 +191,21 @@ kinds! {
 }
 
 impl Kind {
+    /// Its name in the table of fields.
+    fn table_name(self) -> String {
+        format!("{} {}", self.api_version(), self.name())
+    }
+
+    /// The schema of its objects.
+    pub(super) fn schema(self) -> Schema {
+        static SCHEMAS: OnceLock<Vec<Schema>> = OnceLock::new();
+        let schemas = SCHEMAS.get_or_init(|| {
+            let schemas = Self::ALL.iter();
+            schemas.map(|kind| Schema::of(&kind.table_name())).collect()
+        });
+        schemas[self as usize]
+    }
+
     /// The project that defines it, and the version that strew knows.
     pub(super) fn whose(self) -> &'static str {
         match group_of(self.api_version()) {

@@ -27,6 +27,9 @@ mod diagnostic;
 mod document;
 mod earlier;
 mod edit;
+#[cfg(feature = "schemas")]
+mod field_writer;
+mod fields;
 mod foreign;
 mod head;
 mod json;
@@ -55,7 +58,12 @@ pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
 pub use edit::{TextEdit, apply_text_edits, text_edit};
+#[cfg(feature = "schemas")]
+pub use field_writer::FieldWriter;
+pub use fields::FieldTable;
 pub use foreign::{CHART_FILE, KUSTOMIZATION_FILES};
+#[cfg(feature = "schemas")]
+pub use kind::field_table;
 pub use kind::{KINDS, KubeObject, OtherObject, is_namespaced};
 pub use locator::{Locator, locate};
 pub use meaning::SCENARIO;
@@ -64,6 +72,7 @@ pub use played_as::PlayedAs;
 pub use pods::NO_CONTROLLER;
 pub use raw::{
     RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
+    value_of_yaml,
 };
 pub use reader::{documents, read, read_applying, read_edited, read_file};
 pub use reading::{Located, Reading};

@@ -1,11 +1,11 @@
 //! Documents that are no Kubernetes objects, such as a scheduler's configuration, with the same checks and places.
 
-use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::check::{FaultKind, check, describe};
 use super::diagnostic::Diagnostic;
 use super::document::{Format, Origin};
+use super::fields::FieldTable;
 use super::head::{Head, TypeFault};
 use super::json;
 use super::kind::{self, Kind, KubeObject, OtherObject};
@@ -13,7 +13,7 @@ use super::meaning::{Meaning, meaning};
 use super::node::Node;
 use super::pods;
 use super::schema::Schema;
-use super::source::Sources;
+use super::source::{Sources, Span};
 use super::yaml;
 use crate::field::FieldPath;
 use crate::printable::make_printable;
@@ -25,6 +25,12 @@ pub struct RawDocument {
     pub value: Value,
     /// Its place.
     pub origin: Origin,
+}
+
+/// The value of a YAML document that is part of the program; `None` if it cannot be read.
+pub fn value_of_yaml(text: &str) -> Option<Value> {
+    let document = yaml::compose(text, Span::new(0, text.len())).ok()?;
+    Some(document.root.to_value())
 }
 
 /// The document, or the item of a list, at `origin`; errors of its text were reported when it was first read.
@@ -57,8 +63,8 @@ fn document(
     Some(RawDocument { value, origin })
 }
 
-/// The schema of a document of type `T`.
-#[derive(Debug)]
+/// The fields of a document.
+#[derive(Debug, Clone, Copy)]
 pub struct RawSchema(Schema);
 
 /// A field that cannot be read.
@@ -75,18 +81,29 @@ pub struct RawFault {
 }
 
 impl RawSchema {
-    /// Builds the schema from the fields that serde and schemars see in `T`; takes a few milliseconds.
-    pub fn of<T: JsonSchema>() -> Self {
-        Self(Schema::of::<T>())
+    /// The schema of a kind (`v1 Pod`), or of a `LabelSelector`.
+    ///
+    /// # Panics
+    /// There is no such kind.
+    pub fn of(name: &str) -> Self {
+        Self(Schema::of(name))
+    }
+
+    /// The schema with this name in another table.
+    ///
+    /// # Panics
+    /// The table has no such schema.
+    pub fn of_table(table: &'static FieldTable, name: &str) -> Self {
+        Self(Schema::of_table(table, name))
     }
 
     /// Finds all faults of `value`; a value without faults can be decoded.
     pub fn check(&self, value: &mut Value) -> Vec<RawFault> {
-        faults_of(&self.0, value)
+        faults_of(self.0, value)
     }
 }
 
-fn faults_of(schema: &Schema, value: &mut Value) -> Vec<RawFault> {
+fn faults_of(schema: Schema, value: &mut Value) -> Vec<RawFault> {
     let faults = check(schema, value).into_iter();
     faults
         .map(|fault| RawFault {

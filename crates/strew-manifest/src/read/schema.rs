@@ -1,23 +1,20 @@
-//! The fields of each kind, from k8s-openapi's JSON schemas, reduced to what the check needs.
+//! What a schema says of each field, as far as the check needs it, read from a [table of fields](super::fields).
 
-use std::collections::HashMap;
+use super::fields::{FieldTable, KINDS};
 
-use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::Value;
-
-/// The shapes of a kind, each stored once, so that recursive types are finite.
-#[derive(Debug)]
+/// The shapes of one kind, a view into its table.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Schema {
-    shapes: Vec<Shape>,
+    shapes: &'static [Shape],
     root: ShapeId,
     /// True if a list may not contain `null` instead of an object: custom resources are checked before they are
     /// decoded.
     refuses_null: bool,
 }
 
-/// Index of a shape in its [`Schema`].
+/// Index of a shape in its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ShapeId(usize);
+pub(super) struct ShapeId(pub(super) usize);
 
 /// The form of a value.
 #[derive(Debug)]
@@ -43,20 +40,19 @@ pub(super) enum Shape {
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     /// In the order of their names.
-    by_name: Vec<(String, ShapeId)>,
+    pub(super) by_name: Vec<(&'static str, ShapeId)>,
     /// Required times: k8s-openapi has no zero value for times.
-    required_times: Vec<String>,
-    is_resource: bool,
+    pub(super) required_times: Vec<&'static str>,
+    pub(super) is_resource: bool,
 }
 
 impl Fields {
-    /// The field, with the schema's copy of its name.
-    pub(super) fn get(&self, name: &str) -> Option<(&str, ShapeId)> {
+    /// The field, with the table's copy of its name.
+    pub(super) fn get(&self, name: &str) -> Option<(&'static str, ShapeId)> {
         let at = self
             .by_name
-            .binary_search_by(|(known, _)| known.as_str().cmp(name));
-        let (known, id) = &self.by_name[at.ok()?];
-        Some((known, *id))
+            .binary_search_by(|(known, _)| (*known).cmp(name));
+        Some(self.by_name[at.ok()?])
     }
 
     /// True for a whole Kubernetes object, as in `volumeClaimTemplates`.
@@ -64,58 +60,51 @@ impl Fields {
         self.is_resource
     }
 
-    pub(super) fn required_times(&self) -> &[String] {
+    pub(super) fn required_times(&self) -> &[&'static str] {
         &self.required_times
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.iter().map(|(name, _)| name.as_str())
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<'_> {
+        self.by_name.iter().map(|(name, _)| *name)
     }
 }
 
 impl Schema {
-    /// The schema of `T`.
+    /// The schema of a kind, or of a part such as `LabelSelector`, in the table of all kinds.
+    pub(super) fn of(name: &str) -> Self {
+        Self::of_table(&KINDS, name)
+    }
+
+    /// The schema with this name in `table`.
     ///
-    /// Cost: builds and parses the JSON schema once, a few milliseconds for a pod.
-    pub(super) fn of<T: JsonSchema>() -> Self {
-        let json = SchemaGenerator::default().into_root_schema_for::<T>();
-        let json = json.as_value();
-        let mut builder = Builder {
-            definitions: &json["$defs"],
-            shapes: Vec::new(),
-            by_name: HashMap::new(),
-        };
-        let root = builder.shape(json);
+    /// # Panics
+    /// The table has no such schema: both are part of strew.
+    pub(super) fn of_table(table: &'static FieldTable, name: &str) -> Self {
+        let root = table.root(name);
         Self {
-            shapes: builder.shapes,
-            root,
-            refuses_null: false,
+            shapes: table.shapes(),
+            root: root.unwrap_or_else(|| {
+                panic!("the table of fields lacks {name}: run `cargo xtask gen`")
+            }),
+            refuses_null: name.starts_with(crate::ocm::GROUP),
         }
     }
 
-    /// Adapts the schema to an API group: in lists of custom resources, `null` is no object.
-    pub(super) fn in_group(self, group: &str) -> Self {
-        Self {
-            refuses_null: group == crate::ocm::GROUP,
-            ..self
-        }
-    }
-
-    pub(super) fn refuses_null(&self) -> bool {
+    pub(super) fn refuses_null(self) -> bool {
         self.refuses_null
     }
 
-    pub(super) fn root(&self) -> ShapeId {
+    pub(super) fn root(self) -> ShapeId {
         self.root
     }
 
-    pub(super) fn shape(&self, id: ShapeId) -> &Shape {
+    pub(super) fn shape(self, id: ShapeId) -> &'static Shape {
         &self.shapes[id.0]
     }
 
     /// The path of a field `name` in the nearest object below the root that has one: where a misplaced field belongs.
     /// `None` if no object has it, or several equally near ones. A status is not written by hand, so it is ignored.
-    pub(super) fn home_of(&self, name: &str) -> Option<String> {
+    pub(super) fn home_of(self, name: &str) -> Option<String> {
         let mut seen = vec![false; self.shapes.len()];
         let mut level = vec![(self.root, String::new())];
         while !level.is_empty() {
@@ -127,7 +116,7 @@ impl Schema {
                         if fields.get(name).is_some() {
                             homes.push(format!("{path}{name}"));
                         }
-                        let children = fields.by_name.iter().filter(|(name, _)| name != "status");
+                        let children = fields.by_name.iter().filter(|(name, _)| *name != "status");
                         below.extend(children.map(|(name, id)| (*id, format!("{path}{name}."))));
                     }
                     Shape::List(element) => {
@@ -153,119 +142,13 @@ impl Schema {
     }
 }
 
-struct Builder<'a> {
-    definitions: &'a Value,
-    shapes: Vec<Shape>,
-    by_name: HashMap<&'a str, ShapeId>,
-}
-
-const REFERENCE_PREFIX: &str = "#/$defs/";
-const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
-
-impl<'a> Builder<'a> {
-    fn shape(&mut self, json: &'a Value) -> ShapeId {
-        match reference(json) {
-            Some(name) => self.named(name),
-            None => {
-                let id = self.reserve();
-                self.shapes[id.0] = self.inline(json);
-                id
-            }
-        }
-    }
-
-    fn named(&mut self, name: &'a str) -> ShapeId {
-        if let Some(id) = self.by_name.get(name) {
-            return *id;
-        }
-        let id = self.reserve();
-        self.by_name.insert(name, id);
-        self.shapes[id.0] = match name {
-            QUANTITY => Shape::Quantity,
-            _ => self.inline(&self.definitions[name]),
-        };
-        id
-    }
-
-    fn reserve(&mut self) -> ShapeId {
-        self.shapes.push(Shape::Any);
-        ShapeId(self.shapes.len() - 1)
-    }
-
-    fn inline(&mut self, json: &'a Value) -> Shape {
-        if json["x-kubernetes-int-or-string"] == true {
-            return Shape::IntOrString;
-        }
-        match (type_of(json), json["format"].as_str()) {
-            (Some("boolean"), _) => Shape::Boolean,
-            (Some("string"), Some("date-time")) => Shape::Timestamp,
-            (Some("string"), _) => Shape::String,
-            (Some("integer"), Some("int32")) => Shape::Int32,
-            (Some("integer"), _) => Shape::Int64,
-            (Some("number"), _) => Shape::Number,
-            (Some("array"), _) => Shape::List(self.shape(&json["items"])),
-            (Some("object"), _) => self.object(json),
-            _ => Shape::Any,
-        }
-    }
-
-    fn required_times(&self, json: &Value, fields: &[(String, ShapeId)]) -> Vec<String> {
-        let required = json["required"].as_array().into_iter().flatten();
-        let required: Vec<_> = required.filter_map(Value::as_str).collect();
-        let times = fields.iter().filter(|(name, id)| {
-            let is_time = matches!(self.shapes[id.0], Shape::Timestamp);
-            is_time && required.contains(&name.as_str())
-        });
-        times.map(|(name, _)| name.clone()).collect()
-    }
-
-    fn object(&mut self, json: &'a Value) -> Shape {
-        if let Some(properties) = json["properties"].as_object() {
-            let fields = properties.iter();
-            let mut fields: Vec<_> = fields
-                .map(|(name, json)| (name.clone(), self.shape(json)))
-                .collect();
-            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-            return Shape::Object(Fields {
-                required_times: self.required_times(json, &fields),
-                is_resource: ["apiVersion", "kind", "metadata"]
-                    .iter()
-                    .all(|name| properties.contains_key(*name)),
-                by_name: fields,
-            });
-        }
-        match &json["additionalProperties"] {
-            values @ Value::Object(_) => Shape::Map(self.shape(values)),
-            _ => Shape::Any,
-        }
-    }
-}
-
-/// The type of a value. If there are two, the second is `null`, which means absence.
-fn type_of(json: &Value) -> Option<&str> {
-    let only = json["type"].as_str();
-    only.or_else(|| json["type"][0].as_str())
-}
-
-/// The definition that a schema refers to, directly, as the only member of `allOf`, or beside `null`.
-fn reference(json: &Value) -> Option<&str> {
-    let ways = [
-        &json["$ref"],
-        &json["allOf"][0]["$ref"],
-        &json["anyOf"][0]["$ref"],
-    ];
-    let reference = ways.iter().find_map(|way| way.as_str())?;
-    reference.strip_prefix(REFERENCE_PREFIX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::apps::v1::Deployment;
 
     #[test]
     fn knows_where_a_field_belongs() {
-        let schema = Schema::of::<Deployment>();
+        let schema = Schema::of("apps/v1 Deployment");
         let cases = [
             (
                 "topologySpreadConstraints",

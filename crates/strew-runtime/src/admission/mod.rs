@@ -331,6 +331,8 @@ impl AdmissionMachine {
 impl Machine for AdmissionMachine {
     type Effect = Effect;
     type Chain = EffectId;
+    type Call = Call;
+    type Reply = Decision;
 
     /// The machine does not retry refused writes itself; the next review causes the next write, and its API server
     /// waits for it.

@@ -8,6 +8,7 @@
 
 mod cel;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use k8s_openapi::Resource;
@@ -129,6 +130,8 @@ impl Placements {
 impl Machine for Placements {
     type Effect = Effect;
     type Chain = Carrying;
+    type Call = Infallible;
+    type Reply = Infallible;
 
     fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
         let (names, cel) = (self.machine.names_mut(), &mut self.cel.selectors);

@@ -7,6 +7,7 @@ mod known;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
@@ -93,6 +94,8 @@ pub fn watches() -> Watches {
 impl Machine for SchedulerMachine {
     type Effect = Effect;
     type Chain = Chain;
+    type Call = Infallible;
+    type Reply = Infallible;
 
     fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
         self.known.take_in(&mut self.machine, now, update);

@@ -12,6 +12,7 @@
 mod held;
 mod texts;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
@@ -226,6 +227,8 @@ fn is_stranger(pod: &Pod, machine: &SpreadController) -> bool {
 impl Machine for Spreads {
     type Effect = Effect;
     type Chain = EffectId;
+    type Call = Infallible;
+    type Reply = Infallible;
 
     fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches) {
         match update {

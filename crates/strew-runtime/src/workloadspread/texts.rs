@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
+use strew_manifest::json::Json;
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
 use strew_manifest::read::KubeObject;
 use strew_wire::workloadspread::pending_reviews::PodSource;
@@ -105,8 +106,7 @@ fn text(pod: &Pod) -> String {
     let mut pod = pod.clone();
     pod.metadata.managed_fields = None;
     pod.status = None;
-    // Plain data always has a JSON form.
-    serde_json::to_string(&pod).unwrap_or_default()
+    pod.to_json().to_string()
 }
 
 impl PodSource for Texts {

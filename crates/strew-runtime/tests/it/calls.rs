@@ -64,7 +64,7 @@ impl World {
         world
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event<Call>) {
         let at = Moment {
             now: self.now,
             wall: self.now,

@@ -1,6 +1,7 @@
 //! A machine that wants what a test says, and a world that writes down what its driver does.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -38,6 +39,8 @@ pub(crate) enum Effect {
 impl Machine for Toy {
     type Effect = Effect;
     type Chain = VecDeque<String>;
+    type Call = Infallible;
+    type Reply = Infallible;
 
     fn take_in(&mut self, _: Instant, update: Update, _: &mut Watches) {
         self.heard.push(match update {
@@ -148,7 +151,7 @@ impl World {
         }
     }
 
-    pub(crate) fn handle(&mut self, event: Event) {
+    pub(crate) fn handle(&mut self, event: Event<Infallible>) {
         self.driver.handle(self.at(), event, &mut ());
     }
 
@@ -169,7 +172,7 @@ impl World {
                     self.open.push_back((request.name.clone(), ticket));
                 }
                 Progress::Do(Action::Watch(action)) => self.asked.push(action),
-                Progress::Do(Action::Reply(id, _)) => panic!("nothing asked {id:?}"),
+                Progress::Do(Action::Reply(_, never)) => match *never {},
                 Progress::Decided => {}
                 Progress::Idle => return sent.trim_end().to_owned(),
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 use strew_manifest::field::FieldPath;
+use strew_manifest::json::Json;
 use strew_manifest::read::RawSchema;
 use strew_manifest::validation::selector;
 
@@ -87,7 +88,7 @@ pub(super) fn texts(at: &At<'_>, problems: &mut Problems) -> BTreeMap<String, St
 
 pub(super) fn label_selector(at: &At<'_>, problems: &mut Problems) -> Option<LabelSelector> {
     let mut value = at.value.clone();
-    let faults = RawSchema::of::<LabelSelector>().check(&mut value);
+    let faults = RawSchema::of("LabelSelector").check(&mut value);
     if !faults.is_empty() {
         let is_bare = faults.iter().all(|fault| fault.is_unknown);
         problems.add_faults(&at.path, faults);
@@ -96,7 +97,7 @@ pub(super) fn label_selector(at: &At<'_>, problems: &mut Problems) -> Option<Lab
         }
         return None;
     }
-    let wire: LabelSelector = serde_json::from_value(value).ok()?;
+    let wire = LabelSelector::of_json(value).ok()?;
     let mut errors = Vec::new();
     selector::validate(Some(&wire), &FieldPath::root(), &mut errors);
     for error in &errors {

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Node;
 use serde_json::Value;
 use strew_apiserver::validation::Validate;
+use strew_manifest::json::Json;
 use strew_manifest::read::RawSchema;
 use strew_model::Span;
 
@@ -123,12 +124,12 @@ fn node(at: &At<'_>, problems: &mut Problems) -> Option<Node> {
     let mut value = at.value.clone();
     value["apiVersion"] = Value::from("v1");
     value["kind"] = Value::from("Node");
-    let faults = RawSchema::of::<Node>().check(&mut value);
+    let faults = RawSchema::of("v1 Node").check(&mut value);
     if !faults.is_empty() {
         problems.add_faults(&at.path, faults);
         return None;
     }
-    let mut node: Node = match serde_json::from_value(value) {
+    let mut node: Node = match Node::of_json(value) {
         Ok(node) => node,
         Err(error) => {
             problems.add(&at.path, diagnostics::undecodable(&error));

@@ -1,6 +1,8 @@
 //! The objects of a generated world.
 
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
+use strew_manifest::json::Json;
 use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, TARGET_SELECTOR, WINDOW_SECONDS};
 
 use super::story::{
@@ -291,7 +293,7 @@ pub(super) fn group(of: &Group) -> Option<NodeGroup> {
         min: 0,
         max: of.max,
         boot: None,
-        template: serde_json::from_value(template).ok()?,
+        template: Node::of_json(template).ok()?,
     })
 }
 

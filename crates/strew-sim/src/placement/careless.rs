@@ -1,6 +1,7 @@
 //! A machine of Placements that makes mistakes on request, to test that the judge finds them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 
 use strew_model::Symbol;
 use strew_model::time::Instant;
@@ -85,6 +86,8 @@ fn key(placement: &PlacementName) -> Key {
 impl Machine for Careless {
     type Effect = Effect;
     type Chain = Chain;
+    type Call = Infallible;
+    type Reply = Infallible;
 
     fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches) {
         self.placements.take_in(now, update, watches);

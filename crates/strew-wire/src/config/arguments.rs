@@ -5,7 +5,6 @@
 //! arguments of a plugin that does not exist, or takes none, are refused, while kube-scheduler ignores them.
 
 use k8s_openapi::api::core::v1 as core;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use strew_model::Interner;
@@ -144,9 +143,10 @@ fn arguments_of(
     Some(args)
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct PreemptionWire {
+pub(super) struct PreemptionWire {
     min_candidate_nodes_percentage: Option<i32>,
     min_candidate_nodes_absolute: Option<i32>,
 }
@@ -187,9 +187,10 @@ fn preemption(args: Value, path: &FieldPath, profile: &mut Profile, problems: &m
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct InterPodAffinityWire {
+pub(super) struct InterPodAffinityWire {
     hard_pod_affinity_weight: Option<i32>,
     ignore_preferred_terms_of_existing_pods: Option<bool>,
 }
@@ -213,9 +214,10 @@ fn inter_pod_affinity(
         .unwrap_or(false);
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct NodeAffinityWire {
+pub(super) struct NodeAffinityWire {
     added_affinity: Option<core::NodeAffinity>,
 }
 
@@ -248,9 +250,10 @@ fn node_affinity(
     };
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct VolumeBindingWire {
+pub(super) struct VolumeBindingWire {
     bind_timeout_seconds: Option<i64>,
     shape: Option<Vec<super::resource_arguments::ShapePointWire>>,
 }
@@ -272,9 +275,10 @@ fn volume_binding(args: Value, path: &FieldPath, problems: &mut Problems<'_>) {
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct DynamicResourcesWire {
+pub(super) struct DynamicResourcesWire {
     filter_timeout: Option<String>,
     binding_timeout: Option<String>,
 }

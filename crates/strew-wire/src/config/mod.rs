@@ -29,6 +29,7 @@
 
 mod admission;
 mod arguments;
+mod fields;
 pub mod gates;
 mod kube_scheduler;
 mod merge;
@@ -49,6 +50,8 @@ use strew_scheduler::machine::Limits;
 use strew_scheduler::{Compat, DefaultConstraints, Profile, TieRule};
 
 pub use admission::AdmissionOptions;
+#[cfg(feature = "schemas")]
+pub use fields::field_table;
 pub use gates::{FeatureGates, GateError};
 use problems::Problems;
 use strew_manifest::field::FieldPath;

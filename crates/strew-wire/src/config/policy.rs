@@ -8,7 +8,6 @@
 //!
 //! Source: `pkg/scheduler/framework/plugins/legacy_registry.go`, v1.21; KEP-1258.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strew_model::Interner;
@@ -22,10 +21,11 @@ use super::resource_arguments;
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::read::{Diagnostic, nearest};
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "the document's own type was looked at before")]
-struct PolicyWire {
+pub(super) struct PolicyWire {
     api_version: Option<String>,
     kind: Option<String>,
     predicates: Option<Vec<PredicateWire>>,
@@ -35,14 +35,16 @@ struct PolicyWire {
     always_check_all_predicates: Option<bool>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct PredicateWire {
     name: Option<String>,
     argument: Option<Value>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct PriorityWire {
     name: Option<String>,

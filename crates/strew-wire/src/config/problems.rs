@@ -1,9 +1,8 @@
 //! The errors of one configuration document, with their places.
 
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::fields::{FIELDS, Part};
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::read::{Diagnostic, Locator, Origin, RawSchema, Sources};
 
@@ -78,12 +77,8 @@ impl<'a> Problems<'a> {
     }
 
     /// Decodes the value at `path`. Reports invalid fields and leaves them out.
-    pub(super) fn decode<T: JsonSchema + DeserializeOwned + Default>(
-        &mut self,
-        mut value: Value,
-        path: &FieldPath,
-    ) -> T {
-        let schema = RawSchema::of::<T>();
+    pub(super) fn decode<T: Part>(&mut self, mut value: Value, path: &FieldPath) -> T {
+        let schema = RawSchema::of_table(&FIELDS, T::NAME);
         // After leaving fields out there should be no new fault, but the loop must have a bound.
         for _ in 0..2 {
             let faults = schema.check(&mut value);

@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use strew_model::{Interner, ResourceName};
@@ -14,15 +13,17 @@ use super::problems::Problems;
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::validation::metadata;
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct FitWire {
+pub(super) struct FitWire {
     ignored_resources: Option<Vec<String>>,
     ignored_resource_groups: Option<Vec<String>>,
     scoring_strategy: Option<StrategyWire>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct StrategyWire {
     #[serde(rename = "type")]
@@ -31,21 +32,24 @@ struct StrategyWire {
     requested_to_capacity_ratio: Option<RatioWire>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct RatioWire {
     shape: Option<Vec<ShapePointWire>>,
 }
 
 /// A point of a score over utilization.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ShapePointWire {
     utilization: Option<i32>,
     score: Option<i32>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct ResourceWire {
     name: Option<String>,
@@ -215,9 +219,10 @@ fn shape(points: &[(i32, i32)], path: &FieldPath, errors: &mut Vec<FieldError>) 
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct BalancedWire {
+pub(super) struct BalancedWire {
     resources: Option<Vec<ResourceWire>>,
 }
 

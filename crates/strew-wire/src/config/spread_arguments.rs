@@ -3,7 +3,6 @@
 //! Source: spec/scheduler §1.5, §1.12; KEP-1258 for the fields of v1beta1.
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use strew_model::Interner;
@@ -15,17 +14,19 @@ use crate::facts::spread_constraint;
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::validation::metadata;
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct SpreadWire {
+pub(super) struct SpreadWire {
     defaulting_type: Option<String>,
     default_constraints: Option<Vec<TopologySpreadConstraint>>,
 }
 
 /// The same before v1.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct BetaSpreadWire {
+pub(super) struct BetaSpreadWire {
     defaulting_type: Option<String>,
     default_constraints: Option<Vec<TopologySpreadConstraint>>,
     disable_default_constraints: Option<bool>,

@@ -2,12 +2,12 @@
 //!
 //! Source: `k8s.io/kube-scheduler/config/v1`, v1.36; spec/scheduler §5.1.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The file.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "fields that are read but decide nothing in strew")]
 pub(super) struct ConfigurationWire {
@@ -26,7 +26,8 @@ pub(super) struct ConfigurationWire {
     pub(super) delay_cache_until_active: Option<bool>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LeaderElectionWire {
     pub(super) leader_elect: Option<bool>,
@@ -38,7 +39,8 @@ pub(super) struct LeaderElectionWire {
     pub(super) resource_namespace: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientConnectionWire {
     pub(super) kubeconfig: Option<String>,
@@ -48,7 +50,8 @@ pub(super) struct ClientConnectionWire {
     pub(super) burst: Option<i32>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProfileWire {
     pub(super) scheduler_name: Option<String>,
@@ -57,7 +60,8 @@ pub(super) struct ProfileWire {
     pub(super) plugin_config: Option<Vec<PluginConfigWire>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PluginsWire {
     pub(super) pre_enqueue: Option<PluginSetWire>,
@@ -77,21 +81,24 @@ pub(super) struct PluginsWire {
     pub(super) placement_score: Option<PluginSetWire>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PluginSetWire {
     pub(super) enabled: Option<Vec<PluginWire>>,
     pub(super) disabled: Option<Vec<PluginWire>>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PluginWire {
     pub(super) name: Option<String>,
     pub(super) weight: Option<i32>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PluginConfigWire {
     pub(super) name: Option<String>,
@@ -100,7 +107,8 @@ pub(super) struct PluginConfigWire {
 }
 
 /// An HTTP extender: read to be validated, and refused.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "fields of a feature that is refused as a whole")]
 pub(super) struct ExtenderWire {
@@ -120,7 +128,8 @@ pub(super) struct ExtenderWire {
     pub(super) ignorable: Option<bool>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "fields of a feature that is refused as a whole")]
 pub(super) struct ManagedResourceWire {

@@ -3,12 +3,14 @@
 //! It has names instead of indexes, and numbers beside every sentence. Fields may be added within `v1alpha1`; no field
 //! changes its meaning.
 //!
-//! Reading order: [`PodExplanation`], [`constraint`], [`node`], `summary`, [`choice`], [`change`], `words`.
+//! Reading order: [`PodExplanation`], [`constraint`], [`node`], `summary`, `against`, `shortage`, [`choice`], [`change`], `words`.
 
+mod against;
 pub mod change;
 pub mod choice;
 pub mod constraint;
 pub mod node;
+mod shortage;
 mod summary;
 mod words;
 
@@ -25,7 +27,7 @@ pub use constraint::{
     SpreadOff, Weight, WithoutEffect,
 };
 pub use node::{Cause, Refusal, RefusedNode, ResourceShortage};
-pub use summary::ShortResource;
+pub use shortage::ShortResource;
 pub use words::reading;
 
 /// `apiVersion` of [`PodExplanation`].
@@ -55,12 +57,13 @@ pub struct PodExplanation {
     /// Its scheduling gates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
-    /// kube-scheduler's own sentence; of a pod that would go to a node, the one it will have then.
+    /// kube-scheduler's own sentence; of a pod that would go to a node, the one it will have then; empty for one that no
+    /// scheduler looks at.
     pub message: String,
     /// kube-scheduler's sentence on what the rest explains, where that is another: a placed or gated pod judged anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_now: Option<String>,
-    /// Why no node takes the pod, in a sentence with numbers.
+    /// The cause, in a sentence with numbers: why no node takes the pod, or what else keeps it from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// How many nodes there are.
@@ -108,6 +111,11 @@ pub enum State {
     Gated,
 }
 
+/// Why no node takes a pod, in a sentence with numbers; `None` if one does.
+pub fn cause(explanation: &Explanation, cluster: &Cluster) -> Option<String> {
+    summary::summary(explanation, cluster)
+}
+
 impl PodExplanation {
     /// An explanation, and what would turn a refusal, with the names of their cluster.
     pub fn of(
@@ -151,7 +159,7 @@ impl PodExplanation {
                 .iter()
                 .map(|node| RefusedNode::of(node, explanation, cluster))
                 .collect(),
-            short: summary::shortages(&explanation.refused, cluster, false),
+            short: shortage::shortages(&explanation.refused, cluster, false),
             choice: explanation
                 .choice
                 .as_ref()

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, PodIdx};
+use strew_manifest::read::nearest;
 use strew_model::{NodeSelectorTerm, Symbol, well_known};
 use strew_scheduler::explain::VolumeCause;
 use strew_scheduler::explain::refused::{self as tree, Blockers};
@@ -104,6 +105,18 @@ impl Refusal {
         if refusal.reasons.contains(&Reason::UnboundClaims) {
             wire.details = unbound(pod, cluster);
         }
+        let namespace = cluster.class_of(pod).key.namespace;
+        for reason in &refusal.reasons {
+            if let Reason::ClaimMissing(claim) = reason {
+                let claims = cluster.volumes().claims_of(namespace);
+                let claim = cluster.names.text(*claim);
+                let near = known(claim, claims, cluster);
+                if !near.is_empty() {
+                    wire.details
+                        .push(format!("there is no persistentvolumeclaim {claim:?}{near}"));
+                }
+            }
+        }
         wire
     }
 }
@@ -124,9 +137,13 @@ fn unbound(pod: PodIdx, cluster: &Cluster) -> Vec<String> {
                 let class = fact
                     .class
                     .filter(|class| cluster.volumes().class(*class).is_none());
-                let class =
-                    class.map(|class| format!(", and there is no storage class {:?}", name(class)));
-                let class = class.unwrap_or_default();
+                let class = class.map_or(String::new(), |class| {
+                    format!(
+                        ", and there is no storage class {:?}{}",
+                        name(class),
+                        known(name(class), cluster.volumes().classes(), cluster)
+                    )
+                });
                 Some(format!(
                     "persistentvolumeclaim {claim:?} has no volume{class}"
                 ))
@@ -134,6 +151,24 @@ fn unbound(pod: PodIdx, cluster: &Cluster) -> Vec<String> {
         }
     };
     cluster.claims_of(pod).filter_map(detail).collect()
+}
+
+/// The most names of a list of what there is.
+const KNOWN_MAX: usize = 4;
+
+/// ` (did you mean "a"?)`, else ` (there is "b", "c")`; empty if there is none.
+pub(super) fn known(wanted: &str, all: impl Iterator<Item = Symbol>, cluster: &Cluster) -> String {
+    let mut all: Vec<&str> = all.map(|symbol| cluster.names.text(symbol)).collect();
+    all.sort_unstable();
+    match (nearest(wanted, all.iter().copied()), all.len()) {
+        (Some(near), _) => format!(" (did you mean {near:?}?)"),
+        (None, 0) => String::new(),
+        (None, 1..=KNOWN_MAX) => {
+            let all: Vec<String> = all.iter().map(|name| format!("{name:?}")).collect();
+            format!(" (there is {})", all.join(", "))
+        }
+        (None, _) => String::new(),
+    }
 }
 
 impl RefusedNode {
@@ -398,7 +433,7 @@ fn bound(claim: Symbol, volume: Symbol, cluster: &Cluster) -> String {
 }
 
 /// A term of a volume's node affinity.
-fn term(term: &NodeSelectorTerm, cluster: &Cluster) -> String {
+pub(super) fn term(term: &NodeSelectorTerm, cluster: &Cluster) -> String {
     let NodeSelectorTerm::AllOf { expressions, .. } = term else {
         return "a term that matches none".to_owned();
     };

@@ -1,42 +1,41 @@
-//! Summarizes why no node takes a pod, in one sentence with numbers; and sums shortages over nodes.
+//! Summarizes why no node takes a pod, in one sentence with numbers.
 
-use serde::{Deserialize, Serialize};
-use strew_cluster::{Cluster, NodeIdx, NodeRow};
-use strew_model::{NodeSelectorTerm, ResourceName};
+use std::collections::BTreeSet;
+use std::mem::discriminant;
+
+use strew_cluster::{Cluster, NodeRow};
+use strew_model::{NodeSelectorTerm, ResourceName, Symbol};
+use strew_scheduler::explain::constraint::{Domain, HardExplained};
 use strew_scheduler::explain::refused::{Blockers, Cause, RefusedNode};
-use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
+use strew_scheduler::plugins::node_resources_fit::Lacking;
 use strew_scheduler::profile::PluginId;
 use strew_scheduler::{Explanation, Reason};
+use strew_spread::Minimum;
 
-use super::{node, words};
-
-/// A resource of which nodes have too little for the pod, over these nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ShortResource {
-    /// The resource.
-    pub name: String,
-    /// What the pod asks for.
-    pub requested: String,
-    /// How many nodes have less.
-    pub nodes: usize,
-    /// The one of them with most.
-    pub best: String,
-    /// What that one has left.
-    pub best_free: String,
-    /// What all of them have left together.
-    pub free: String,
-}
+use super::node::{self, Refusal};
+use super::shortage::{Sum, shortages, sums};
+use super::{against, words};
 
 /// The most reasons in the sentence beside the first.
 const REASONS_MAX: usize = 3;
 
 /// Why no node takes the pod: `404 of 1523 nodes have the labels it wants (gpu=T4); none of them has 1000 gpu-milli
-/// free (best 140)`. `None` if a node takes it, or no node was checked.
+/// free (best 140)`. `None` if a node takes it.
 pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<String> {
-    let nodes = &explanation.refused;
-    if nodes.is_empty() || explanation.feasible > 0 || explanation.refused_outright.is_some() {
+    if explanation.feasible > 0 {
         return None;
+    }
+    if let Some(refusal) = &explanation.refused_outright {
+        let refusal = Refusal::outright(refusal, explanation.pod, cluster);
+        let told = match refusal.details.is_empty() {
+            true => &refusal.reasons,
+            false => &refusal.details,
+        };
+        return Some(told.join(", "));
+    }
+    let nodes = &explanation.refused;
+    if nodes.is_empty() {
+        return (explanation.nodes == 0).then(|| "there is no node".to_owned());
     }
     let all = words::count(explanation.nodes, "node");
     let is_free_of = |node: &RefusedNode, plugins: &[PluginId]| {
@@ -51,58 +50,78 @@ pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<St
         .collect();
     let wanted = wanted(explanation, cluster);
     if labelled.is_empty() {
+        let found = found(explanation, cluster);
         return Some(match explanation.nodes {
-            1 => format!("the only node has not the labels it wants{wanted}"),
-            _ => format!("none of {all} has the labels it wants{wanted}"),
+            1 => format!("the only node has not the labels it wants{wanted}{found}"),
+            _ => format!("none of {all} has the labels it wants{wanted}{found}"),
         });
     }
-    let barred = [PluginId::NodeUnschedulable, PluginId::TaintToleration];
     let open: Vec<&RefusedNode> = labelled
         .iter()
         .copied()
-        .filter(|node| is_free_of(node, &barred))
+        .filter(|node| is_free_of(node, &against::BARRED))
         .collect();
     let is_narrowed = labelled.len() < nodes.len();
-    let n_open = open.len();
-    const BARRED: &str = "cordoned or has a taint that it does not tolerate";
-    if n_open == 0 {
-        let n = labelled.len();
-        return Some(match (is_narrowed, n) {
-            (false, 1) => format!("the only node is {BARRED}"),
-            (false, _) => format!("each of {all} is {BARRED}"),
-            (true, 1) => {
-                format!("1 of {all} has the labels it wants{wanted}; it is {BARRED}")
-            }
-            (true, _) => {
-                format!("{n} of {all} have the labels it wants{wanted}; each of those is {BARRED}")
-            }
-        });
-    }
-    let of = match (is_narrowed, n_open < labelled.len()) {
-        (false, false) => None,
-        (true, false) => Some(format!(
-            "{n_open} of {all} {} the labels it wants{wanted}",
-            have(n_open)
-        )),
-        (false, true) => Some(format!(
-            "{n_open} of {all} {} open to it, without cordon or a taint that it does not tolerate",
-            are(n_open)
-        )),
-        (true, true) => Some(format!(
-            "{} of {all} {} the labels it wants{wanted}, {n_open} of these without cordon or a taint that it does not tolerate",
-            labelled.len(),
-            have(labelled.len())
-        )),
-    };
-    let Some(of) = of else {
-        return Some(reasons(&open, "of them", &all, explanation, cluster));
-    };
-    let those = match n_open {
+    let labelled_text = format!(
+        "{} of {all} {} the labels it wants{wanted}",
+        labelled.len(),
+        have(labelled.len())
+    );
+    let those = |n: usize| match n {
         1 => "it".to_owned(),
         n => format!("those {n}"),
     };
-    let reasons = reasons(&open, "of those", &those, explanation, cluster);
+    if open.is_empty() {
+        return Some(match is_narrowed {
+            false => against::barred(&labelled, &all, cluster),
+            true => {
+                let barred = against::barred(&labelled, &those(labelled.len()), cluster);
+                format!("{labelled_text}; {barred}")
+            }
+        });
+    }
+    let n_open = open.len();
+    let shut = against::shut(&labelled, cluster);
+    let of = match (is_narrowed, shut) {
+        (false, None) => return Some(reasons(&open, "of them", &all, explanation, cluster)),
+        (true, None) => labelled_text,
+        (false, Some(shut)) => {
+            format!("{n_open} of {all} {} open to it ({shut})", are(n_open))
+        }
+        (true, Some(shut)) => format!("{labelled_text}, {n_open} of these open to it ({shut})"),
+    };
+    let reasons = reasons(&open, "of those", &those(n_open), explanation, cluster);
     Some(format!("{of}; {reasons}"))
+}
+
+/// ` (node-7 has disk=ssd: did you mean that?)`: what nodes have in the place of a value that none has; empty if it is
+/// not one value of one label that is wrong.
+fn found(explanation: &Explanation, cluster: &Cluster) -> String {
+    let affinity = &cluster.spec_of(explanation.pod).node_affinity;
+    let rows = explanation.refused.iter();
+    let facts: Vec<_> = rows
+        .filter_map(|refused| cluster.node(refused.node).fact())
+        .collect();
+    let missing = affinity.node_selector.iter().filter(|&(key, value)| {
+        let has = |fact: &&strew_cluster::NodeFact| fact.labels.get(key) == Some(value);
+        !facts.iter().any(|fact| has(&fact))
+    });
+    let names = &cluster.names;
+    let told = missing.map(|(key, value)| {
+        let values: BTreeSet<Symbol> = facts
+            .iter()
+            .filter_map(|fact| fact.labels.get(key))
+            .collect();
+        let label = names.text(key);
+        match values.is_empty() {
+            true => format!("; no node has the label {label}"),
+            false => {
+                let known = node::known(names.text(value), values.into_iter(), cluster);
+                format!("; no node has {label}={}{known}", names.text(value))
+            }
+        }
+    });
+    told.collect()
 }
 
 fn have(n: usize) -> &'static str {
@@ -150,7 +169,7 @@ fn reasons(
     explanation: &Explanation,
     cluster: &Cluster,
 ) -> String {
-    // A missing label of a constraint's key is another reason than a skew, room that is kept another than none.
+    // Causes of one plugin are told apart: a missing label from a skew, room that is kept from none.
     let reason = |node: &RefusedNode| {
         let plugin = node.first.plugin;
         let is_skew = |cause: &Cause| matches!(cause, Cause::Skew { .. });
@@ -158,7 +177,7 @@ fn reasons(
         (
             plugin,
             of_spread && node.causes.iter().any(is_skew),
-            kept_for(node).is_some(),
+            first_cause(node).map(discriminant),
         )
     };
     let mut groups: Vec<(PluginId, Vec<&RefusedNode>)> = Vec::new();
@@ -171,7 +190,11 @@ fn reasons(
             None => groups.push((node.first.plugin, vec![node])),
         }
     }
-    groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+    // Room that is kept for another pod comes first: without it the pod would be placed.
+    groups.sort_by_key(|(_, members)| {
+        let is_kept = kept_for(members[0]).is_some();
+        (!is_kept, std::cmp::Reverse(members.len()))
+    });
     if let [(plugin, members)] = groups.as_slice() {
         return whole(*plugin, members, all, explanation, cluster);
     }
@@ -192,7 +215,7 @@ fn reasons(
     if n_left_out > 0 {
         parts.push(format!("{n_left_out} for other reasons"));
     }
-    let text = parts.join(", ");
+    let text = parts.join("; ");
     match of {
         "of them" => text.replacen("of them", &format!("of {all}"), 1),
         _ => text,
@@ -207,38 +230,41 @@ fn whole(
     explanation: &Explanation,
     cluster: &Cluster,
 ) -> String {
-    let lacking_on_all: Vec<ShortResource> = shortages(nodes.iter().copied(), cluster, true)
+    let lacking_on_all: Vec<Sum> = sums(nodes.iter().copied())
         .into_iter()
-        .filter(|short| short.nodes == nodes.len())
+        .filter(|sum| sum.n == nodes.len())
         .collect();
-    let none = match (nodes.len(), all) {
-        (1, "it") => "it has not".to_owned(),
-        (1, _) => "the only node has not".to_owned(),
-        (_, all) => format!("none of {all} has"),
-    };
-    if plugin == PluginId::NodeResourcesFit && !lacking_on_all.is_empty() {
-        let parts = lacking_on_all.iter().map(|short| {
-            format!(
-                "{} {} free (best {})",
-                short.requested, short.name, short.best_free
-            )
-        });
-        let parts: Vec<String> = parts.collect();
-        return format!("{none} {}", parts.join(" or "));
+    let is_of_resources = plugin == PluginId::NodeResourcesFit && kept_for(nodes[0]).is_none();
+    if is_of_resources && !lacking_on_all.is_empty() {
+        let parts: Vec<String> = lacking_on_all
+            .iter()
+            .map(|sum| sum.whole(nodes.len(), all, cluster))
+            .collect();
+        return parts.join(", and ");
     }
     let each = match (nodes.len(), all) {
         (1, "it") => "it".to_owned(),
         (1, _) => "the only node".to_owned(),
         (_, all) => format!("each of {all}"),
     };
-    // The verb for a single node.
-    let part = part(plugin, &nodes[..1], explanation, cluster);
     match plugin {
         PluginId::NodeResourcesFit => {
-            let part = self::part(plugin, nodes, explanation, cluster);
+            let part = part(plugin, nodes, explanation, cluster);
             format!("{each} {}", part.replacen("have", "has", 1))
         }
-        _ => format!("{each} {part}"),
+        PluginId::PodTopologySpread if nodes.len() == explanation.nodes => {
+            let part = || spread(nodes, 1, explanation, cluster).unwrap_or_default();
+            unknown_key(nodes, cluster).unwrap_or_else(|| format!("{each} {}", part()))
+        }
+        // The verb for a single node.
+        PluginId::PodTopologySpread => {
+            let part = spread(nodes, 1, explanation, cluster);
+            format!("{each} {}", part.unwrap_or_default())
+        }
+        _ => {
+            let part = part(plugin, &nodes[..1], explanation, cluster);
+            format!("{each} {part}")
+        }
     }
 }
 
@@ -266,28 +292,14 @@ fn part(
         let parts: Vec<String> = parts.take(2).collect();
         return format!("{} too little {}", have(n), parts.join(" or "));
     }
-    let causes = || {
-        let causes = nodes.iter().flat_map(|node| &node.causes);
-        causes.filter(|cause| cause.plugin() == plugin)
-    };
-    if plugin == PluginId::PodTopologySpread {
-        let constraint = causes().find_map(|cause| match cause {
-            Cause::Skew {
-                constraint, check, ..
-            } => Some((*constraint, check.max_skew)),
-            _ => None,
-        });
-        let hard = explanation.hard.iter();
-        let mut hard = hard.map(|hard| &hard.common);
-        if let Some((index, max_skew)) = constraint
-            && let Some(common) = hard.find(|common| common.index == index)
-        {
-            let key = cluster.names.text(common.constraint.key);
-            return format!("would exceed maxSkew {max_skew} over {key}");
-        }
-        if let Some(Cause::NoTopologyLabel { key, .. }) = causes().next() {
-            return format!("{} no label {}", have(n), cluster.names.text(*key));
-        }
+    if plugin == PluginId::PodTopologySpread
+        && let Some(spread) = spread(nodes, n, explanation, cluster)
+    {
+        return spread;
+    }
+    if let Some(cause) = nodes.first().and_then(|node| first_cause(node)) {
+        let [one, many] = against::phrase(cause, explanation, cluster);
+        return if n == 1 { one } else { many };
     }
     let reasons = nodes.first().map(|node| &node.first.reasons);
     let reasons = reasons.into_iter().flatten();
@@ -298,6 +310,131 @@ fn part(
         plugin.name(),
         reasons.join(", ")
     )
+}
+
+/// `no node has the label zonne (did you mean "zone"?)`, of nodes that all lack the label of one constraint.
+fn unknown_key(nodes: &[&RefusedNode], cluster: &Cluster) -> Option<String> {
+    let lacked = |node: &&RefusedNode| match first_cause(node) {
+        Some(Cause::NoTopologyLabel { key, .. }) => Some(*key),
+        _ => None,
+    };
+    let key = nodes.first().and_then(lacked)?;
+    if !nodes.iter().all(|node| lacked(node) == Some(key)) {
+        return None;
+    }
+    let facts = nodes
+        .iter()
+        .filter_map(|node| cluster.node(node.node).fact());
+    let keys: BTreeSet<Symbol> = facts
+        .flat_map(|fact| fact.labels.iter().map(|(key, _)| key))
+        .collect();
+    let name = cluster.names.text(key);
+    let near = match name.strip_prefix(OLD_PREFIX) {
+        Some(rest) => {
+            let new = format!("topology.kubernetes.io/{rest}");
+            let mut keys = keys.iter().map(|&key| cluster.names.text(key));
+            let found = keys.find(|key| *key == new);
+            found.map_or(String::new(), |new| {
+                format!(" (it was replaced by {new}, which nodes have)")
+            })
+        }
+        None => match node::known(name, keys.into_iter(), cluster) {
+            near if near.contains("did you mean") => near,
+            _ => String::new(),
+        },
+    };
+    Some(format!(
+        "no node has the label {name} of its spread constraint{near}"
+    ))
+}
+
+/// The prefix of labels that `topology.kubernetes.io/` has replaced.
+const OLD_PREFIX: &str = "failure-domain.beta.kubernetes.io/";
+
+/// The first cause of the plugin that refuses a node first.
+fn first_cause(node: &RefusedNode) -> Option<&Cause> {
+    let mut causes = node.causes.iter();
+    causes.find(|cause| cause.plugin() == node.first.plugin)
+}
+
+/// `would exceed maxSkew 1 over topology.kubernetes.io/zone: zone-c counts 0, and its 3 nodes are cordoned`; `None` if
+/// no spread constraint is against these nodes. The verb is for `n` nodes.
+fn spread(
+    nodes: &[&RefusedNode],
+    n: usize,
+    explanation: &Explanation,
+    cluster: &Cluster,
+) -> Option<String> {
+    let causes = || nodes.iter().flat_map(|node| &node.causes);
+    let skew = causes().find_map(|cause| match cause {
+        Cause::Skew {
+            constraint, check, ..
+        } => Some((*constraint, check.max_skew)),
+        _ => None,
+    });
+    let mut hard = explanation.hard.iter();
+    if let Some((index, max_skew)) = skew
+        && let Some(hard) = hard.find(|hard| hard.common.index == index)
+    {
+        let key = cluster.names.text(hard.common.constraint.key);
+        let why = minimum(hard, explanation, cluster);
+        return Some(format!("would exceed maxSkew {max_skew} over {key}{why}"));
+    }
+    causes().find_map(|cause| match cause {
+        Cause::NoTopologyLabel { key, .. } => {
+            Some(format!("{} no label {}", have(n), cluster.names.text(*key)))
+        }
+        _ => None,
+    })
+}
+
+/// The most domains that a sentence names.
+const DOMAINS_MAX: usize = 3;
+
+/// `: zone-c counts 0, and its 3 nodes are cordoned`: what holds the minimum of a constraint down.
+fn minimum(hard: &HardExplained, explanation: &Explanation, cluster: &Cluster) -> String {
+    let text = |symbol| cluster.names.text(symbol);
+    let count = match hard.minimum {
+        Minimum::TooFewDomains {
+            domains,
+            min_domains,
+        } => {
+            let exist = if domains == 1 { "exists" } else { "exist" };
+            return format!(
+                ": minDomains is {min_domains} and only {domains} {exist}, so the minimum is 0"
+            );
+        }
+        Minimum::Emptiest(count) => count,
+    };
+    let emptiest: Vec<&Domain> = hard
+        .domains
+        .iter()
+        .filter(|domain| domain.is_emptiest && domain.exists())
+        .collect();
+    let (Some(first), n) = (emptiest.first(), emptiest.len()) else {
+        return String::new();
+    };
+    let key = hard.common.constraint.key;
+    let is_in = |refused: &&RefusedNode| {
+        let fact = cluster.node(refused.node).fact();
+        fact.and_then(|fact| fact.labels.get(key)) == Some(first.value)
+    };
+    match n {
+        1 => {
+            let nodes: Vec<&RefusedNode> = explanation.refused.iter().filter(is_in).collect();
+            let why = against::domain(&nodes, hard.common.index, explanation, cluster);
+            format!(": {} counts {count}{why}", text(first.value))
+        }
+        _ => {
+            let named = emptiest.iter().take(DOMAINS_MAX);
+            let named: Vec<&str> = named.map(|domain| text(domain.value)).collect();
+            let more = match n.saturating_sub(DOMAINS_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(": {}{more} count {count} each", named.join(", "))
+        }
+    }
 }
 
 /// The nominated pods for which a node keeps its room; `None` if the node's first plugin refuses the pod without them,
@@ -348,63 +485,4 @@ fn left(reason: &Reason, node: &NodeRow) -> Option<(Lacking, i64)> {
         name.into(),
         allocatable.saturating_sub(node.used().get(name)),
     ))
-}
-
-/// The resources that nodes lack, the one that most nodes lack first; amounts are exact, or rounded for reading with
-/// `short`.
-pub(super) fn shortages<'e>(
-    nodes: impl IntoIterator<Item = &'e RefusedNode>,
-    cluster: &Cluster,
-    short: bool,
-) -> Vec<ShortResource> {
-    struct Sum {
-        shortage: Shortage,
-        node: NodeIdx,
-        n: usize,
-        free: i64,
-    }
-    let mut sums: Vec<Sum> = Vec::new();
-    for node in nodes {
-        for cause in &node.causes {
-            let Cause::Shortage(shortage) = cause else {
-                continue;
-            };
-            let free = shortage.free.max(0);
-            match sums
-                .iter_mut()
-                .find(|sum| sum.shortage.resource == shortage.resource)
-            {
-                Some(sum) => {
-                    sum.n += 1;
-                    sum.free = sum.free.saturating_add(free);
-                    if shortage.free > sum.shortage.free {
-                        (sum.shortage, sum.node) = (*shortage, node.node);
-                    }
-                }
-                None => sums.push(Sum {
-                    shortage: *shortage,
-                    node: node.node,
-                    n: 1,
-                    free,
-                }),
-            }
-        }
-    }
-    sums.sort_by_key(|sum| std::cmp::Reverse(sum.n));
-    let amount = |resource: Lacking, amount| match short {
-        true => words::about(resource, amount),
-        false => words::amount(resource, amount),
-    };
-    let sums = sums.into_iter().map(|sum| {
-        let resource = sum.shortage.resource;
-        ShortResource {
-            name: words::resource(resource, &cluster.names).to_owned(),
-            requested: amount(resource, sum.shortage.requested),
-            nodes: sum.n,
-            best: words::node(cluster, sum.node),
-            best_free: amount(resource, sum.shortage.free),
-            free: amount(resource, sum.free),
-        }
-    });
-    sums.collect()
 }

@@ -57,8 +57,28 @@ pub(crate) fn amount(resource: Lacking, amount: i64) -> String {
 
 const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
+/// Decimal units, as in `512G`, from the largest.
+const DECIMAL_UNITS: [(i64, &str); 3] = [
+    (1_000_000_000_000, "T"),
+    (1_000_000_000, "G"),
+    (1_000_000, "M"),
+];
+
+/// Bytes with a decimal unit that divides them; `None` if they are multiples of a mebibyte, which is written in binary.
+fn decimal(amount: i64) -> Option<String> {
+    if amount % MIB == 0 {
+        return None;
+    }
+    let mut units = DECIMAL_UNITS.iter();
+    let (unit, name) = units.find(|(unit, _)| amount % unit == 0)?;
+    Some(format!("{}{name}", amount / unit))
+}
+
 /// Bytes with the largest unit that divides them.
 fn bytes(amount: i64) -> String {
+    if let Some(decimal) = decimal(amount) {
+        return decimal;
+    }
     let (mut number, mut unit) = (amount, 0);
     while number != 0 && number % 1024 == 0 && unit + 1 < UNITS.len() {
         number /= 1024;
@@ -71,6 +91,9 @@ fn bytes(amount: i64) -> String {
 pub(crate) fn about(resource: Lacking, amount: i64) -> String {
     match resource {
         Lacking::Memory | Lacking::EphemeralStorage => {
+            if let Some(decimal) = decimal(amount) {
+                return decimal;
+            }
             let (mut number, mut unit) = (amount as f64, 0);
             while number.abs() >= 1024.0 && unit + 1 < UNITS.len() {
                 number /= 1024.0;
@@ -129,6 +152,7 @@ mod tests {
             (0, "0", "0", "0", "0"),
             (1000, "1000", "1000", "1000", "1000"),
             (1 << 30, "1Gi", "1Gi", "1Gi", "1Gi"),
+            (512_000_000_000, "512G", "512G", "488281Mi", "488282Mi"),
             (
                 16_393_212 << 10,
                 "16393212Ki",

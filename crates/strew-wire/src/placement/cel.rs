@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use strew_cel::{Budget, CompileError, Environment, EvalError, Program, Value, Variables};
+use strew_manifest::json::Json as _;
 use strew_model::{Interner, Symbol};
 use strew_placement::facts::placement::{CelId, CelSelector};
 use strew_placement::{Answer, ClusterPredicate, NoCel};
@@ -296,7 +297,7 @@ pub(super) fn compile(expressions: &[String]) -> Result<Vec<Program>, Vec<BadExp
 
 /// The object as OCM passes it to an expression, with the empty values that Go writes.
 fn seen(cluster: &ManagedCluster) -> Json {
-    let mut seen = serde_json::to_value(cluster).unwrap_or_default();
+    let mut seen = cluster.to_json();
     if let Some(metadata) = seen["metadata"].as_object_mut() {
         // Expressions should not be evaluated again because a field manager changed.
         metadata.shift_remove("managedFields");

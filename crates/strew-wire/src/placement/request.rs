@@ -4,6 +4,7 @@
 //! returns the first, [`Carrying::answered`] the next one or the end. Source: spec/placement §2.9.
 
 use serde_json::{Map, Value, json};
+use strew_manifest::json::Json;
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_placement::decisions::writes::{Write, WriteKind};
@@ -68,8 +69,7 @@ impl Carrying {
                 revision,
                 ..
             } => {
-                let status = to_wire(status, cx.names);
-                let status = serde_json::to_value(status).unwrap_or_default();
+                let status = to_wire(status, cx.names).to_json();
                 write_status(placement, status, *revision, cx)
             }
             Effect::WriteDecision {

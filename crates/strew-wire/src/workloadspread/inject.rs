@@ -3,13 +3,13 @@
 //! Source: spec/workloadspread §4.6.
 
 use k8s_openapi::api::core::v1::Pod;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strew_workloadspread::admission::Injection;
 use strew_workloadspread::{COST_ANNOTATION, GATE, MARKER_ANNOTATION};
 
 use super::marker;
 use super::subset_contents::Form;
+use strew_manifest::json::Json;
 use strew_manifest::patch::{PatchError, Schema, strategic};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -38,7 +38,7 @@ pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, 
     let mut pod = with_subset(pod, form, patch)?;
     // Terms and tolerations have the right form; a patch may not.
     if patch.is_some() {
-        Pod::deserialize(&pod).map_err(InjectError::Decode)?;
+        Pod::of_json(pod.clone()).map_err(InjectError::Decode)?;
     }
     let metadata = object_at(root(&mut pod)?, "metadata");
     let annotations = object_at(metadata, "annotations");
@@ -66,7 +66,7 @@ pub fn gated(pod: &Value) -> Value {
 /// The patch cannot be merged, or its result is no pod.
 pub fn candidate(pod: &Value, form: &Form) -> Result<Pod, InjectError> {
     let pod = with_subset(pod, form, form.patch.as_ref())?;
-    Pod::deserialize(&pod).map_err(InjectError::Decode)
+    Pod::of_json(pod).map_err(InjectError::Decode)
 }
 
 fn with_subset(pod: &Value, form: &Form, patch: Option<&Value>) -> Result<Value, InjectError> {

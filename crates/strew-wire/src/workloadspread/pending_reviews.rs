@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use serde::Deserialize;
 use serde_json::Value;
 use strew_cluster::PodFact;
 use strew_model::Interner;
@@ -20,6 +19,7 @@ use super::inject;
 use super::review::{Decision, Operation, Review};
 use super::subset_contents::SubsetContents;
 use crate::facts as common;
+use strew_manifest::json::Json;
 use strew_manifest::patch::{Schema, json_diff, strategic};
 
 /// Access to stored pods.
@@ -58,7 +58,7 @@ impl PendingReviews {
         fresh_uid: Arc<str>,
         names: &mut Interner,
     ) -> Result<Request, Box<Decision>> {
-        let pod = match Pod::deserialize(&review.pod) {
+        let pod = match Pod::of_json(review.pod.clone()) {
             Ok(pod) => pod,
             // The object of a subresource is no pod.
             Err(_) if review.subresource => Pod::default(),

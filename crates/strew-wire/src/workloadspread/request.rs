@@ -3,6 +3,7 @@
 //! Source: spec/workloadspread §4.5, §5.4, §5.5, §5.7, §5.8, §5.11.
 
 use serde_json::{Value, json};
+use strew_manifest::json::Json;
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_workloadspread::controller::{Event, EventKind, PodName, Removal};
@@ -173,8 +174,7 @@ pub fn controller_outcome(answer: &Answer) -> controller::Outcome {
 /// A PUT of the status only: the API server ignores the rest of the body.
 fn write_status(key: &WsKey, uid: &str, version: u64, fact: &Status, cx: &Context<'_>) -> Request {
     let version = version.to_string();
-    // Plain data: it always has a JSON form.
-    let status = serde_json::to_value(status::wire(fact)).unwrap_or_default();
+    let status = status::wire(fact).to_json();
     let body = json!({
         "apiVersion": API_VERSION,
         "kind": KIND,

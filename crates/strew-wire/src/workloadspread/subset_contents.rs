@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::Value;
+use strew_manifest::json::{self, Json};
 use strew_workloadspread::{FormId, PatchId, Spec, TemplateId};
 
 use super::v1beta1::WorkloadSpreadSubset;
@@ -26,18 +27,13 @@ pub struct Form {
 impl Form {
     /// The form of a subset.
     pub fn of(subset: &WorkloadSpreadSubset) -> Self {
-        // Plain data: it always has a JSON form.
-        let json = |list: Option<Value>| match list {
-            Some(Value::Array(list)) => list,
-            _ => Vec::new(),
-        };
-        let preferred = subset.preferred_node_selector.as_ref();
-        let tolerations = subset.tolerations.as_ref();
+        let preferred = subset.preferred_node_selector.as_deref();
+        let tolerations = subset.tolerations.as_deref();
         let required = subset.required_node_selector.as_ref();
         Self {
-            required: required.and_then(|term| serde_json::to_value(term).ok()),
-            preferred: json(preferred.and_then(|terms| serde_json::to_value(terms).ok())),
-            tolerations: json(tolerations.and_then(|all| serde_json::to_value(all).ok())),
+            required: required.map(Json::to_json),
+            preferred: json::list(preferred.unwrap_or_default()),
+            tolerations: json::list(tolerations.unwrap_or_default()),
             patch: subset.patch.clone().filter(|patch| !patch.is_null()),
         }
     }
@@ -166,7 +162,7 @@ impl SubsetContents {
     /// The id of a template without its label `pod-template-hash`. Templates are large, and only their equality
     /// matters.
     pub fn template_id(template: &PodTemplateSpec) -> TemplateId {
-        let mut template = serde_json::to_value(template).unwrap_or_default();
+        let mut template = template.to_json();
         if let Some(Value::Object(labels)) = template.pointer_mut("/metadata/labels") {
             labels.shift_remove("pod-template-hash");
         }

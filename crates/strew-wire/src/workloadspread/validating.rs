@@ -3,7 +3,6 @@
 //! Source: spec/workloadspread §2.6; `k8s.io/api/admission/v1`, v1.36.
 
 use k8s_openapi::api::authentication::v1::UserInfo;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::annotations::{ANY_KIND, is_true};
@@ -11,6 +10,7 @@ use super::review::{BadReview, Decision};
 use super::spec::TargetReference;
 use super::v1beta1::WorkloadSpread;
 use super::validation::{Context, validate};
+use strew_manifest::json::Json;
 use strew_manifest::kruise::read_back;
 use strew_manifest::read::RawFault;
 
@@ -69,7 +69,7 @@ impl Review {
             uid,
             namespace: text("namespace"),
             spread,
-            user: UserInfo::deserialize(&request["userInfo"]).unwrap_or_default(),
+            user: UserInfo::of_json(request["userInfo"].clone()).unwrap_or_default(),
             before: before.map(|(before, _)| before),
             faults: faults.iter().filter_map(fault).collect(),
         };

@@ -6,6 +6,7 @@ use std::fmt;
 
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use serde_json::json;
+use strew_manifest::json::Json;
 use strew_manifest::read::{Diagnostic, KubeObject, Located, Locator, nearest};
 
 use super::{Assumed, Mention, pod_spec};
@@ -100,5 +101,5 @@ fn class(name: &str, value: i32, policy: Option<&str>) -> PriorityClass {
         "value": value,
         "preemptionPolicy": policy,
     });
-    serde_json::from_value(class).unwrap_or_default()
+    PriorityClass::of_json(class).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::node::v1::RuntimeClass;
 use serde_json::json;
+use strew_manifest::json::Json;
 use strew_manifest::read::{Diagnostic, KubeObject, Located, Locator};
 
 use super::{Assumed, Mention, pod_spec};
@@ -30,7 +31,7 @@ pub(super) fn assume(objects: &[Located], locator: &mut Locator<'_>, assumed: &m
             "handler": name,
             "overhead": spec.overhead.as_ref().map(|fixed| json!({"podFixed": fixed})),
         });
-        let class: RuntimeClass = serde_json::from_value(class).unwrap_or_default();
+        let class = RuntimeClass::of_json(class).unwrap_or_default();
         assumed.objects.push(class.into());
         let message = format!(
             "runtime class {name:?} is not in the files: it is assumed to have the overhead of its pods, and neither a \

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpe
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use strew_manifest::field::FieldPath;
+use strew_manifest::json::Json;
 use strew_manifest::read::{Diagnostic, KubeObject, Located, Locator, nearest};
 use strew_wire::facts::CLASS_BETA;
 
@@ -200,7 +201,7 @@ fn class(name: &str, waits: bool, is_default: bool) -> StorageClass {
         "reclaimPolicy": "Delete",
         "volumeBindingMode": mode,
     });
-    serde_json::from_value(class).unwrap_or_default()
+    StorageClass::of_json(class).unwrap_or_default()
 }
 
 /// A claim that may need a class: its class (`None`: the default one), and the field that names it or could.

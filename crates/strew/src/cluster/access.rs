@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "cluster")]
 use anyhow::anyhow;
 use clap::Args;
+#[cfg(feature = "cluster")]
 use strew_kube::connect::{Access, ConnectError};
+#[cfg(feature = "cluster")]
 use strew_wire::config::ClientConnection;
 
+#[cfg(feature = "cluster")]
 use crate::failure::Failure;
 
 /// Arguments that name an API server.
@@ -31,6 +35,7 @@ impl AccessArgs {
     }
 
     /// A flag takes precedence over the configuration.
+    #[cfg(feature = "cluster")]
     pub(crate) fn of(&self, connection: &ClientConnection) -> Access {
         let configured = Some(&connection.kubeconfig).filter(|path| !path.is_empty());
         Access {
@@ -42,6 +47,7 @@ impl AccessArgs {
 }
 
 /// No API server could be found: the error, with what to do.
+#[cfg(feature = "cluster")]
 pub(crate) fn failure(error: ConnectError) -> Failure {
     let hint = match &error {
         ConnectError::Kubeconfig { .. } | ConnectError::Master(_) => None,

@@ -1,10 +1,11 @@
-//! `strew diff`: what moved between two reports.
+//! `strew diff`: what moved between two reports, or with a change of manifests.
 //!
-//! Reading order: `facts` (the values of a report), `compare` (which of them differ, and whether that is better),
-//! `text` (the output for people).
+//! Reading order: `facts` (the values of a report), `manifests` (plays a change), `compare` (which values differ, and
+//! whether that is better), `text` (the output for people).
 
 mod compare;
 mod facts;
+mod manifests;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +15,13 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::failure::{EXIT_NO, Failure};
-use crate::inputs;
+use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
+use crate::inputs::Input;
 use crate::label_query::LabelQuery;
 use crate::output::{Format, serialized};
 use crate::report::{API_VERSION, KIND};
 use crate::terminal;
+use crate::world::WorldArgs;
 use compare::compare;
 use facts::{facts, labels};
 
@@ -29,18 +31,23 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM diff before.json after.json               better or worse, and what moved most
   PROGRAM diff before.json after.json --step deploy --by topology.kubernetes.io/zone --all
   PROGRAM diff before.json after.json -o json | jq .items
+  PROGRAM diff old/ new/                            deploy old/, apply new/ to it: what moves?
+  PROGRAM diff dump.json new/                       the same on a cluster
 
 Only what both reports count is compared: a key that one of them does not count is named.
-Exit codes: 0 nothing moved; 1 something did; 2 no reports, or of different scenarios; 3 a file could not be read.";
+Of manifests, the first are deployed and the second applied to that cluster, as kubectl apply does: what they do not
+touch stays where it is. Objects that are gone are deleted, unless the first files are a dump.
+Exit codes: 0 nothing moved; 1 something did; 2 wrong input, reports of different scenarios or workloads; 3 a file
+could not be read.";
 
 /// Arguments of `strew diff`.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The first report, written by strew simulate -o json
-    #[arg(value_name = "A.json")]
+    /// The first report, written by strew simulate -o json; or manifests or a dump, a file or a folder
+    #[arg(value_name = "OLD")]
     before: String,
-    /// The second report
-    #[arg(value_name = "B.json")]
+    /// The second report; or the changed manifests
+    #[arg(value_name = "NEW")]
     after: String,
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
@@ -60,9 +67,14 @@ pub(crate) struct DiffArgs {
     /// The number of changes to show per step, the worst ones
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    /// Show as many of those that got better, the best ones, below the worst
+    #[arg(long)]
+    best: bool,
     /// Show all changes
     #[arg(long, conflicts_with = "top")]
     all: bool,
+    #[command(flatten)]
+    world: WorldArgs,
 }
 
 /// The workloads chosen by their labels.
@@ -107,14 +119,56 @@ enum DiffFormat {
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
-    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let (before, after) = (input(args, &args.before)?, input(args, &args.after)?);
+    let (before, after) = match (before, after) {
+        (Given::Report(before), Given::Report(after)) => (before, after),
+        (Given::Manifests(before), Given::Manifests(after)) => {
+            return of_manifests(args, [before, after], context);
+        }
+        (before, _) => {
+            let (report, other) = match before {
+                Given::Report(_) => (&args.before, &args.after),
+                Given::Manifests(_) => (&args.after, &args.before),
+            };
+            let error = anyhow!("{report} is a report, and {other} is none");
+            let hint = "two reports are compared, or two versions of manifests";
+            return Err(Failure::input(error).with_hint(hint));
+        }
+    };
     let query = args.selector.as_deref().map(LabelQuery::parse);
     let by_labels = query.transpose()?.map(|query| ByLabels {
         query,
         known: [labels(&before), labels(&after)],
     });
-    let by_labels = by_labels.as_ref();
-    let (before, after) = (facts(&before), facts(&after));
+    let facts = [facts(&before), facts(&after)];
+    written(args, facts, by_labels.as_ref(), "", context)
+}
+
+/// What a change of manifests moves.
+fn of_manifests(
+    args: &DiffArgs,
+    inputs: [Vec<Input>; 2],
+    context: &Context,
+) -> Result<u8, Failure> {
+    if args.selector.is_some() || args.step.is_some() {
+        let error = anyhow!("--selector and --step choose in reports");
+        let hint = "-n NAME chooses a namespace of manifests";
+        return Err(Failure::input(error).with_hint(hint));
+    }
+    match manifests::changed(args, inputs, context)? {
+        None => Ok(EXIT_INPUT),
+        Some(changed) => written(args, changed.facts, None, &changed.told, context),
+    }
+}
+
+/// Compares and prints; `told` comes first in the text.
+fn written(
+    args: &DiffArgs,
+    [before, after]: [facts::Facts; 2],
+    by_labels: Option<&ByLabels>,
+    told: &str,
+    context: &Context,
+) -> Result<u8, Failure> {
     check_related(args, by_labels, &before, &after)?;
     let meant = |mut facts: facts::Facts| {
         facts.retain(|place, _| args.means(place, by_labels));
@@ -137,15 +191,21 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
         }
         None if context.quiet => String::new(),
         None => {
-            let top = if args.all { usize::MAX } else { args.top };
-            text::write(&difference, top, context)
+            let shown = text::Shown {
+                top: if args.all { usize::MAX } else { args.top },
+                has_best: args.best,
+            };
+            let told = match told {
+                "" => String::new(),
+                told => format!("{told}\n"),
+            };
+            told + &text::write(&difference, shown, context)
         }
     };
     terminal::print(&text)?;
-    Ok(if difference.moved.is_empty() {
-        0
-    } else {
-        EXIT_NO
+    Ok(match difference.moved.is_empty() {
+        true => 0,
+        false => EXIT_NO,
     })
 }
 
@@ -192,6 +252,30 @@ fn check_related(
             name(after)
         )));
     }
+    let workloads = |facts: &facts::Facts| -> BTreeSet<(String, String)> {
+        let places = facts.keys();
+        let named = places
+            .filter_map(|place| Some((place.namespace.clone()?, place.workload()?.to_owned())));
+        named.collect()
+    };
+    let [before_of, after_of] = [workloads(before), workloads(after)];
+    if !before_of.is_empty() && !after_of.is_empty() && before_of.is_disjoint(&after_of) {
+        let name = |of: &BTreeSet<(String, String)>| {
+            let first = of.first().map_or("", |(_, name)| name);
+            match of.len() {
+                1 => first.to_owned(),
+                n => format!("{first} and {} more", n - 1),
+            }
+        };
+        let error = anyhow!("the reports have no workload in common");
+        return Err(Failure::input(error).with_hint(format!(
+            "{} has {}, {} has {}: compare reports of the same workloads",
+            args.before,
+            name(&before_of),
+            args.after,
+            name(&after_of)
+        )));
+    }
     let mut all = before.keys().chain(after.keys());
     let asks =
         args.namespace.is_some() || args.step.is_some() || args.by.is_some() || by_labels.is_some();
@@ -203,20 +287,40 @@ fn check_related(
     }
 }
 
-fn read(path: &str) -> Result<Value, Failure> {
-    let inputs = inputs::read_one(path)?;
-    let bytes = inputs.iter().flat_map(|input| &input.bytes);
-    let bytes: Vec<u8> = bytes.copied().collect();
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|e| Failure::input(anyhow!(e).context(format!("{path} is no JSON"))))?;
+/// What an argument names.
+enum Given {
+    Report(Value),
+    Manifests(Vec<Input>),
+}
+
+/// Reads an argument.
+///
+/// # Errors
+/// A file cannot be read, or is JSON of another kind that strew writes.
+fn input(args: &DiffArgs, path: &str) -> Result<Given, Failure> {
+    let inputs = args.world.inputs(&[path.to_owned()], String::new())?;
+    let [only] = inputs.as_slice() else {
+        return Ok(Given::Manifests(inputs));
+    };
+    let value: Option<Value> = serde_json::from_slice(&only.bytes).ok();
+    let Some(value) = value.filter(|value| is_result(value)) else {
+        return Ok(Given::Manifests(inputs));
+    };
     let is_report = value["kind"] == KIND
         && value["apiVersion"] == API_VERSION
         && value["scenarios"].is_array();
     match is_report {
-        true => Ok(value),
+        true => Ok(Given::Report(value)),
         false => {
             let error = anyhow!("{path} is no SimulationReport of {API_VERSION}");
             Err(Failure::input(error).with_hint("strew simulate FILES -o json writes one"))
         }
     }
+}
+
+/// True for what strew writes, and for JSON that is no object of Kubernetes.
+fn is_result(value: &Value) -> bool {
+    let api_version = value["apiVersion"].as_str().unwrap_or_default();
+    let group = API_VERSION.split('/').next().unwrap_or_default();
+    value["kind"] == KIND || api_version.split('/').next() == Some(group)
 }

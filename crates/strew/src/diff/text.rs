@@ -12,15 +12,24 @@ use crate::text::{count, short_key};
 /// The number of changes of a place that are written out.
 const CHANGES_MAX: usize = 8;
 
-/// The summary of each step, and the `top` worst places of each unless only the summary is wanted.
-pub(super) fn write(difference: &Difference, top: usize, context: &Context) -> String {
+/// Which changes of a step are shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    /// At most so many, the worst ones.
+    pub(super) top: usize,
+    /// True if as many of those that got better follow.
+    pub(super) has_best: bool,
+}
+
+/// The summary of each step, and its changes unless only the summary is wanted.
+pub(super) fn write(difference: &Difference, shown: Shown, context: &Context) -> String {
     let mut out = String::new();
     for summary in &difference.steps {
         let of_step = difference.moved.iter();
         let of_step = of_step.filter(|moved| moved.moment == summary.moment);
         let moved: Vec<&Moved> = of_step.collect();
         if !moved.is_empty() || summary.is_one_sided() {
-            step(&mut out, summary, &moved, top, context);
+            step(&mut out, summary, &moved, shown, context);
         }
     }
     let n: usize = difference
@@ -43,7 +52,13 @@ pub(super) fn write(difference: &Difference, top: usize, context: &Context) -> S
     }
 }
 
-fn step(out: &mut String, summary: &StepSummary, moved: &[&Moved], top: usize, context: &Context) {
+fn step(
+    out: &mut String,
+    summary: &StepSummary,
+    moved: &[&Moved],
+    shown: Shown,
+    context: &Context,
+) {
     let styles = &context.terminal.styles;
     let title = styles.title;
     let _ = writeln!(out, "{title}{}{title:#}", summary.moment);
@@ -77,24 +92,40 @@ fn step(out: &mut String, summary: &StepSummary, moved: &[&Moved], top: usize, c
     if context.quiet {
         return;
     }
+    let Shown { top, has_best } = shown;
     for moved in moved.iter().take(top) {
-        let style = match moved.worse {
-            1.. => styles.bad,
-            0 => styles.dim,
-            _ => styles.good,
-        };
-        let told = moved.changes.iter().take(CHANGES_MAX).map(change);
-        let mut told: Vec<String> = told.collect();
-        if moved.changes.len() > CHANGES_MAX {
-            told.push(format!("and {} more", moved.changes.len() - CHANGES_MAX));
-        }
-        let _ = writeln!(out, "  {style}{}{style:#}: {}", moved.what, told.join(", "));
+        place(out, moved, context);
     }
-    if moved.len() > top {
+    let rest = moved.get(top..).unwrap_or_default();
+    let mut n_best = 0;
+    if has_best {
+        let best = rest.iter().rev().filter(|moved| moved.worse < 0).take(top);
+        for moved in best {
+            place(out, moved, context);
+            n_best += 1;
+        }
+    }
+    if rest.len() > n_best {
         let dim = styles.dim;
-        let more = count(moved.len() - top, "more place");
+        let more = count(rest.len() - n_best, "more place");
         let _ = writeln!(out, "  {dim}… and {more} (--all shows them){dim:#}");
     }
+}
+
+/// `deployment/web by zone: in zone-a 4 → 5 (+1), skew 0 → 1 (+1)`
+fn place(out: &mut String, moved: &Moved, context: &Context) {
+    let styles = &context.terminal.styles;
+    let style = match moved.worse {
+        1.. => styles.bad,
+        0 => styles.dim,
+        _ => styles.good,
+    };
+    let told = moved.changes.iter().take(CHANGES_MAX).map(change);
+    let mut told: Vec<String> = told.collect();
+    if moved.changes.len() > CHANGES_MAX {
+        told.push(format!("and {} more", moved.changes.len() - CHANGES_MAX));
+    }
+    let _ = writeln!(out, "  {style}{}{style:#}: {}", moved.what, told.join(", "));
 }
 
 /// `by rack: 142 workloads better, 31 worse, 304 same; mean skew 1.4 → 1.1`

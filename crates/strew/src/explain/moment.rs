@@ -17,8 +17,8 @@ use strew_view::blocked::{Blocked, Eviction, Outcome};
 use strew_view::moment::{self, Frame};
 use strew_view::world::{PodEntry, Standing, World};
 
-use super::ExplainArgs;
 use super::target::Target;
+use super::{ExplainArgs, cause};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
@@ -71,6 +71,12 @@ pub(crate) struct Explained {
     pub(super) played: Option<When>,
     /// The named workload, and what it lacks of the pods that it asks for, if this pod of it has a node.
     pub(crate) lacks: Option<(ObjectTarget, String)>,
+    /// What the cluster recorded about the pods that the workload lacks.
+    pub(crate) lacks_recorded: Option<String>,
+    /// True if it names a node that is not there, and never ran.
+    pub(crate) is_astray: bool,
+    /// Why it is on no node; `None` if a node would take it now.
+    pub(crate) cause: Option<String>,
     /// What the cluster recorded for a pod that is explained in the state of the files.
     pub(crate) recorded: Option<Recorded>,
 }
@@ -101,6 +107,12 @@ pub(super) fn as_recorded(
         let mut explained = now(world, entry, Moment::Files, None);
         let pod = simulation.server().tables().get::<Pod>(&name)?;
         explained.recorded = Recorded::of(pod, &explained.explanation, events);
+        let Explained {
+            world, explanation, ..
+        } = &explained;
+        let is_astray = cause::is_astray(world, entry, Some(pod));
+        explained.cause = cause::of(world, entry, explanation, Some(pod));
+        explained.is_astray = is_astray;
         Some(explained)
     })
 }
@@ -312,6 +324,8 @@ fn decided(
         eviction = blocked.eviction;
     }
     Explained {
+        cause: cause::of(&world, entry, &explanation, None),
+        is_astray: false,
         entry,
         moment,
         explanation,
@@ -321,6 +335,7 @@ fn decided(
         world,
         played,
         lacks: None,
+        lacks_recorded: None,
         recorded: None,
     }
 }

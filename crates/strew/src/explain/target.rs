@@ -1,5 +1,7 @@
 //! Which pod is to be explained: `TYPE/NAME`, found in a world, or a hint at what was meant.
 
+use std::path::Path;
+
 use anyhow::anyhow;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::nearest;
@@ -10,6 +12,27 @@ use strew_view::world::{FinishedPod, World};
 use super::moment::Moment;
 use crate::failure::Failure;
 use crate::text::time_text;
+
+/// True if words begin with the name of something, rather than with a file. A word such as `pods/dump.json` is a file if
+/// there is one.
+pub(super) fn is_named(words: &[String]) -> bool {
+    let Some(first) = words.first() else {
+        return false;
+    };
+    if first == "-" || Path::new(first).exists() {
+        return false;
+    }
+    let kind = first
+        .split_once('/')
+        .map_or(first.as_str(), |(kind, _)| kind);
+    let is_kind = kinds::find(kind).is_some() || KINDS.contains(&kind.to_lowercase().as_str());
+    // A file that is not there is told as such; what looks like TYPE/NAME is a name.
+    let looks_like_file = first.contains('.') && !is_kind;
+    !looks_like_file && (is_kind || first.contains('/') || words.len() > 1)
+}
+
+/// Kinds that are explained in other ways than pods and workloads.
+const KINDS: [&str; 3] = ["no", "ws", "placement"];
 
 /// What is to be explained.
 #[derive(Debug, PartialEq, Eq)]

@@ -28,11 +28,24 @@ pub(crate) struct TextStyle {
     pub(crate) colour: bool,
 }
 
-/// The explanation as text, each line with its end. `aside` comes below the verdict, `recorded` at the end.
+/// What stands beside the explanation of a pod.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    /// The state of the pod's workload.
+    pub(crate) workload: Option<&'a str>,
+    /// What the cluster recorded.
+    pub(crate) recorded: Option<&'a Recorded>,
+    /// The preemption for the pod.
+    pub(crate) aside: Option<&'a str>,
+    /// True for a pod that was put on its node in this run, and is explained at the moment of that decision.
+    pub(crate) is_placed: bool,
+}
+
+/// The explanation as text, each line with its end. First the cause, then what the cluster recorded or kube-scheduler
+/// would say, then the workload: each on a line of its own, unbroken, so that people and tools find it with grep.
 pub(crate) fn explain_text(
     explanation: &PodExplanation,
-    aside: Option<&str>,
-    recorded: Option<&Recorded>,
+    beside: &Beside<'_>,
     style: TextStyle,
 ) -> String {
     let paint = Paint::new(style.colour);
@@ -41,14 +54,8 @@ pub(crate) fn explain_text(
         paint,
         width: style.width,
     };
-    head(explanation, &mut out);
-    if let Some(summary) = &explanation.summary {
-        out.wrapped(0, &sentence(summary));
-        if let Some(others) = spread::counts_others(&explanation.constraints) {
-            out.wrapped(0, &others);
-        }
-    }
-    if let Some(aside) = aside {
+    head(explanation, beside, &mut out);
+    if let Some(aside) = beside.aside {
         out.wrapped(0, aside);
     }
     if let Some(what_if) = &explanation.what_if {
@@ -60,7 +67,7 @@ pub(crate) fn explain_text(
     if let Some(choice) = &explanation.choice {
         scores::scores(explanation, choice, &mut out);
     }
-    if let Some(recorded) = recorded {
+    if let Some(recorded) = beside.recorded {
         recorded.text(&mut out);
     }
     out.text
@@ -107,65 +114,72 @@ impl Page {
     }
 }
 
-fn head(explanation: &PodExplanation, out: &mut Page) {
-    let name = format!(
-        "{}/{}",
-        explanation.metadata.namespace, explanation.metadata.name
-    );
+fn head(explanation: &PodExplanation, beside: &Beside<'_>, out: &mut Page) {
+    let metadata = &explanation.metadata;
+    let name = out
+        .paint
+        .bold(&format!("{}/{}", metadata.namespace, metadata.name));
     let target = explanation.would_go_to.as_deref();
     let on = explanation.node.as_deref().unwrap_or_default();
     let nowhere = out.paint.bad("nowhere");
-    let line = match (explanation.standing, target) {
-        (State::Pending, _) | (State::WouldGo, None) => {
-            let pending = out.paint.bad("Pending");
-            format!("Pod {name} is {pending}: no node takes it now.")
-        }
-        (State::WouldGo, Some(node)) => {
+    let pending = out.paint.bad("Pending");
+    let cause = explanation.summary.as_deref();
+    let cause_text = cause.unwrap_or("no node takes it now");
+    let line = match (explanation.standing, target, cause) {
+        (State::WouldGo, Some(node), None) if beside.is_placed => {
             let node = out.paint.good(node);
-            format!("Pod {name} is on no node; decided now, it goes to {node}.")
+            format!("Pod {name} goes to {node}.")
         }
-        (State::Placed, Some(node)) if node == on => {
+        (State::WouldGo, Some(node), None) => {
+            let node = out.paint.good(node);
+            format!("Pod {name} is {pending}, but fits now: decided now, it goes to {node}.")
+        }
+        (State::Pending | State::WouldGo, ..) => {
+            format!("Pod {name} is {pending}: {cause_text}.")
+        }
+        (State::Placed, Some(node), _) if node == on => {
             let node = out.paint.good(node);
             format!("Pod {name} is on {node}, and would go there again.")
         }
-        (State::Placed, Some(node)) => {
+        (State::Placed, Some(node), _) => {
             let node = out.paint.good(node);
             format!("Pod {name} is on {on}; placed anew, it would go to {node}.")
         }
-        (State::Placed, None) => {
-            format!("Pod {name} is on {on}; placed anew, it would go {nowhere}.")
+        (State::Placed, None, _) => {
+            format!("Pod {name} is on {on}; placed anew, it would go {nowhere}: {cause_text}.")
         }
-        (State::Gated, target) => {
-            let gates = explanation.gates.join(", ");
+        (State::Gated, target, _) => {
             let then = target.map_or_else(
                 || format!("it would go {nowhere}"),
                 |node| format!("it would go to {}", out.paint.good(node)),
             );
-            format!("Pod {name} is held by its scheduling gates ({gates}); without them {then}.")
+            let cause = match cause {
+                Some(cause) => cause.to_owned(),
+                None => format!("its scheduling gates ({})", explanation.gates.join(", ")),
+            };
+            format!("Pod {name} is {pending}: {cause}. Without, {then}.")
         }
     };
-    // First and unbroken: people and tools search for it with grep.
-    match explanation.standing {
-        // The pod has no node yet: the sentence would mislead.
-        State::WouldGo => {}
-        _ => out.line(0, &explanation.message),
-    }
     out.line(0, &line);
-    if let Some(now) = explanation
-        .message_now
-        .as_deref()
-        .filter(|_| target.is_none())
-    {
-        out.line(0, &format!("Now: {now}"));
+    let recorded = beside.recorded.and_then(Recorded::line);
+    match &recorded {
+        Some(recorded) => out.line(0, recorded),
+        // The pod has no node yet: the sentence would mislead.
+        None if explanation.standing == State::WouldGo && !beside.is_placed => {}
+        None if explanation.message.is_empty() => {}
+        None => out.line(0, &explanation.message),
     }
-}
-
-/// A text with a capital letter at its beginning and a full stop.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
-        None => String::new(),
+    if let Some(workload) = beside.workload {
+        out.line(0, workload);
+    }
+    // What the scheduler would say now, where that is another sentence than the one above.
+    let is_said = recorded.is_none() || beside.recorded.is_some_and(Recorded::agrees);
+    let now = match explanation.standing {
+        State::Pending if !is_said => Some(explanation.message.as_str()),
+        _ => explanation.message_now.as_deref(),
+    };
+    if let Some(now) = now.filter(|_| target.is_none()) {
+        out.line(0, &format!("Now: {now}"));
     }
 }
 

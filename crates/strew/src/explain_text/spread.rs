@@ -224,19 +224,6 @@ fn others(constraint: &Constraint) -> String {
     names(&others)
 }
 
-/// That a hard constraint that refuses nodes counts pods of other workloads. `None` if none does.
-pub(super) fn counts_others(constraints: &Constraints) -> Option<String> {
-    let refuses = |domain: &Domain| domain.skew.as_ref().is_some_and(|skew| !skew.allowed);
-    let constraint = { constraints.hard.iter() }
-        .find(|c| !c.others.is_empty() && c.domains.iter().any(refuses))?;
-    let (all, of_others) = counts(constraint);
-    Some(format!(
-        "Of the {all} pods that constraint {} counts, {of_others} are not of its workload ({}).",
-        constraint.index + 1,
-        others(constraint)
-    ))
-}
-
 /// The number that is subtracted, with the reason.
 fn minimum(constraint: &Constraint, out: &mut Page) {
     let existing = constraint.domains_existing.unwrap_or(0);
@@ -373,6 +360,15 @@ fn domain_row(group: &[&Domain], hard: bool, long: bool, beside: bool) -> Vec<Ce
         cells.push(Cell::plain(notes.join("; ")));
         return cells;
     };
+    if domain.eligible_nodes == 0 {
+        // The domain has no part in the sum.
+        let note = match notes.is_empty() {
+            true => "not counted".to_owned(),
+            false => notes.join("; "),
+        };
+        cells.extend([Cell::plain("-"), Cell::plain(note)]);
+        return cells;
+    }
     let sum = if long { &skew.sum } else { &skew.short_sum };
     cells.push(Cell::plain(sum));
     let (verdict, tone) = match (skew.allowed, domain.open_nodes) {

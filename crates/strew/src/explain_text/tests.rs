@@ -6,7 +6,7 @@ use strew_scheduler::{Decision, Engine, Profile, Unfit};
 use strew_wire::explanation::PodExplanation;
 
 use super::world::World;
-use super::{TextStyle, explain_text};
+use super::{Beside, TextStyle, explain_text};
 
 const STYLE: TextStyle = TextStyle {
     width: 120,
@@ -59,7 +59,7 @@ fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
     let json = serde_json::to_string(&wire).unwrap();
     let read: PodExplanation = serde_json::from_str(&json).unwrap();
     assert_eq!(read, wire, "the wire form survives being written and read");
-    explain_text(&read, None, None, style)
+    explain_text(&read, &Beside::default(), style)
 }
 
 fn placement(cluster: &Cluster) -> Vec<(strew_cluster::PodIdx, strew_cluster::NodeIdx)> {
@@ -80,18 +80,17 @@ fn skew_and_the_zone_that_could_take_it_is_full() {
         pod web-3 app=web cpu=500m mem=256Mi spread:zone:1
         ",
         snapbox::str![[r#"
+Pod default/web-3 is Pending: 2 of 3 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone: b counts 0, and its only node has too little cpu; 1 has too little cpu (500m wanted, best 100m).
 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.
-Pod default/web-3 is Pending: no node takes it now.
-2 of 3 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone, 1 has too little cpu (500m wanted, best 100m).
 
 Any one of these changes would place it (each was verified)
-  - maxSkew: 3 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - request cpu 100m instead of 500m                                                 -> b1
   - free 400m more cpu on node b1                                                    -> b1
-  - delete pod default/db from node b1                                               -> b1
   - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - maxSkew: 3 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - delete pod default/db from node b1                                               -> b1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -123,18 +122,16 @@ fn a_zone_that_exists_only_through_unusable_nodes_holds_the_minimum_down() {
         pod web-3 app=web spread:zone:1
         ",
         snapbox::str![[r#"
+Pod default/web-3 is Pending: 2 of 4 nodes are open to it (1 is cordoned and 1 has the taint dedicated=gpu:NoSchedule, not tolerated); each of those 2 would exceed maxSkew 1 over topology.kubernetes.io/zone: c counts 0, and of its nodes 1 is cordoned and 1 has the taint dedicated=gpu:NoSchedule, not tolerated.
 0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 node(s) didn't match pod topology spread constraints.
-Pod default/web-3 is Pending: no node takes it now.
-2 of 4 nodes are open to it, without cordon or a taint that it does not tolerate; each of those 2 would exceed maxSkew 1
-  over topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - uncordon node c1                                                                 -> c1
   - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - tolerate the taint dedicated=gpu:NoSchedule (all that keeps the pod off 1 node)  -> c2
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - add a node like c1 with topology.kubernetes.io/zone=c                            -> the new node
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
@@ -173,14 +170,13 @@ fn too_few_domains() {
         pod web-3 app=web spread:zone:1,min=3
         ",
         snapbox::str![[r#"
+Pod default/web-3 is Pending: each of 2 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone: minDomains is 3 and only 2 exist, so the minimum is 0.
 0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.
-Pod default/web-3 is Pending: no node takes it now.
-Each of 2 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - minDomains: 2 instead of 3 in constraint 1 (topology.kubernetes.io/zone)         -> a1
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - minDomains: 2 instead of 3 in constraint 1 (topology.kubernetes.io/zone)         -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, minDomains 3
@@ -209,7 +205,7 @@ fn match_label_keys_and_a_selector_that_misses_the_pod() {
         pod new-2 app=web rev=2 spread:zone:1,keys=rev spread:host:1,soft,select=app=db
         ",
         snapbox::str![[r#"
-Pod default/new-2 is on no node; decided now, it goes to b1.
+Pod default/new-2 is Pending, but fits now: decided now, it goes to b1.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web,rev=2; matchLabelKeys merged rev=2
@@ -245,7 +241,7 @@ fn selectors_that_count_nothing() {
         pod web-2 app=web spread:zone:1,select=none spread:host:1,select=all
         ",
         snapbox::str![[r#"
-Pod default/web-2 is on no node; decided now, it goes to a1.
+Pod default/web-2 is Pending, but fits now: decided now, it goes to a1.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts no pod
@@ -298,7 +294,7 @@ fn a_label_changed_after_creation_makes_the_selector_contradict_itself() {
     world.cluster.relabel(world.pod, &labels);
     let text = explained(Profile::default(), world, STYLE);
     snapbox::assert_data_eq!(text, snapbox::str![[r#"
-Pod default/web-1 is on no node; decided now, it goes to a1.
+Pod default/web-1 is Pending, but fits now: decided now, it goes to a1.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web,rev=1,rev=2; matchLabelKeys merged rev=2
@@ -326,17 +322,15 @@ fn nodes_without_the_label() {
         pod web-2 app=web cpu=1 spread:zone:1
         ",
         snapbox::str![[r#"
+Pod default/web-2 is Pending: 2 of 3 nodes are open to it (1 has the taint old:NoSchedule, not tolerated); 1 of those has too little cpu (1 wanted, best 0); 1 has no label topology.kubernetes.io/zone.
 0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints (missing required label), 1 node(s) had untolerated taint(s).
-Pod default/web-2 is Pending: no node takes it now.
-2 of 3 nodes are open to it, without cordon or a taint that it does not tolerate; 1 of those has too little cpu (1
-  wanted, best 0), 1 has no label topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - label node n1 with its topology.kubernetes.io/zone (it takes the pod in "a")     -> n1
   - free 1 more cpu on node a1                                                       -> a1
-  - delete pod default/web-1 from node a1                                            -> a1
   - add a node like a1 with topology.kubernetes.io/zone=a                            -> the new node
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> n1
+  - delete pod default/web-1 from node a1                                            -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -366,9 +360,8 @@ fn no_node_has_the_label() {
         pod web-1 app=web spread:rack:1
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: no node has the label rack of its spread constraint.
 0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).
-Pod default/web-1 is Pending: no node takes it now.
-The only node has no label rack.
 
 Any one of these changes would place it (each was verified)
   - label node a1 with its rack (any value will do)           -> a1
@@ -397,10 +390,8 @@ fn two_hard_constraints() {
         pod web-2 app=web spread:zone:1 spread:host:1
         ",
         snapbox::str![[r#"
+Pod default/web-2 is Pending: 1 of 2 nodes is open to it (1 is cordoned); it would exceed maxSkew 1 over topology.kubernetes.io/zone: b counts 0, and its only node is cordoned.
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
-Pod default/web-2 is Pending: no node takes it now.
-1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it would exceed maxSkew 1 over
-  topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - uncordon node b1                                                    -> b1
@@ -445,9 +436,8 @@ fn nothing_single_helps() {
         pod web-1 app=web cpu=5
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: the only node is cordoned.
 0/1 nodes are available: 1 node(s) were unschedulable.
-Pod default/web-1 is Pending: no node takes it now.
-The only node is cordoned or has a taint that it does not tolerate.
 
 What would change it
   No single change helps. Every node has more than one thing against it; the fewest: a1 (cordoned, taint
@@ -475,9 +465,8 @@ fn taints_and_cordons() {
         pod web-1 app=web
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: of 4 nodes, 2 have the taint dedicated=db:NoSchedule, not tolerated and 1 has the taint dedicated=gpu:NoExecute, not tolerated and 1 is cordoned.
 0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s).
-Pod default/web-1 is Pending: no node takes it now.
-Each of 4 nodes is cordoned or has a taint that it does not tolerate.
 
 Any one of these changes would place it (each was verified)
   - uncordon node a4                                                                 -> a4
@@ -513,14 +502,13 @@ fn resources_with_their_numbers() {
         pod web-1 app=web cpu=500m mem=6Gi gpu=1
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: none of 3 nodes has 1 nvidia.com/gpu free (best 0).
 0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, 3 Insufficient nvidia.com/gpu.
-Pod default/web-1 is Pending: no node takes it now.
-None of 3 nodes has 1 nvidia.com/gpu free (best 0).
 
 Any one of these changes would place it (each was verified)
   - free 1 more nvidia.com/gpu on node a2  -> a2
-  - delete pod default/small from node a2  -> a2
   - add a node like a2                     -> the new node
+  - delete pod default/small from node a2  -> a2
 
 3 of 3 nodes are refused by NodeResourcesFit
   nvidia.com/gpu: asks 1; 3 nodes have less: 0 free on all of them, at most 0 on a1
@@ -545,9 +533,8 @@ fn a_pod_for_which_every_node_is_too_small() {
         pod web-1 app=web cpu=10
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: none of 2 nodes has 10 cpu, even when empty (the largest has 8).
 0/2 nodes are available: 2 Insufficient cpu.
-Pod default/web-1 is Pending: no node takes it now.
-None of 2 nodes has 10 cpu free (best 8).
 
 Any one of these changes would place it (each was verified)
   - request cpu 8 instead of 10                    -> a2
@@ -576,9 +563,8 @@ fn node_selectors_and_names() {
         pod web-1 app=web want:disk=ssd
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: 1 of 3 nodes has the labels it wants (disk=ssd); it is cordoned.
 0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.
-Pod default/web-1 is Pending: no node takes it now.
-1 of 3 nodes has the labels it wants (disk=ssd); it is cordoned or has a taint that it does not tolerate.
 
 Any one of these changes would place it (each was verified)
   - uncordon node a3                      -> a3
@@ -606,9 +592,8 @@ No topology spread constraint
         pod web-1 app=web names:a1,gone
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: 1 of 2 nodes has the labels it wants; it is cordoned.
 0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.
-Pod default/web-1 is Pending: no node takes it now.
-1 of 2 nodes has the labels it wants; it is cordoned or has a taint that it does not tolerate.
 
 Any one of these changes would place it (each was verified)
   - uncordon node a1             -> a1
@@ -638,15 +623,13 @@ fn host_ports() {
         pod web-1 app=web port:80
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: 1 of 2 nodes is open to it (1 is cordoned); it has host port 80/TCP taken (such as pod default/lb).
 0/2 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) were unschedulable.
-Pod default/web-1 is Pending: no node takes it now.
-1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it is refused by NodePorts (node(s)
-  didn't have free ports for the requested pod ports).
 
 Any one of these changes would place it (each was verified)
   - uncordon node a2                    -> a2
-  - delete pod default/lb from node a1  -> a1
   - add a node like a1                  -> the new node
+  - delete pod default/lb from node a1  -> a1
   - drop host port 80                   -> a1
 
 1 of 2 nodes is refused by NodePorts
@@ -672,9 +655,8 @@ fn pod_affinity() {
         pod web-1 app=web affinity:zone:app=db
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: each of 2 nodes has no pod with app=db in the same topology.kubernetes.io/zone, which its podAffinity requires.
 0/2 nodes are available: 2 node(s) didn't match pod affinity rules.
-Pod default/web-1 is Pending: no node takes it now.
-Each of 2 nodes is refused by InterPodAffinity (node(s) didn't match pod affinity rules).
 
 Any one of these changes would place it (each was verified)
   - start a pod with app=db in namespace default on node a1  -> a1
@@ -702,14 +684,13 @@ fn anti_affinity_both_ways() {
         pod web-2 app=web anti:host:app=web
         ",
         snapbox::str![[r#"
+Pod default/web-2 is Pending: 1 of 2 nodes has a pod with app=web in the same kubernetes.io/hostname, which its podAntiAffinity forbids (such as pod default/web-1); 1 has a pod in the same topology.kubernetes.io/zone whose podAntiAffinity forbids it (such as pod default/hermit).
 0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods anti-affinity rules.
-Pod default/web-2 is Pending: no node takes it now.
-Each of 2 nodes is refused by InterPodAffinity (node(s) didn't match pod anti-affinity rules).
 
 Any one of these changes would place it (each was verified)
+  - add a node like a1 with topology.kubernetes.io/zone=a  -> the new node
   - delete pod default/web-1 from node a1                  -> a1
   - delete pod default/hermit from node b1                 -> b1
-  - add a node like a1 with topology.kubernetes.io/zone=a  -> the new node
   - drop required podAntiAffinity term 1                   -> a1
 
 2 of 2 nodes are refused by InterPodAffinity
@@ -732,8 +713,8 @@ fn gates_claims_and_an_empty_cluster() {
         pod web-1 app=web gate:example.com/quota
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: its scheduling gates (example.com/quota). Without, it would go to a1.
 waiting for scheduling gates: [example.com/quota]
-Pod default/web-1 is held by its scheduling gates (example.com/quota); without them it would go to a1.
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
@@ -750,8 +731,8 @@ Scores
         pod web-1 app=web claim:data
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: persistentvolumeclaim "data" not found.
 0/1 nodes are available: persistentvolumeclaim "data" not found.
-Pod default/web-1 is Pending: no node takes it now.
 
 Any one of these changes would place it (each was verified)
   - without volume "data" (persistentvolumeclaim "data")  -> a1
@@ -768,8 +749,8 @@ No topology spread constraint
     check(
         "pod web-1 app=web cpu=500m mem=1Gi",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: there is no node.
 no nodes available to schedule pods
-Pod default/web-1 is Pending: no node takes it now.
 
 Any one of these changes would place it (each was verified)
   - add a node with cpu 500m, memory 1Gi  -> the new node
@@ -796,8 +777,8 @@ fn a_placed_pod_with_the_scheduler_s_defaults() {
         pod web-3 on a1 app=web cpu=500m mem=1Gi owner:web-5f
         ",
         snapbox::str![[r#"
-Successfully assigned default/web-3 to a1
 Pod default/web-3 is on a1; placed anew, it would go to a2.
+Successfully assigned default/web-3 to a1
 
 Default constraint 1 (built into the scheduler), soft: kubernetes.io/hostname, maxSkew 3
   counts pods with app=web; deduced from Service web, ReplicaSet web-5f
@@ -841,18 +822,17 @@ fn a_placed_pod_that_would_not_be_placed_again() {
         pod web-2 on a1 app=web cpu=500m spread:zone:1
         ",
         snapbox::str![[r#"
+Pod default/web-2 is on a1; placed anew, it would go nowhere: 1 of 2 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone: b counts 0, and its only node has too little cpu; 1 has too little cpu (500m wanted, best 0).
 Successfully assigned default/web-2 to a1
-Pod default/web-2 is on a1; placed anew, it would go nowhere.
 Now: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints.
-1 of 2 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone, 1 has too little cpu (500m wanted, best 0).
 
 Any one of these changes would place it (each was verified)
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - free 500m more cpu on node b1                                                    -> b1
-  - delete pod default/db from node b1                                               -> b1
   - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - delete pod default/db from node b1                                               -> b1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -880,7 +860,7 @@ fn defaults_that_find_nothing_to_deduce_and_a_tie() {
         pod web-1 app=web owner:gone
         ",
         snapbox::str![[r#"
-Pod default/web-1 is on no node; decided now, it goes to a1.
+Pod default/web-1 is Pending, but fits now: decided now, it goes to a1.
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
@@ -910,7 +890,7 @@ fn a_soft_constraint_and_a_node_that_it_ignores() {
         pod web-3 app=web spread:zone:1,soft spread:host:2,soft
         ",
         snapbox::str![[r#"
-Pod default/web-3 is on no node; decided now, it goes to b1.
+Pod default/web-3 is Pending, but fits now: decided now, it goes to b1.
 
 Constraint 1, soft: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -963,17 +943,15 @@ fn hard_defaults_of_the_scheduler_s_configuration() {
     };
     let text = explained(profile, world, STYLE);
     snapbox::assert_data_eq!(text, snapbox::str![[r#"
+Pod default/web-2 is Pending: 1 of 2 nodes is open to it (1 is cordoned); it would exceed maxSkew 1 over topology.kubernetes.io/zone: b counts 0, and its only node is cordoned.
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
-Pod default/web-2 is Pending: no node takes it now.
-1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it would exceed maxSkew 1 over
-  topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - uncordon node b1                                                                         -> b1
   - nodeTaintsPolicy: Honor in default constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - maxSkew: 2 instead of 1 in default constraint 1 (topology.kubernetes.io/zone)            -> a1
   - add a node like b1 with topology.kubernetes.io/zone=b                                    -> the new node
   - add a node like a1 with a new value of topology.kubernetes.io/zone                       -> the new node
+  - maxSkew: 2 instead of 1 in default constraint 1 (topology.kubernetes.io/zone)            -> a1
   - whenUnsatisfiable: ScheduleAnyway in default constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Default constraint 1 (of the scheduler's configuration), hard: topology.kubernetes.io/zone, maxSkew 1
@@ -1009,10 +987,8 @@ fn long_lists_are_folded() {
     check(
         &picture,
         snapbox::str![[r#"
+Pod default/web-x is Pending: 40 of 41 nodes are open to it (1 has the taint old:NoSchedule, not tolerated); none of those 40 has 1 cpu free (best 800m, 24200m on all of them together).
 0/41 nodes are available: 1 node(s) had untolerated taint(s), 40 Insufficient cpu.
-Pod default/web-x is Pending: no node takes it now.
-40 of 41 nodes are open to it, without cordon or a taint that it does not tolerate; none of those 40 has 1 cpu free
-  (best 800m).
 
 Any one of these changes would place it (each was verified)
   - tolerate the taint old:NoSchedule (all that keeps the pod off 1 node)  -> spare
@@ -1076,17 +1052,15 @@ fn narrow_terminals_get_short_sums() {
     snapbox::assert_data_eq!(
         text,
         snapbox::str![[r#"
+Pod default/web-2 is Pending: 1 of 2 nodes is open to it (1 is cordoned); it would exceed maxSkew 1 over topology.kubernetes.io/zone: eu-central-1b counts 0, and its only node is cordoned.
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
-Pod default/web-2 is Pending: no node takes it now.
-1 of 2 nodes is open to it, without cordon or a taint that it does not
-  tolerate; it would exceed maxSkew 1 over topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - uncordon node b1  -> b1
   - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> a1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> a1
   - add a node like b1 with topology.kubernetes.io/zone=eu-central-1b  -> the new node
   - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> a1
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
@@ -1140,17 +1114,16 @@ fn a_node_affinity_policy_that_counts_nodes_the_pod_cannot_use() {
         pod web-2 app=web want:disk=ssd spread:zone:1,anynode
         ",
         snapbox::str![[r#"
+Pod default/web-2 is Pending: 1 of 2 nodes has the labels it wants (disk=ssd); it would exceed maxSkew 1 over topology.kubernetes.io/zone: b counts 0, and its only node has not the labels it wants.
 0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match pod topology spread constraints.
-Pod default/web-2 is Pending: no node takes it now.
-1 of 2 nodes has the labels it wants (disk=ssd); it would exceed maxSkew 1 over topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - nodeAffinityPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)          -> a1
   - label node b1 with disk=ssd                                                      -> b1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
-  - drop disk=ssd from spec.nodeSelector                                             -> b1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - drop disk=ssd from spec.nodeSelector                                             -> b1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeAffinityPolicy Ignore
   counts pods with app=web
@@ -1181,17 +1154,15 @@ fn a_hard_and_a_soft_constraint_on_one_key() {
         pod web-2 app=web spread:zone:1 spread:zone:1,soft
         ",
         snapbox::str![[r#"
+Pod default/web-2 is Pending: 1 of 2 nodes is open to it (1 is cordoned); it would exceed maxSkew 1 over topology.kubernetes.io/zone: a counts 0, and its only node is cordoned.
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
-Pod default/web-2 is Pending: no node takes it now.
-1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it would exceed maxSkew 1 over
-  topology.kubernetes.io/zone.
 
 Any one of these changes would place it (each was verified)
   - uncordon node a1                                                       -> a1
   - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> b1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> b1
   - add a node like a1 with topology.kubernetes.io/zone=a                  -> the new node
   - add a node like b1 with a new value of topology.kubernetes.io/zone     -> the new node
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> b1
   - drop constraint 1 (topology.kubernetes.io/zone)                        -> b1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
@@ -1228,9 +1199,8 @@ fn terms_of_node_affinity() {
         pod web-1 app=web terms:gen>3,disk=ssd
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: none of 2 nodes has the labels it wants.
 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.
-Pod default/web-1 is Pending: no node takes it now.
-None of 2 nodes has the labels it wants.
 
 Any one of these changes would place it (each was verified)
   - label node a2 with disk=ssd  -> a2
@@ -1251,9 +1221,8 @@ No topology spread constraint
         pod web-1 app=web terms:gen>1&disk=ssd
         ",
         snapbox::str![[r#"
+Pod default/web-1 is Pending: the only node has not the labels it wants (gen > 1, disk=ssd).
 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.
-Pod default/web-1 is Pending: no node takes it now.
-The only node has not the labels it wants (gen > 1, disk=ssd).
 
 Any one of these changes would place it (each was verified)
   - label node a1 with disk=ssd                         -> a1
@@ -1282,16 +1251,14 @@ fn nodes_with_one_key_of_two_and_domains_that_do_not_exist() {
         pod web-2 app=web spread:zone:1,honor spread:rack:1,honor
         ",
         snapbox::str![[r#"
-Pod default/web-2 is on no node; decided now, it goes to a1.
+Pod default/web-2 is Pending, but fits now: decided now, it goes to a1.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeTaintsPolicy Honor
   counts pods with app=web
   minimum: 1, in a
   domain  pods         nodes  sum                 verdict
-  a          1  1 of 2 count  1 + 1 - 1 = 1 <= 1  allowed
-      1 refused by another constraint
-  b          0  0 of 1 count  0 + 1 - 1 = 0 <= 1  allowed, but no node takes it
-      does not exist for this constraint; 1 node(s) had untolerated taint(s)
+  a          1  1 of 2 count  1 + 1 - 1 = 1 <= 1  allowed; 1 refused by another constraint
+  b          0  0 of 1 count  -                   does not exist for this constraint; 1 node(s) had untolerated taint(s)
   sum: pods there + this pod (if it counts) - minimum, against maxSkew
   not counted: 2 nodes with this label, but without that of another hard constraint
 
@@ -1328,8 +1295,8 @@ fn runners_up_and_where_the_pod_is() {
     check(
         &picture,
         snapbox::str![[r#"
-Successfully assigned default/web-1 to n11
 Pod default/web-1 is on n11; placed anew, it would go to n00.
+Successfully assigned default/web-1 to n11
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects

@@ -62,21 +62,24 @@ struct Simulate {
 }
 
 /// Explains why a pod is Pending, or why it is on its node: the sum of each spread constraint for every domain, what
-/// every node lacks, the scores, and single changes that would place the pod, each verified. The files must have the
-/// nodes, or nodes asks for made-up ones.
+/// every node lacks, the scores, and single changes that would place the pod, each verified. Without a target: all
+/// Pending pods by cause. The files must have the nodes, or nodes asks for made-up ones.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Explain {
-    /// pod/NAME, or a workload such as deployment/NAME: its first Pending pod, else its first.
-    target: String,
+    /// pod/NAME, or a workload such as deployment/NAME: its first Pending pod, else its first. Without one, all Pending
+    /// pods are listed by cause.
+    target: Option<String>,
     /// A dump of a cluster, or manifests with nodes.
     #[serde(default)]
     files: Vec<File>,
     /// Files and folders below the folder of --root, in addition to the texts.
     #[serde(default)]
     paths: Vec<String>,
-    /// The namespace of the target.
+    /// The namespace of the target, or of the pods to list.
     namespace: Option<String>,
+    /// Without a target: list only pods of workloads with these labels, such as app=web.
+    selector: Option<String>,
     /// Made-up nodes in addition to those of the files.
     nodes: Option<u32>,
     /// Zones of the made-up nodes.
@@ -174,7 +177,10 @@ impl Tool {
     fn output(self) -> Value {
         match self {
             Self::Simulate => SchemaKind::Report.schema(),
-            Self::Explain => SchemaKind::Explanation.schema(),
+            Self::Explain => one_of([
+                SchemaKind::Explanation.schema(),
+                SchemaKind::Pending.schema(),
+            ]),
             Self::Lint => SchemaKind::Diagnostics.schema(),
             Self::Place => json!({
                 "type": "object",
@@ -210,6 +216,17 @@ impl Tool {
             },
         })
     }
+}
+
+/// An object of one of these types; their definitions are at the top, where references look for them.
+fn one_of<const N: usize>(mut types: [Value; N]) -> Value {
+    let mut definitions = Map::new();
+    for schema in &mut types {
+        if let Some(Value::Object(own)) = schema.as_object_mut().and_then(|s| s.remove("$defs")) {
+            definitions.extend(own);
+        }
+    }
+    json!({"type": "object", "oneOf": types.to_vec(), "$defs": definitions})
 }
 
 /// All tools, as the answer to `tools/list`.
@@ -324,28 +341,31 @@ const OTHER_KINDS: [&str; 6] = [
 
 fn explain(call: Explain) -> Result<Asked, Refusal> {
     let wrong = |what: String| Err(Refusal::Arguments(format!("target: {what}")));
-    let target = call.target;
-    let Some((kind, name)) = target.split_once('/') else {
-        return wrong(format!("{target:?} is not TYPE/NAME, such as pod/web-7"));
-    };
-    if kind.is_empty() || name.is_empty() || target.starts_with('-') {
-        return wrong(format!("{target:?} is not TYPE/NAME, such as pod/web-7"));
-    }
-    let kind = kind.split('.').next().unwrap_or_default().to_lowercase();
-    if OTHER_KINDS.contains(&kind.as_str()) {
-        return wrong(format!(
-            "{kind} is no pod and no workload: place answers for Placements, lint for WorkloadSpreads"
-        ));
+    if let Some(target) = &call.target {
+        let no_name = || wrong(format!("{target:?} is not TYPE/NAME, such as pod/web-7"));
+        let Some((kind, name)) = target.split_once('/') else {
+            return no_name();
+        };
+        if kind.is_empty() || name.is_empty() || target.starts_with('-') {
+            return no_name();
+        }
+        let kind = kind.split('.').next().unwrap_or_default().to_lowercase();
+        if OTHER_KINDS.contains(&kind.as_str()) {
+            return wrong(format!(
+                "{kind} is no pod and no workload: place answers for Placements, lint for WorkloadSpreads"
+            ));
+        }
     }
     let mut options = Options::default();
     options.add("namespace", call.namespace);
+    options.add("selector", call.selector);
     options.nodes([call.nodes, call.zones], [call.node_cpu, call.node_memory]);
     options.add("at", call.at);
     options.add("variant", call.variant);
     options.add("seed", call.seed);
     options.all("what-if", call.what_if);
     Ok(Asked {
-        target: Some(target),
+        target: call.target,
         ..asked(Tool::Explain, call.files, call.paths, options)
     })
 }

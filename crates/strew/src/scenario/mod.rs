@@ -254,6 +254,26 @@ pub(crate) fn run(
     Ok(exit(question, &answer))
 }
 
+/// Plays every variant with every seed, and returns the report; `None` if the files have errors, which were reported.
+pub(crate) fn reported(
+    question: &Question<'_>,
+    inputs: Vec<Input>,
+    context: &Context,
+) -> Result<Option<serde_json::Value>, Failure> {
+    let Some(ready) = ready(question, inputs, context)? else {
+        return Ok(None);
+    };
+    let suites = &ready.suites;
+    let work = Work::new(suites, question, context)?;
+    let interrupt = interrupt::flag()?;
+    let progress = Progress::new(context.quiet);
+    let standings = Standings::new(question, &ready);
+    let answer = work.run(standings, question.args.jobs(), &interrupt, &progress, None)?;
+    progress.finish();
+    let report = serde_json::to_value(report::report(suites, &answer));
+    report.map(Some).map_err(Failure::outside)
+}
+
 fn exit(question: &Question<'_>, answer: &Answer) -> u8 {
     // The result of a part alone does not decide: a variant that must break may do so in a seed of another part.
     let is_part = question.args.shard.is_some();

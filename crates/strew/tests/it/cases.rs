@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `has` and `lacks` look at stdout and stderr together, with each run of whitespace as one space; `out` and `not-out`
-//! at stdout alone. `stdin FILE` gives the command a file. `CASE=name cargo test -p strew --test it cases` runs the
+//! at stdout alone, `head` at its first three lines. `stdin FILE` gives the command a file. `CASE=name cargo test -p strew --test it cases` runs the
 //! cases whose names contain `name`.
 
 use std::fmt::Write;
@@ -35,8 +35,18 @@ struct Run {
 #[derive(Debug)]
 struct Check {
     is_there: bool,
-    on_stdout: bool,
+    part: Part,
     text: String,
+}
+
+/// Where a check looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Stdout and stderr.
+    Both,
+    Stdout,
+    /// The first three lines of stdout.
+    Head,
 }
 
 /// The commands of a case.
@@ -57,20 +67,21 @@ fn runs(text: &str) -> Result<Vec<Run>, String> {
             continue;
         }
         let run = runs.last_mut().ok_or("no command before this line")?;
-        let mut check = |is_there, on_stdout| {
+        let mut check = |is_there, part| {
             run.checks.push(Check {
                 is_there,
-                on_stdout,
+                part,
                 text: squeezed(rest),
             });
         };
         match word {
             "exit" => run.exit = Some(rest.parse().map_err(|_| format!("no number: {line}"))?),
             "stdin" => run.stdin = Some(rest.to_owned()),
-            "has" => check(true, false),
-            "lacks" => check(false, false),
-            "out" => check(true, true),
-            "not-out" => check(false, true),
+            "has" => check(true, Part::Both),
+            "lacks" => check(false, Part::Both),
+            "out" => check(true, Part::Stdout),
+            "head" => check(true, Part::Head),
+            "not-out" => check(false, Part::Stdout),
             _ => return Err(format!("unknown word: {line}")),
         }
     }
@@ -104,8 +115,14 @@ fn wrong(folder: &Path, run: &Run) -> String {
     }
     let all = squeezed(&format!("{stdout}\n{stderr}"));
     let out = squeezed(&stdout);
+    let head: Vec<&str> = stdout.lines().take(3).collect();
+    let head = squeezed(&head.join("\n"));
     for check in &run.checks {
-        let text = if check.on_stdout { &out } else { &all };
+        let text = match check.part {
+            Part::Both => &all,
+            Part::Stdout => &out,
+            Part::Head => &head,
+        };
         if text.contains(&check.text) != check.is_there {
             let word = if check.is_there { "lacks" } else { "has" };
             let _ = writeln!(wrong, "  {word}: {}", check.text);

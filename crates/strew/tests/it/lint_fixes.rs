@@ -54,7 +54,7 @@ fn a_fix_is_written_beside_comments() {
     for told in [
         "warning[rollout-uneven]: a rollout of the 5 pods ends at skew",
         "fix: matchLabelKeys: [pod-template-hash] (verified: 0 of 20 plays end uneven)",
-        "fix: maxUnavailable: 1 (verified: the finding is gone, and nothing new is found)",
+        "fix: maxUnavailable: 1 (verified: the finding is gone, and no warning is new)",
         "2 findings can be fixed",
     ] {
         assert!(text.contains(told), "{told}: {text}");

@@ -175,6 +175,10 @@ fn explain_answers_why() {
         text(&result).contains("Any one of these changes would place it"),
         "{result}"
     );
+    // Without a target: all Pending pods.
+    let result = session.call("explain", json!({"files": [example("tight.yaml")]}));
+    assert_eq!(result["structuredContent"]["kind"], "PendingPods");
+    assert!(text(&result).contains("by cause"), "{result}");
     let arguments = json!({"target": "node/a1", "files": [example("tight.yaml")]});
     let result = session.call("explain", arguments);
     assert_eq!(result["isError"], true);

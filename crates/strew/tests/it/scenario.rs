@@ -361,6 +361,21 @@ fn diff_sums_up_and_shows_the_worst_first() {
         text.contains("… and 1 more place (--all shows them)"),
         "{text}"
     );
+    // The best come below the worst on request, and what is equal fills no line of theirs.
+    let text = stdout(
+        &strew(&format!("diff {a} {b} --top 1 --best"))
+            .assert()
+            .code(1),
+    );
+    let expected = "  deployment/worse: Pending 2 → 5 (+3)
+  deployment/better by zone: in a 3 → 1 (-2), skew 3 → 1 (-2)
+  … and 1 more place (--all shows them)
+";
+    assert!(text.contains(expected), "{text}");
+    // Before: every value of both was a change, and the exit code 1.
+    let d = write("d.json", deploy(value!([workload("x", &[("zone", 1)], 0)])));
+    let run = strew(&format!("diff {a} {d}")).assert().code(2);
+    assert!(stderr(&run).contains("the reports have no workload in common"));
     let c = write(
         "c.json",
         value!([{"name": "other", "workloads": []}, {"name": "more", "workloads": [workload("x", &[], 0)]}]),

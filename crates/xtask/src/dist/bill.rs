@@ -14,7 +14,7 @@ use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
 
 use super::files::run;
-use crate::ci::top;
+use xtask::top;
 
 /// The package that is published.
 const ROOT: &str = "strew";

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::bill::Bill;
 use super::files::run;
-use crate::ci::top;
+use xtask::top;
 
 /// What the program is built for: this machine's architecture, because the program itself writes its manual page.
 pub(super) const TARGET: &str = match cfg!(target_arch = "aarch64") {

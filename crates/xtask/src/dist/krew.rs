@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::build::ARCHITECTURE;
 use super::{VERSION, archive_name, files};
-use crate::ci::top;
+use xtask::top;
 
 /// Writes the manifest of the archive in `out`, which will be published below `url`.
 pub(super) fn manifest(out: &Path, url: &str, homepage: &str) -> anyhow::Result<()> {

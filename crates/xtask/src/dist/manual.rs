@@ -54,7 +54,7 @@ fn preformatted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ci::top;
+    use xtask::top;
 
     #[test]
     fn what_roff_would_take_for_a_request_is_shown() {

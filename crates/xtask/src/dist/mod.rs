@@ -27,7 +27,7 @@ use anyhow::{Context, bail};
 use self::bill::Bill;
 use self::build::{ARCHITECTURE, TARGET};
 use self::image::About;
-use crate::ci::top;
+use xtask::top;
 
 /// What the command line says.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::bill::{Bill, Id, Inside};
 use super::files::run;
-use crate::ci::top;
+use xtask::top;
 
 /// How names of files with such a text begin, in capital letters.
 const NAMES: [&str; 6] = [

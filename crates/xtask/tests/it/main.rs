@@ -2,19 +2,20 @@
 //!
 //! [`graph`] (arrows, dependencies of the deciding crates, licences), [`lock`] (bans and sources), [`manifests`]
 //! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
-//! [`generated`] (files made from the code), [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold),
-//! [`citations`] (rules that sources cite exist in docs/spec).
+//! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold),
+//! [`picture`] (the crates in ARCHITECTURE.md), [`wall`] (who decodes Kubernetes' types), [`citations`] (rules that sources cite exist in docs/spec).
 
 mod citations;
 mod documents;
 mod files;
-mod generated;
 mod graph;
 mod licence;
 mod lock;
 mod manifests;
+mod picture;
 mod purity;
 mod repository;
+mod wall;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
 const DECIDING: [&str; 7] = [

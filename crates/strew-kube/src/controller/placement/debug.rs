@@ -13,7 +13,8 @@ use axum::response::Response;
 use axum::routing::any;
 use http::{Method, StatusCode};
 use k8s_openapi::Resource;
-use kube::{Api, Client};
+use kube::Client;
+use strew_manifest::json::Json;
 use strew_manifest::ocm::{GROUP, Placement};
 use strew_runtime::placement::Placements;
 use strew_wire::placement::debug::DebugResult;
@@ -23,6 +24,7 @@ use crate::causes::in_a_line;
 use crate::serve::Asker;
 use crate::serve::access::Deed;
 use crate::serve::pages::{json, json_with};
+use crate::untyped;
 use crate::work::Worker;
 
 /// The paths whose pages authorize the client themselves.
@@ -118,10 +120,14 @@ impl Pages {
             })
             .ok_or_else(incomplete)?;
         may(asker, "get", namespace).await?;
-        let api: Api<Placement> = Api::namespaced(self.client.clone(), namespace);
+        let api = untyped::api::<Placement>(&self.client, namespace);
         let found = api.get_opt(name).await;
-        let found =
-            found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, in_a_line(&error)))?;
+        let failed = |error: &(dyn std::error::Error + 'static)| {
+            (StatusCode::INTERNAL_SERVER_ERROR, in_a_line(error))
+        };
+        let found = found.map_err(|error| failed(&error))?;
+        let found = found.map(|object| Placement::of_json(object.value));
+        let found = found.transpose().map_err(|error| failed(&error))?;
         let absent = || {
             (
                 StatusCode::NOT_FOUND,
@@ -149,7 +155,7 @@ impl Pages {
             ),
             code => (code, rejection.body_text()),
         })?;
-        let read: Result<Placement, serde_json::Error> = serde_json::from_slice(&body);
+        let read = serde_json::from_slice(&body).and_then(Placement::of_json);
         let placement = read.map_err(|error| {
             let why = format!("failed to unmarshal placement JSON: {error}");
             (StatusCode::BAD_REQUEST, why)

@@ -196,6 +196,17 @@ pub fn lacks(server: &Server, profiles: &[Profile], workload: &ObjectTarget) -> 
     meant.next().map(|short| short.why)
 }
 
+/// How many pods a workload asks for, and why the last one was refused at creation, if one was. `None` if it is not
+/// there, or of a kind that asks for no number of pods of its own.
+pub fn wanted(server: &Server, workload: &ObjectTarget) -> Option<(usize, Option<String>)> {
+    let key = workload.key();
+    let object = server.tables().find(&key).filter(is_counted)?;
+    let replicas = Replicas::of(&object)?;
+    let uid = &object.meta().uid;
+    let refusal = replicas.refusal(|| last_refusal(server, &key, uid));
+    Some((usize::try_from(replicas.wanted).ok()?, refusal))
+}
+
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
 /// for a node do not fail it.
 pub fn created(server: &Server, profiles: &[Profile], before: &ShortBefore) -> Verdict {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use serde_json::Value;
 use strew_apiserver::object::Pod;
+use strew_manifest::json::Json;
 use strew_manifest::snapshot::DIGEST;
 
 /// The annotation of a pod in a subset of a WorkloadSpread.
@@ -44,9 +45,9 @@ pub(super) fn is_made_from(pod: &Pod, template: &PodTemplateSpec) -> bool {
     {
         return false;
     }
-    let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
-    let mut given = json(serde_json::to_value(&template.spec));
-    let mut made = json(serde_json::to_value(pod.to_wire().spec));
+    let json = |spec: Option<&PodSpec>| spec.map_or(Value::Null, Json::to_json);
+    let mut given = json(template.spec.as_ref());
+    let mut made = json(pod.to_wire().spec.as_ref());
     if let Some(given) = given.as_object_mut() {
         given.retain(|field, _| !BY_CONTROLLER.contains(&field.as_str()));
     }

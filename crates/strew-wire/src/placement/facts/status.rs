@@ -8,6 +8,7 @@ use strew_placement::facts::status::{
 
 use super::instant;
 use crate::request::timestamp;
+use strew_manifest::json::Json;
 use strew_manifest::ocm;
 
 const TYPES: [ConditionType; 3] = [
@@ -42,9 +43,7 @@ pub fn status(wire: &ocm::PlacementStatus, names: &mut Interner) -> PlacementSta
             .filter_map(|kind| Some(condition(kind, of(kind)?)))
             .collect(),
         last_score_update: wire.last_score_update_time.as_ref().and_then(instant),
-        others: foreign
-            .map(|c| serde_json::to_string(c).unwrap_or_default().into())
-            .collect(),
+        others: foreign.map(|c| c.to_json().to_string().into()).collect(),
     }
 }
 
@@ -76,7 +75,8 @@ pub fn to_wire(status: &PlacementStatus, names: &Interner) -> ocm::PlacementStat
         cluster_count: i32::try_from(group.clusters).unwrap_or(i32::MAX),
     };
     let others = status.others.iter();
-    let others = others.filter_map(|text| serde_json::from_str(text).ok());
+    let others =
+        others.filter_map(|text| WireCondition::of_json(serde_json::from_str(text).ok()?).ok());
     let conditions = status.conditions.iter().map(condition_to_wire);
     ocm::PlacementStatus {
         number_of_selected_clusters: Some(status.selected),

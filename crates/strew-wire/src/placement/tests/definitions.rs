@@ -134,3 +134,9 @@ fn the_limits_of_a_placement_are_in_its_schema() {
     // A negative number of clusters is the controller's to refuse, as with OCM.
     assert_eq!(spec("numberOfClusters/minimum"), None);
 }
+
+#[cfg(feature = "schemas")]
+#[test]
+fn texts_are_those_of_the_types() {
+    assert_eq!(crd::all(), crd::made::all());
+}

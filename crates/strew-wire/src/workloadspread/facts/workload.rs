@@ -9,7 +9,6 @@ use k8s_openapi::Resource;
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use serde::Deserialize;
 use serde_json::Value;
 use strew_model::{Interner, Labels, Selector};
 use strew_workloadspread::facts::workload::WorkloadFact;
@@ -19,6 +18,7 @@ use super::{Translator, controller_of, workload_key};
 use crate::facts::{self, selector};
 use crate::rolling::{self, Rolling};
 use crate::workloadspread::subset_contents::SubsetContents;
+use strew_manifest::json::Json;
 use strew_manifest::read::KubeObject;
 
 /// The annotation with the number of a Deployment's ReplicaSet.
@@ -63,7 +63,7 @@ impl Translator {
         names: &mut Interner,
     ) -> WorkloadFact {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
-        let metadata = ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default();
+        let metadata = ObjectMeta::of_json(object["metadata"].clone()).unwrap_or_default();
         let of_scale = scale.and_then(|scale| scale.pointer("/spec/replicas")?.as_i64());
         let selector = scale.and_then(|scale| scale.pointer("/status/selector")?.as_str());
         // An invalid selector selects no pods, like an empty one.

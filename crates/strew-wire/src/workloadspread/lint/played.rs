@@ -1,10 +1,8 @@
 //! Puts each subset into the target's template, and checks the resulting requirements for nodes and the labels.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
-
 use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use std::collections::{BTreeMap, BTreeSet};
 use strew_model::{Interner, NodeSelectorTerm as Term};
 
 use super::{Look, Warning};
@@ -13,6 +11,7 @@ use crate::workloadspread::inject::candidate;
 use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::validation::template_of;
 use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::json::Json;
 use strew_manifest::kruise::v1beta1::WorkloadSpreadSubset;
 use strew_manifest::read::{KubeObject, RawSchema};
 
@@ -38,7 +37,7 @@ pub(super) fn warnings(
         Some(warning) => found.push(warning),
         None => found.extend(nodes(look, &spec, subset, path)),
     }
-    if let Ok(before) = serde_json::from_value::<Pod>(template) {
+    if let Ok(before) = Pod::of_json(template) {
         found.extend(budgets(look, [&before, &pod], subset, path));
     }
     found
@@ -46,11 +45,10 @@ pub(super) fn warnings(
 
 /// Fields of a patch that no pod has: the API server would drop them, and they would have no effect.
 fn unknown_fields(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warning> {
-    static POD: OnceLock<RawSchema> = OnceLock::new();
     let Some(mut patch) = subset.patch.clone() else {
         return Vec::new();
     };
-    let schema = POD.get_or_init(RawSchema::of::<Pod>);
+    let schema = RawSchema::of("v1 Pod");
     let is_directive = |path: &FieldPath| {
         let last = path.steps().last();
         matches!(last, Some(Step::Name(name)) if name.starts_with('$'))

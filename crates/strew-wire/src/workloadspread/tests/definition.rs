@@ -109,3 +109,18 @@ fn the_webhook_that_converts_is_a_service_or_a_url() {
         json!({"url": "https://127.0.0.1:9443/convert/workloadspreads"})
     );
 }
+
+#[cfg(feature = "schemas")]
+#[test]
+fn the_text_is_that_of_the_types() {
+    let reaches = [
+        Reach::Service("strew-system".to_owned()),
+        Reach::Url("https://webhook.example".to_owned()),
+    ];
+    for reach in reaches {
+        assert_eq!(
+            crd::workload_spread(&reach),
+            crd::made::workload_spread(&reach)
+        );
+    }
+}

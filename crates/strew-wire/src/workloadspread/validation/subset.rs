@@ -11,6 +11,7 @@ use super::{Context, patch};
 use crate::workloadspread::facts::spread::percent;
 use strew_manifest::defaults::default_pod;
 use strew_manifest::field::{FieldError, FieldErrorKind, FieldPath};
+use strew_manifest::json::Json;
 use strew_manifest::kruise::v1beta1::{WorkloadSpreadSpec, WorkloadSpreadSubset};
 use strew_manifest::patch::{Schema, strategic};
 use strew_manifest::read::KubeObject;
@@ -109,7 +110,7 @@ pub fn template_of(target: &KubeObject) -> Option<Value> {
         _ => return None,
     };
     let empty = PodTemplateSpec::default();
-    let mut pod = serde_json::to_value(template.unwrap_or(&empty)).ok()?;
+    let mut pod = template.unwrap_or(&empty).to_json();
     for claim in claims.into_iter().flatten() {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
         let volume = value!({"name": name, "persistentVolumeClaim": {"claimName": name}});
@@ -152,7 +153,7 @@ fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<F
         }
     };
     let of_pod = |pod: Value| -> Result<Vec<FieldError>, serde_json::Error> {
-        let mut pod: Pod = serde_json::from_value(pod)?;
+        let mut pod = Pod::of_json(pod)?;
         pod.metadata.name = Some("pod".to_owned());
         default_pod(&mut pod);
         let mut errors = Vec::new();
@@ -169,9 +170,9 @@ fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<F
 
 /// A pod of the template as the API server passes it to webhooks; `None` if the template is no pod.
 fn defaulted(template: &Value) -> Option<Value> {
-    let mut pod: Pod = serde_json::from_value(template.clone()).ok()?;
+    let mut pod = Pod::of_json(template.clone()).ok()?;
     default_pod(&mut pod);
-    serde_json::to_value(pod).ok()
+    Some(pod.to_json())
 }
 
 // === limits ===

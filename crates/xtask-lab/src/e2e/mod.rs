@@ -1,0 +1,154 @@
+//! Tests strew's processes on a real control plane, case by case: `cargo xtask e2e`.
+//!
+//! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), `cases` (one function
+//! each), [`rollout`] (how a rollout with a fault is judged), [`watch_log`], [`follow`], [`histogram`], [`decisions`],
+//! [`generated`] (clusters for comparisons).
+
+mod cases;
+mod decisions;
+mod follow;
+mod generated;
+mod histogram;
+pub(crate) mod parts;
+mod rollout;
+pub(crate) mod stage;
+mod watch_log;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use xtask_lab::lab::{Lab, Options, Scheduler, Timing, now};
+
+use cases::{CASES, Case};
+use stage::Stage;
+
+use xtask::top;
+
+/// What the command line says.
+#[derive(clap::Args)]
+pub(crate) struct E2e {
+    /// Cases by name, or by the beginning of it; all without any
+    cases: Vec<String>,
+    /// In full size, and all cases: 2,000 pods on 500 nodes under faults, for which xtask should be built with --release
+    #[arg(long)]
+    full: bool,
+    /// Only tell which cases there are
+    #[arg(long)]
+    list: bool,
+}
+
+/// Plays the cases; exit code 1 if any failed.
+pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
+    let cases = chosen(&options.cases, options.full || options.list)?;
+    if options.list {
+        for case in cases {
+            let when = if case.only_full { " (--full)" } else { "" };
+            println!("{:24} {}{when}", case.name, case.story);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let strew = build()?;
+    let begin = now();
+    let lab = control_plane()?;
+    println!(
+        "control plane ready in {:.1} s",
+        begin.elapsed().as_secs_f64()
+    );
+    let mut stage = Stage::new(lab, top(), strew, options.full);
+    let mut failed = Vec::new();
+    for case in &cases {
+        if !play(&mut stage, case)? {
+            failed.push(case.name);
+        }
+    }
+    println!(
+        "cases: {} ok, {} failed, in {:.1} s",
+        cases.len() - failed.len(),
+        failed.len(),
+        begin.elapsed().as_secs_f64()
+    );
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("failed: {}", failed.join(", "));
+    println!("logs: {}", stage.lab.folder().display());
+    Ok(ExitCode::FAILURE)
+}
+
+/// A control plane without a scheduler.
+pub(crate) fn control_plane() -> anyhow::Result<Lab> {
+    // Pods start and stop at once: the time that kubelets take does not matter here.
+    let soon = (Duration::from_millis(100), Duration::from_millis(300));
+    let timing = [("podStart", soon), ("podStop", soon)];
+    Lab::start(
+        top(),
+        &Options {
+            timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
+            scheduler: Scheduler::None,
+            feature_gates: Vec::new(),
+        },
+    )
+}
+
+/// Plays one case and cleans up after it; returns whether it passed.
+fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
+    let begin = now();
+    stage.begin(case.name)?;
+    let result = (case.play)(stage);
+    let took = begin.elapsed().as_secs_f64();
+    match &result {
+        Ok(()) => println!("{:24} ok     {took:>6.1} s", case.name),
+        Err(error) => println!("{:24} FAILED {took:>6.1} s: {error:#}", case.name),
+    }
+    // A component that has ended is the cause of all later failures; its output says why.
+    stage.lab.expect_running()?;
+    stage.end().context("cleaning up")?;
+    Ok(result.is_ok())
+}
+
+/// The cases with these names; without names all cases, except those that only run in full size.
+fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<&'static Case>> {
+    let is_named = |case: &Case, name: &str| case.name.starts_with(name);
+    for name in names {
+        ensure!(
+            CASES.iter().any(|case| is_named(case, name)),
+            "there is no case {name:?}: --list tells which there are"
+        );
+    }
+    let is_chosen = |case: &&Case| match names {
+        [] => is_full || !case.only_full,
+        names => names.iter().any(|name| is_named(case, name)),
+    };
+    Ok(CASES.iter().filter(is_chosen).collect())
+}
+
+/// The workspace's own strew, built as this program is.
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
+    binary("strew", !cfg!(debug_assertions))
+}
+
+/// A program of the workspace, built now.
+pub(crate) fn binary(name: &str, is_optimized: bool) -> anyhow::Result<PathBuf> {
+    let mut command = Command::new("cargo");
+    // Both packages: one alone has fewer features of its dependencies, and cargo would build these once more.
+    let packages = ["--package", "strew", "--package", "xtask-lab"];
+    command
+        .args(["build", "--quiet", "--locked"])
+        .args(packages);
+    let folder = if is_optimized {
+        command.arg("--release");
+        "release"
+    } else {
+        "debug"
+    };
+    let status = command.current_dir(top()).status()?;
+    ensure!(status.success(), "{name} cannot be built");
+    let own = std::env::current_exe()?;
+    let target = own.ancestors().nth(2).context("this program's folder")?;
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let binary = target.join(folder).join(file);
+    ensure!(binary.is_file(), "cargo put no {}", binary.display());
+    Ok(binary)
+}

@@ -1,0 +1,3 @@
+//! What is made from the code, held against the files of the project.
+
+mod generated;
