@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fix::Fix;
 use crate::read::{Diagnostic, Place, Severity, Sources};
 
 /// One thing that a person should know.
@@ -35,6 +36,9 @@ pub struct Finding {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// A change of the object that takes the finding away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
     /// Other places that are related.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<RelatedPlace>,
@@ -74,6 +78,7 @@ impl Finding {
             numbers: BTreeMap::new(),
             message: message.into(),
             help: None,
+            fix: None,
             related: Vec::new(),
         }
     }
@@ -169,6 +174,7 @@ impl Diagnostic {
             numbers: numbers.collect(),
             message: self.message.clone(),
             help: self.help.clone(),
+            fix: self.fix.clone(),
             related: related.collect(),
         }
     }

@@ -3,7 +3,7 @@
 //! [`mod@read`] turns YAML and JSON into typed objects, every problem with its place; [`kinds`] is the table of kinds,
 //! [`kruise`] and [`ocm`] have the types of those that are not Kubernetes' own. [`defaults`] and [`validation`] are the
 //! rules that configurations and custom resources share with pods, and a [`field`] path names what they are about.
-//! [`finding`] is what a person should know. [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
+//! [`finding`] is what a person should know, with a [`fix`] where one is known. [`mod@patch`] changes a stored object, [`snapshot`] removes secrets from a dump of a cluster, and [`mod@printable`]
 //! makes text safe to print. [`json`] is the only place where they are decoded and encoded. [`quantity`] and [`duration`] are texts with a meaning,
 //! [`names`] completes names, [`schedule`]
 //! are the times of CronJobs.
@@ -14,6 +14,7 @@ pub mod defaults;
 pub mod duration;
 pub mod field;
 pub mod finding;
+pub mod fix;
 pub mod json;
 pub mod kinds;
 pub mod kruise;

@@ -11,7 +11,6 @@ pub mod explanation;
 pub mod facts;
 mod fnv;
 pub mod lease;
-pub mod lint;
 pub mod placement;
 pub mod request;
 pub mod retry;

@@ -1,13 +1,19 @@
 //! `strew lint`: reads files as `strew simulate` does, and applies the rules.
 
+mod fixes;
+
 use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use clap::Args;
+use strew_lint::RULES;
 use strew_manifest::finding::Finding;
 use strew_manifest::printable::printable_line;
 use strew_manifest::read::{Diagnostic, KubeObject, Severity, read, render};
 
+use fixes::Fixes;
+
+use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::diagnostics;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
@@ -17,20 +23,23 @@ use crate::scenario::{Inspected, Question, ScenarioArgs, inspect};
 use crate::shown::Choice;
 use crate::text::count;
 use crate::world::WorldArgs;
-use crate::{junit, place, sarif, terminal};
+use crate::{cluster, ignored, junit, place, sarif, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  PROGRAM lint web.yaml budget.yaml                 do constraints and budgets find their pods?
-  PROGRAM lint nodes.yaml web.yaml                  do the nodes have the keys of constraints?
-  PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
-  PROGRAM lint placement.yaml fleet/                do clusters have the keys and values it names?
   PROGRAM lint deploy/                              everything below a folder
-  PROGRAM lint spread.yaml -o json | jq '.items[].message'
+  PROGRAM lint web.yaml budget.yaml                 do constraints and budgets find their pods?
+  PROGRAM lint nodes.yaml web.yaml                  do the pods fit, can rollouts end?
+  PROGRAM lint deploy/ --fix                        write the verified fixes into the files
+  PROGRAM lint deploy/ -o patch | git apply         the same, as a patch
   PROGRAM lint deploy/ -o sarif > strew.sarif       for code scanning
+  PROGRAM lint                                      the cluster of the kubeconfig, which is only read
+  helm template app chart/ | PROGRAM lint -
   kubectl get ws,deploy,nodes -A -o json | PROGRAM lint -
+  PROGRAM lint --rules                              what is looked for, and why
 
-Files are read as strew simulate reads them, and nothing is played: what it refuses is an error
-here, too. docs/rules.md has the rules.
+Files are read as strew simulate reads them: what it refuses is an error here, too. With nodes in the files,
+the scheduler's engine places each workload on them; rollouts under hard constraints are played. A comment
+accepts a finding: # strew:ignore RULE reason. docs/lint.md has the rules with examples.
 
 Exit codes: 0 nothing found, or only notes; 1 a rule found something, or the webhook of
 WorkloadSpreads or the controller of Placements would refuse an object; 2 wrong usage, or a file
@@ -39,7 +48,7 @@ that cannot be read, or that the API server refuses; 3 something outside failed.
 /// Arguments of `strew lint`.
 #[derive(Args, Debug)]
 pub(crate) struct LintArgs {
-    /// Files and folders with manifests; - is standard input
+    /// Files and folders with manifests; - is standard input; without files: a live cluster, which is only read
     #[arg(value_name = "FILE")]
     files: Vec<String>,
     /// More files; the same as naming them as arguments
@@ -49,9 +58,17 @@ pub(crate) struct LintArgs {
     read: ReadArgs,
     #[command(flatten)]
     as_: AsArgs,
-    /// How to write it
-    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "sarif", "junit"])]
+    /// How to write it; patch has the fixes only
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "sarif", "junit", "patch"])]
     output: Option<String>,
+    /// Write the fixes into the files; comments and layout stay
+    #[arg(long, conflicts_with = "output")]
+    fix: bool,
+    /// List the rules
+    #[arg(long, conflicts_with_all = ["fix", "output", "files", "filename"])]
+    rules: bool,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 /// `Diagnostics`, as `-o json` writes it, and so do the other commands of wrong input.
@@ -79,31 +96,58 @@ impl LintArgs {
             "yaml" => Format::Yaml,
             "sarif" => Format::Sarif,
             "junit" => Format::Junit,
+            "patch" => return None,
             _ => Format::Json,
         })
     }
 }
 
 pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
-    let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
-    if names.is_empty() {
-        let hint = format!("{} lint FILE...", context.program);
-        return Err(Failure::input(anyhow!("no file to look into")).with_hint(hint));
+    if args.rules {
+        terminal::print(&rules())?;
+        return Ok(0);
     }
+    let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
+    let first = names.first().map_or(CLUSTER, String::as_str);
     look(args, &names, context).inspect_err(|failure| {
-        diagnostics::print_failure("lint", failure, args.format(), &names[0]);
+        diagnostics::print_failure("lint", failure, args.format(), first);
     })
+}
+
+/// The name of a live cluster's objects as a file.
+const CLUSTER: &str = "<cluster>";
+
+/// Each rule with what it finds.
+fn rules() -> String {
+    let width = RULES.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
+    let each = RULES.iter();
+    let each = each.map(|rule| format!("{:width$}  {}\n", rule.code, rule.what));
+    each.collect()
 }
 
 fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
     let how = args.as_.how(format!("{} lint -", context.program));
-    let inputs = args.read.read(names, how)?;
+    let inputs = match names.is_empty() {
+        true => {
+            let list = cluster::fetch(&args.access, context.quiet)?;
+            vec![Input::made(CLUSTER, list.to_string().into_bytes(), how)]
+        }
+        false => args.read.read(names, how)?,
+    };
     let first_file = inputs
         .first()
         .map_or(String::new(), |input| input.name.clone());
-    let looked = Looked::at(&args.read, names, inputs)?;
+    let mut looked = Looked::at(&args.read, names, inputs)?;
+    if args.fix {
+        let text = looked.write_fixes(context)?;
+        terminal::print(&text)?;
+        return Ok(looked.exit());
+    }
     let findings = &looked.findings;
     match args.format() {
+        None if args.output.as_deref() == Some("patch") => {
+            terminal::print(&looked.patch())?;
+        }
         Some(Format::Sarif) => {
             let log = sarif::log(&sarif::of_findings(findings, &first_file));
             terminal::print(&format!("{log:#}\n"))?;
@@ -121,7 +165,7 @@ fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Fail
         None => {
             let summary = match context.quiet {
                 true => String::new(),
-                false => looked.summary() + "\n",
+                false => looked.summary(context) + "\n",
             };
             terminal::print(&(looked.text(context) + &summary))?;
         }
@@ -190,6 +234,8 @@ impl Looked {
                     inspected.diagnostics.push(found);
                 }
             }
+            let wrong = ignored::accept(&mut inspected.diagnostics, sources);
+            inspected.diagnostics.extend(wrong);
             inspected
                 .diagnostics
                 .sort_by_key(|d| (d.place.is_none(), d.place));
@@ -233,8 +279,52 @@ impl Looked {
         text
     }
 
+    /// The fixes of all findings as a patch.
+    fn patch(&self) -> String {
+        let each = self.inspected.iter();
+        let each = each.map(|inspected| inspected.fixes().patch(&inspected.sources));
+        each.collect()
+    }
+
+    /// Writes the fixes into the files. What they take away is no longer found.
+    fn write_fixes(&mut self, context: &Context) -> Result<String, Failure> {
+        let (mut n_fixes, mut n_files) = (0, 0);
+        let mut commands = Vec::new();
+        for inspected in &mut self.inspected {
+            let fixes = inspected.fixes();
+            fixes.write(&inspected.sources)?;
+            n_files += fixes.files.len();
+            n_fixes += fixes.files.values().map(|(_, n)| n).sum::<usize>();
+            let is_fixed = |d: &Diagnostic| {
+                let file = d.place.map(|place| place.file);
+                d.fix.is_some() && file.is_some_and(|file| fixes.files.contains_key(&file))
+            };
+            let fixed = inspected.diagnostics.extract_if(.., |d| is_fixed(d));
+            let fixed: Vec<Finding> = fixed.map(|d| d.to_finding(&inspected.sources)).collect();
+            self.findings.retain(|finding| !fixed.contains(finding));
+            commands.extend(fixes.commands);
+        }
+        let commands = commands
+            .iter()
+            .map(|command| format!("to do by hand: {command}\n"));
+        let commands: String = commands.collect();
+        let fixed = match n_fixes {
+            0 => "nothing was written\n".to_owned(),
+            n => format!(
+                "{} fixed in {}\n",
+                count(n, "finding"),
+                count(n_files, "file")
+            ),
+        };
+        Ok(format!(
+            "{}{commands}{fixed}{}\n",
+            self.text(context),
+            self.summary(context)
+        ))
+    }
+
     /// `2 files, 9 objects: 1 error, 1 warning`
-    fn summary(&self) -> String {
+    fn summary(&self, context: &Context) -> String {
         let n_unknown: usize = self.unknown.values().sum();
         let kinds: Vec<&str> = self.unknown.keys().map(String::as_str).collect();
         let files = count(self.n_files, "file");
@@ -260,7 +350,16 @@ impl Looked {
                 named(&kinds)
             ),
         };
-        format!("{files}, {objects}{found}{unknown}")
+        let n_fixes = self.findings.iter().filter(|f| f.fix.is_some()).count();
+        let fixes = match n_fixes {
+            0 => String::new(),
+            n => format!(
+                "; {} can be fixed: {} lint --fix",
+                count(n, "finding"),
+                context.program
+            ),
+        };
+        format!("{files}, {objects}{found}{unknown}{fixes}")
     }
 
     fn exit(&self) -> u8 {
@@ -273,6 +372,13 @@ impl Looked {
             (false, 1..) => EXIT_NO,
             (false, 0) => 0,
         }
+    }
+}
+
+impl Inspected {
+    /// The fixes of its findings in the text of its files.
+    fn fixes(&self) -> Fixes {
+        Fixes::of(&self.sources, &read(&self.sources), &self.diagnostics)
     }
 }
 

@@ -35,6 +35,7 @@ mod explain_output;
 mod explain_text;
 mod failure;
 mod html;
+mod ignored;
 mod import;
 mod inputs;
 #[cfg(feature = "cluster")]

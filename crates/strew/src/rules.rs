@@ -1,17 +1,17 @@
-//! Applies the rules of [`strew_wire::lint`] to the objects of files, and finds the places.
+//! Applies the rules of [`strew_lint`] to the objects of files, and finds the places.
 
 use std::collections::HashSet;
 
 use strew_apiserver::object::{Kind, Object};
+use strew_lint::{Depth, Found, lint, lint_with_fixes};
 use strew_manifest::field::{FieldPath, Step};
 use strew_manifest::read::{
     Diagnostic, KubeObject, Located, Locator, Origin, Sources, document_at,
 };
 use strew_scenario::format::{BASE, LocatedVerb, Variant, Verb};
 use strew_scenario::run::Plan;
-use strew_wire::lint::{Found, lint};
 
-use crate::scenario;
+use crate::{ignored, scenario};
 
 /// The most findings: each costs time to locate.
 const FOUND_MAX: usize = 1000;
@@ -19,16 +19,28 @@ const FOUND_MAX: usize = 1000;
 /// An object with its place in the files; `None`: it is in none.
 pub(crate) type Placed<'a> = (&'a KubeObject, Option<&'a Origin>);
 
-/// The findings of all rules about these objects. With `more_come`, objects may be added later, and nothing is said
-/// about what is missing.
+/// What the rules are applied for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pass {
+    /// For files that are played. With `more_come`, objects may be added later, and nothing is said about what is
+    /// missing.
+    Played { more_come: bool },
+    /// For `strew lint`: the engine tries what the files do not say, and each fix.
+    Linted,
+}
+
+/// The findings of all rules about these objects.
 pub(crate) fn diagnostics(
     objects: &[Placed<'_>],
-    more_come: bool,
+    pass: Pass,
     sources: &Sources,
     locator: &mut Locator<'_>,
 ) -> Vec<Diagnostic> {
     let wire: Vec<&KubeObject> = objects.iter().map(|(object, _)| *object).collect();
-    let mut found = lint(&wire, more_come);
+    let mut found = match pass {
+        Pass::Played { more_come } => lint(&wire, more_come, Depth::Written),
+        Pass::Linted => lint_with_fixes(&wire),
+    };
     let n_more = found.len().saturating_sub(FOUND_MAX);
     found.truncate(FOUND_MAX);
     let located = found.into_iter();
@@ -72,7 +84,10 @@ pub(crate) fn of_plan(
         matches!(located.verb, Apply(_) | Create(_) | Patch(_) | Label(_))
     };
     let more_come = variant.scenario.autoscaler.is_some() || verbs.any(adds);
-    diagnostics(&placed, more_come, sources, locator)
+    let mut found = diagnostics(&placed, Pass::Played { more_come }, sources, locator);
+    // strew lint says what is wrong with the comments.
+    ignored::accept(&mut found, sources);
+    found
 }
 
 /// The objects with their places.
@@ -94,6 +109,7 @@ fn diagnostic(
         severity: found.severity,
         numbers: found.numbers,
         help: found.help,
+        fix: found.fix,
         ..Diagnostic::warning(found.code, found.message)
     }
     .about(object.label());

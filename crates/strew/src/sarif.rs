@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use strew_lint::{HELP, rule_text};
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
-use strew_wire::lint::{HELP, rule_text};
 
 /// One result.
 pub(crate) struct Found {

@@ -23,6 +23,8 @@ pub(crate) enum Suite {
     Admit,
     /// The audit of a large dump: every zone lost, shifted, drained
     Audit,
+    /// The rules of `strew lint` on 2,000 workloads, with verified fixes
+    Lint,
 }
 
 impl Suite {
@@ -33,6 +35,7 @@ impl Suite {
             Self::Lives => "strew-sim",
             Self::Place => "strew-placement",
             Self::Audit => "strew-scenario",
+            Self::Lint => "strew-lint",
             Self::Admit | Self::ChurnWorkloadSpread => "strew-workloadspread",
         }
     }
@@ -46,6 +49,7 @@ impl Suite {
             Self::Place => "place",
             Self::Admit => "admit",
             Self::Audit => "audit",
+            Self::Lint => "lint",
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Place;
 use crate::field::{FieldError, FieldPath};
+use crate::fix::Fix;
 
 /// A problem of the input, for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Diagnostic {
     pub related: Vec<Related>,
     /// Advice.
     pub help: Option<String>,
+    /// A change of the object that takes it away.
+    pub fix: Option<Fix>,
 }
 
 /// The severity of a [`Diagnostic`].
@@ -76,6 +79,7 @@ impl Diagnostic {
             numbers: Vec::new(),
             related: Vec::new(),
             help: None,
+            fix: None,
         }
     }
 

@@ -77,7 +77,7 @@ impl<'a> Locator<'a> {
         place
     }
 
-    fn find(&mut self, origin: &Origin, steps: &[Step], which: Occurrence) -> Found {
+    pub(super) fn find(&mut self, origin: &Origin, steps: &[Step], which: Occurrence) -> Found {
         let text = self.sources.file(origin.file).text();
         let mut path = Vec::with_capacity(2 * origin.items.len() + steps.len());
         for item in &origin.items {

@@ -26,6 +26,7 @@ mod check;
 mod diagnostic;
 mod document;
 mod earlier;
+mod edit;
 #[cfg(feature = "schemas")]
 mod field_writer;
 mod fields;
@@ -56,6 +57,7 @@ pub use broken::Broken;
 pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
+pub use edit::{TextEdit, apply_text_edits, text_edit};
 #[cfg(feature = "schemas")]
 pub use field_writer::FieldWriter;
 pub use fields::FieldTable;

@@ -48,6 +48,13 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
+    if let Some(fix) = &diagnostic.fix {
+        let mut text = format!("fix: {}", fix.change);
+        if let Some(verified) = &fix.verified {
+            text += &format!(" (verified: {verified})");
+        }
+        group = group.element(Level::HELP.message(normalize_untrusted_str(&text)));
+    }
     group
 }
 

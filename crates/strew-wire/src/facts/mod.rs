@@ -156,7 +156,7 @@ fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
 }
 
 /// The name and the labels of a cluster-scoped object.
-pub(crate) fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
+pub fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
     let name = named(metadata, names);
     (name, labels(metadata.labels.as_ref(), names))
 }

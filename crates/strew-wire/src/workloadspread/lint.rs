@@ -9,6 +9,7 @@
 //! | `unknown-target-kind` | needs the white list | spec/workloadspread §2.6, §6.3 |
 //! | `unreachable-subset` | an earlier one takes any number | spec/workloadspread §4.3 |
 //! | `no-room` | the limits are less than the replicas: the rest goes anywhere | spec/workloadspread §4.3; a request of Kruise's users |
+//! | `subset-over-room` | pods beyond what the nodes hold stay Pending, or go elsewhere | spec/workloadspread §4.3, §4.6 |
 //! | `starved-subset` | shares that round up leave nothing for it | spec/workloadspread §5.6 |
 //! | `no-node` | no node of the files is one of the subset, or none of those is one of the template | spec/workloadspread §4.6 |
 //! | `no-node-possible` | the subset contradicts itself, or the template | spec/workloadspread §4.6 |
@@ -164,6 +165,7 @@ impl Look<'_> {
         found.extend(unreachable(spec));
         found.extend(self.no_room(spec));
         found.extend(self.starved(spec));
+        found.extend(rollout::over_room(self, spec));
         found.extend(same_nodes(spec));
         for (i, subset) in spec.subsets.iter().enumerate() {
             let path = FieldPath::root().child("spec.subsets").index(i);

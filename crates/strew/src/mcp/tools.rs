@@ -103,7 +103,8 @@ struct Explain {
 
 /// Finds errors and probable mistakes in manifests, with the place of each finding: what the API server refuses, spread
 /// constraints that count none of their pods or have a key that no node has, budgets that select nothing or allow no
-/// eviction, autoscalers without a target, WorkloadSpreads of OpenKruise, Placements of Open Cluster Management.
+/// eviction, rollouts that never end or leave pods uneven, pods that find no node, autoscalers without a target,
+/// WorkloadSpreads of OpenKruise, Placements of Open Cluster Management. Most findings have a fix that was tried.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Lint {

@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
+use strew_manifest::field::FieldPath;
 use strew_manifest::ocm::{ClusterSelector, ManagedCluster};
 use strew_model::Interner;
 use strew_placement::facts::status::{ConditionReason, ConditionType};
 use strew_placement::machine::Input;
 use strew_scenario::expect::expression::{meant, there_are};
+use strew_wire::placement::cel::CelSelectors;
 
 use super::decide::Decided;
 use super::fleet::Fleet;
@@ -82,23 +84,34 @@ fn predicates(decided: &Decided, fleet: &Fleet) -> Vec<String> {
     let selectors = predicates.into_iter().flatten();
     let selectors = selectors.filter_map(|predicate| predicate.required_cluster_selector.as_ref());
     let clusters: Vec<&ManagedCluster> = fleet.clusters.values().collect();
-    selectors
-        .flat_map(|selector| unmet(selector, &clusters, fleet))
-        .collect()
+    let unmet = selectors.flat_map(|selector| unmet(selector, &clusters, &fleet.cel));
+    unmet.map(|(_, sentence)| sentence).collect()
 }
 
-fn unmet(selector: &ClusterSelector, clusters: &[&ManagedCluster], fleet: &Fleet) -> Vec<String> {
+/// What no cluster matches by itself: the field below the selector, and a sentence.
+pub(super) fn unmet(
+    selector: &ClusterSelector,
+    clusters: &[&ManagedCluster],
+    cel: &CelSelectors,
+) -> Vec<(FieldPath, String)> {
     let mut found = Vec::new();
+    let root = FieldPath::root();
     if let Some(labels) = &selector.label_selector {
+        let path = root.child("labelSelector");
         let values = by_key(clusters.iter().flat_map(|cluster| {
             let labels = cluster.metadata.labels.iter().flatten();
             labels.map(|(key, value)| (key.as_str(), value.as_str()))
         }));
         for (key, value) in labels.match_labels.iter().flatten() {
-            found.extend(missing("label", key, &[value.as_str()], &values));
+            let sentence = missing("label", key, &[value.as_str()], &values);
+            found.extend(sentence.map(|said| (path.child("matchLabels").key(key), said)));
         }
-        let requirements = labels.match_expressions.iter().flatten();
-        found.extend(requirements.filter_map(|r| of_requirement("label", r, &values)));
+        let path = path.child("matchExpressions");
+        let requirements = labels.match_expressions.iter().flatten().enumerate();
+        found.extend(requirements.filter_map(|(i, requirement)| {
+            let sentence = of_requirement("label", requirement, &values)?;
+            Some((path.index(i), sentence))
+        }));
     }
     if let Some(claims) = &selector.claim_selector {
         let values = by_key(clusters.iter().flat_map(|cluster| {
@@ -106,13 +119,19 @@ fn unmet(selector: &ClusterSelector, clusters: &[&ManagedCluster], fleet: &Fleet
             let claims = status.flat_map(|status| status.cluster_claims.iter().flatten());
             claims.map(|claim| (claim.name.as_str(), claim.value.as_str()))
         }));
-        let requirements = claims.match_expressions.iter().flatten();
-        found.extend(requirements.filter_map(|r| of_requirement("claim", r, &values)));
+        let path = root.child("claimSelector.matchExpressions");
+        let requirements = claims.match_expressions.iter().flatten().enumerate();
+        found.extend(requirements.filter_map(|(i, requirement)| {
+            let sentence = of_requirement("claim", requirement, &values)?;
+            Some((path.index(i), sentence))
+        }));
     }
     let expressions = selector.cel_selector.as_ref();
     let expressions = expressions.and_then(|cel| cel.cel_expressions.as_ref());
-    for expression in expressions.into_iter().flatten() {
-        found.extend(of_expression(expression, fleet));
+    let path = root.child("celSelector.celExpressions");
+    for (i, expression) in expressions.into_iter().flatten().enumerate() {
+        let sentence = of_expression(expression, cel);
+        found.extend(sentence.map(|said| (path.index(i), said)));
     }
     found
 }
@@ -170,8 +189,8 @@ fn missing(noun: &str, key: &str, wanted: &[&str], there: &Values<'_>) -> Option
 }
 
 /// An expression that holds for no cluster.
-fn of_expression(expression: &str, fleet: &Fleet) -> Option<String> {
-    let trial = fleet.cel.tried(expression)?;
+fn of_expression(expression: &str, cel: &CelSelectors) -> Option<String> {
+    let trial = cel.tried(expression)?;
     if trial.n_true > 0 {
         return None;
     }

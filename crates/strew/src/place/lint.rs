@@ -8,12 +8,15 @@ use strew_manifest::ocm::{
     TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
 };
 use strew_manifest::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
+use strew_model::Interner;
+use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::facts::groups::{bounds_of, groups_by_key};
 use strew_wire::placement::facts::replicas::read_division;
 use strew_wire::placement::facts::spec::terms;
 use strew_wire::placement::facts::weights_by_key;
 
 use super::fleet::Loader;
+use super::help;
 
 /// The findings about the Placements of files and the objects that they read.
 pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
@@ -30,6 +33,12 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
             _ => None,
         });
     let clusters: Vec<&ManagedCluster> = clusters.collect();
+    let mut names = Interner::new();
+    let mut cel = CelSelectors::new();
+    for cluster in &clusters {
+        let name = names.intern(cluster.metadata.name.as_deref().unwrap_or_default());
+        cel.set_cluster(name, cluster);
+    }
     let mut found = Vec::new();
     for located in &loader.objects {
         if let KubeObject::Placement(placement) = &located.object {
@@ -38,6 +47,7 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
                 let mut unmet = unmet(placement, &clusters);
                 unmet.extend(too_few(placement, &clusters));
                 unmet.extend(unweighed(placement, &clusters));
+                unmet.extend(unmatched(placement, &clusters, &cel));
                 found.extend(unmet.into_iter().map(|unmet| (located.clone(), unmet)));
             }
         }
@@ -56,11 +66,17 @@ struct Unmet {
     message: String,
     /// The existing ones.
     help: String,
+    /// True if it may be meant so.
+    is_note: bool,
 }
 
 fn diagnostic(located: &Located, unmet: Unmet, loader: &mut Loader<'_>) -> Diagnostic {
     let place = loader.locator.place(&located.origin, &unmet.path);
-    Diagnostic::warning(unmet.code, unmet.message)
+    let make = match unmet.is_note {
+        true => Diagnostic::note,
+        false => Diagnostic::warning,
+    };
+    make(unmet.code, unmet.message)
         .about(located.object.label())
         .at(place)
         .in_field(unmet.path)
@@ -87,6 +103,7 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
                 path: path.child("topologyKey"),
                 message: format!("no cluster of the files has the {kind} {key}"),
                 help: help(key, &keys(term, clusters), "there are"),
+                is_note: false,
             });
             continue;
         }
@@ -99,6 +116,7 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
                         "no cluster of the files has {key}={value}, which has weight {weight}"
                     ),
                     help: help(value, &values, "there are"),
+                    is_note: false,
                 });
             }
         };
@@ -155,6 +173,7 @@ fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
             path,
             message: format!("the clusters of the files are in {n} {key}, minGroups is {min}"),
             help: format!("there are {}", names.join(", ")),
+            is_note: false,
         });
     }
     found
@@ -168,6 +187,51 @@ fn tuple<'c>(terms: &[SpreadConstraintsTerm], cluster: &'c ManagedCluster) -> Op
         found.map(|(_, value)| value)
     };
     terms.iter().map(value).collect()
+}
+
+/// Predicates of which no cluster matches a part. They are notes where another predicate matches: one is enough.
+fn unmatched(
+    placement: &Placement,
+    clusters: &[&ManagedCluster],
+    cel: &CelSelectors,
+) -> Vec<Unmet> {
+    let predicates = placement
+        .spec
+        .as_ref()
+        .and_then(|s| s.predicates.as_deref());
+    let predicates = predicates.unwrap_or_default();
+    let mut found = Vec::new();
+    let mut n_unmet = 0;
+    for (i, predicate) in predicates.iter().enumerate() {
+        let Some(selector) = &predicate.required_cluster_selector else {
+            continue;
+        };
+        let path = FieldPath::root().child("spec.predicates").index(i);
+        let path = path.child("requiredClusterSelector");
+        let unmet = help::unmet(selector, clusters, cel);
+        n_unmet += usize::from(!unmet.is_empty());
+        found.extend(unmet.into_iter().map(|(field, sentence)| {
+            let (message, help) = match sentence.split_once("; ") {
+                Some((message, help)) => (message.to_owned(), help.to_owned()),
+                None => (
+                    sentence,
+                    "compare it with the labels and claims of the clusters".to_owned(),
+                ),
+            };
+            Unmet {
+                code: "unmatched-predicate",
+                path: path.join(&field),
+                message: format!("the predicate matches no cluster of the files: {message}"),
+                help,
+                is_note: false,
+            }
+        }));
+    }
+    let has_others = n_unmet < predicates.len();
+    found
+        .iter_mut()
+        .for_each(|unmet| unmet.is_note = has_others);
+    found
 }
 
 /// Weights of replicas that match no cluster.
@@ -188,6 +252,7 @@ fn unweighed(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> 
             entry.weight
         ),
         help: "the selectors are over labels and claims of ManagedClusters".to_owned(),
+        is_note: false,
     });
     unmet.collect()
 }

@@ -26,8 +26,14 @@ fn what_is_right_is_told_in_a_line() {
     assert_eq!(stdout(&run), "1 file, 2 objects: nothing found\n");
     let run = strew("lint -q examples/elastic.yaml").assert().code(0);
     assert_eq!(stdout(&run), "");
+    // May be meant so, and is no failure.
     let run = strew("lint examples/shop.yaml").assert().code(0);
-    assert_eq!(stdout(&run), "1 file, 4 objects: nothing found\n");
+    let text = stdout(&run);
+    assert!(text.contains("note[one-domain-satisfies]"), "{text}");
+    assert!(
+        text.ends_with("1 file, 4 objects: 1 note; 1 finding can be fixed: strew lint --fix\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -53,8 +59,9 @@ spec:
     ] {
         assert!(text.contains(told), "{told}: {text}");
     }
-    let run = strew("lint").assert().code(2);
-    assert!(stderr(&run).contains("no file to look into"));
+    // Without files it is a live cluster, and there is none.
+    let run = strew("lint --kubeconfig no-such-file").assert().code(3);
+    assert!(stderr(&run).contains("no-such-file"));
     strew("lint -").stdin("a: [").assert().code(2);
     strew("lint no-such-file.yaml").assert().code(3);
 }

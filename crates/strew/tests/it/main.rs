@@ -21,6 +21,7 @@ mod input;
 mod install;
 mod keps;
 mod lint;
+mod lint_fixes;
 mod look;
 mod mcp;
 mod mixin;

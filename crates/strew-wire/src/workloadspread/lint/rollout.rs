@@ -2,13 +2,14 @@
 
 use strew_model::{Interner, NodeSelectorTerm as Term, Resources};
 use strew_workloadspread::rollout::{may_pass, may_stick, misfits};
-use strew_workloadspread::{Kind, Kinds, Misfit};
+use strew_workloadspread::{Kind, Kinds, Misfit, UNLIMITED, quota};
 
 use super::played::nodes_of;
 use super::{Look, Warning};
 use crate::facts;
 use crate::workloadspread::annotations::{LIMIT_SCOPE, MOVE_BACK};
 use crate::workloadspread::facts::Translator;
+use crate::workloadspread::facts::spread::max_replicas;
 use crate::workloadspread::inject::candidate;
 use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::validation::template_of;
@@ -92,6 +93,45 @@ pub(super) fn warnings(look: &Look<'_>, spec: &WorkloadSpreadSpec) -> Vec<Warnin
                 ),
                 help: "let maxUnavailable be 1, or leave out maxReplicas of the last subset".to_owned(),
             },
+        });
+    }
+    found
+}
+
+/// Limits above what the nodes of their subsets hold when they are empty.
+pub(super) fn over_room(look: &Look<'_>, spec: &WorkloadSpreadSpec) -> Vec<Warning> {
+    let target = look.target.filter(|_| look.is_whole(spec));
+    let fact = target.and_then(|t| Translator::default().workload(t, &mut Interner::new()));
+    let total = fact.and_then(|fact| fact.replicas).unwrap_or(0);
+    let mut left = total;
+    let strategy = spec.schedule_strategy.as_ref();
+    let is_adaptive = strategy.is_some_and(|strategy| strategy.adaptive.is_some());
+    let mut found = Vec::new();
+    for (place, subset) in spec.subsets.iter().enumerate() {
+        let limit = quota::scaled(subset.max_replicas.as_ref().map(max_replicas), total);
+        let Some(limit) = limit.filter(|limit| *limit != UNLIMITED) else {
+            break;
+        };
+        let wanted = left.min(i64::from(limit));
+        left -= wanted;
+        let Some(room) = room(look, subset).filter(|room| *room < wanted) else {
+            continue;
+        };
+        let (name, more) = (&subset.name, wanted - room);
+        let rest = match is_adaptive {
+            true => format!("the other {more} wait there first, and then go to later subsets"),
+            false => format!("the other {more} stay Pending"),
+        };
+        found.push(Warning {
+            code: "subset-over-room",
+            path: FieldPath::root()
+                .child("spec.subsets")
+                .index(place)
+                .child("maxReplicas"),
+            message: format!(
+                "subset {name:?} takes {wanted} pods, and its nodes in these files hold {room} by their requests: {rest}"
+            ),
+            help: format!("maxReplicas: {room}, or more nodes for the subset"),
         });
     }
     found

@@ -13,7 +13,7 @@ use strew_wire::workloadspread::lint::refused;
 use super::{Input, Question, Stage, Staging, holds_scenario, stage};
 use crate::failure::Failure;
 use crate::inputs;
-use crate::rules::{self, Placed};
+use crate::rules::{self, Pass, Placed};
 
 /// What was found in one set of files.
 pub(crate) struct Inspected {
@@ -100,7 +100,7 @@ fn manifests(question: &Question<'_>, inputs: Vec<Input>) -> Inspected {
         .iter()
         .map(|(located, _)| (&located.object, Some(&located.origin)))
         .collect();
-    let found = rules::diagnostics(&placed, false, &sources, &mut stage.locator);
+    let found = rules::diagnostics(&placed, Pass::Linted, &sources, &mut stage.locator);
     found.into_iter().for_each(|found| stage.say(found));
     let mut diagnostics = stage.finish();
     diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));

@@ -3,14 +3,14 @@
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::KubeObject;
 
-use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::Found;
+use crate::files::Files;
 
 /// Jobs and CronJobs that are suspended: they make no pods, so that nothing of them is judged. Nothing is said of those
 /// of a dump, which is not applied.
 ///
 /// Source: spec/controllers §5
-pub(in crate::lint) fn suspended(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn suspended(files: &Files<'_>) -> Vec<Found> {
     let objects = files.objects.iter().enumerate();
     let suspended = objects.filter_map(|(object, wire)| {
         if wire.metadata()?.uid.is_some() {

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVol
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{KubeObject, nearest};
 
-use crate::lint::Found;
-use crate::lint::files::{Files, namespace_of};
+use crate::Found;
+use crate::files::{Files, namespace_of};
 
 /// The kinds whose pods share the claims of their template.
 const SHARING: [&str; 4] = [
@@ -37,7 +37,7 @@ fn is_named(claim: &PersistentVolumeClaim, source: &PersistentVolumeClaimVolumeS
 /// claims: those may be elsewhere.
 ///
 /// Source: spec/scheduler §3.12
-pub(in crate::lint) fn missing(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn missing(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for workload in files.workloads.iter().filter(|_| !files.more_come) {
         let there: Vec<&str> = claims(files, workload.namespace)
@@ -70,7 +70,7 @@ pub(in crate::lint) fn missing(files: &Files<'_>) -> Vec<Found> {
 /// Claims of one node that several pods share, which may be on several nodes.
 ///
 /// Source: spec/scheduler §3.12
-pub(in crate::lint) fn shared(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for workload in &files.workloads {
         if !SHARING.contains(&workload.kind) || workload.n_pods.is_none_or(|n| n < 2) {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use strew_manifest::field::FieldPath;
 
-use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::Found;
+use crate::files::Files;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Nodes with the hostname label of another node: constraints and anti-affinity take them for one node.
-pub(in crate::lint) fn shared_hostname(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn shared_hostname(files: &Files<'_>) -> Vec<Found> {
     let mut known: HashMap<&str, usize> = HashMap::new();
     let mut found = Vec::new();
     for node in &files.nodes {

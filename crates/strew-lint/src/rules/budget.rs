@@ -2,11 +2,12 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_manifest::field::FieldPath;
+use strew_manifest::fix::Fix;
 
 use super::labels::{labels_text, may_get_labels, other_value};
-use crate::lint::Found;
-use crate::lint::files::{Budget, Files, Workload};
-use crate::rolling::{Rounding, scaled};
+use crate::Found;
+use crate::files::{Budget, Files, Workload};
+use strew_wire::rolling::{Rounding, scaled};
 
 /// The path of the selector.
 fn selector_path() -> FieldPath {
@@ -23,7 +24,7 @@ fn selected<'f, 'a>(
 }
 
 /// Budgets whose pods are in another namespace.
-pub(in crate::lint) fn elsewhere(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn elsewhere(files: &Files<'_>) -> Vec<Found> {
     let of = |budget: &Budget<'_>| {
         let other = elsewhere_of(files, budget)?;
         let label = files.objects[other.object].label();
@@ -56,7 +57,7 @@ fn elsewhere_of<'f, 'a>(files: &'f Files<'a>, budget: &'f Budget<'a>) -> Option<
 /// Budgets that select no pod although their namespace has some.
 ///
 /// Source: spec/controllers §8.1
-pub(in crate::lint) fn selects_none(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn selects_none(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for budget in &files.budgets {
         let own = || files.of_namespace(budget.namespace).map(|(_, w)| w);
@@ -104,7 +105,7 @@ pub(in crate::lint) fn selects_none(files: &Files<'_>) -> Vec<Found> {
 /// Budgets that allow no eviction even when all pods are healthy: a drain waits for ever.
 ///
 /// Source: spec/controllers §8.1, §8.3
-pub(in crate::lint) fn allows_none(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn allows_none(files: &Files<'_>) -> Vec<Found> {
     files
         .budgets
         .iter()
@@ -123,6 +124,7 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
     let known: Option<i64> = known.sum();
     let whole = known.filter(|n| *n > 0);
     let path = FieldPath::root().child("spec");
+    let path_of_spec = path.clone();
     let (path, value, needs) = match (&spec.max_unavailable, &spec.min_available) {
         (Some(most), _) => {
             let none = scaled(most, whole.unwrap_or(100), Rounding::Up) == 0;
@@ -158,8 +160,10 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
         }
         _ => "maxUnavailable: 1 lets one pod go at a time",
     };
+    let fix = Fix::set(&path_of_spec.child("maxUnavailable"), 1).instead_of("minAvailable");
     let warning = Found::warning(budget.object, path, message).help(help);
     Some(match needs {
+        Some(n @ 2..) => warning.number("pods", n).fix(fix),
         Some(n) => warning.number("pods", n),
         None => warning,
     })
@@ -184,7 +188,7 @@ fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
 /// Pods with two budgets: the API refuses to evict them.
 ///
 /// Source: spec/controllers §8.2
-pub(in crate::lint) fn two(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn two(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, budget) in files.budgets.iter().enumerate() {
         let both = selected(files, budget).find_map(|workload| {

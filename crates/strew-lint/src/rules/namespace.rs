@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{KubeObject, nearest};
 
-use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::Found;
+use crate::files::Files;
 
 /// Objects in a namespace that is not in the files, and differs by a letter or two from one that is.
-pub(in crate::lint) fn misspelt(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn misspelt(files: &Files<'_>) -> Vec<Found> {
     let known = files
         .objects
         .iter()

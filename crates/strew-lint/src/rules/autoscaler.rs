@@ -1,10 +1,11 @@
 //! HorizontalPodAutoscalers and what they scale.
 
 use strew_manifest::field::FieldPath;
+use strew_manifest::fix::Fix;
 use strew_manifest::read::{KubeObject, nearest};
 
-use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::Found;
+use crate::files::Files;
 
 /// Namespace, kind and name of each target.
 pub(super) fn targets<'f>(
@@ -23,7 +24,7 @@ pub(super) fn targets<'f>(
 /// Autoscalers whose target is not in the files, although their namespace has workloads.
 ///
 /// Source: spec/controllers §6
-pub(in crate::lint) fn no_target(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn no_target(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (object, wire) in files.objects.iter().enumerate() {
         let KubeObject::HorizontalPodAutoscaler(autoscaler) = wire else {
@@ -61,6 +62,63 @@ pub(in crate::lint) fn no_target(files: &Files<'_>) -> Vec<Found> {
             (None, None) => "name the file that has it, too".to_owned(),
         };
         found.push(Found::warning(object, path, message).help(help));
+    }
+    found
+}
+
+/// An autoscaler with what it scales.
+pub(super) struct Scaled {
+    /// The index of the autoscaler's object.
+    pub(super) object: usize,
+    /// The index of the workload; `None` if the files do not have it.
+    pub(super) workload: Option<usize>,
+    /// Its smallest number of pods.
+    pub(super) min: i64,
+}
+
+/// Every autoscaler.
+pub(super) fn targets_of(files: &Files<'_>) -> impl Iterator<Item = Scaled> {
+    let objects = files.objects.iter().enumerate();
+    objects.filter_map(|(object, wire)| {
+        let KubeObject::HorizontalPodAutoscaler(autoscaler) = wire else {
+            return None;
+        };
+        let target = &autoscaler.spec.scale_target_ref;
+        let namespace = wire.namespace().unwrap_or("default");
+        let name = (namespace, target.kind.as_str(), target.name.as_str());
+        Some(Scaled {
+            object,
+            workload: files.workloads.iter().position(|w| w.reference() == name),
+            min: autoscaler.spec.min_replicas.unwrap_or(1).into(),
+        })
+    })
+}
+
+/// Autoscalers that may scale below the number of domains that a hard constraint asks for.
+///
+/// Source: spec/scheduler §1.8
+pub(crate) fn min_below_domains(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for scaled in targets_of(files) {
+        let Some(workload) = scaled.workload.map(|number| &files.workloads[number]) else {
+            continue;
+        };
+        let constraints = workload.spec.topology_spread_constraints.iter().flatten();
+        let asked = constraints.filter(|c| c.when_unsatisfiable == "DoNotSchedule");
+        let asked = asked.filter_map(|c| Some((i64::from(c.min_domains?), &c.topology_key)));
+        let Some((domains, key)) = asked.max().filter(|(domains, _)| *domains > scaled.min) else {
+            continue;
+        };
+        let min = scaled.min;
+        let message = format!(
+            "minReplicas {min} is below minDomains {domains} of {key}: scaled down, {min} of {domains} domains have a pod"
+        );
+        let path = FieldPath::root().child("spec.minReplicas");
+        let note = Found::note(scaled.object, path.clone(), message)
+            .number("minReplicas", min)
+            .number("minDomains", domains)
+            .fix(Fix::set(&path, domains));
+        found.push(note.related(workload.object, "it scales this"));
     }
     found
 }

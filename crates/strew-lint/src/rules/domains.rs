@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use strew_manifest::fix::Fix;
 use strew_manifest::read::nearest;
 use strew_model::tolerates_all;
 
-use crate::facts;
-use crate::lint::Found;
-use crate::lint::files::{Files, Node, Workload};
+use crate::Found;
+use crate::files::{Files, Node, Workload};
+use strew_wire::facts;
 
 /// Topology keys that kubelets and cloud providers set.
 const KEYS: [&str; 6] = [
@@ -23,7 +24,7 @@ const KEYS: [&str; 6] = [
 /// Keys that no node has; without nodes, keys that differ by a letter or two from a known one.
 ///
 /// Source: spec/scheduler §1.8, §1.9
-pub(in crate::lint) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in files.constraints() {
         let workload = &files.workloads[number];
@@ -36,8 +37,9 @@ pub(in crate::lint) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
             if let Some(meant) = misspelt(key) {
                 let message =
                     format!("the key {key} is a letter or two away from {meant}, which nodes have");
-                let warning = Found::warning(workload.object, path, message);
-                found.push(warning.help(format!("did you mean {meant}?")));
+                let warning = Found::warning(workload.object, path.clone(), message);
+                let warning = warning.help(format!("did you mean {meant}?"));
+                found.push(warning.fix(Fix::set(&path, meant)));
             }
             continue;
         }
@@ -51,18 +53,20 @@ pub(in crate::lint) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
         let message = format!("no node has the label {key}: {effect}",);
         let known = files.nodes.iter().flat_map(|node| node.written.keys());
         let known: BTreeSet<&str> = known.map(String::as_str).collect();
-        let help = match nearest(key, known) {
+        let meant = nearest(key, known);
+        let help = match meant {
             Some(meant) => format!("did you mean {meant}?"),
             None => "label the nodes, or name nodes that have it".to_owned(),
         };
-        let warning = Found::warning(workload.object, path, message).help(help);
+        let mut warning = Found::warning(workload.object, path.clone(), message).help(help);
+        warning.fix = meant.map(|meant| Fix::set(&path, meant));
         found.push(warning.number("nodes", n(files.nodes.len())));
     }
     found
 }
 
 /// Keys that some of the nodes lack which the pods may use.
-pub(in crate::lint) fn partial_key(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn partial_key(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in placeable(files) {
         let workload = &files.workloads[number];
@@ -103,7 +107,7 @@ pub(in crate::lint) fn partial_key(files: &Files<'_>) -> Vec<Found> {
 /// Constraints over nodes that are in one domain: there is nothing to compare.
 ///
 /// Source: spec/scheduler §1.6, §1.8
-pub(in crate::lint) fn one_domain(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn one_domain(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, index, constraint) in placeable(files) {
         let workload = &files.workloads[number];
@@ -186,7 +190,7 @@ fn counting<'f, 'a>(
 }
 
 /// A known key that the written one differs from by a letter or two, before or after the slash.
-fn misspelt(key: &str) -> Option<&'static str> {
+pub(super) fn misspelt(key: &str) -> Option<&'static str> {
     let (prefix, name) = key.split_once('/')?;
     KEYS.into_iter().find(|known| {
         let (known_prefix, known_name) = known.split_once('/').unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What rules look at: the workloads, nodes, budgets and other objects of files, with their labels as symbols.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use k8s_openapi::api::core::v1::{PodSpec, TopologySpreadConstraint};
@@ -11,7 +11,9 @@ use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Labels, Selector, Symbol, Taint};
 
-use crate::facts;
+use crate::placings::Placings;
+use crate::played::Plays;
+use strew_wire::facts;
 
 /// The value of labels that a controller gives to pods, which no file has.
 const UNWRITTEN: &str = "<of the controller>";
@@ -21,12 +23,16 @@ pub(super) struct Files<'a> {
     pub(super) objects: &'a [&'a KubeObject],
     pub(super) names: RefCell<Interner>,
     pub(super) workloads: Vec<Workload<'a>>,
+    by_namespace: HashMap<&'a str, Vec<usize>>,
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) budgets: Vec<Budget<'a>>,
     /// Objects may come later: what is missing is no mistake yet.
     pub(super) more_come: bool,
     /// The indexes of the workloads that are targets of WorkloadSpreads; true if a patch gives labels to their pods.
     pub(super) spread: HashMap<usize, bool>,
+    placings: OnceCell<Placings>,
+    /// Rollouts that were played already.
+    pub(super) played: &'a RefCell<Plays>,
 }
 
 /// Something that makes pods, or a pod of its own. Pods without their owner in the files are one workload together.
@@ -44,6 +50,8 @@ pub(super) struct Workload<'a> {
     pub(super) written: &'a BTreeMap<String, String>,
     /// The labels of its pods, with those of their controller; their values are unknown.
     pub(super) labels: Labels,
+    /// The labels that its controller adds.
+    pub(super) of_controller: &'static [&'static str],
     /// The number of its pods; `None` if the nodes decide.
     pub(super) n_pods: Option<i64>,
     /// Its selector.
@@ -82,7 +90,11 @@ pub(super) fn namespace_of(metadata: &ObjectMeta) -> &str {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn of(objects: &'a [&'a KubeObject], more_come: bool) -> Self {
+    pub(super) fn of(
+        objects: &'a [&'a KubeObject],
+        more_come: bool,
+        played: &'a RefCell<Plays>,
+    ) -> Self {
         let mut names = Interner::new();
         let workloads = workloads(objects, &mut names);
         let budgets = objects.iter().enumerate();
@@ -120,15 +132,41 @@ impl<'a> Files<'a> {
         });
         let nodes = nodes.collect();
         let spread = spread(objects, &workloads);
+        let mut by_namespace: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (number, workload) in workloads.iter().enumerate() {
+            by_namespace
+                .entry(workload.namespace)
+                .or_default()
+                .push(number);
+        }
         Self {
             objects,
             names: RefCell::new(names),
             workloads,
+            by_namespace,
             nodes,
             budgets,
             more_come,
             spread,
+            placings: OnceCell::new(),
+            played,
         }
+    }
+
+    /// The workloads on the nodes of the files, placed once for all rules.
+    pub(super) fn placings(&self) -> &Placings {
+        self.placings.get_or_init(|| Placings::of(self))
+    }
+
+    /// True if something may add nodes: an autoscaler among the objects, or objects that come later.
+    pub(super) fn grows(&self) -> bool {
+        let adds_nodes = |object: &&KubeObject| match object {
+            KubeObject::Other(other) => {
+                ["NodePool", "Provisioner", "MachineDeployment"].contains(&&*other.kind)
+            }
+            object => ["cluster-autoscaler", "karpenter"].contains(&object.name()),
+        };
+        self.more_come || self.objects.iter().any(adds_nodes)
     }
 
     /// A selector; `None` if it is invalid, which is an error elsewhere.
@@ -150,8 +188,8 @@ impl<'a> Files<'a> {
         &self,
         namespace: &str,
     ) -> impl Iterator<Item = (usize, &Workload<'a>)> {
-        let all = self.workloads.iter().enumerate();
-        all.filter(move |(_, workload)| workload.namespace == namespace)
+        let own = self.by_namespace.get(namespace).into_iter().flatten();
+        own.map(|number| (*number, &self.workloads[*number]))
     }
 
     /// The constraints of each workload that has pods: the index of the workload, the index of the constraint.
@@ -282,6 +320,7 @@ fn workloads<'a>(objects: &'a [&'a KubeObject], names: &mut Interner) -> Vec<Wor
                 spec_path: FieldPath::root().child("spec"),
                 written: metadata.labels.as_ref().unwrap_or(&NO_LABELS),
                 labels: facts::labels(metadata.labels.as_ref(), names),
+                of_controller: &[],
                 n_pods: Some(1),
                 selector: None,
             });
@@ -290,9 +329,10 @@ fn workloads<'a>(objects: &'a [&'a KubeObject], names: &mut Interner) -> Vec<Wor
         {
             let labels = template.metadata.as_ref().and_then(|m| m.labels.as_ref());
             let written = labels.unwrap_or(&NO_LABELS);
-            let of_controller = of_controller(wire).iter();
+            let of_controller = of_controller(wire);
             let value = names.intern(UNWRITTEN);
-            let of_controller: Vec<(Symbol, Symbol)> = of_controller
+            let added = of_controller.iter();
+            let added: Vec<(Symbol, Symbol)> = added
                 .filter(|key| !written.contains_key(**key))
                 .map(|key| (names.intern(key), value))
                 .collect();
@@ -304,7 +344,8 @@ fn workloads<'a>(objects: &'a [&'a KubeObject], names: &mut Interner) -> Vec<Wor
                 spec,
                 spec_path: path.child("spec"),
                 written,
-                labels: facts::labels(Some(written), names).with(of_controller),
+                labels: facts::labels(Some(written), names).with(added),
+                of_controller,
                 n_pods: wire.replicas().map(i64::from),
                 selector: selector(wire),
             });

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use strew_manifest::read::{KubeObject, Sources, read};
 
-use super::{Found, RULES, lint};
+use super::{Depth, Found, RULES, lint};
 
 /// The findings about these documents, each as `code severity object`.
 fn found(text: &str) -> Vec<String> {
@@ -20,7 +20,7 @@ fn all(text: &str, more_come: bool) -> Vec<(String, Found)> {
     let reading = read(&sources);
     assert_eq!(reading.diagnostics, [], "{text}");
     let objects: Vec<&KubeObject> = reading.objects.iter().map(|l| &l.object).collect();
-    let found = lint(&objects, more_come).into_iter();
+    let found = lint(&objects, more_come, Depth::Written).into_iter();
     let found = found.map(|found| (objects[found.object].label(), found));
     found.collect()
 }
@@ -367,7 +367,7 @@ fn each_rule_has_a_name_of_its_own_and_says_why() {
         assert!(rule.why.ends_with('.'), "{}", rule.why);
     }
     // Every rule about WorkloadSpreads has a row, too.
-    let spreads = include_str!("../workloadspread/lint.rs");
+    let spreads = include_str!("../../strew-wire/src/workloadspread/lint.rs");
     let rows = spreads
         .lines()
         .filter_map(|line| line.strip_prefix("//! | `")?.split('`').next());

@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{KubeObject, nearest};
 
-use crate::lint::Found;
-use crate::lint::files::Files;
+use crate::Found;
+use crate::files::Files;
 
 /// The most labels in a message.
 const SHOWN_MAX: usize = 5;
@@ -77,7 +77,7 @@ pub(super) fn may_get_labels(
 }
 
 /// Services that select no pod and differ by a letter or two from one that there is.
-pub(in crate::lint) fn service_typo(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn service_typo(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (object, wire) in files.objects.iter().enumerate() {
         let KubeObject::Service(service) = wire else {
@@ -123,7 +123,7 @@ pub(in crate::lint) fn service_typo(files: &Files<'_>) -> Vec<Found> {
 /// Workloads of one namespace whose selectors select each other's pods.
 ///
 /// Source: spec/controllers §2.2
-pub(in crate::lint) fn overlapping_selectors(files: &Files<'_>) -> Vec<Found> {
+pub(crate) fn overlapping_selectors(files: &Files<'_>) -> Vec<Found> {
     let with_selector = files.workloads.iter().filter_map(|workload| {
         let wire = workload.selector?;
         Some((workload, files.selector(Some(wire))?))
@@ -133,7 +133,7 @@ pub(in crate::lint) fn overlapping_selectors(files: &Files<'_>) -> Vec<Found> {
     for (workload, selector) in with_selector {
         let earlier = known.entry(workload.namespace).or_default();
         let overlapping = earlier.iter().find(|(other, others)| {
-            let other: &&crate::lint::files::Workload<'_> = other;
+            let other: &&crate::files::Workload<'_> = other;
             let others: &strew_model::Selector = others;
             others.matches(&workload.labels) && selector.matches(&other.labels)
         });

@@ -1,8 +1,11 @@
 //! The table of rules.
 
-use super::Found;
 use super::files::Files;
-use super::rules::{autoscaler, budget, claim, constraint, domains, job, labels, namespace, node};
+use super::rules::{
+    autoscaler, budget, claim, constraint, domains, ideal, job, labels, namespace, node, placed,
+    rollout,
+};
+use super::{Depth, Found};
 
 /// A rule.
 #[derive(Clone, Copy)]
@@ -15,6 +18,8 @@ pub struct Rule {
     pub why: &'static str,
     /// `None`: the rule is applied where its objects are read or decided, not by [`lint`](super::lint).
     pub(super) check: Option<Check>,
+    /// The depth from which on it is applied.
+    pub(super) depth: Depth,
 }
 
 type Check = fn(&Files<'_>) -> Vec<Found>;
@@ -25,6 +30,15 @@ const fn rule(code: &'static str, what: &'static str, why: &'static str, check: 
         what,
         why,
         check: Some(check),
+        depth: Depth::Written,
+    }
+}
+
+/// A rule of `strew lint` alone: a run of `strew simulate` shows what it is about.
+const fn tried(code: &'static str, what: &'static str, why: &'static str, check: Check) -> Rule {
+    Rule {
+        depth: Depth::Tried,
+        ..rule(code, what, why, check)
     }
 }
 
@@ -35,6 +49,7 @@ const fn text(code: &'static str, what: &'static str, why: &'static str) -> Rule
         what,
         why,
         check: None,
+        depth: Depth::Written,
     }
 }
 
@@ -45,7 +60,7 @@ pub const RULES: &[Rule] = &[
         "constraint-counts-none",
         "A topology spread constraint counts none of its workload's pods",
         "A constraint compares the pods that its labelSelector selects. Pods that it does not count are not spread, \
-         whatever maxSkew says. Let the selector select the labels of the pod template.",
+         whatever maxSkew says. The scheduler counts none for a selector that is missing, and none for an empty one. Let the selector select the labels of the pod template.",
         constraint::counts_none,
     ),
     rule(
@@ -83,6 +98,114 @@ pub const RULES: &[Rule] = &[
          ScheduleAnyway this is a note. minDomains asks for a number of domains.",
         domains::one_domain,
     ),
+    tried(
+        "one-domain-satisfies",
+        "A hard constraint holds with all pods in one domain, since minDomains is not set",
+        "Skew is a difference between domains that exist. With one zone there is nothing to compare, and the constraint \
+         is satisfied: on a cluster that grows from one zone, or while the others are down. It is a note, and nothing is \
+         said where the files have nodes and nothing that adds some. minDomains: 2 counts missing domains as empty.",
+        ideal::one_domain_satisfies,
+    ),
+    tried(
+        "max-skew-allows-all",
+        "maxSkew lets all pods of the workload into one domain",
+        "A maxSkew that is not below the number of replicas refuses nothing. Nothing is said of workloads with an \
+         autoscaler.",
+        ideal::max_skew_allows_all,
+    ),
+    tried(
+        "constraint-counts-others",
+        "A constraint counts the pods of other workloads, too",
+        "Both together are spread then, and one of them alone may be in one domain. It is a note: a canary and a stable \
+         version may be meant to be spread together.",
+        constraint::counts_others,
+    ),
+    tried(
+        "soft-only-majority",
+        "A StatefulSet of 3, 5, 7… pods is spread by preferences only",
+        "Such numbers are chosen for a majority. A preference gives way to every other score, so that one domain may \
+         have the majority, and its loss stops all. It is a note.",
+        constraint::soft_majority,
+    ),
+    tried(
+        "constraints-contradict",
+        "Constraints, affinity and node selector that no placement can keep together",
+        "Each alone can be kept. Pods are placed on the nodes of the files, and without nodes on empty nodes in enough \
+         domains.",
+        placed::contradictions,
+    ),
+    // Workloads on the nodes of the files, placed by the scheduler's engine one workload at a time.
+    tried(
+        "tainted-domain-counts",
+        "Nodes that take no pod of the workload count as a domain, and hold the others back",
+        "Nodes with taints and cordoned nodes count for a constraint unless nodeTaintsPolicy is Honor. Their domain stays \
+         the emptiest, so that the others may have no more than maxSkew pods.",
+        placed::tainted_domain,
+    ),
+    tried(
+        "min-domains-unmet",
+        "minDomains is above the number of domains, so that pods find no node",
+        "With fewer domains than minDomains the emptiest counts as 0, and each domain takes no more than maxSkew pods. \
+         Nothing is said where the files have something that adds nodes.",
+        placed::min_domains_unmet,
+    ),
+    tried(
+        "full-domain-holds-back",
+        "A domain without room for more pods holds the others back",
+        "A constraint looks at labels and taints, not at room: a full node or zone counts, and stays the emptiest. With \
+         hostname and maxSkew 1 one full node is enough.",
+        placed::full_domain,
+    ),
+    tried(
+        "anti-affinity-over-domains",
+        "Required anti-affinity asks for more domains than take pods",
+        "It lets one pod go to each domain, and the others stay Pending.",
+        placed::anti_affinity,
+    ),
+    tried(
+        "selector-matches-no-node",
+        "Node selector or required node affinity match no node of the files",
+        "No pod of the workload finds a node.",
+        placed::no_node,
+    ),
+    tried(
+        "pods-do-not-fit",
+        "The pods of a workload do not fit on the nodes of the files",
+        "They are placed alone, beside the pods that run already, without the other workloads of the files. Nothing is \
+         said where the files have something that adds nodes.",
+        placed::no_room,
+    ),
+    tried(
+        "volume-pins-pods",
+        "A volume of one zone keeps pods there that have to go elsewhere",
+        "All pods that use the claim go to the nodes of its volume. A hard constraint over zones then lets only maxSkew \
+         of them start.",
+        placed::volume_pins,
+    ),
+    // Rollouts.
+    tried(
+        "rollout-stuck",
+        "A rollout that never ends: no place for a new pod, and no old one may go first",
+        "With maxUnavailable 0 an old pod goes when a new one is ready. Required anti-affinity, host ports, constraints \
+         or full nodes leave no place for it. The new pod is placed beside all old ones.",
+        placed::stuck_rollout,
+    ),
+    tried(
+        "rollout-uneven",
+        "A rollout leaves a hard constraint broken",
+        "New pods are spread together with the old ones, which then go. The rollout of each such Deployment is played 20 \
+         times on 12 nodes with room for all, in as many domains as the files have, or three. Equal rollouts are played \
+         once; large ones, and those beyond 5,000 pods in all, are not played, which is a note. matchLabelKeys: \
+         [pod-template-hash] counts one revision.",
+        rollout::ends_uneven,
+    ),
+    tried(
+        "rollout-takes-all-down",
+        "A rollout takes all pods away at once",
+        "Recreate stops all of them first, which is a note: some programs need it. A maxUnavailable of all pods is a \
+         warning.",
+        rollout::takes_all_down,
+    ),
     // Budgets and autoscalers.
     rule(
         "budget-elsewhere",
@@ -109,6 +232,36 @@ pub const RULES: &[Rule] = &[
         "Two PodDisruptionBudgets select the same pods",
         "The eviction API refuses pods with more than one budget, so that drains of their nodes never end.",
         budget::two,
+    ),
+    tried(
+        "budget-below-zone-loss",
+        "A budget asks for more pods than the loss of a zone leaves",
+        "Until replacements are ready, no pod may be evicted and no node be drained, elsewhere too. It is a note.",
+        placed::budget_below_zone_loss,
+    ),
+    tried(
+        "autoscaler-min-unplaced",
+        "The pods that minReplicas asks for do not all find a node",
+        "They are placed as those of the workload. Nothing is said where the files have something that adds nodes.",
+        placed::autoscaler_min,
+    ),
+    tried(
+        "autoscaler-min-below-domains",
+        "minReplicas is below minDomains",
+        "At its smallest the workload is not in as many domains as its constraint asks for. It is a note.",
+        autoscaler::min_below_domains,
+    ),
+    tried(
+        "priority-evicts",
+        "The nodes do not hold all workloads of the files, and one of them evicts others",
+        "Pods of a higher priority take the place of lower ones. It is a note.",
+        placed::priority_evicts,
+    ),
+    tried(
+        "service-zone-without-replica",
+        "A Service keeps traffic in its zone, and a zone has none of its pods",
+        "Clients of that zone use other zones, or all of them do. It is a note.",
+        placed::zone_without_endpoint,
     ),
     rule(
         "autoscaler-target-missing",
@@ -220,6 +373,11 @@ pub const RULES: &[Rule] = &[
         "The rest goes to any node.",
     ),
     text(
+        "subset-over-room",
+        "A subset takes more pods than its nodes hold",
+        "Under Fixed the rest stays Pending, under Adaptive it waits and then goes to later subsets.",
+    ),
+    text(
         "starved-subset",
         "A subset's share is rounded to nothing",
         "Shares are rounded up, so that earlier subsets take all pods.",
@@ -308,6 +466,11 @@ pub const RULES: &[Rule] = &[
         "too-few-topologies",
         "A Placement asks for more topologies than the clusters are in",
         "It can never be met.",
+    ),
+    text(
+        "unmatched-predicate",
+        "A predicate of a Placement matches no cluster",
+        "No cluster is selected by it. The finding has the nearest label, claim or value, or each cluster's reason.",
     ),
     text(
         "unmatched-weight",

@@ -1,24 +1,37 @@
 //! Rules: probable mistakes in objects that the API server accepts.
 //!
 //! [`RULES`] is the only table of them, [`lint`] applies it. `strew lint` and `strew simulate` both call it, so that
-//! they say the same about a file. Reading order: `table`, `files` (what rules look at), a file of `rules`.
+//! they say the same about a file. No rule counts by itself: the engine places pods (`trial`, `placings`), or a scenario
+//! is played (`played`). Reading order: `table`, `files` (what rules look at), a file of `rules`, `fixes`, `ignore`.
 //!
 //! A sound file must give no warning: a rule about something that is missing speaks only where the files have enough to
 //! judge, and what may be meant so is a note.
 
+#[cfg(test)]
+mod documented;
 mod files;
+mod fixes;
+mod ignore;
+mod placings;
+mod played;
 mod rules;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trial;
+
+use std::cell::RefCell;
 
 use strew_manifest::field::FieldPath;
+use strew_manifest::fix::Fix;
 use strew_manifest::read::{KubeObject, Severity};
 
 use files::Files;
+pub use ignore::{Ignore, ignores};
+use played::Plays;
 pub use table::{RULES, Rule};
 
-use crate::workloadspread::lint::What;
+use strew_wire::workloadspread::lint::What;
 
 /// A finding about one of the objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +48,8 @@ pub struct Found {
     pub message: String,
     /// Advice.
     pub help: Option<String>,
+    /// A change of the object that takes the finding away.
+    pub fix: Option<Fix>,
     /// The numbers of the message, by name.
     pub numbers: Vec<(&'static str, i64)>,
     /// Other objects, each with what it is in this finding.
@@ -51,6 +66,7 @@ impl Found {
             path,
             message,
             help: None,
+            fix: None,
             numbers: Vec::new(),
             related: Vec::new(),
         }
@@ -68,18 +84,47 @@ impl Found {
         self
     }
 
+    fn fix(mut self, fix: Fix) -> Self {
+        self.fix = Some(fix);
+        self
+    }
+
+    fn related(mut self, object: usize, label: &'static str) -> Self {
+        self.related.push((object, label));
+        self
+    }
+
     fn number(mut self, name: &'static str, number: i64) -> Self {
         self.numbers.push((name, number));
         self
     }
 }
 
-/// Applies every rule to these objects, in the order of the table. With `more_come`, objects may be added later, and
-/// nothing is said about what is missing.
-pub fn lint(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
-    let files = Files::of(objects, more_come);
+/// How far rules go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// What is written, for files that are played anyway.
+    Written,
+    /// The engine places the workloads, and short rollouts are played.
+    Tried,
+}
+
+/// Applies every rule of this depth to these objects, in the order of the table. With `more_come`, objects may be added
+/// later, and nothing is said about what is missing.
+pub fn lint(objects: &[&KubeObject], more_come: bool, depth: Depth) -> Vec<Found> {
+    apply(objects, more_come, depth, &RefCell::default())
+}
+
+/// As [`lint`]; `played` keeps the rollouts that were played.
+fn apply(
+    objects: &[&KubeObject],
+    more_come: bool,
+    depth: Depth,
+    played: &RefCell<Plays>,
+) -> Vec<Found> {
+    let files = Files::of(objects, more_come, played);
     let mut found = Vec::new();
-    for rule in RULES {
+    for rule in RULES.iter().filter(|rule| rule.depth <= depth) {
         let Some(check) = rule.check else {
             continue;
         };
@@ -93,10 +138,19 @@ pub fn lint(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
     found
 }
 
+/// As [`lint`] of all that can be tried; then each fix is made in a copy of its object, and the rules are applied again.
+/// A fix that does not take its finding away, or brings a new warning, is dropped.
+pub fn lint_with_fixes(objects: &[&KubeObject]) -> Vec<Found> {
+    let played = RefCell::default();
+    let mut found = apply(objects, false, Depth::Tried, &played);
+    fixes::verify(objects, &mut found, &played);
+    found
+}
+
 /// The warnings about WorkloadSpreads; what their webhook refuses is an error elsewhere.
 fn of_spreads(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
     let is_missing = ["target-missing", "no-node"];
-    let found = crate::workloadspread::lint::lint(objects).into_iter();
+    let found = strew_wire::workloadspread::lint::lint(objects).into_iter();
     let found = found.filter_map(|found| match found.what {
         What::Suspicious(warning) => Some(Found {
             code: warning.code,

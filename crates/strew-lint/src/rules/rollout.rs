@@ -1,0 +1,156 @@
+//! Rollouts: how many pods they take away, and how they leave the pods spread.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::Value;
+use strew_manifest::field::FieldPath;
+use strew_manifest::fix::Fix;
+use strew_manifest::read::KubeObject;
+use strew_wire::rolling::{is_recreate, of_deployment};
+
+use crate::Found;
+use crate::files::Files;
+use crate::played::{Plays, REVISION, Rollout, SEEDS, Uneven};
+
+fn deployments<'f>(files: &'f Files<'_>) -> impl Iterator<Item = (usize, usize, &'f Deployment)> {
+    let workloads = files.workloads.iter().enumerate();
+    workloads.filter_map(|(number, workload)| match files.objects[workload.object] {
+        KubeObject::Deployment(deployment) => Some((number, workload.object, &**deployment)),
+        _ => None,
+    })
+}
+
+/// Deployments of several pods whose rollouts take all of them away at once.
+///
+/// Source: spec/controllers §2.3
+pub(crate) fn takes_all_down(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (_, object, deployment) in deployments(files) {
+        let Some(spec) = &deployment.spec else {
+            continue;
+        };
+        let n = i64::from(spec.replicas.unwrap_or(1));
+        if n < 2 {
+            continue;
+        }
+        let path = FieldPath::root().child("spec.strategy");
+        if is_recreate(spec) {
+            let message =
+                format!("a rollout stops all {n} pods before it starts new ones (Recreate)");
+            let note = Found::note(object, path.child("type"), message).help(
+                "RollingUpdate keeps some of them; Recreate is meant for pods that must not run beside an older version",
+            );
+            found.push(note.number("pods", n));
+            continue;
+        }
+        let rolling = of_deployment(spec);
+        if rolling.is_some_and(|rolling| i64::from(rolling.unavailable) >= n) {
+            let message =
+                format!("a rollout may stop all {n} pods at once: maxUnavailable is as many");
+            let path = path.child("rollingUpdate.maxUnavailable");
+            let warning = Found::warning(object, path.clone(), message).number("pods", n);
+            found.push(warning.fix(Fix::set(&path, 1)));
+        }
+    }
+    found
+}
+
+/// Hard constraints of Deployments that a rollout leaves broken, since they count the pods of the old revision, too.
+/// A rollout is played on empty nodes.
+///
+/// Source: spec/scheduler §1.4; KEP-3243
+pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (number, object, _) in deployments(files) {
+        let workload = &files.workloads[number];
+        let constraints = workload.spec.topology_spread_constraints.as_deref();
+        let constraints = constraints.unwrap_or_default();
+        let counts = |index: usize| {
+            let selector = files.selector(constraints[index].label_selector.as_ref());
+            selector.is_some_and(|s| !s.is_empty() && s.matches(&workload.labels))
+        };
+        let domains = |key: &str| {
+            let values = files.nodes.iter().filter_map(|node| node.label(key));
+            values.collect::<BTreeSet<&str>>().len()
+        };
+        let n = workload.n_pods.unwrap_or(0);
+        for (index, constraint) in constraints.iter().enumerate() {
+            let key = constraint.topology_key.as_str();
+            let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
+            let is_unknown = match files.nodes.is_empty() {
+                true => super::domains::misspelt(key).is_some(),
+                false => domains(key) < 2,
+            };
+            let is_other = is_unknown
+                || n < 2
+                || constraint.when_unsatisfiable != "DoNotSchedule"
+                || keys.iter().any(|key| key == REVISION)
+                || !counts(index)
+                || files.spread.contains_key(&number);
+            if is_other {
+                continue;
+            }
+            let path = workload.constraint_path(index);
+            let deployment = files.objects[object].to_json();
+            let Some(rollout) = Rollout::of(&deployment, index, counts, domains) else {
+                continue;
+            };
+            let mut plays = files.played.borrow_mut();
+            if let Some(why) = plays.refusal(&rollout) {
+                let message = format!(
+                    "whether a rollout leaves this constraint broken was not played: {why}"
+                );
+                let note = Found::note(object, path, message)
+                    .help("without matchLabelKeys: [pod-template-hash] new pods are spread together with old ones");
+                found.push(note.number("pods", n));
+                continue;
+            }
+            let Some(Uneven { times, skew }) = plays.play(&rollout).filter(|p| p.times > 0) else {
+                continue;
+            };
+            let max_skew = constraint.max_skew;
+            let message = format!(
+                "a rollout of the {n} pods ends at skew {skew} over maxSkew {max_skew} in {times} of {SEEDS} plays on empty nodes: pods of the old revision are counted until they are gone"
+            );
+            let warning = Found::warning(object, path.clone(), message)
+                .number("uneven", times)
+                .number("plays", SEEDS.into())
+                .number("skew", skew)
+                .number("maxSkew", max_skew.into());
+            let mut keys: Vec<String> = keys.to_vec();
+            keys.push(REVISION.to_owned());
+            let fix = Fix::set(&path.child("matchLabelKeys"), keys.clone());
+            found.push(
+                match better(deployment, index, &keys, &counts, &domains, &mut plays) {
+                    true => warning.fix(Fix {
+                        verified: Some(format!("0 of {SEEDS} plays end uneven")),
+                        ..fix
+                    }),
+                    false => {
+                        warning.help("matchLabelKeys: [pod-template-hash] counts one revision only")
+                    }
+                },
+            );
+        }
+    }
+    found
+}
+
+/// True if no play ends uneven where the constraint has these matchLabelKeys.
+fn better(
+    mut deployment: Value,
+    index: usize,
+    keys: &[String],
+    counts: &dyn Fn(usize) -> bool,
+    domains: &dyn Fn(&str) -> usize,
+    plays: &mut Plays,
+) -> bool {
+    let path = format!("/spec/template/spec/topologySpreadConstraints/{index}");
+    if let Some(constraint) = deployment.pointer_mut(&path) {
+        constraint["matchLabelKeys"] = keys.into();
+    }
+    let rollout = Rollout::of(&deployment, index, counts, domains);
+    let played = rollout.and_then(|rollout| plays.play(&rollout));
+    played.is_some_and(|played| played.times == 0)
+}
