@@ -39,16 +39,43 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Makes every string in a value printable; keys stay.
+/// True if [`printable`] would change the text.
+pub fn is_printable(text: &str) -> bool {
+    !text.chars().any(changes_the_view)
+}
+
+/// Makes every string in a value printable; keys stay, since places are found by them.
 pub fn make_printable(value: &mut Value) {
+    each_inner(value, make_printable);
+}
+
+/// As [`make_printable`], with the keys of mappings, for output.
+///
+/// ```
+/// use strew_manifest::printable::make_all_printable;
+/// let mut value = serde_json::json!({"a\u{202e}b": {"\u{9b}": "c"}, "d": 1});
+/// make_all_printable(&mut value);
+/// assert_eq!(value, serde_json::json!({"a\\u{202e}b": {"\\u{9b}": "c"}, "d": 1}));
+/// ```
+pub fn make_all_printable(value: &mut Value) {
+    each_inner(value, make_all_printable);
+    if let Value::Object(fields) = value
+        && !fields.keys().all(|key| is_printable(key))
+    {
+        let all = std::mem::take(fields).into_iter();
+        fields.extend(all.map(|(key, value)| (printable(&key).into_owned(), value)));
+    }
+}
+
+fn each_inner(value: &mut Value, make: fn(&mut Value)) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(shown) = printable(text) {
                 *text = shown;
             }
         }
-        Value::Array(elements) => elements.iter_mut().for_each(make_printable),
-        Value::Object(fields) => fields.values_mut().for_each(make_printable),
+        Value::Array(elements) => elements.iter_mut().for_each(make),
+        Value::Object(fields) => fields.values_mut().for_each(make),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -12,13 +12,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use strew_runtime::fair::{HoldingId, NoShare, Shares};
+use strew_model::time::Span;
+use strew_runtime::fair::{HoldingId, NoShare, Shares, Strangers};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::own::OwnConnections;
 use super::room::{Held, Room};
+use crate::clock::Clock;
+
+/// How long a peer counts as a client with rights after it was permitted something.
+const RIGHTS_COUNT_FOR: Span = Span::from_secs(24 * 3600);
 
 /// How far a connection has got, and the milliseconds after the start of the server at which it was last used.
 type Rank = (Progress, u64);
@@ -34,6 +39,9 @@ pub(super) struct Places {
     /// The connections of clients that are known to be API servers.
     trusted: Mutex<Seats>,
     requests: Room,
+    /// `None`: no peer is turned away.
+    strangers: Option<Mutex<Strangers<IpAddr>>>,
+    clock: Clock,
     own: OwnConnections,
     /// Notified when a connection was looked at, or is gone.
     looked: Notify,
@@ -44,6 +52,8 @@ pub(super) struct Places {
 pub(super) enum NoPlace {
     /// The peer has its share, and all of its connections are answering a request.
     AllBusy,
+    /// The peer has no rights, and was refused too often.
+    TurnedAway,
     /// The connection to close has not been looked at yet; [`Places::looked`] returns when one was.
     NotLookedAt,
 }
@@ -147,10 +157,18 @@ impl Peer {
         }
     }
 
-    /// The client has shown that it is an API server: its connection gets a place that others cannot take.
+    /// The client has shown that it is an API server: its connection gets a place that others cannot take, and its
+    /// address is not turned away.
     pub(crate) fn trust(&self) {
         if let Some(seat) = &self.seat {
             seat.trust();
+        }
+    }
+
+    /// The client itself is the reason of a refusal. Too many of these, and it is turned away for a while.
+    pub(crate) fn refused(&self) {
+        if let Some(seat) = &self.seat {
+            seat.refused();
         }
     }
 }
@@ -162,21 +180,28 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Places {
     /// Places for `connections_max` connections and `requests_max` requests. One peer gets at most a quarter of each.
-    pub(super) fn new(connections_max: usize, requests_max: usize, own: OwnConnections) -> Self {
+    /// `refusals_max`: how often a peer without rights may be refused at once; `None`: without bound.
+    pub(super) fn new(
+        connections_max: usize,
+        requests_max: usize,
+        refusals_max: Option<u32>,
+        own: OwnConnections,
+    ) -> Self {
         let trusted = connections_max as u64 / 8;
         let open = (connections_max as u64 - trusted).max(1);
         let of_peer_max = (connections_max as u64 / 4).max(1);
         let trusted = trusted.max(1);
         Self {
             began: Instant::now(),
-            open: Mutex::new(Shares::new(open, of_peer_max, (Progress::UnderWay, 0))),
+            open: Mutex::new(Shares::new(open, of_peer_max, |held, _| {
+                held < (Progress::UnderWay, 0)
+            })),
             // A trusted connection takes no place of another one of its peer.
-            trusted: Mutex::new(Shares::new(
-                trusted,
-                (trusted / 4).max(1),
-                (Progress::Silent, 0),
-            )),
+            trusted: Mutex::new(Shares::new(trusted, (trusted / 4).max(1), |_, _| false)),
             requests: Room::new(requests_max as u64, requests_max as u64 / 4),
+            strangers: refusals_max
+                .map(|at_once| Mutex::new(Strangers::new(at_once, RIGHTS_COUNT_FOR))),
+            clock: Clock::of_timers(),
             own,
             looked: Notify::new(),
         }
@@ -185,6 +210,12 @@ impl Places {
     /// Returns after a connection was looked at, or is gone.
     pub(super) async fn looked(&self) {
         self.looked.notified().await;
+    }
+
+    /// True if the peer is turned away for now.
+    fn is_turned_away(&self, peer: &IpAddr) -> bool {
+        let strangers = self.strangers.as_ref();
+        strangers.is_some_and(|strangers| lock(strangers).is_beyond(self.clock.now(), peer))
     }
 
     fn rank(&self, progress: Progress) -> Rank {
@@ -205,12 +236,13 @@ impl Places {
         };
         let kind = match is_own {
             true => Kind::Own,
+            false if self.is_turned_away(&ip) => return Err(NoPlace::TurnedAway),
             false => {
                 let mut open = lock(&self.open);
-                if let Some((Progress::NotLookedAt, _)) = open.next_given_up(&ip, 1) {
+                let rank = self.rank(Progress::NotLookedAt);
+                if let Some((Progress::NotLookedAt, _)) = open.next_given_up(&ip, 1, rank) {
                     return Err(NoPlace::NotLookedAt);
                 }
-                let rank = self.rank(Progress::NotLookedAt);
                 let taken = open.take(&ip, 1, rank, closed.clone());
                 let taken = taken.map_err(|NoShare| NoPlace::AllBusy)?;
                 taken.given_up.iter().for_each(CancellationToken::cancel);
@@ -266,12 +298,18 @@ impl Seat {
     /// Begins a request, which ends when the value is dropped.
     ///
     /// # Errors
-    /// The peer has its share of requests.
+    /// The peer has its share of requests, or is turned away.
     pub(super) fn begin(self: &Arc<Self>) -> Result<UnderWay, NoShare> {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let held = match lock(&self.at).kind {
+        let kind = lock(&self.at).kind;
+        if matches!(kind, Kind::Open(_)) && self.places.is_turned_away(&self.peer) {
+            self.closed.cancel();
+            return Err(NoShare);
+        }
+        let take = || self.places.requests.take(self.peer, 1);
+        let held = match kind {
             Kind::Own => None,
-            _ => Some(self.places.requests.take(self.peer, 1)?),
+            _ => Some(take().inspect_err(|NoShare| self.refused())?),
         };
         self.under_way.fetch_add(1, Ordering::Relaxed);
         Ok(UnderWay {
@@ -299,7 +337,24 @@ impl Seat {
         }
     }
 
+    /// A request was refused, and its client is the reason. The connection ends if its peer is turned away.
+    pub(super) fn refused(&self) {
+        let Some(strangers) = &self.places.strangers else {
+            return;
+        };
+        if let Kind::Open(_) = lock(&self.at).kind {
+            let (mut strangers, now) = (lock(strangers), self.places.clock.now());
+            strangers.refused(now, &self.peer);
+            if strangers.is_beyond(now, &self.peer) {
+                self.closed.cancel();
+            }
+        }
+    }
+
     fn trust(&self) {
+        if let Some(strangers) = &self.places.strangers {
+            lock(strangers).permitted(self.places.clock.now(), &self.peer);
+        }
         let mut at = lock(&self.at);
         let Kind::Open(id) = at.kind else {
             return;
@@ -370,7 +425,12 @@ mod tests {
     use super::*;
 
     fn places(connections_max: usize) -> Arc<Places> {
-        Arc::new(Places::new(connections_max, 100, OwnConnections::default()))
+        Arc::new(Places::new(
+            connections_max,
+            100,
+            Some(8),
+            OwnConnections::default(),
+        ))
     }
 
     fn peer(n: u8) -> SocketAddr {
@@ -550,5 +610,29 @@ mod tests {
         assert!(!is_closed(&api_server) && is_closed(&held[0]));
         drop(api_server);
         assert_eq!(lock(&places.trusted).held(), 0);
+    }
+
+    /// Before, 5,000 refusals a second of one peer took the CPU time of all others.
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_is_turned_away_and_a_client_with_rights_is_not() {
+        let places = places(32);
+        let (stranger, api_server) = (silent(&places, 2), silent(&places, 1));
+        drop(complete(&api_server));
+        api_server.0.peer().trust();
+        let beside = silent(&places, 1);
+        for place in [&stranger, &beside] {
+            for _ in 0..100 {
+                place.0.peer().refused();
+            }
+        }
+        assert!(is_closed(&stranger) && stranger.0.begin().is_err());
+        assert_eq!(places.take(peer(2)).unwrap_err(), NoPlace::TurnedAway);
+        assert!(places.take(peer(3)).is_ok());
+        // The address of a client with rights is not turned away, although a stranger may share it.
+        assert!(!is_closed(&api_server) && api_server.0.begin().is_ok());
+        assert!(!is_closed(&beside) && places.take(peer(1)).is_ok());
+        // 20 refusals a second are covered.
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(places.take(peer(2)).is_ok());
     }
 }

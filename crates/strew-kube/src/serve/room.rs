@@ -39,7 +39,7 @@ impl Room {
     /// Room for this amount, of which one peer gets at most `of_peer_max`.
     pub(crate) fn new(amount: u64, of_peer_max: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
-            shares: Shares::new(amount, of_peer_max.max(1), (true, 0)),
+            shares: Shares::new(amount, of_peer_max.max(1), |held, _| held < (true, 0)),
             n_taken: 0,
             waiting: BTreeMap::new(),
         })))

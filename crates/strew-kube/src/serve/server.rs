@@ -54,6 +54,9 @@ pub struct Limits {
     pub connections_max: usize,
     /// Concurrent requests, a quarter of them per peer; a further one gives up a request of the fullest peer.
     pub requests_max: usize,
+    /// How often a peer without rights may be refused at once; further ones end its connections, and for a while it gets
+    /// no new ones. `None`: without bound, for pages, since a kubelet shares its address with other clients.
+    pub refusals_max: Option<u32>,
     /// The time limit for a connection's first request, its TLS handshake included.
     pub first_request: Duration,
     /// The time limit for a request's headers, and for a connection without requests. Source: k8s.io/apiserver
@@ -76,6 +79,7 @@ impl Default for Limits {
         Self {
             connections_max: 256,
             requests_max: 256,
+            refusals_max: None,
             first_request: Duration::from_secs(5),
             headers: Duration::from_secs(32),
             request: Duration::from_secs(30),
@@ -184,9 +188,11 @@ impl Server {
         let Limits {
             connections_max,
             requests_max,
+            refusals_max,
             ..
         } = self.limits;
-        let places = Arc::new(Places::new(connections_max, requests_max, self.own));
+        let places = Places::new(connections_max, requests_max, refusals_max, self.own);
+        let places = Arc::new(places);
         let mut connections = JoinSet::new();
         let distrust = Arc::new(Distrust::default());
         let listener = match TcpListener::from_std(self.listener) {
@@ -237,7 +243,9 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Pla
             }
         };
         let Some(place) = place(places, peer).await else {
-            tracing::debug!("a connection of {peer} was refused: it has too many");
+            tracing::debug!(
+                "a connection of {peer} was refused: it has too many, or was refused too often"
+            );
             continue;
         };
         // With Nagle's algorithm, an answer of several frames would wait for the peer's acknowledgement, 40 ms on Linux.
@@ -248,12 +256,12 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Pla
     }
 }
 
-/// A place for a connection of this peer; `None` if all of its connections are answering requests.
+/// A place for a connection of this peer; `None` if all of its connections are answering requests, or it is turned away.
 async fn place(places: &Arc<Places>, peer: SocketAddr) -> Option<Place> {
     loop {
         match places.take(peer) {
             Ok(place) => return Some(place),
-            Err(NoPlace::AllBusy) => return None,
+            Err(NoPlace::AllBusy | NoPlace::TurnedAway) => return None,
             Err(NoPlace::NotLookedAt) => places.looked().await,
         }
     }
@@ -306,6 +314,7 @@ impl Connection {
             head.extensions.insert(peer.clone());
             head.extensions.insert(seat.peer());
             let under_way = seat.begin().map(Arc::new);
+            let seat = Arc::clone(&seat);
             let pages = pages.clone();
             async move {
                 let Ok(under_way) = under_way else {
@@ -315,7 +324,10 @@ impl Connection {
                 let answer = caught(pages.oneshot(Request::from_parts(head, body)));
                 let answer = tokio::select! {
                     answer = timeout(patience, answer) => answer,
-                    () = under_way.given_up() => return Ok(too_many()),
+                    () = under_way.given_up() => {
+                        seat.refused();
+                        return Ok(too_many());
+                    }
                 };
                 Ok(match answer {
                     Ok(Ok(Ok(answer))) => answer,

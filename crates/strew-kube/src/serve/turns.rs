@@ -1,5 +1,6 @@
 //! Turns at what only a few tasks may do at once: a fair queue between peers, in which tasks wait.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,11 +23,15 @@ pub(crate) struct Turns<K: Ord + Clone>(Arc<Mutex<State<K>>>);
 
 type Key<K> = (IpAddr, K);
 
+/// How many tasks of the tenant came before, and the number of the call; the largest goes first.
+type Rank = Reverse<(usize, CallId)>;
+
 struct State<K: Ord + Clone> {
     clock: Clock,
     queue: FairQueue<IpAddr, K, Waiting<K>>,
-    /// The places of waiting tasks: a peer that has fewer takes the newest of the fullest peer.
-    places: Shares<IpAddr, u64, (Key<K>, CallId)>,
+    /// The places of waiting tasks: a peer that has fewer takes one of the fullest peer. There the tenant with most of
+    /// them loses its newest one, also for another tenant of the same peer.
+    places: Shares<IpAddr, Rank, (Key<K>, CallId)>,
     n_calls: u64,
     n_under_way: usize,
     at_once: usize,
@@ -69,7 +74,7 @@ impl<K: Ord + Clone> Turns<K> {
                 budget: BUDGET,
                 credit: CREDIT,
             }),
-            places: Shares::new(waiting_max, waiting_max, 0),
+            places: Shares::new(waiting_max, waiting_max, |held, demand| held < demand),
             n_calls: 0,
             n_under_way: 0,
             at_once,
@@ -121,7 +126,7 @@ impl<K: Ord + Clone> State<K> {
     fn wait(&mut self, key: &Key<K>, granted: oneshot::Sender<Turn<K>>) -> Result<CallId, Crowded> {
         let (call, now) = (CallId(self.n_calls), self.clock.now());
         self.n_calls += 1;
-        let rank = u64::MAX - call.0;
+        let rank = Reverse((self.queue.n_waiting_of(key), call));
         let place = self.places.take(&key.0, 1, rank, (key.clone(), call));
         let place = place.map_err(|NoShare| Crowded)?;
         for (key, call) in place.given_up {
@@ -276,5 +281,27 @@ mod tests {
         assert!(!is_within(1).await && is_within(2).await);
         tokio::time::advance(std::time::Duration::from_secs(3)).await;
         assert!(is_within(1).await);
+    }
+
+    /// Before, what waited for a namespace was refused as the newest, where a flood for another one came from the same
+    /// address.
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_costs_another_tenant_of_its_peer_no_turn() {
+        let turns = Turns::new(1, 8);
+        let under_way = ask(&turns, 1, 7).await;
+        let mut flood: Vec<_> = (0..20).map(|_| ask(&turns, 1, 7)).collect();
+        let n_refused = |flood: &mut Vec<Asked<'_>>| {
+            let ended = flood.iter_mut().map(granted);
+            ended
+                .filter(|ended| matches!(ended, Some(Err(Crowded))))
+                .count()
+        };
+        assert_eq!(n_refused(&mut flood), 12);
+        flood.truncate(8);
+        let mut quiet = ask(&turns, 1, 8);
+        assert!(granted(&mut quiet).is_none());
+        assert_eq!(n_refused(&mut flood), 1);
+        drop(under_way);
+        assert!(matches!(granted(&mut quiet), Some(Ok(_))));
     }
 }

@@ -180,10 +180,15 @@ impl Bodies {
         if length(request.headers()) > BODY_MAX {
             return Err(Fault::TooLarge.answer());
         }
-        let peer = peer_of(&request).address;
-        let read = self.take(peer, request.into_body());
+        let peer = peer_of(&request);
+        let read = self.take(peer.address, request.into_body());
         let read = timeout(BODY_WITHIN, read).await;
-        read.unwrap_or(Err(Fault::GivenUp)).map_err(Fault::answer)
+        read.unwrap_or(Err(Fault::GivenUp)).map_err(|fault| {
+            if !matches!(fault, Fault::Ends) {
+                peer.refused();
+            }
+            fault.answer()
+        })
     }
 
     async fn take(&self, peer: IpAddr, mut body: Body) -> Result<BufferedBody, Fault> {

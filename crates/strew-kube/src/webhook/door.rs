@@ -13,7 +13,7 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
-use crate::serve::Peer;
+use super::hooks::peer_of;
 use crate::serve::access::Clients;
 use crate::serve::pages::error;
 use crate::serve::server::PeerCertificates;
@@ -55,14 +55,14 @@ pub(super) async fn door(
     next: Next,
 ) -> Response {
     let shown = request.extensions().get::<PeerCertificates>().cloned();
+    let peer = peer_of(&request);
     match callers.refusal(&shown.unwrap_or_default()) {
         None => {
-            if let Some(peer) = request.extensions().get::<Peer>() {
-                peer.trust();
-            }
+            peer.trust();
             next.run(request).await
         }
         Some((code, why)) => {
+            peer.refused();
             // With HTTP/2, a client that still sends would see a broken stream instead of the answer.
             let mut body = request.into_body();
             let drained = async { while let Some(Ok(_)) = body.frame().await {} };

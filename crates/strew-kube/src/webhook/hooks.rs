@@ -81,7 +81,11 @@ impl Unanswered {
         }
     }
 
-    fn answer(&self) -> Response {
+    /// The answer. A client that asks too much is told apart from others by how often that is.
+    fn answer_to(&self, peer: &Peer) -> Response {
+        if let Self::Crowded = self {
+            peer.refused();
+        }
         let why = match self {
             Self::NotReady => "the webhook does not know the cluster yet",
             Self::Crowded => "too many reviews of the client or of its namespace wait",
@@ -176,6 +180,7 @@ async fn review(
             return *answer;
         }
         Err(_) => {
+            peer.refused();
             watched.end(ReviewResult::TimedOut);
             return error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
         }
@@ -184,6 +189,7 @@ async fn review(
     let review = match Review::read(&mut body.value) {
         Ok(review) => review,
         Err(bad) => {
+            peer.refused();
             watched.end(ReviewResult::Bad);
             return not_read(&body.value, version, &bad);
         }
@@ -218,7 +224,7 @@ async fn review(
         }
         Ok(Err(unanswered)) => {
             watched.end(unanswered.result());
-            unanswered.answer()
+            unanswered.answer_to(&peer)
         }
         Err(_) => {
             watched.end(ReviewResult::TimedOut);
@@ -230,7 +236,7 @@ async fn review(
 async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
     // Registered with the default.
     let until = Instant::now() + deadline(patience(request.uri()).min(TIMEOUT));
-    let peer = peer_of(&request).address;
+    let peer = peer_of(&request);
     let body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => return *answer,
@@ -239,21 +245,25 @@ async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> 
     let decided = match validating::Review::read(&body.value) {
         Ok(validating::Read::Answered(decision)) => Ok(Ok(decision)),
         Ok(validating::Read::Judge(review)) => {
-            timeout_at(until, inner.judge.judge(peer, &review)).await
+            timeout_at(until, inner.judge.judge(&peer, &review)).await
         }
-        Err(bad) => return not_read(&body.value, version, &bad),
+        Err(bad) => {
+            peer.refused();
+            return not_read(&body.value, version, &bad);
+        }
     };
     match decided {
         Ok(Ok(decision)) => {
             inner.meter.validated(decision.refusal.is_none());
             reviewed(&decision, version)
         }
-        Ok(Err(unanswered)) => unanswered.answer(),
+        Ok(Err(unanswered)) => unanswered.answer_to(&peer),
         Err(_) => error(StatusCode::GATEWAY_TIMEOUT, "no answer in time"),
     }
 }
 
 async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
+    let peer = peer_of(&request);
     let mut body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => return *answer,
@@ -276,7 +286,10 @@ async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> R
             }
             answer(StatusCode::OK, JSON, review.to_string())
         }
-        Err(bad) => error(StatusCode::BAD_REQUEST, &bad.to_string()),
+        Err(bad) => {
+            peer.refused();
+            error(StatusCode::BAD_REQUEST, &bad.to_string())
+        }
     }
 }
 
@@ -321,7 +334,10 @@ impl Inner {
                 }
                 Err(_) => Err(Unanswered::Ends),
             },
-            Right::Lacking(decision) => Ok(decision),
+            Right::Lacking(decision) => {
+                peer.refused();
+                Ok(decision)
+            }
             Right::Unknown(why) => Err(Unanswered::RightUnknown(why)),
         }
     }

@@ -8,8 +8,6 @@
 //!
 //! A few are judged at once, in turns of clients and namespaces, since each may cost requests to the API server.
 
-use std::net::IpAddr;
-
 use kube::Client;
 use strew_manifest::kruise::read_back;
 use strew_manifest::kruise::spec::TargetReference;
@@ -24,6 +22,7 @@ use strew_wire::workloadspread::validation::{Context, may_own};
 
 use super::calls::{ToDecider, Unanswered};
 use super::lookup::{get, is_segment};
+use crate::serve::Peer;
 use crate::serve::access::review::{Deed, ReviewError, Reviews, User};
 use crate::serve::turns::{Crowded, Turns};
 use crate::watch::Kind;
@@ -74,11 +73,7 @@ impl Judge {
     }
 
     /// The decision on a review of this client: all errors of the new object, or that it is accepted.
-    pub(super) async fn judge(
-        &self,
-        peer: IpAddr,
-        review: &Review,
-    ) -> Result<Decision, Unanswered> {
+    pub(super) async fn judge(&self, peer: &Peer, review: &Review) -> Result<Decision, Unanswered> {
         if let Some(refusal) = self.refusal(peer, review).await? {
             return Ok(refusal);
         }
@@ -96,7 +91,10 @@ impl Judge {
         if !review.needs_others() {
             return Ok(review.judge(&alone));
         }
-        let turn = self.turns.take(peer, review.namespace.clone()).await;
+        let turn = self
+            .turns
+            .take(peer.address, review.namespace.clone())
+            .await;
         let _turn = turn.map_err(|Crowded| Unanswered::Crowded)?;
         let others = self.others(review).await?;
         let list = self.list(review.target()).await;
@@ -122,7 +120,7 @@ impl Judge {
 
     /// A refusal if the user may not create pods: patch, tolerations and node selectors of a WorkloadSpread change
     /// pods.
-    async fn refusal(&self, peer: IpAddr, review: &Review) -> Result<Option<Decision>, Unanswered> {
+    async fn refusal(&self, peer: &Peer, review: &Review) -> Result<Option<Decision>, Unanswered> {
         if !review.changes_pods() {
             return Ok(None);
         }
@@ -134,10 +132,11 @@ impl Judge {
             subresource: "",
             namespace: &review.namespace,
         };
-        let (code, message) = match self.reviews.may_do(peer, &user, pods).await {
+        let (code, message) = match self.reviews.may_do(peer.address, &user, pods).await {
             Ok(Ok(())) => return Ok(None),
             Err(ReviewError::Crowded) => return Err(Unanswered::Crowded),
             Ok(Err(_)) => {
+                peer.refused();
                 let (name, namespace) = (&user.name, &review.namespace);
                 let message = format!(
                     "user {name:?} must be allowed to create pods in namespace {namespace:?}: a WorkloadSpread \

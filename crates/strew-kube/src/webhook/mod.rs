@@ -86,6 +86,7 @@ pub fn limits() -> Limits {
         connections_max: 512,
         // More than an API server sends at once by default (600), for each peer.
         requests_max: 4096,
+        refusals_max: Some(200),
         // Longer than an API server keeps an idle connection (90 s in Go), so that the server never closes one that is
         // about to be used.
         headers: Duration::from_secs(100),

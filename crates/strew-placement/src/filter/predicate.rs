@@ -28,6 +28,11 @@ pub trait ClusterPredicate {
     /// Whether the expressions of the selector hold for the cluster of this name.
     fn answer(&self, selector: CelId, cluster: Symbol) -> Answer;
 
+    /// As [`answer`](Self::answer); if the cluster has changed since it was evaluated last, the answer before that.
+    fn earlier(&self, selector: CelId, cluster: Symbol) -> Answer {
+        self.answer(selector, cluster)
+    }
+
     /// True if all expressions of the selector hold for the cluster of this name.
     fn holds(&self, selector: CelId, cluster: Symbol) -> bool {
         self.answer(selector, cluster).holds
@@ -41,6 +46,15 @@ impl<F: Fn(CelId, Symbol) -> bool> ClusterPredicate for F {
             cost: 0,
             is_new: false,
         }
+    }
+}
+
+/// Answers from before the latest changes of clusters, where there are any.
+pub(crate) struct Earlier<'a>(pub(crate) &'a dyn ClusterPredicate);
+
+impl ClusterPredicate for Earlier<'_> {
+    fn answer(&self, selector: CelId, cluster: Symbol) -> Answer {
+        self.0.earlier(selector, cluster)
     }
 }
 

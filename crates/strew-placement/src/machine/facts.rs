@@ -242,6 +242,7 @@ impl PlacementMachine {
                 sets: self.hub.eligible(&fact),
                 passed: None,
                 fact,
+                slices: 0,
                 queued: false,
                 again: false,
                 touched: None,

@@ -10,13 +10,14 @@ use strew_model::{Instant, Interner, Span, Symbol, index_type};
 use super::counters::{Counters, Standing};
 use super::effect::{Effect, EffectId, Event};
 use super::input::Input;
+use super::running::Evaluated;
 use super::turns::{DECISION, Turns};
 use crate::decisions::writes::Write;
 use crate::explain::{Explanation, explain};
 use crate::facts::placement::{CelId, PlacementFact};
 use crate::facts::status::ConditionType;
 use crate::facts::status::PlacementStatus;
-use crate::filter::predicate::ClusterPredicate;
+use crate::filter::predicate::{ClusterPredicate, Earlier};
 use crate::hub::{ClusterIdx, Hub};
 use crate::plan::{Plan, Problem};
 
@@ -73,6 +74,8 @@ pub(super) struct Row {
     pub(super) sets: (bool, Vec<Symbol>),
     /// The candidates that pass its predicates, by name; `None` if they must be computed, as always with CEL.
     pub(super) passed: Option<Vec<ClusterIdx>>,
+    /// The turns in which its expressions were evaluated for the next decision.
+    pub(super) slices: u32,
     pub(super) queued: bool,
     /// True if an input changed since it was decided.
     pub(super) again: bool,
@@ -176,14 +179,19 @@ impl PlacementMachine {
                 continue;
             }
             let namespace = row.fact.namespace;
-            let (is_complete, cost) = self.evaluate(idx, cel);
+            let (evaluated, cost) = self.evaluate(idx, cel);
             self.turns.charge(namespace, cost + DECISION);
-            if is_complete {
-                self.run(idx, cel);
-            } else {
-                self.enqueue(idx);
-                self.is_sliced = true;
-                return None;
+            match evaluated {
+                Evaluated::Now => self.run(idx, cel),
+                Evaluated::Earlier => {
+                    self.run(idx, &Earlier(cel));
+                    self.enqueue(idx);
+                }
+                Evaluated::InPart => {
+                    self.enqueue(idx);
+                    self.is_sliced = true;
+                    return None;
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use strew_model::{Instant, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind, PlacementName};
 use super::placement_machine::{PlacementIdx, PlacementMachine, Row, Todo};
-use super::turns::SLICE;
+use super::turns::{SLICE, SLICES_MAX};
 use crate::conditions;
 use crate::decisions::groups::{self, Group};
 use crate::decisions::replicas;
@@ -18,11 +18,22 @@ use crate::facts::status::{
     Condition, ConditionReason, ConditionType, GroupStatus, PlacementStatus,
 };
 use crate::filter::predicate::{
-    COST_MAX_PER_PLACEMENT, ClusterPredicate, Spent, passes_within, passing,
+    COST_MAX_PER_PLACEMENT, ClusterPredicate, Earlier, Spent, passes_within, passing,
 };
 use crate::hub::{ClusterIdx, Hub};
 use crate::schedule::{Code, Known, Schedule, scheduled, score_text};
 use crate::select::levels::Level;
+
+/// Which answers of a placement's expressions are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evaluated {
+    /// All, of the clusters as they are.
+    Now,
+    /// All, some of them of clusters as they were before: these change faster than the placement's turns come.
+    Earlier,
+    /// Not all yet.
+    InPart,
+}
 
 impl PlacementMachine {
     /// Decides a placement and begins its writes.
@@ -178,36 +189,54 @@ impl PlacementMachine {
         members
     }
 
-    /// Has the expressions of a placement evaluated, for as many clusters as one turn allows. Returns true if all
-    /// answers that its decision needs are known, and what the new ones cost.
+    /// Has the expressions of a placement evaluated, for as many clusters as one turn allows: first for those without
+    /// any answer, then for those that have changed. Returns whether all answers that its decision needs are known, and
+    /// what the new ones cost.
     pub(super) fn evaluate(
         &mut self,
         idx: PlacementIdx,
         cel: &dyn ClusterPredicate,
-    ) -> (bool, u64) {
-        let mut spent = Spent::default();
-        let Some(row) = self.rows[idx.index()].take() else {
-            return (true, 0);
+    ) -> (Evaluated, u64) {
+        let mut now = 0;
+        let Some(mut row) = self.rows[idx.index()].take() else {
+            return (Evaluated::Now, 0);
         };
         let predicates = row.fact.spec.predicates.as_deref().unwrap_or_default();
         let mut is_complete = true;
+        let mut is_known = true;
         if !row.fact.ignored && predicates.iter().any(|p| p.cel.is_some()) {
             let members = self.members_of(&row.sets.1);
-            let mut clusters = members.iter().filter_map(|idx| self.hub.cluster(*idx));
-            is_complete = clusters.all(|cluster| {
-                // A decision stops here as well.
-                if spent.total > COST_MAX_PER_PLACEMENT {
-                    return true;
-                }
-                let may_evaluate = spent.now < SLICE;
-                if may_evaluate {
-                    passes_within(predicates, cluster, cel, &mut spent);
-                }
-                may_evaluate
-            });
+            let mut complete = |cel: &dyn ClusterPredicate| {
+                let mut spent = Spent { total: 0, now };
+                let mut clusters = members.iter().filter_map(|idx| self.hub.cluster(*idx));
+                let is_complete = clusters.all(|cluster| {
+                    // A decision stops here as well.
+                    if spent.total > COST_MAX_PER_PLACEMENT {
+                        return true;
+                    }
+                    let may_evaluate = spent.now < SLICE;
+                    if may_evaluate {
+                        passes_within(predicates, cluster, cel, &mut spent);
+                    }
+                    may_evaluate
+                });
+                now = spent.now;
+                is_complete
+            };
+            is_known = complete(&Earlier(cel));
+            is_complete = is_known && complete(cel);
+        }
+        row.slices += 1;
+        let evaluated = match is_complete {
+            true => Evaluated::Now,
+            false if is_known && row.slices >= SLICES_MAX => Evaluated::Earlier,
+            false => Evaluated::InPart,
+        };
+        if evaluated != Evaluated::InPart {
+            row.slices = 0;
         }
         self.rows[idx.index()] = Some(row);
-        (is_complete, spent.now)
+        (evaluated, now)
     }
 
     /// The status for a schedule. If `held` is `Some`, this number of clusters stays although the placement cannot be

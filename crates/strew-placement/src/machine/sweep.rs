@@ -57,6 +57,7 @@ impl Holds for Row {
             plan: _,
             sets,
             passed: _,
+            slices: _,
             queued: _,
             again: _,
             touched: _,

@@ -9,10 +9,15 @@ use rustc_hash::FxHashMap;
 use strew_model::{Holds, Marks, Symbol};
 
 use super::placement_machine::PlacementIdx;
+use crate::filter::predicate::COST_MAX_PER_PLACEMENT;
 
 /// The cost units of CEL that are evaluated for one placement before others have their turn; the last evaluation may
 /// exceed it by what one cluster may cost.
 pub(super) const SLICE: u64 = 5_000_000;
+
+/// The turns after which a placement is decided with what is known, if clusters change faster than they are evaluated:
+/// twice those that the most expensive placement takes.
+pub(super) const SLICES_MAX: u32 = (2 * COST_MAX_PER_PLACEMENT / SLICE) as u32;
 
 /// The cost of a decision beside its expressions.
 pub(super) const DECISION: u64 = 1_000;

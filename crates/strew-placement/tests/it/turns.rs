@@ -1,7 +1,7 @@
 //! Expressions of one namespace hold up no decision of another: spec/placement §2.3.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use strew_model::Symbol;
 use strew_placement::facts::placement::{
@@ -40,6 +40,74 @@ impl ClusterPredicate for Costly {
             is_new: self.known.borrow_mut().insert((selector, cluster)),
         }
     }
+}
+
+/// Clusters that change with each poll. An answer of the time before a change is an earlier one.
+#[derive(Default)]
+struct Changing {
+    /// For each cluster whether the answer is one of the cluster as it is.
+    known: RefCell<BTreeMap<Symbol, bool>>,
+    /// What was evaluated since the last poll.
+    n_new: RefCell<u64>,
+}
+
+impl Changing {
+    fn change_all(&self) {
+        let mut known = self.known.borrow_mut();
+        known.values_mut().for_each(|is_now| *is_now = false);
+        *self.n_new.borrow_mut() = 0;
+    }
+
+    fn answered(&self, cluster: Symbol, or_earlier: bool) -> Answer {
+        let mut known = self.known.borrow_mut();
+        let is_new = known
+            .get(&cluster)
+            .is_none_or(|is_now| !is_now && !or_earlier);
+        if is_new {
+            known.insert(cluster, true);
+            *self.n_new.borrow_mut() += 1;
+        }
+        Answer {
+            holds: true,
+            cost: 1_000_000,
+            is_new,
+        }
+    }
+}
+
+impl ClusterPredicate for Changing {
+    fn answer(&self, _: CelId, cluster: Symbol) -> Answer {
+        self.answered(cluster, false)
+    }
+
+    fn earlier(&self, _: CelId, cluster: Symbol) -> Answer {
+        self.answered(cluster, true)
+    }
+}
+
+/// Before, such a placement was never decided: each turn began with the clusters that had changed since the last one.
+#[test]
+fn a_placement_is_decided_although_its_clusters_change_faster_than_its_turns_come() {
+    let mut live = live(30);
+    live.place("p", costly(0));
+    let cel = Changing::default();
+    let mut decided = 0;
+    for _ in 0..200 {
+        cel.change_all();
+        if let Some(effect) = live.machine.poll_effect(&cel) {
+            decided += usize::from(matches!(effect, Effect::WriteDecision { .. }));
+            live.carry_out(effect);
+        }
+        // Nothing is evaluated beyond a turn, nor with the decision.
+        assert!(*cel.n_new.borrow() <= 5, "{}", cel.n_new.borrow());
+    }
+    assert!(decided >= 1);
+    // Once they rest, it is decided with the clusters as they are.
+    cel.change_all();
+    while let Some(effect) = live.machine.next_effect(&cel) {
+        live.carry_out(effect);
+    }
+    assert!(cel.known.borrow().values().all(|is_now| *is_now));
 }
 
 fn live(n_clusters: usize) -> Live {

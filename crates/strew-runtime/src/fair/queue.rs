@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use strew_model::time::{Instant, Span};
 
+use super::debt::Debt;
 use crate::CallId;
 
 /// Limits of one tenant.
@@ -86,20 +87,11 @@ struct Tenant<T> {
     in_hand: usize,
     /// Charged cost in nanoseconds, comparable between tenants of a peer.
     paid: u64,
-    /// Cost in nanoseconds that the budget had not covered at `at`.
-    over: u64,
-    at: Instant,
+    /// What the budget has not covered.
+    debt: Debt,
 }
 
 impl<T> Tenant<T> {
-    /// The cost that the budget has not covered yet.
-    fn over(&self, now: Instant, budget: Span) -> u64 {
-        let passed = u128::from(now.since(self.at).0);
-        let covered = passed * u128::from(budget.0) / u128::from(Span::from_secs(1).0);
-        self.over
-            .saturating_sub(u64::try_from(covered).unwrap_or(u64::MAX))
-    }
-
     fn n_open(&self) -> usize {
         self.waiting.len() + self.in_hand
     }
@@ -127,6 +119,12 @@ impl<P: Ord + Clone, K: Ord + Clone, T> FairQueue<P, K, T> {
         self.n_waiting
     }
 
+    /// The number of waiting entries of a tenant.
+    pub fn n_waiting_of(&self, key: &(P, K)) -> usize {
+        let tenant = self.tenants.get(key);
+        tenant.map_or(0, |tenant| tenant.waiting.len())
+    }
+
     /// True if an entry can be taken.
     pub fn is_ready(&self) -> bool {
         !self.order.ready.is_empty()
@@ -149,8 +147,7 @@ impl<P: Ord + Clone, K: Ord + Clone, T> FairQueue<P, K, T> {
             waiting: VecDeque::new(),
             in_hand: 0,
             paid: paid_now,
-            over: 0,
-            at: now,
+            debt: Debt::none(now),
         });
         if tenant.waiting.len() >= self.limits.waiting_max {
             return Err(what);
@@ -177,14 +174,14 @@ impl<P: Ord + Clone, K: Ord + Clone, T> FairQueue<P, K, T> {
         let budget = self.limits.budget;
         let (over, taken) = self.change(&key, |tenant| {
             tenant.in_hand += 1;
-            (tenant.over(now, budget), tenant.waiting.pop_front())
+            (tenant.debt.left(now, budget), tenant.waiting.pop_front())
         })?;
         let (call, what) = taken?;
         self.n_waiting -= 1;
         Some(Turn {
             call,
             what,
-            is_within_budget: over <= self.limits.credit.0,
+            is_within_budget: over <= self.limits.credit,
         })
     }
 
@@ -210,8 +207,7 @@ impl<P: Ord + Clone, K: Ord + Clone, T> FairQueue<P, K, T> {
         let budget = self.limits.budget;
         self.change(key, |tenant| {
             tenant.paid = tenant.paid.saturating_add(cost.0);
-            tenant.over = tenant.over(now, budget).saturating_add(cost.0);
-            tenant.at = now;
+            tenant.debt.add(now, budget, cost);
         });
         self.change_peer(&key.0, |peer| peer.paid = peer.paid.saturating_add(cost.0));
     }
@@ -253,7 +249,7 @@ impl<P: Ord + Clone, K: Ord + Clone, T> FairQueue<P, K, T> {
         }
         let budget = self.limits.budget;
         self.tenants
-            .retain(|_, tenant| tenant.n_open() > 0 || tenant.over(now, budget) > 0);
+            .retain(|_, tenant| tenant.n_open() > 0 || !tenant.debt.is_paid(now, budget));
         let known: BTreeSet<&P> = self.tenants.keys().map(|(peer, _)| peer).collect();
         self.peers.retain(|peer, _| known.contains(peer));
         self.sweep_at = 64.max(2 * self.tenants.len());

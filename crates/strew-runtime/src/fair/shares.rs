@@ -23,15 +23,15 @@ pub struct Taken<T> {
 /// A bounded amount that keys hold parts of.
 ///
 /// If it is used up, the key that holds most gives up its weakest holding, as long as it holds more than the demanding
-/// key would. Among keys that hold as much as the demanding key would, and in that key itself, only holdings of a rank
-/// below `yields_below` are given up. So a demand within `amount / number of keys` is never refused.
+/// key would. Among keys that hold as much as the demanding key would, and in that key itself, only holdings that yield
+/// to the demand are given up. So a demand within `amount / number of keys` is never refused.
 ///
 /// Cost of each function: logarithmic in the number of holdings, for each holding that is given up.
 #[derive(Debug)]
 pub struct Shares<K, R, T> {
     amount: u64,
     of_key_max: u64,
-    yields_below: R,
+    yields: Yields<R>,
     held: u64,
     next_id: u64,
     holdings: BTreeMap<HoldingId, Holding<K, R, T>>,
@@ -39,6 +39,9 @@ pub struct Shares<K, R, T> {
     /// The fullest key is last; of several, the one with the weakest holding.
     order: BTreeSet<Fullness<K, R>>,
 }
+
+/// True if a holding of the first rank is given up for a demand of the second one, although its key holds no more.
+pub type Yields<R> = fn(R, R) -> bool;
 
 /// What a key holds, its weakest holding, and the key.
 type Fullness<K, R> = (u64, Reverse<(R, HoldingId)>, K);
@@ -60,11 +63,11 @@ struct Key<R> {
 
 impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
     /// Shares of `amount`, of which no key gets more than `of_key_max`.
-    pub fn new(amount: u64, of_key_max: u64, yields_below: R) -> Self {
+    pub fn new(amount: u64, of_key_max: u64, yields: Yields<R>) -> Self {
         Self {
             amount,
             of_key_max,
-            yields_below,
+            yields,
             held: 0,
             next_id: 0,
             holdings: BTreeMap::new(),
@@ -88,7 +91,7 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
     /// # Errors
     /// There is no room. Nothing was given up.
     pub fn take(&mut self, key: &K, amount: u64, rank: R, what: T) -> Result<Taken<T>, NoShare> {
-        let given_up = self.make_room(key, amount)?;
+        let given_up = self.make_room(key, amount, rank)?;
         let id = HoldingId(self.next_id);
         self.next_id += 1;
         let holding = Holding {
@@ -110,9 +113,10 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
         let Some(mut holding) = self.remove(id) else {
             return Ok(Vec::new());
         };
-        let made = self.make_room(&holding.key, holding.amount.saturating_add(by));
+        let wanted = holding.amount.saturating_add(by);
+        let made = self.make_room(&holding.key, wanted, holding.rank);
         if made.is_ok() {
-            holding.amount = holding.amount.saturating_add(by);
+            holding.amount = wanted;
         }
         self.insert(id, holding);
         made
@@ -140,11 +144,11 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
     }
 
     /// The rank of the holding that a demand of this key would give up first; `None` if none would be.
-    pub fn next_given_up(&self, key: &K, amount: u64) -> Option<R> {
+    pub fn next_given_up(&self, key: &K, amount: u64, rank: R) -> Option<R> {
         if self.fits(key, amount) {
             return None;
         }
-        let id = self.weakest_for(key, amount)?;
+        let id = self.weakest_for(key, amount, rank)?;
         Some(self.holdings.get(&id)?.rank)
     }
 
@@ -153,10 +157,10 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
             && self.held_by(key).saturating_add(amount) <= self.of_key_max
     }
 
-    fn make_room(&mut self, key: &K, amount: u64) -> Result<Vec<T>, NoShare> {
+    fn make_room(&mut self, key: &K, amount: u64, rank: R) -> Result<Vec<T>, NoShare> {
         let mut removed = Vec::new();
         while !self.fits(key, amount) {
-            let weakest = self.weakest_for(key, amount);
+            let weakest = self.weakest_for(key, amount, rank);
             match weakest.and_then(|id| Some((id, self.remove(id)?))) {
                 Some(holding) => removed.push(holding),
                 None => {
@@ -171,10 +175,10 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
     }
 
     /// The holding to give up for this demand.
-    fn weakest_for(&self, key: &K, amount: u64) -> Option<HoldingId> {
+    fn weakest_for(&self, key: &K, amount: u64, demand: R) -> Option<HoldingId> {
         let wanted = self.held_by(key).saturating_add(amount);
         let own = self.keys.get(key).and_then(|own| own.ranks.first());
-        let own = own.filter(|(rank, _)| *rank < self.yields_below);
+        let own = own.filter(|(rank, _)| (self.yields)(*rank, demand));
         if wanted > self.of_key_max {
             return own.map(|&(_, id)| id);
         }
@@ -184,7 +188,7 @@ impl<K: Ord + Clone, R: Ord + Copy, T> Shares<K, R, T> {
             std::cmp::Ordering::Equal => Some(weakest),
             std::cmp::Ordering::Less => None,
         };
-        let others = others.filter(|(rank, _)| *rank < self.yields_below);
+        let others = others.filter(|(rank, _)| (self.yields)(*rank, demand));
         own.into_iter().chain(others).min().map(|&(_, id)| id)
     }
 
@@ -237,7 +241,7 @@ mod tests {
     type Rank = (bool, u64);
 
     fn shares(amount: u64, of_key_max: u64) -> Shares<u64, Rank, u64> {
-        Shares::new(amount, of_key_max, (true, 0))
+        Shares::new(amount, of_key_max, |held, _| held < (true, 0))
     }
 
     #[test]
@@ -264,7 +268,7 @@ mod tests {
         for at in [1, 2] {
             shares.take(&7, 1, (false, at), at).unwrap();
         }
-        assert_eq!(shares.next_given_up(&7, 1), Some((false, 1)));
+        assert_eq!(shares.next_given_up(&7, 1, (true, 3)), Some((false, 1)));
         let taken = shares.take(&7, 1, (true, 3), 3).unwrap();
         assert_eq!(taken.given_up, [1]);
         assert_eq!(shares.grow(taken.id, 1), Ok(vec![2]));

@@ -31,7 +31,20 @@ impl Measured {
         }
     }
 
-    /// The durations of answers, each for one cluster and one selector.
+    fn measured(&self, answer: impl FnOnce() -> Answer) -> Answer {
+        let Some(stopwatch) = self.stopwatch else {
+            return answer();
+        };
+        let begun = stopwatch();
+        let answer = answer();
+        let took = stopwatch().saturating_sub(begun);
+        if answer.is_new {
+            self.durations.borrow_mut().observe(took);
+        }
+        answer
+    }
+
+    /// The durations of evaluations, each for one cluster and one selector.
     pub(super) fn durations(&self) -> Histogram {
         self.durations.borrow().clone()
     }
@@ -45,13 +58,12 @@ impl fmt::Debug for Measured {
 
 impl ClusterPredicate for Measured {
     fn answer(&self, selector: CelId, cluster: Symbol) -> Answer {
-        let Some(stopwatch) = self.stopwatch else {
-            return self.selectors.answer(selector, cluster);
-        };
-        let begun = stopwatch();
-        let answer = self.selectors.answer(selector, cluster);
-        let took = stopwatch().saturating_sub(begun);
-        self.durations.borrow_mut().observe(took);
-        answer
+        let answer = || self.selectors.answer(selector, cluster);
+        self.measured(answer)
+    }
+
+    fn earlier(&self, selector: CelId, cluster: Symbol) -> Answer {
+        let earlier = || self.selectors.earlier(selector, cluster);
+        self.measured(earlier)
     }
 }

@@ -45,8 +45,18 @@ fn selector_of(id: CelId, scores: Option<&[String]>, names: &mut Interner) -> Ce
 struct Cluster {
     json: Box<str>,
     variables: OnceCell<Variables>,
-    /// By [`CelId`]: whether the expressions hold, and the cost units of that answer.
-    answers: RefCell<Vec<Option<(bool, u32)>>>,
+    /// By [`CelId`].
+    answers: RefCell<Vec<Option<Known>>>,
+}
+
+/// An answer about a cluster.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    holds: bool,
+    /// In cost units.
+    cost: u32,
+    /// True if the cluster, or its scores, have changed since.
+    is_earlier: bool,
 }
 
 /// An expression that does not compile.
@@ -160,13 +170,14 @@ impl CelSelectors {
         let json = seen(cluster).to_string();
         let mut hash = Fnv::default();
         hash.add(json.as_bytes());
-        if self.clusters.get(&name).is_none_or(|c| *c.json != *json) {
-            let cluster = Cluster {
-                json: json.into(),
-                variables: OnceCell::new(),
-                answers: RefCell::default(),
-            };
-            self.clusters.insert(name, cluster);
+        let cluster = self.clusters.entry(name).or_insert_with(|| Cluster {
+            json: json.as_str().into(),
+            variables: OnceCell::new(),
+            answers: RefCell::default(),
+        });
+        if *cluster.json != *json {
+            cluster.json = json.into();
+            self.forget(name);
         }
         hash.value()
     }
@@ -203,11 +214,13 @@ impl CelSelectors {
         }
     }
 
-    /// Drops the cached answers about a cluster.
+    /// The cached answers about a cluster are earlier ones from now on.
     fn forget(&mut self, cluster: Symbol) {
         if let Some(cluster) = self.clusters.get_mut(&cluster) {
             cluster.variables = OnceCell::new();
-            cluster.answers.get_mut().clear();
+            for known in cluster.answers.get_mut().iter_mut().flatten() {
+                known.is_earlier = true;
+            }
         }
     }
 
@@ -238,7 +251,7 @@ impl CelSelectors {
         Variables::managed_cluster(Value::from_json(&object), scores.collect())
     }
 
-    fn evaluate(&self, programs: &[Program], name: Symbol, cluster: &Cluster) -> (bool, u32) {
+    fn evaluate(&self, programs: &[Program], name: Symbol, cluster: &Cluster) -> Known {
         let variables = cluster
             .variables
             .get_or_init(|| self.variables(name, cluster));
@@ -246,12 +259,14 @@ impl CelSelectors {
         // An error in an expression counts as no match, silently, as in OCM.
         let mut all = programs.iter();
         let holds = all.all(|program| program.holds_within(variables, &mut budget) == Ok(true));
-        (holds, u32::try_from(budget.spent()).unwrap_or(u32::MAX))
+        Known {
+            holds,
+            cost: u32::try_from(budget.spent()).unwrap_or(u32::MAX),
+            is_earlier: false,
+        }
     }
-}
 
-impl ClusterPredicate for CelSelectors {
-    fn answer(&self, selector: CelId, name: Symbol) -> Answer {
+    fn answered(&self, selector: CelId, name: Symbol, or_earlier: bool) -> Answer {
         let place = selector.0 as usize;
         // Of a free id no answer is kept: the next selector with this id must not find one.
         let programs = self.programs.get(place).filter(|all| !all.is_empty());
@@ -259,7 +274,8 @@ impl ClusterPredicate for CelSelectors {
             return NoCel.answer(selector, name);
         };
         let known = cluster.answers.borrow().get(place).copied().flatten();
-        let (holds, cost) = known.unwrap_or_else(|| {
+        let known = known.filter(|known| or_earlier || !known.is_earlier);
+        let Known { holds, cost, .. } = known.unwrap_or_else(|| {
             let answer = self.evaluate(programs, name, cluster);
             let mut answers = cluster.answers.borrow_mut();
             if answers.len() <= place {
@@ -273,6 +289,16 @@ impl ClusterPredicate for CelSelectors {
             cost,
             is_new: known.is_none(),
         }
+    }
+}
+
+impl ClusterPredicate for CelSelectors {
+    fn answer(&self, selector: CelId, name: Symbol) -> Answer {
+        self.answered(selector, name, false)
+    }
+
+    fn earlier(&self, selector: CelId, name: Symbol) -> Answer {
+        self.answered(selector, name, true)
     }
 }
 

@@ -21,7 +21,8 @@ const CRITICAL: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 pub(super) const CONFIGURATION_HASH: &str = "checksum/config";
 
 /// Each flag with the field of the Deployment that it sets, which is the name of the chart's value, too, but for
-/// annotations (`podAnnotations`) and arguments (`extraArgs`).
+/// annotations (`podAnnotations`) and arguments (`extraArgs`). Arguments of one process of several, such as
+/// `--webhook-extra-arg` (`webhookExtraArgs`), are flags of their component.
 const SETTINGS: [(&str, &str); 9] = [
     ("--image-pull-secret", "imagePullSecrets"),
     ("--priority-class", "priorityClassName"),
@@ -178,9 +179,14 @@ fn drop_empty(at: &mut Value) {
 /// Source: Kubernetes' Pod Security Standards, v1.36.
 fn restricted(context: &Value) -> Result<(), Failure> {
     let profile = &context["seccompProfile"]["type"];
+    let user = context["runAsUser"].as_i64();
     let wrongs = [
         (context["runAsNonRoot"] != true, "runAsNonRoot is not true"),
         (context["runAsUser"] == 0, "runAsUser is 0, which is root"),
+        (
+            user.is_some_and(|user| !(0..=i64::from(i32::MAX)).contains(&user)),
+            "runAsUser is not a number from 0 to 2147483647",
+        ),
         (
             profile != "RuntimeDefault" && profile != "Localhost",
             "seccompProfile.type is neither RuntimeDefault nor Localhost",
@@ -191,7 +197,7 @@ fn restricted(context: &Value) -> Result<(), Failure> {
         Some((_, why)) => Err(wrong(
             "securityContext",
             &format!(
-                "{why}; strew's namespace has the restricted standard, which refuses such pods"
+                "{why}; such pods are refused, by strew's namespace with the restricted standard if not before"
             ),
         )),
     }
@@ -257,7 +263,7 @@ fn name_or_none(text: &str) -> Result<String, String> {
     name(text)
 }
 
-fn argument(text: &str) -> Result<String, String> {
+pub(super) fn argument(text: &str) -> Result<String, String> {
     let is_flag = text
         .strip_prefix("--")
         .is_some_and(|flag| flag.starts_with(|c: char| c.is_ascii_lowercase()));

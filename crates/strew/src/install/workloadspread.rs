@@ -23,6 +23,7 @@ use super::flags;
 use super::manifest::Manifest;
 use super::network::{Door, cidr};
 use super::objects::{Container, Part, cluster_role_binding};
+use super::pods::argument;
 use super::rights::{Account as ServiceAccount, rights};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -115,6 +116,13 @@ pub(super) struct WorkloadSpreadPart {
     /// The common name of such a certificate; may be repeated [default: any that is signed]
     #[arg(long, value_name = "NAME", requires = "client_ca_file")]
     client_name: Vec<String>,
+    /// A further argument of the webhook alone; may be repeated
+    #[arg(long, value_name = "ARGUMENT", value_parser = argument, allow_hyphen_values = true,
+          conflicts_with = "webhook_url")]
+    webhook_extra_arg: Vec<String>,
+    /// A further argument of the controller alone; may be repeated
+    #[arg(long, value_name = "ARGUMENT", value_parser = argument, allow_hyphen_values = true)]
+    controller_extra_arg: Vec<String>,
     #[command(flatten)]
     pub(super) definitions: DefinitionArgs,
 }
@@ -242,6 +250,7 @@ impl WorkloadSpreadPart {
         }
         let names = self.client_name.iter();
         flags.extend(names.map(|name| format!("--client-name={name}")));
+        flags.extend(self.webhook_extra_arg.iter().cloned());
         let container = Container {
             name: "webhook",
             image: self.common.image()?,
@@ -275,6 +284,8 @@ impl WorkloadSpreadPart {
         container
             .flags
             .extend(self.strict.then(|| STRICT.to_owned()));
+        let extra = self.controller_extra_arg.iter().cloned();
+        container.flags.extend(extra);
         Ok(json!({"containers": [container.value()]}))
     }
 }

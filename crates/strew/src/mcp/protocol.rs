@@ -18,7 +18,7 @@ const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 /// A request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
-    /// A text or a number.
+    /// A text or a whole number.
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Map<String, Value>,
@@ -50,7 +50,8 @@ pub(super) fn parse(text: &[u8]) -> Incoming {
         return wrong(&Value::Null, INVALID_REQUEST, "a message is an object");
     };
     let id = message.remove("id");
-    let is_id = |id: &Value| id.is_string() || id.is_number();
+    // A larger number, or a fraction, would come back as another one.
+    let is_id = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
     let known = id.clone().filter(is_id).unwrap_or(Value::Null);
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return wrong(&known, INVALID_REQUEST, "jsonrpc is not \"2.0\"");
@@ -75,7 +76,11 @@ pub(super) fn parse(text: &[u8]) -> Incoming {
         },
         None => Incoming::Nothing,
         Some(id) if is_id(&id) => Incoming::Request(Request { id, method, params }),
-        Some(_) => wrong(&Value::Null, INVALID_REQUEST, "id is no text and no number"),
+        Some(_) => wrong(
+            &Value::Null,
+            INVALID_REQUEST,
+            "id is no text and no whole number of 64 bits",
+        ),
     }
 }
 
@@ -125,6 +130,9 @@ mod tests {
             r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+            // 2^70 came back as 1.1805916207174113e+21.
+            r#"{"jsonrpc":"2.0","id":1180591620717411303424,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
         ] {
             assert_eq!(code(text), -32600, "{text}");
         }

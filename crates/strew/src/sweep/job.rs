@@ -29,8 +29,8 @@ const FAILURES_MAX: u32 = 6;
 /// How long a pod stays on a node that does not respond; the default of Kubernetes is 300 s.
 const UNREACHABLE_SECONDS: u32 = 30;
 
-/// The user of the container: `nobody`.
-const USER: u32 = 65532;
+/// The group of a volume for results: that of strew's image.
+const GROUP: u32 = 65532;
 
 /// The number of hexadecimal digits of the digest in a name.
 const DIGITS: usize = 10;
@@ -190,14 +190,14 @@ fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
         .map(|(index, file)| json!({"key": key(index), "path": file.path}))
         .collect();
     let mut volumes = vec![json!({"name": "files", "configMap": {"name": name, "items": items}})];
+    // The user is the image's, or the one that the platform assigns.
     let mut security = json!({
         "runAsNonRoot": true,
-        "runAsUser": USER,
         "seccompProfile": {"type": "RuntimeDefault"},
     });
     if let Some(claim) = &args.results_claim {
         volumes.push(json!({"name": "results", "persistentVolumeClaim": {"claimName": claim}}));
-        security["fsGroup"] = USER.into();
+        security["fsGroup"] = GROUP.into();
     }
     let stays = |taint: &str| {
         json!({

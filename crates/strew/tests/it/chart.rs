@@ -43,6 +43,18 @@ COMPONENT:
   extraArgs: [--chart]
 ";
 
+/// What the component with two processes has besides.
+const OF_PROCESSES: &str = "  webhookExtraArgs: [--chart-webhook]
+  controllerExtraArgs: [--chart-controller]
+";
+
+/// The values that add arguments, with the line of each while a template is made.
+const ARGUMENTS: [(&str, &str); 3] = [
+    ("extraArgs", "        - --chart"),
+    ("webhookExtraArgs", "        - --chart-webhook"),
+    ("controllerExtraArgs", "        - --chart-controller"),
+];
+
 /// The fields of a Deployment that values set: the indent, the name, and the value.
 const FIELDS: [(usize, &str, &str); 8] = [
     (6, "imagePullSecrets", ".Values.imagePullSecrets"),
@@ -99,8 +111,8 @@ fn deployment_of_values(component: &str, document: &str) -> String {
             .find(|field| (field.0, field.1) == (indent, name));
         if line == "        chart: value" {
             text += &entries_of_value(component, "podAnnotations");
-        } else if line == "        - --chart" {
-            text += &entries_of_value(component, "extraArgs");
+        } else if let Some((value, _)) = ARGUMENTS.iter().find(|(_, of)| line == *of) {
+            text += &entries_of_value(component, value);
         } else if let Some(field) = field
             && (name != "annotations" || lines.peek() == Some(&"        chart: value"))
         {
@@ -147,12 +159,13 @@ fn is_namespace(document: &str) -> bool {
 
 /// The templates of a component by file.
 fn templates(component: &str) -> BTreeMap<String, String> {
-    let all = installed(
-        component,
-        IMAGE,
-        NAMESPACE,
-        &flags_of(&parsed(OF_PODS, component), component),
-    );
+    let of_processes = match component {
+        "workloadspread" => OF_PROCESSES,
+        _ => "",
+    };
+    let of_pods = parsed(&format!("{OF_PODS}{of_processes}"), component);
+    let flags = flags_of(&of_pods, component);
+    let all = installed(component, IMAGE, NAMESPACE, &flags);
     let mut files = BTreeMap::new();
     let of_kind = |wanted: bool| -> Vec<String> {
         let chosen = all
@@ -305,7 +318,8 @@ fn with_values(component: &str, text: &str, values: &Value) -> String {
         };
         text = text.replace(&field_of_value(component, field), &written);
     }
-    for name in ["podAnnotations", "extraArgs"] {
+    let arguments = ARGUMENTS.map(|(name, _)| name);
+    for name in ["podAnnotations"].into_iter().chain(arguments) {
         let value = &values[component][name];
         let written = match is_empty(value) {
             true => String::new(),

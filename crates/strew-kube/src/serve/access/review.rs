@@ -122,7 +122,8 @@ pub struct Reviews {
     client: kube::Client,
     users: Cache<Arc<User>, ()>,
     verdicts: Cache<(), Arc<str>>,
-    turns: Turns<()>,
+    /// Turns of clients, and of the namespaces that each asks about; of paths and tokens there is none.
+    turns: Turns<Box<str>>,
 }
 
 impl Reviews {
@@ -153,7 +154,7 @@ impl Reviews {
         let kind = "TokenReview";
         let digest = self.users.digest(&token);
         let ask = async {
-            let turn = self.turn(peer).await?;
+            let turn = self.turn(peer, "").await?;
             // Another task may have got the same answer meanwhile.
             if let Some(answer) = self.users.get(digest) {
                 return Ok(answer);
@@ -176,7 +177,7 @@ impl Reviews {
             }
             Ok(Ok(Arc::new(User::of(status.user.unwrap_or_default()))))
         };
-        let found = ask_once(kind, &self.users, (peer, digest), ask).await?;
+        let found = ask_once(kind, &self.users, (peer, "", digest), ask).await?;
         Ok(found.ok())
     }
 
@@ -199,7 +200,7 @@ impl Reviews {
             ..Default::default()
         };
         let digest = self.verdicts.digest(&(user, verb, path));
-        self.judged((peer, digest), user, spec).await
+        self.judged((peer, "", digest), user, spec).await
     }
 
     /// Whether a user of a peer may do this to objects of a namespace; the inner error is the reason of the refusal.
@@ -224,7 +225,8 @@ impl Reviews {
             ..Default::default()
         };
         let digest = self.verdicts.digest(&(user, deed));
-        self.judged((peer, digest), user, spec).await
+        self.judged((peer, deed.namespace, digest), user, spec)
+            .await
     }
 
     /// True if a kept answer says that a user may do this; sends no review.
@@ -235,13 +237,13 @@ impl Reviews {
 
     async fn judged(
         &self,
-        (peer, digest): (IpAddr, Digest),
+        (peer, namespace, digest): (IpAddr, &str, Digest),
         user: &User,
         spec: SubjectAccessReviewSpec,
     ) -> Result<Result<(), Arc<str>>, ReviewError> {
         let kind = "SubjectAccessReview";
         let ask = async {
-            let _turn = self.turn(peer).await?;
+            let _turn = self.turn(peer, namespace).await?;
             // Another task may have got the same answer meanwhile.
             if let Some(answer) = self.verdicts.get(digest) {
                 return Ok(answer);
@@ -263,11 +265,12 @@ impl Reviews {
                 false => Err(status.reason.unwrap_or_default().into()),
             })
         };
-        ask_once(kind, &self.verdicts, (peer, digest), ask).await
+        let key = (peer, namespace, digest);
+        ask_once(kind, &self.verdicts, key, ask).await
     }
 
-    async fn turn(&self, peer: IpAddr) -> Result<Turn<()>, ReviewError> {
-        let turn = self.turns.take(peer, ()).await;
+    async fn turn(&self, peer: IpAddr, namespace: &str) -> Result<Turn<Box<str>>, ReviewError> {
+        let turn = self.turns.take(peer, namespace.into()).await;
         turn.map_err(|Crowded| ReviewError::Crowded)
     }
 
@@ -293,7 +296,7 @@ impl Reviews {
 async fn ask_once<Y: Clone, N: Clone>(
     kind: &'static str,
     kept: &Cache<Y, N>,
-    (peer, digest): (IpAddr, Digest),
+    (peer, namespace, digest): (IpAddr, &str, Digest),
     ask: impl Future<Output = Result<Result<Y, N>, ReviewError>>,
 ) -> Result<Result<Y, N>, ReviewError> {
     if let Some(answer) = kept.get(digest) {
@@ -301,6 +304,6 @@ async fn ask_once<Y: Clone, N: Clone>(
     }
     let asked = timeout(PATIENCE, ask).await;
     let answer = asked.map_err(|_| ReviewError::TooLate { kind })??;
-    kept.put(peer, digest, answer.clone());
+    kept.put((peer, namespace), digest, answer.clone());
     Ok(answer)
 }

@@ -9,7 +9,7 @@ use super::{CHART, COMPONENTS, by_name, check_same, installed, is_namespace, obj
 use crate::{root, strew};
 
 /// Values, as YAML, over the default ones. `COMPONENT` stands for each component.
-const SET: [&str; 2] = [
+const SET: [&str; 3] = [
     "
 imagePullSecrets: [{name: registry}]
 COMPONENT:
@@ -35,14 +35,28 @@ COMPONENT:
   resources: {requests: {cpu: null}}
   nodeSelector: {}
 ",
+    "
+workloadspread:
+  extraArgs: [--v=2]
+  webhookExtraArgs: [--v=4, --kube-api-qps=100]
+  controllerExtraArgs: [--kube-api-qps=7]
+",
 ];
 
 /// Values that no cluster takes, or that strew's processes do not survive.
-const WRONG: [&str; 26] = [
+const WRONG: &[&str] = &[
     "image: ''",
     "image: UPPER/strew:0.1.0",
     "image: strew 0.1.0",
     "image: strew@sha256:00",
+    "image: registry.example.com:99999/strew",
+    "image: registry.example.com:65536/strew",
+    "image: registry.example.com:0/strew",
+    "image: registry.example.com:port/strew",
+    "image: '[::::]:5000/strew'",
+    "image: '[fd00]/strew'",
+    "image: https://registry.example.com/strew",
+    "image: registry.example.com/REPEATEDa",
     "imagePullSecrets: [{name: Not_A_Name}]",
     "COMPONENT: {replicas: 0}",
     "COMPONENT: {replicas: 101}",
@@ -64,6 +78,15 @@ const WRONG: [&str; 26] = [
     "COMPONENT: {podAnnotations: {a: 1}}",
     "COMPONENT: {podAnnotations: {checksum/config: abc}}",
     "COMPONENT: {extraArgs: [v=4]}",
+    "COMPONENT: {extraArgs: ['']}",
+    "COMPONENT: {extraArgs: ['--']}",
+    "workloadspread: {webhookExtraArgs: [v=4]}",
+    "workloadspread: {controllerExtraArgs: ['-v']}",
+    "COMPONENT: {replicas: 1.5}",
+    "COMPONENT: {priorityClassName: 'a..b'}",
+    "COMPONENT: {resources: {limits: {memory: 1Gb}}}",
+    "COMPONENT: {tolerations: [{key: infra, tolerationSeconds: 5}]}",
+    "COMPONENT: {securityContext: {runAsUser: -1}}",
     "scheduler: {config: nonsense}",
 ];
 
@@ -114,6 +137,12 @@ pub(super) fn flags_of(values: &Value, component: &str) -> Vec<String> {
                 );
             }
             "extraArgs" => flags.extend(items().map(|item| format!("--extra-arg={}", text(item)))),
+            "webhookExtraArgs" => {
+                flags.extend(items().map(|item| format!("--webhook-extra-arg={}", text(item))));
+            }
+            "controllerExtraArgs" => {
+                flags.extend(items().map(|item| format!("--controller-extra-arg={}", text(item))));
+            }
             "priorityClassName" => flags.push(format!("--priority-class={}", text(value))),
             "config" => {
                 let name = format!("strew-chart-{}.yaml", std::process::id());
@@ -142,6 +171,9 @@ pub(super) fn flags_of(values: &Value, component: &str) -> Vec<String> {
 fn values_about_pods_give_what_flags_give() {
     for component in COMPONENTS {
         for set in SET {
+            if names_another(set, component) {
+                continue;
+            }
             let set = parsed(set, component);
             let mut merged = merged(values(), &set);
             merged["image"] = "registry.example.com/strew:0.1.0".into();
@@ -149,6 +181,16 @@ fn values_about_pods_give_what_flags_give() {
             check_same(component, &flags_of(&set, component), &merged);
         }
     }
+}
+
+/// True if values are of another component.
+fn names_another(values: &str, component: &str) -> bool {
+    let mut others = COMPONENTS.iter().filter(|other| **other != component);
+    others.any(|other| {
+        values
+            .lines()
+            .any(|line| line.starts_with(&format!("{other}:")))
+    })
 }
 
 /// What the schema of the chart's values finds.
@@ -166,10 +208,10 @@ fn wrongs(values: &Value) -> Vec<String> {
 fn chart_and_install_refuse_the_same_values() {
     for component in COMPONENTS {
         for wrong in WRONG {
-            if wrong.starts_with("scheduler") && component != "scheduler" {
+            if names_another(wrong, component) {
                 continue;
             }
-            let wrong = parsed(wrong, component);
+            let wrong = parsed(&wrong.replace("REPEATED", &"a/".repeat(130)), component);
             let image = serde_json::json!({"image": "registry.example.com/strew:0.1.0"});
             let with_image = merged(image, &wrong);
             assert_ne!(

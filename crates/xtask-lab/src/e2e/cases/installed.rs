@@ -1,5 +1,7 @@
 //! The manifests of `strew install` on the API server.
 
+use std::fs;
+
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use xtask_lab::lab::until;
@@ -49,8 +51,16 @@ pub(super) fn manifests(stage: &mut Stage) -> anyhow::Result<()> {
 
 /// The namespace enforces a strict pod security standard; the pods of this Deployment meet it.
 fn let_in(stage: &Stage, deployment: &Value) -> anyhow::Result<()> {
+    let create = ["create", "--dry-run=server", "--filename=-"];
+    let made = (stage.kubectl()).run_with(&create, &pod_of(stage, deployment));
+    made.map(drop)
+        .with_context(|| deployment["metadata"]["name"].to_string())
+}
+
+/// A pod of a Deployment.
+fn pod_of(stage: &Stage, deployment: &Value) -> Value {
     let template = &deployment["spec"]["template"];
-    let pod = json!({
+    let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -60,13 +70,9 @@ fn let_in(stage: &Stage, deployment: &Value) -> anyhow::Result<()> {
         },
         "spec": template["spec"],
     });
-    let mut pod = pod;
     // Its account does not exist, as nothing was applied.
     pod["spec"]["serviceAccountName"] = "default".into();
-    let create = ["create", "--dry-run=server", "--filename=-"];
-    let made = stage.kubectl().run_with(&create, &pod);
-    made.map(drop)
-        .with_context(|| deployment["metadata"]["name"].to_string())
+    pod
 }
 
 /// A custom kind needs only a role with the label.
@@ -127,6 +133,98 @@ fn conditions_are_compiled(stage: &Stage) -> anyhow::Result<()> {
     let create = ["create", "--dry-run=server", "--filename=-"];
     if stage.kubectl().run_with(&create, configuration).is_ok() {
         bail!("the API server compiles no conditions: this case proves nothing of them");
+    }
+    Ok(())
+}
+
+/// GKE limits critical classes to namespaces with a ResourceQuota for them.
+pub(super) fn critical(stage: &mut Stage) -> anyhow::Result<()> {
+    const CRITICAL: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
+    let configuration = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "ResourceQuota", "configuration": {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "ResourceQuotaConfiguration",
+            "limitedResources": [{"resource": "pods", "matchScopes": [
+                {"scopeName": "PriorityClass", "operator": "In", "values": CRITICAL},
+            ]}],
+        }}],
+    });
+    let file = stage.lab.folder().join("limited.json");
+    fs::write(&file, configuration.to_string())?;
+    let flag = format!("--admission-control-config-file={}", file.display());
+    let (_other, url) = stage.lab.start_other_server(&[], &[flag])?;
+    let at = format!("--server={url}");
+    let namespace = format!("--namespace={}", stage.namespace);
+    let create = |pod: &Value| {
+        let create = [&at, "create", "--dry-run=server", "--filename=-"];
+        stage.kubectl().run_with(&create, pod)
+    };
+    let apply = |object: &Value| {
+        let apply = [
+            &at,
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--filename=-",
+        ];
+        stage.kubectl().run_with(&apply, object)
+    };
+    for args in [
+        &["scheduler"][..],
+        &["workloadspread", "--crds=never"],
+        &["placement", "--crds=never"],
+    ] {
+        let component = args[0];
+        let none = stage.printed(&[args, &[&namespace, "--priority-class="]].concat())?;
+        let list = stage.printed(&[args, &[&namespace]].concat())?;
+        let of_kind = |list: &Value, kind: &str| -> Vec<Value> {
+            let all = list["items"].as_array().cloned().unwrap_or_default();
+            all.into_iter().filter(|of| of["kind"] == kind).collect()
+        };
+        let pods = of_kind(&list, "Deployment");
+        ensure!(!pods.is_empty(), "{component} has no Deployment");
+        ensure!(
+            of_kind(&none, "ResourceQuota").is_empty(),
+            "{component}: no class, no quota"
+        );
+        for deployment in of_kind(&none, "Deployment") {
+            create(&pod_of(stage, &deployment))?;
+        }
+        // Each part brings a quota of its own, so that it needs no other part.
+        for deployment in &pods {
+            let said = create(&pod_of(stage, deployment)).err();
+            let said = said.map_or_else(String::new, |error| format!("{error:#}"));
+            ensure!(
+                said.contains("insufficient quota"),
+                "{component}, without a quota: {said:?}"
+            );
+        }
+        let quotas = of_kind(&list, "ResourceQuota");
+        for quota in &quotas {
+            apply(quota)?;
+        }
+        for deployment in &pods {
+            let mut said = String::new();
+            let made = until("the quota is counted", SOON, PAUSE, || {
+                let made = create(&pod_of(stage, deployment));
+                said = made
+                    .as_ref()
+                    .err()
+                    .map_or_else(String::new, |e| format!("{e:#}"));
+                Ok(made.ok().map(drop))
+            });
+            made.with_context(|| format!("{component}: {said}"))?;
+        }
+        for quota in &quotas {
+            let name = quota["metadata"]["name"]
+                .as_str()
+                .context("a quota has a name")?;
+            stage
+                .kubectl()
+                .run(&["delete", "resourcequota", name, &namespace])?;
+        }
     }
     Ok(())
 }

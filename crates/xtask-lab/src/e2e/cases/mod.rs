@@ -182,6 +182,11 @@ pub(super) const CASES: &[Case] = &[
         "what strew install prints is valid, fits its namespace, and gathers the rights on custom kinds",
         installed::manifests,
     ),
+    case(
+        "installed-limited",
+        "where critical classes are limited, as GKE does it, pods of what strew install prints are created",
+        installed::critical,
+    ),
     full(
         "each-rule",
         "each rule of the printed roles is needed: without it a process does not start, and names it",
