@@ -96,7 +96,7 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
-    /// Find errors and probable mistakes in manifests, and play nothing
+    /// Find probable mistakes in manifests, with fixes that were tried
     Lint(lint::LintArgs),
     /// Serve the Model Context Protocol to an assistant, on standard input and output
     Mcp(mcp::McpArgs),

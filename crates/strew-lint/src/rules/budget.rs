@@ -160,7 +160,11 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
         }
         _ => "maxUnavailable: 1 lets one pod go at a time",
     };
-    let fix = Fix::set(&path_of_spec.child("maxUnavailable"), 1).instead_of("minAvailable");
+    let fix = Fix::set(&path_of_spec.child("maxUnavailable"), 1);
+    let fix = match spec.min_available {
+        Some(_) => fix.instead_of("minAvailable"),
+        None => fix,
+    };
     let warning = Found::warning(budget.object, path, message).help(help);
     Some(match needs {
         Some(n @ 2..) => warning.number("pods", n).fix(fix),
