@@ -78,6 +78,7 @@ decoded_here! {
     meta::DeleteOptions,
     meta::LabelSelector,
     meta::ObjectMeta,
+    meta::Time,
     ByteString,
     IntOrString,
     workloads::WorkloadStatus,

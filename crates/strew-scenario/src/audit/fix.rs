@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, PodTemplateSpec, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{Key, Kind, Name, Object};
@@ -426,8 +427,7 @@ fn loosened(objects: &[Object], namespace: &str, name: &str) -> Option<Edit> {
         return None;
     };
     let one = json!(1);
-    let now = serde_json::to_value(&budget.spec.max_unavailable).unwrap_or_default();
-    match now == one {
+    match budget.spec.max_unavailable == Some(IntOrString::Int(1)) {
         true => None,
         false => merged(&key, json!({"minAvailable": null, "maxUnavailable": one})),
     }

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use strew_apiserver::object::moment;
+use strew_manifest::json::Json;
 use strew_model::time::Instant;
 
 /// Fields with times of what has happened; others may be in the future.
@@ -43,7 +44,7 @@ pub(super) fn newest(text: &[u8]) -> Option<Instant> {
         }
     }
     let text = std::str::from_utf8(newest?).ok()?;
-    let time: Time = serde_json::from_value(Value::from(format!("{text}Z"))).ok()?;
+    let time = Time::of_json(Value::from(format!("{text}Z"))).ok()?;
     moment::of_wire(Some(&time))
 }
 
