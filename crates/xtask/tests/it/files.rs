@@ -4,15 +4,6 @@ use std::path::Path;
 
 use crate::{expect_none, repository};
 
-/// Files of Rust have at most this many lines; past it, look for the seam.
-const LINES_MAX: usize = 600;
-
-/// Longer ones, each with its reason.
-const LONGER: &[(&str, &str)] = &[(
-    "crates/strew/src/explain_text/tests.rs",
-    "what a person reads, in full: a picture and its text for each kind of answer",
-)];
-
 /// No file is larger, but vectors.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -61,27 +52,6 @@ fn files_are_small() {
     expect_none(
         broken,
         "A clone should be quick: generate it, or keep a small sample.",
-    );
-}
-
-#[test]
-fn one_concept_a_file() {
-    let mut broken = Vec::new();
-    for path in repository::rust_files() {
-        let lines = repository::read(&path).lines().count();
-        let excused = LONGER.iter().any(|(longer, _)| Path::new(longer) == path);
-        match (lines > LINES_MAX, excused) {
-            (true, false) => broken.push(format!("{}: {lines} lines", path.display())),
-            (false, true) => broken.push(format!(
-                "{}: {lines} lines, take it off the list",
-                path.display()
-            )),
-            _ => {}
-        }
-    }
-    expect_none(
-        broken,
-        "Past 600 lines, look for the seam: a noun that deserves its own file. If there is none, say why in LONGER.",
     );
 }
 
