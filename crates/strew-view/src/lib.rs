@@ -3,7 +3,7 @@
 //! Reading order: [`moment`] (objects as a [`world`] with its [`schedulers`] and [`workload`]s), [`facts`] (a moment
 //! without a simulation), [`spread`] (each constraint with its counts: the one rule for domains that count), [`loss`]
 //! (what the loss of a domain does to a workload), [`blocked`], [`usage`], [`view`] (all of this for one moment),
-//! [`ground`] (domains that count, kept current), [`skews`] (the largest skews of a run),
+//! [`values`] (the same as text and numbers), [`ground`] (domains that count, kept current), [`skews`] (the largest skews of a run),
 //! [`natural_order`](mod@natural_order), [`time_text`](mod@time_text).
 
 pub mod blocked;
@@ -17,6 +17,7 @@ pub mod skews;
 pub mod spread;
 pub mod time_text;
 pub mod usage;
+pub mod values;
 pub mod view;
 pub mod workload;
 pub mod world;
