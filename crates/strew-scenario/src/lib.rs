@@ -18,7 +18,7 @@ use strew_view::moment::Moment;
 pub fn moment(simulation: &Simulation) -> Moment<'_> {
     let replica = simulation.schedulers().next();
     Moment {
-        server: simulation.server(),
+        tables: simulation.server().tables(),
         scheduler: replica.map(strew_sim::Replica::machine),
         names: &simulation.blueprint().names,
         profiles: &simulation.blueprint().profiles,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::ApiError;
-use strew_apiserver::object::{Kind, Object};
+use strew_apiserver::object::Object;
 use strew_apiserver::server::{Creation, Server};
 use strew_model::Prng;
 use strew_model::time::Instant;
@@ -157,21 +157,4 @@ impl Requests {
 
 fn draw((from, to): Takes, dice: &mut Prng) -> u64 {
     dice.between(from, to)
-}
-
-/// True if kubectl applies the object while the controllers watch: if it makes pods and does not come from a dump
-/// (objects of a dump have uids). All other objects exist before the controllers start.
-pub(crate) fn is_applied(object: &Object) -> bool {
-    object.meta().uid.is_empty()
-        && matches!(
-            object.kind(),
-            Kind::Deployment
-                | Kind::ReplicaSet
-                | Kind::ReplicationController
-                | Kind::StatefulSet
-                | Kind::DaemonSet
-                | Kind::Job
-                | Kind::CronJob
-                | Kind::CloneSet
-        )
 }

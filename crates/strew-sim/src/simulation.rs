@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_apiserver::object::{Name, Object};
+use strew_apiserver::object::{Name, Object, is_applied};
 use strew_apiserver::server::{Cursor, Server};
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
@@ -28,7 +28,7 @@ use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::network::Draws;
 use crate::placement::{Diligence, PlacementController};
-use crate::requests::{Requests, is_applied};
+use crate::requests::Requests;
 use crate::scheduler::{Blueprint, Eyes, Replica};
 use crate::slot::Slot;
 use crate::timing::{Between, Timing};
@@ -194,12 +194,16 @@ pub(crate) struct Dice {
 const N_OTHERS: usize = 3;
 
 impl Simulation {
+    /// Second 0 of a cluster with these objects: none of them is newer.
+    pub fn start_of(objects: &[Object]) -> Instant {
+        START.max(Server::newest_moment(objects))
+    }
+
     /// A cluster at second 0, before any step.
     pub fn new(settings: Settings) -> Self {
         let mut seeds = Prng::new(settings.seed);
         let mut dice = || Prng::new(seeds.next_u64());
-        let newest = Server::newest_moment(&settings.objects);
-        let start = START.max(newest);
+        let start = Self::start_of(&settings.objects);
         let mut server = Server::new(settings.options, dice());
         server.install(Box::<Webhooks>::default());
         let first_change = server.listen();

@@ -1,12 +1,15 @@
-//! A moment of a cluster as plain values: its objects, how they are spread, and which pods stay Pending and why.
+//! A moment of a cluster: its objects, how they are spread, and which pods stay Pending and why.
 //!
-//! Reading order: [`moment`] (the store as a [`world`] with its [`schedulers`] and [`workload`]s), [`spread`] (each
-//! constraint with its counts: the one rule for domains that count), [`loss`] (what the loss of a domain does to a
-//! workload), [`away`] (a cluster without some of its nodes), [`blocked`], [`usage`], [`view`] (all of this for one moment), [`ground`] (domains that count, kept
-//! current), [`skews`] (the largest skews of a run), [`natural_order`](mod@natural_order), [`time_text`](mod@time_text).
+//! Reading order: [`moment`] (objects as a [`world`] with its [`schedulers`] and [`workload`]s), [`facts`] (a moment
+//! without a simulation), [`spread`] (each constraint with its counts: the one rule for domains that count), [`loss`]
+//! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
+//! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
+//! count, kept current), [`skews`] (the largest skews of a run), [`natural_order`](mod@natural_order),
+//! [`time_text`](mod@time_text).
 
 pub mod away;
 pub mod blocked;
+pub mod facts;
 pub mod ground;
 pub mod loss;
 pub mod moment;
@@ -16,6 +19,7 @@ pub mod skews;
 pub mod spread;
 pub mod time_text;
 pub mod usage;
+pub mod values;
 pub mod view;
 pub mod workload;
 pub mod world;

@@ -1,6 +1,6 @@
-//! A moment of the simulated cluster as a world.
+//! A moment of a cluster as a world.
 //!
-//! Everything is read from the API server's tables. Pods share their specs, so that a hundred thousand need little
+//! Everything is read from tables of objects: those of the simulated API server, or those of [`Facts`](crate::facts::Facts). Pods share their specs, so that a hundred thousand need little
 //! memory.
 
 use std::collections::{BTreeSet, HashMap};
@@ -13,7 +13,6 @@ use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{
     Kind, Node, Object, Phase, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored, Truth,
 };
-use strew_apiserver::server::Server;
 use strew_cluster::Cluster;
 use strew_manifest::printable::printable_line;
 use strew_manifest::read::KubeObject;
@@ -28,12 +27,12 @@ use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
 use crate::world::{FinishedPod, PodEntry, Standing, World};
 
-/// A cluster at a moment: its store, and its scheduler.
+/// A cluster at a moment: its objects, and its scheduler.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
-    /// The API server.
-    pub server: &'a Server,
-    /// `None` if no scheduler runs at this moment.
+    /// All objects.
+    pub tables: &'a Tables,
+    /// `None` if no scheduler runs at this moment, or if it is looked at without one.
     pub scheduler: Option<&'a Scheduler>,
     /// The interner of the profiles.
     pub names: &'a Interner,
@@ -70,7 +69,7 @@ pub fn world_before(
     cluster.names = moment.names.clone();
     let schedulers = Schedulers::of(moment.profiles, &mut cluster.names);
     let mut builder = Builder {
-        tables: moment.server.tables(),
+        tables: moment.tables,
         unbound,
         scheduler: moment.scheduler,
         world: World::empty(cluster, schedulers),

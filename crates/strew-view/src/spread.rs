@@ -2,7 +2,7 @@
 //!
 //! [`Tally::skew`] computes the skew, as everywhere.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use strew_cluster::topology::EMPTY_DOMAIN;
 use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy, TallyId};
@@ -179,6 +179,52 @@ fn of_workload(
     }
     // By zone first, then by node, since zones contain nodes.
     spreads.sort_by_key(|spread| spread.key == well_known::HOSTNAME);
+    spreads
+}
+
+/// The spreads of a workload by the constraints of its pods: those of each revision or subset apart, with the revisions
+/// that have them. Pods that have the same constraints are one.
+pub fn by_revision(world: &mut World, workload: usize) -> Vec<(BTreeSet<String>, Spread)> {
+    if world.workloads[workload].name.kind == "DaemonSet" {
+        return Vec::new();
+    }
+    let mut orders = Orders::default();
+    let mut groups: Vec<(BTreeSet<String>, Vec<(ClassId, SpreadPlan)>)> = Vec::new();
+    let mut seen = HashSet::new();
+    for entry in world.members[workload].clone() {
+        let pod = &world.pods[entry];
+        let class = world.cluster.pod(pod.pod).class;
+        let revision = pod.revision.as_deref().map(str::to_owned);
+        if pod.is_leaving || !seen.insert((class, revision.clone())) {
+            continue;
+        }
+        let plan = plan(world, class);
+        let is_same = |(_, plans): &&mut (_, Vec<(ClassId, SpreadPlan)>)| {
+            plans.first().is_some_and(|(_, first)| {
+                let (first, new) = (&first.effective, &plan.effective);
+                first.origin == new.origin && first.constraints == new.constraints
+            })
+        };
+        match groups.iter_mut().find(is_same) {
+            Some((revisions, plans)) => {
+                revisions.extend(revision);
+                if plans.iter().all(|(known, _)| *known != class) {
+                    plans.push((class, plan));
+                }
+            }
+            None => groups.push((revision.into_iter().collect(), vec![(class, plan)])),
+        }
+    }
+    let mut spreads = Vec::new();
+    for (revisions, mut plans) in groups {
+        // Made again, since the plans made after it may have replaced its counts.
+        let (class, _) = plans[0];
+        plans[0] = (class, plan(world, class));
+        for index in 0..plans[0].1.effective.constraints.len() {
+            let spread = of_constraint(world, workload, &plans, index, &mut orders);
+            spreads.push((revisions.clone(), spread));
+        }
+    }
     spreads
 }
 

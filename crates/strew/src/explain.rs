@@ -153,9 +153,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let spreads = match (sources, explained.played) {
         (None, _) => None,
         (Some(sources), None) => Spreads::of(&read(&sources), Source::Files),
-        (Some(_), Some(when)) => look(&life, when, &progress, |simulation, _| {
-            Spreads::of_simulation(simulation)
-        })?,
+        (Some(_), Some(when)) => look(&life, when, &progress, |seen, _| Spreads::of_moment(seen))?,
     };
     progress.finish();
     let pod = explained.world.pods[explained.entry].pod;
@@ -332,9 +330,7 @@ fn explain_spread(
         };
         let progress = Progress::new(context.quiet);
         let when = args.at.map_or(When::End, When::At);
-        let spreads = look(&life, when, &progress, |simulation, _| {
-            Spreads::of_simulation(simulation)
-        })?;
+        let spreads = look(&life, when, &progress, |seen, _| Spreads::of_moment(seen))?;
         progress.finish();
         spreads
     } else {

@@ -12,6 +12,7 @@ use strew_model::time::Span;
 use strew_scenario::moment;
 use strew_scheduler::PluginId;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
+use strew_view::facts::Facts;
 use strew_view::moment::Frame;
 use strew_view::view::View;
 use strew_view::workload::Workloads;
@@ -49,8 +50,15 @@ fn blueprint() -> Blueprint {
 }
 
 fn objects() -> Vec<Object> {
+    objects_of(&[MANIFESTS.to_owned()])
+}
+
+/// The objects of texts; those that the API server refuses are left out.
+fn objects_of(texts: &[String]) -> Vec<Object> {
     let mut sources = Sources::new();
-    sources.add("a.yaml", MANIFESTS);
+    for (number, text) in texts.iter().enumerate() {
+        sources.add(format!("{number}.yaml"), text.as_str());
+    }
     let options = AdmissionOptions::KUBERNETES_1_36;
     let context = AdmissionContext {
         priority_classes: &PriorityClasses::new(std::iter::empty()),
@@ -59,7 +67,7 @@ fn objects() -> Vec<Object> {
     };
     let mut names = NameSource::new(0);
     let all = read(&sources).objects.into_iter();
-    let all = all.map(|l| admit_object(l.object, &context, &mut names).unwrap().0);
+    let all = all.filter_map(|l| Some(admit_object(l.object, &context, &mut names).ok()?.0));
     all.map(Object::of_wire).collect()
 }
 
@@ -117,4 +125,60 @@ fn a_moment_of_the_simulated_cluster_is_seen_as_a_dump_of_it_would_be() {
         (5, 0)
     );
     assert_eq!(later.spreads[0][0].skew_before, Some(1));
+}
+
+/// All that a view says, as text.
+fn said(view: &View) -> String {
+    let world = &view.world;
+    let nodes = (0..world.pods.len()).map(|entry| world.node_of(entry).map(|n| world.node_name(n)));
+    let nodes: Vec<Option<&str>> = nodes.collect();
+    format!(
+        "{:#?} {:#?} {nodes:?} {:?} {:#?} {:#?} {:#?} {:#?} {:#?}",
+        world.workloads,
+        world.pods,
+        world.members,
+        world.finished,
+        view.outcomes,
+        view.summaries,
+        view.spreads,
+        view.nodes
+    )
+}
+
+#[test]
+fn facts_alone_show_what_a_simulation_of_them_shows_at_second_0() {
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../strew/tests/cases");
+    let mut n_pods = 0;
+    for case in std::fs::read_dir(cases).unwrap() {
+        let case = case.unwrap().path();
+        let files = std::fs::read_dir(&case).into_iter().flatten();
+        let files = files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok());
+        let files: Vec<String> = files.filter(|text| text.contains("apiVersion")).collect();
+        let objects = objects_of(&files);
+        let blueprint = blueprint();
+        let frame = Frame {
+            names: blueprint.names.clone(),
+            profiles: blueprint.profiles.clone(),
+            workloads: Workloads::of_objects(&objects),
+            keys: Vec::new(),
+        };
+        let start = Simulation::start_of(&objects);
+        let facts = Facts::of_objects(&objects, start, &blueprint.names, &blueprint.profiles);
+        let simulation = Simulation::new(Settings {
+            seed: 1,
+            objects,
+            options: AdmissionOptions::KUBERNETES_1_36,
+            scheduler: blueprint,
+            elects: false,
+            controllers: Arc::new(strew_sim::controllers),
+            timing: Timing::default(),
+            groups: Vec::new(),
+            autoscaler: None,
+        });
+        let view = View::of(facts.moment(), &mut frame.clone(), None);
+        let played = View::of(moment(&simulation), &mut frame.clone(), None);
+        n_pods += view.world.pods.len();
+        assert_eq!(said(&view), said(&played), "{}", case.display());
+    }
+    assert!(n_pods > 100, "{n_pods} pods were looked at");
 }

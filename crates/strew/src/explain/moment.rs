@@ -12,7 +12,6 @@ use strew_plan::{WhatIf, suggest};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::explain::{Explanation, Standing as Stands};
-use strew_sim::Simulation;
 use strew_view::blocked::{Blocked, Eviction, Outcome};
 use strew_view::moment::{self, Frame};
 use strew_view::world::{PodEntry, Standing, World};
@@ -22,7 +21,7 @@ use super::{ExplainArgs, cause};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
-use crate::scenario::{Life, When};
+use crate::scenario::{Life, Seen, When};
 use crate::text::time_text;
 use crate::what_if::{self, Becomes, Turned, TurnedPod};
 
@@ -89,8 +88,8 @@ pub(super) fn as_recorded(
     events: Option<&Sources>,
     progress: &Progress,
 ) -> Result<Option<Explained>, Failure> {
-    look(life, When::Start, progress, |simulation, frame| {
-        let (world, outcomes) = now_in(simulation, frame);
+    look(life, When::Start, progress, |seen, frame| {
+        let (world, outcomes) = now_in(seen, frame);
         let entry = target
             .choose(&world, &outcomes, namespace, Moment::Files)
             .ok()?;
@@ -105,7 +104,7 @@ pub(super) fn as_recorded(
         }
         let name = Name::new(Arc::clone(namespace), Arc::clone(name));
         let mut explained = now(world, entry, Moment::Files, None);
-        let pod = simulation.server().tables().get::<Pod>(&name)?;
+        let pod = seen.moment.tables.get::<Pod>(&name)?;
         explained.recorded = Recorded::of(pod, &explained.explanation, events);
         let Explained {
             world, explanation, ..
@@ -159,19 +158,16 @@ pub(super) fn lacking(
     when: When,
     progress: &Progress,
 ) -> Result<Option<(ObjectTarget, String)>, Failure> {
-    let lacks = look(life, when, progress, |simulation, _| {
-        workloads::lacks(
-            simulation.server(),
-            &simulation.blueprint().profiles,
-            &workload,
-        )
+    let lacks = look(life, when, progress, |seen, _| {
+        let stored = (seen.moment.tables, seen.events);
+        workloads::lacks(stored, seen.moment.profiles, &workload)
     })?;
     Ok(lacks.map(|lacks| (workload, lacks)))
 }
 
-/// The present world of a simulation.
-pub(super) fn now_in(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
-    moment::world(strew_scenario::moment(simulation), frame)
+/// The world of a moment.
+pub(super) fn now_in(seen: Seen<'_>, frame: &mut Frame) -> (World, Vec<Outcome>) {
+    moment::world(seen.moment, frame)
 }
 
 /// The view of an observer at this moment.
@@ -179,11 +175,11 @@ pub(super) fn look<T>(
     life: &Life,
     when: When,
     progress: &Progress,
-    mut look: impl FnMut(&Simulation, &mut Frame) -> T,
+    mut look: impl FnMut(Seen<'_>, &mut Frame) -> T,
 ) -> Result<T, Failure> {
     let mut seen = None;
-    life.look(when, progress, &mut |simulation, frame| {
-        seen = Some(look(simulation, frame));
+    life.look(when, progress, &mut |moment, frame| {
+        seen = Some(look(moment, frame));
     })?;
     seen.ok_or_else(|| Failure::outside(anyhow!("the run ended before that moment")))
 }
@@ -235,8 +231,8 @@ pub(super) fn explain(
     namespace: Option<&str>,
     progress: &Progress,
 ) -> Result<Explained, Failure> {
-    let ((world, outcomes), placed) = look(life, When::End, progress, |simulation, frame| {
-        (now_in(simulation, frame), placings(simulation))
+    let ((world, outcomes), placed) = look(life, When::End, progress, |seen, frame| {
+        (now_in(seen, frame), placings(seen))
     })?;
     let entry = target.choose(&world, &outcomes, namespace, Moment::End)?;
     let standing = &world.pods[entry].standing;
@@ -249,7 +245,11 @@ pub(super) fn explain(
     let uid = Arc::clone(&world.cluster.pod(world.pods[entry].pod).uid);
     let Some(place) = placed.iter().position(|placing| placing.uid == uid) else {
         let (files, _) = look(life, When::Start, progress, now_in)?;
-        let entry = find_uid(&files, &uid).ok_or_else(|| lost(target))?;
+        // A pod of the files that has no uid there got one from the simulation.
+        let pod = &world.pods[entry];
+        let is_it = |other: &PodEntry| other.name == pod.name && other.namespace == pod.namespace;
+        let entry = files.pods.iter().position(is_it);
+        let entry = entry.ok_or_else(|| lost(target))?;
         return Ok(now(files, entry, Moment::Files, None));
     };
     let node = world.node_of(entry).map(|node| world.cluster.node(node));
@@ -257,8 +257,8 @@ pub(super) fn explain(
     // Pods that were put on a node later in the same instant are not counted.
     let later: BTreeSet<Arc<str>> = placed[place..].iter().map(|p| Arc::clone(&p.uid)).collect();
     let when = When::At(placed[place].at);
-    let world = look(life, when, progress, |simulation, frame| {
-        moment::world_before(strew_scenario::moment(simulation), frame, &later).0
+    let world = look(life, when, progress, |seen, frame| {
+        moment::world_before(seen.moment, frame, &later).0
     })?;
     let entry = find_uid(&world, &uid).ok_or_else(|| lost(target))?;
     let node = node.and_then(|name| world.cluster.names.get(&name));
@@ -273,13 +273,13 @@ struct Placing {
     at: Span,
 }
 
-fn placings(simulation: &Simulation) -> Vec<Placing> {
-    let events = simulation.server().events().iter();
+fn placings(seen: Seen<'_>) -> Vec<Placing> {
+    let events = seen.events.iter();
     let placings = events.filter(|event| &*event.reason == "Scheduled");
     placings
         .map(|event| Placing {
             uid: Arc::clone(&event.uid),
-            at: event.at.since(simulation.start()),
+            at: event.at.since(seen.start),
         })
         .collect()
 }

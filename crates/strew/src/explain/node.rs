@@ -42,8 +42,8 @@ pub(super) fn explain(
     };
     let progress = Progress::new(context.quiet);
     let view = |when| {
-        look(&life, when, &progress, |simulation, frame| {
-            View::of(strew_scenario::moment(simulation), frame, None)
+        look(&life, when, &progress, |seen, frame| {
+            View::of(seen.moment, frame, None)
         })
     };
     let (view, moment) = match args.at {

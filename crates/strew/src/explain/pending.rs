@@ -13,7 +13,6 @@ use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::Standing;
-use strew_sim::Simulation;
 use strew_view::moment::Frame;
 use strew_view::world::World;
 use strew_wire::explanation::API_VERSION;
@@ -28,7 +27,7 @@ use crate::label_query::LabelQuery;
 use crate::output::serialized;
 use crate::progress::Progress;
 use crate::recorded::Refusals;
-use crate::scenario::When;
+use crate::scenario::{Seen, When};
 use crate::shown::Choice;
 use crate::terminal;
 use crate::text::{count, short_key};
@@ -137,9 +136,9 @@ pub(super) fn explain(
     let at = |when| {
         // A dump is as old as the newest time in it.
         let taken = taken.filter(|_| when == When::Start);
-        look(&life, when, &progress, |simulation, frame| {
-            let now = taken.unwrap_or(simulation.start() + simulation.elapsed());
-            listed(simulation, frame, &choice, refusals.as_ref(), now)
+        look(&life, when, &progress, |seen, frame| {
+            let now = taken.unwrap_or(seen.now);
+            listed(seen, frame, &choice, refusals.as_ref(), now)
         })
     };
     let list = match args.at {
@@ -171,17 +170,17 @@ pub(super) fn explain(
 /// # Errors
 /// No workload matches, although there are some.
 fn listed(
-    simulation: &Simulation,
+    seen: Seen<'_>,
     frame: &mut Frame,
     choice: &Choice<'_>,
     refusals: Option<&Refusals>,
     now: Instant,
 ) -> Result<PendingPods, Failure> {
-    let (mut world, _) = now_in(simulation, frame);
+    let (mut world, _) = now_in(seen, frame);
     if !world.workloads.is_empty() {
         choice.check(&world.workloads)?;
     }
-    let tables = simulation.server().tables();
+    let tables = seen.moment.tables;
     let mut sums = Sums::default();
     let mut unmade = Vec::new();
     let mut known: BTreeMap<(usize, usize), Told> = BTreeMap::new();
@@ -202,7 +201,7 @@ fn listed(
             world.node_of(*member).is_some() && !cause::is_astray(&world, *member, pod.as_deref())
         });
         let n_made = on_nodes.len() + pending.len();
-        unmade.extend(lacks(simulation, &world, workload, n_made, refusals));
+        unmade.extend(lacks(seen, &world, workload, n_made, refusals));
         sums.on_nodes += on_nodes.len();
         sums.workloads_on_nodes += usize::from(!on_nodes.is_empty());
         sums.pending += pending.len();
@@ -250,7 +249,7 @@ fn listed(
 
 /// What a workload lacks of the pods that it asks for, if their creation was refused.
 fn lacks(
-    simulation: &Simulation,
+    seen: Seen<'_>,
     world: &World,
     workload: usize,
     n_made: usize,
@@ -262,7 +261,7 @@ fn lacks(
         namespace: Some(name.namespace.clone()),
         name: name.name.clone(),
     };
-    let (wanted, refused) = workloads::wanted(simulation.server(), &target)?;
+    let (wanted, refused) = workloads::wanted((seen.moment.tables, seen.events), &target)?;
     let lacks = wanted.checked_sub(n_made).filter(|lacks| *lacks > 0)?;
     let recorded = || refusals?.last(&name.namespace, &name.name);
     Some(Unmade {

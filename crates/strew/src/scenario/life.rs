@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 
 use anyhow::anyhow;
 use strew_apiserver::object::Kind;
+use strew_apiserver::server::EventLog;
 use strew_manifest::finding::Finding;
-use strew_model::Span;
+use strew_model::{Instant, Span};
 use strew_scenario::format::Step;
 use strew_scenario::run::{Watcher, play};
 use strew_sim::Simulation;
@@ -18,12 +19,13 @@ use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::memory::Need;
 use crate::progress::Progress;
-use strew_view::moment::Frame;
+use strew_view::facts::Facts;
+use strew_view::moment::{Frame, Moment};
 
 /// When to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Before any component has acted.
+    /// Before any component has acted: as the files are.
     Start,
     /// This long after the start.
     At(Span),
@@ -31,8 +33,31 @@ pub(crate) enum When {
     End,
 }
 
+/// A cluster at a moment of a run, or as the files say it is, which nothing is played for.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) moment: Moment<'a>,
+    /// The events of the run.
+    pub(crate) events: &'a EventLog,
+    /// Second 0.
+    pub(crate) start: Instant,
+    pub(crate) now: Instant,
+}
+
+impl<'a> Seen<'a> {
+    /// The present moment of a simulation.
+    pub(crate) fn of(simulation: &'a Simulation) -> Self {
+        Self {
+            moment: strew_scenario::moment(simulation),
+            events: simulation.server().events(),
+            start: simulation.start(),
+            now: simulation.now(),
+        }
+    }
+}
+
 /// The function that looks.
-pub(crate) type Look<'a> = &'a mut dyn FnMut(&Simulation, &mut Frame);
+pub(crate) type Look<'a> = &'a mut dyn FnMut(Seen<'_>, &mut Frame);
 
 /// A variant of a Scenario with a seed, which can be played repeatedly with equal results.
 pub(crate) struct Life {
@@ -118,7 +143,16 @@ impl Life {
     ) -> Result<(), Failure> {
         let mut frame = frame(&self.cast, &[]);
         if when == When::Start {
-            look(&self.cast.plan.simulation(self.seed), &mut frame);
+            let (objects, blueprint) = (self.cast.plan.objects(), self.cast.plan.blueprint());
+            let start = Simulation::start_of(objects);
+            let facts = Facts::of_objects(objects, start, &blueprint.names, &blueprint.profiles);
+            let seen = Seen {
+                moment: facts.moment(),
+                events: &EventLog::default(),
+                start,
+                now: start,
+            };
+            look(seen, &mut frame);
             return Ok(());
         }
         let end = self.cast.variant.scenario.end();
@@ -134,7 +168,7 @@ impl Life {
         };
         let mut looker = Looker {
             progress,
-            look: &mut |simulation| look(simulation, &mut frame),
+            look: &mut |simulation| look(Seen::of(simulation), &mut frame),
         };
         // Manifests have no end.
         let longer = until.filter(|_| self.is_story);

@@ -58,7 +58,7 @@ use crate::world::WorldArgs;
 use crate::{destination, diagnostics, digest, output, terminal};
 pub(crate) use arguments::{PlayArgs, PlayedKind, ScenarioArgs};
 pub(crate) use clock::clock;
-pub(crate) use life::{Life, When, life};
+pub(crate) use life::{Life, Seen, When, life};
 use seeds::SeedsArg;
 use standing::{Answer, Standings};
 pub(crate) use strew_scenario::format::BASE;

@@ -7,6 +7,7 @@ use strew_scenario::run::StepResult;
 use strew_sim::Simulation;
 
 use super::clock::clock;
+use super::life::Seen;
 use crate::shown::Shown;
 use crate::spread_explain::{self, Line, Spreads};
 use crate::text::{self, Look};
@@ -136,7 +137,7 @@ impl<'a> Screen<'a> {
         {
             return String::new();
         }
-        let now = Spreads::of_simulation(simulation);
+        let now = Spreads::of_moment(Seen::of(simulation));
         let now = now.as_ref().map(spread_explain::lines).unwrap_or_default();
         let is_shown = |line: &&Line| {
             let mut workloads = shown.workloads.iter();

@@ -12,7 +12,6 @@ use serde_json::Value;
 use strew_apiserver::object::Object;
 use strew_manifest::read::{KubeObject, Reading, nearest};
 use strew_model::{Instant, Interner, Span};
-use strew_sim::Simulation;
 use strew_wire::workloadspread::facts::Translator;
 use strew_wire::workloadspread::pending_reviews::{Patcher, PodSource};
 pub(crate) use strew_wire::workloadspread::status::time_text;
@@ -20,6 +19,7 @@ use strew_workloadspread::controller::{Limits, SpreadController};
 use strew_workloadspread::{UNLIMITED, WorkloadSpread, WsKey};
 
 use crate::failure::Failure;
+use crate::scenario::Seen;
 pub(crate) use ledger::ledger;
 pub(crate) use lines::{Line, lines};
 pub(crate) use pod::{PodSpread, of_pod};
@@ -62,12 +62,12 @@ impl Spreads {
         Self::of_objects(&objects.collect::<Vec<_>>(), source)
     }
 
-    /// From a simulated cluster; `None` if there is no WorkloadSpread.
-    pub(crate) fn of_simulation(simulation: &Simulation) -> Option<Self> {
-        let objects = simulation.server().tables().all();
+    /// Of a moment of a run; `None` if there is no WorkloadSpread.
+    pub(crate) fn of_moment(seen: Seen<'_>) -> Option<Self> {
+        let objects = seen.moment.tables.all();
         let objects: Vec<KubeObject> = objects.iter().map(Object::to_kube).collect();
-        let now = simulation.now();
-        let source = Source::Simulation(now.since(simulation.start()));
+        let now = seen.now;
+        let source = Source::Simulation(now.since(seen.start));
         let mut spreads = Self::of_objects(&objects.iter().collect::<Vec<_>>(), source)?;
         spreads.now = now;
         Some(spreads)

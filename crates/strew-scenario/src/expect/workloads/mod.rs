@@ -25,7 +25,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Taint;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod, ReplicaSet, Stored};
-use strew_apiserver::server::Server;
+use strew_apiserver::server::{EventLog, Server};
 use strew_controllers::taint_eviction::no_execute;
 use strew_controllers::taint_eviction::toleration::{Stay, stay};
 use strew_manifest::kinds::{self, Pods};
@@ -116,7 +116,7 @@ pub fn short_before(
     if recorded.is_empty() {
         return failed(server.tables());
     }
-    let all = short(server, profiles)
+    let all = short(stored(server), profiles)
         .into_iter()
         .chain(budget::short(server.tables()));
     let was_there = |short: &Short| short.is_observed && recorded.contains(&short.uid);
@@ -141,7 +141,7 @@ pub fn rolled_out(
     [before, failed]: [&BTreeSet<Arc<str>>; 2],
     availability: &Availability,
 ) -> Verdict {
-    let mut short = short(server, profiles);
+    let mut short = short(stored(server), profiles);
     short.retain(|short| !failed.contains(&short.uid));
     for short in &mut short {
         short.why += &preempted(&short.key, availability);
@@ -194,29 +194,41 @@ fn why_gone(server: &Server, uid: &str) -> String {
     last.map_or("deleted".to_owned(), |event| event.reason.to_string())
 }
 
+/// What a server has stored and recorded.
+fn stored(server: &Server) -> (&Tables, &EventLog) {
+    (server.tables(), server.events())
+}
+
 /// What the workload lacks of the pods that it asks for, as text: `5 of 6 pods made, creation refused: exceeded quota`.
 /// `None` if it lacks nothing, or is not there.
-pub fn lacks(server: &Server, profiles: &[Profile], workload: &ObjectTarget) -> Option<String> {
-    let short = short(server, profiles).into_iter();
+pub fn lacks(
+    (tables, events): (&Tables, &EventLog),
+    profiles: &[Profile],
+    workload: &ObjectTarget,
+) -> Option<String> {
+    let short = short((tables, events), profiles).into_iter();
     let mut meant = short.filter(|short| is(&short.key, workload));
     meant.next().map(|short| short.why)
 }
 
 /// How many pods a workload asks for, and why the last one was refused at creation, if one was. `None` if it is not
 /// there, or of a kind that asks for no number of pods of its own.
-pub fn wanted(server: &Server, workload: &ObjectTarget) -> Option<(usize, Option<String>)> {
+pub fn wanted(
+    (tables, events): (&Tables, &EventLog),
+    workload: &ObjectTarget,
+) -> Option<(usize, Option<String>)> {
     let key = workload.key();
-    let object = server.tables().find(&key).filter(is_counted)?;
+    let object = tables.find(&key).filter(is_counted)?;
     let replicas = Replicas::of(&object)?;
     let uid = &object.meta().uid;
-    let refusal = replicas.refusal(|| last_refusal(server, &key, uid));
+    let refusal = replicas.refusal(|| last_refusal(events, &key, uid));
     Some((usize::try_from(replicas.wanted).ok()?, refusal))
 }
 
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
 /// for a node do not fail it.
 pub fn created(server: &Server, profiles: &[Profile], before: &ShortBefore) -> Verdict {
-    let mut short = short(server, profiles);
+    let mut short = short(stored(server), profiles);
     short.retain(|short| short.is_refused);
     of_all(short, before)
 }
@@ -284,8 +296,7 @@ struct Waiting<'a> {
 type BarePod<'a> = (&'a Arc<Pod>, Option<&'a str>);
 
 /// Everything that is short, kind by kind, in the order of names.
-fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
-    let tables = server.tables();
+fn short((tables, events): (&Tables, &EventLog), profiles: &[Profile]) -> Vec<Short> {
     let (mut waiting, bare) = waiting(tables, profiles);
     let mut all = Vec::new();
     for object in KINDS.iter().flat_map(|kind| tables.all_of(kind)) {
@@ -294,7 +305,7 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
         };
         let (key, uid) = (object.key(), &object.meta().uid);
         let waiting = waiting.remove(uid).unwrap_or_default();
-        let refusal = replicas.refusal(|| last_refusal(server, &key, uid));
+        let refusal = replicas.refusal(|| last_refusal(events, &key, uid));
         if let Some(why) = replicas.why(&waiting, refusal.as_deref()) {
             all.push(Short {
                 uid: Arc::clone(uid),
@@ -418,8 +429,8 @@ pub(crate) fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
 }
 
 /// Why the last pod of an object was refused at creation; `None` if a pod was created since.
-fn last_refusal(server: &Server, key: &Key, uid: &str) -> Option<String> {
-    let of_it = server.events().iter();
+fn last_refusal(events: &EventLog, key: &Key, uid: &str) -> Option<String> {
+    let of_it = events.iter();
     let of_it = of_it.filter(|event| event.regarding == *key && *event.uid == *uid);
     let mut of_creation =
         of_it.filter(|event| ["FailedCreate", "SuccessfulCreate"].contains(&&*event.reason));
