@@ -182,6 +182,9 @@ fn of_workload(
     spreads
 }
 
+/// Classes of pods, each with what its constraints count.
+type Plans = Vec<(ClassId, SpreadPlan)>;
+
 /// The spreads of a workload by the constraints of its pods: those of each revision or subset apart, with the revisions
 /// that have them. Pods that have the same constraints are one.
 pub fn by_revision(world: &mut World, workload: usize) -> Vec<(BTreeSet<String>, Spread)> {
@@ -189,7 +192,7 @@ pub fn by_revision(world: &mut World, workload: usize) -> Vec<(BTreeSet<String>,
         return Vec::new();
     }
     let mut orders = Orders::default();
-    let mut groups: Vec<(BTreeSet<String>, Vec<(ClassId, SpreadPlan)>)> = Vec::new();
+    let mut groups: Vec<(BTreeSet<String>, Plans)> = Vec::new();
     let mut seen = HashSet::new();
     for entry in world.members[workload].clone() {
         let pod = &world.pods[entry];
@@ -199,7 +202,7 @@ pub fn by_revision(world: &mut World, workload: usize) -> Vec<(BTreeSet<String>,
             continue;
         }
         let plan = plan(world, class);
-        let is_same = |(_, plans): &&mut (_, Vec<(ClassId, SpreadPlan)>)| {
+        let is_same = |(_, plans): &&mut (_, Plans)| {
             plans.first().is_some_and(|(_, first)| {
                 let (first, new) = (&first.effective, &plan.effective);
                 first.origin == new.origin && first.constraints == new.constraints

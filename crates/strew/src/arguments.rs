@@ -92,7 +92,7 @@ enum Command {
     /// Print a Job that plays many seeds on many machines, or collect its results
     #[cfg(feature = "cluster")]
     Sweep(sweep::SweepArgs),
-    /// Lose, shift and drain every zone: what is lost, how it comes back, and what would prevent it
+    /// Lose, shift and drain every zone: what is lost, and what would prevent it
     Audit(audit::AuditArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
@@ -100,7 +100,7 @@ enum Command {
     Lint(lint::LintArgs),
     /// Serve the Model Context Protocol to an assistant, on standard input and output
     Mcp(mcp::McpArgs),
-    /// Show what changed between two reports of simulate
+    /// Show what changes between two versions of manifests, or between two reports
     Diff(diff::DiffArgs),
     /// Make a Scenario of a recorded cluster, for simulate
     Import(import::ImportArgs),
@@ -222,15 +222,28 @@ fn command(program: &'static str) -> clap::Command {
         text.replace("PROGRAM", program)
     };
     let command = Cli::command();
+    // A subcommand that is changed goes to the end of the list: all are, in their order.
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|c| c.get_name().to_owned())
+        .collect();
     #[cfg(feature = "cluster")]
     let command = with_examples_of_clusters(command, &examples);
-    command
+    let command = with_examples(command, &examples);
+    names
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, |c| c))
         .bin_name(program)
+}
+
+/// Adds the examples of all other commands.
+fn with_examples(command: clap::Command, examples: &dyn Fn(&str) -> String) -> clap::Command {
+    command
         .after_help(examples(
             "Examples:
   PROGRAM simulate app.yaml --zones 3 --nodes 12    where would these pods go?
   PROGRAM explain pod/web-7 -n shop dump.json       why is this pod Pending?
-  PROGRAM audit dump.json                           do we survive the loss of a zone, a shift, a drain?
+  PROGRAM audit dump.json                           do we survive a lost zone, a shift, a drain?
   PROGRAM simulate scenarios/                       does every scenario hold, whatever the seed?
   PROGRAM import kwok record.yaml -o scenario.yaml  what would other nodes have made of that day?
   PROGRAM place placement.yaml fleet.yaml           which clusters does this Placement get?

@@ -45,7 +45,7 @@ pub(crate) fn takes_all_down(files: &Files<'_>) -> Vec<Found> {
             continue;
         }
         let rolling = of_deployment(spec);
-        if rolling.is_some_and(|rolling| i64::from(rolling.unavailable) >= n) {
+        if rolling.is_some_and(|rolling| rolling.unavailable >= n) {
             let message =
                 format!("a rollout may stop all {n} pods at once: maxUnavailable is as many");
             let path = path.child("rollingUpdate.maxUnavailable");

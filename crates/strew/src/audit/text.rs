@@ -59,6 +59,17 @@ impl<'a> Line<'a> {
     }
 }
 
+/// What a line tells.
+#[derive(PartialEq)]
+struct Told<'a> {
+    object: String,
+    verdict: String,
+    numbers: String,
+    events: Vec<Event>,
+    causes: Vec<&'a str>,
+    blocked: Option<&'a str>,
+}
+
 /// All events of one set of domains.
 struct Group<'a> {
     domains: String,
@@ -111,19 +122,19 @@ impl<'a> Group<'a> {
     }
 
     /// What is told of it.
-    fn told(&self) -> Vec<(String, String, &[Event], String, Option<&str>)> {
+    fn told(&self) -> Vec<Told<'_>> {
         let of = |line: &'_ Line<'a>| {
             let causes = line.causes.iter().map(|(_, cause)| cause.text.as_str());
-            let causes: Vec<&str> = causes.collect();
-            let verdict = line.row.verdict.clone();
-            let numbers = format!("{verdict} {}", numbers(line));
-            (line.row.of(), numbers, causes.join("; "), line.blocked)
+            Told {
+                object: line.row.of(),
+                verdict: line.row.verdict.clone(),
+                numbers: numbers(line),
+                events: line.events.clone(),
+                causes: causes.collect(),
+                blocked: line.blocked,
+            }
         };
-        let each = self.hurt().map(|line| {
-            let (name, numbers, cause, blocked) = of(line);
-            (name, numbers, line.events.as_slice(), cause, blocked)
-        });
-        each.collect()
+        self.hurt().map(of).collect()
     }
 
     fn n(&self, verdict: LossVerdict) -> usize {

@@ -12,6 +12,9 @@ use strew_manifest::read::{
 
 use crate::failure::Failure;
 
+/// An object, its fix, and the fix as edits of its file.
+type Edited<'a> = (&'a Located, &'a Fix, Vec<TextEdit>);
+
 /// What the fixes of one set of files come to.
 #[derive(Default)]
 pub(super) struct Fixes {
@@ -26,7 +29,7 @@ impl Fixes {
     /// fixes become commands.
     pub(super) fn of(sources: &Sources, reading: &Reading, found: &[Diagnostic]) -> Self {
         let mut locator = Locator::new(sources);
-        let mut by_file: BTreeMap<FileId, Vec<(&Located, &Fix, Vec<TextEdit>)>> = BTreeMap::new();
+        let mut by_file: BTreeMap<FileId, Vec<Edited<'_>>> = BTreeMap::new();
         let mut fixes = Self::default();
         for diagnostic in found {
             let Some(fix) = &diagnostic.fix else { continue };

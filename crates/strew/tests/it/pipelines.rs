@@ -73,6 +73,7 @@ spec:
         topologyKey: topology.kubernetes.io/zone
         whenUnsatisfiable: DoNotSchedule
         labelSelector: {matchLabels: {app: web}}
+        matchLabelKeys: [pod-template-hash]
       containers:
       - {name: web, image: web, resources: {requests: {cpu: 500m}}}
 ";

@@ -6,10 +6,10 @@ use super::{VERSION, said};
 
 /// The commands that have a section.
 const COMMANDS: &[&str] = &[
-    "version",
     "simulate",
     "merge",
     "sweep",
+    "audit",
     "explain",
     "lint",
     "mcp",
@@ -24,6 +24,7 @@ const COMMANDS: &[&str] = &[
     "uninstall",
     "schema",
     "completion",
+    "version",
 ];
 
 /// A manual page from the help of each command, unchanged.

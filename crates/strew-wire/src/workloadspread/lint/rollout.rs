@@ -137,8 +137,8 @@ pub(super) fn over_room(look: &Look<'_>, spec: &WorkloadSpreadSpec) -> Vec<Warni
     found
 }
 
-/// How many pods of a subset its nodes in the files hold, by their requests; `None`: there are no such nodes, or no such pod
-/// can be made.
+/// How many pods of a subset its nodes in the files hold, by their requests; `None`: there are no such nodes, one of them
+/// does not say what it has, or no such pod can be made.
 fn room(look: &Look<'_>, subset: &WorkloadSpreadSubset) -> Option<i64> {
     let mut names = Interner::new();
     let pod = candidate(&template_of(look.target?)?, &Form::of(subset)).ok()?;
@@ -151,9 +151,16 @@ fn room(look: &Look<'_>, subset: &WorkloadSpreadSubset) -> Option<i64> {
         let is_own = own
             .as_ref()
             .is_none_or(|term| term.matches(name, &labels, &names));
+        let says = node
+            .status
+            .as_ref()
+            .is_some_and(|status| status.allocatable.is_some());
         let Some(node) = facts::node(node, &mut names).ok().filter(|_| is_own) else {
             continue;
         };
+        if !says {
+            return None;
+        }
         let times = times(&node.allocatable, &pod.spec.requests);
         let times = times.min(node.pods_max);
         room = Some(room.unwrap_or(0).saturating_add(times));
