@@ -2,7 +2,7 @@
 //! thread, compared and written.
 //!
 //! [`of`] makes them, from a moment of a simulation or from [`Facts`](crate::facts::Facts) alike. The counts are those of
-//! [`spread`](crate::spread), the one rule for domains that count.
+//! [`spread`](mod@crate::spread), the one rule for domains that count.
 
 mod objects;
 #[cfg(test)]
