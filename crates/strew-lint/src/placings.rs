@@ -166,7 +166,8 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let found =
             |path: FieldPath, message: String| Found::warning(workload.object, path, message);
         let some = match n_placed {
-            0 => format!("none of {} finds a node", self.n_text()),
+            0 if n == 1 => "its pod finds no node".to_owned(),
+            0 => format!("none of the {n} pods finds a node"),
             k => format!("{k} of {n} pods find a node"),
         };
         let hard: Vec<usize> = (0..pods.spec.spread.len())
@@ -283,7 +284,11 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             let found = found(path, message).help("compare them with the labels of the nodes");
             return Some(("selector-matches-no-node", found));
         }
-        let message = format!("{some} on these {n_nodes} nodes: {reason}");
+        let nodes = match n_nodes {
+            1 => "the only node".to_owned(),
+            n => format!("these {n} nodes"),
+        };
+        let message = format!("{some} on {nodes}: {reason}");
         let found = found(path, message)
             .help("other workloads of the files are not even counted: more or larger nodes, or smaller requests");
         Some(("pods-do-not-fit", found))
