@@ -30,7 +30,13 @@ pub(crate) fn run(top: &Path, clients: &[Client]) -> anyhow::Result<ExitCode> {
         clients => clients,
     };
     let build = Command::new("cargo")
-        .args(["build", "--locked", "--package", "strew"])
+        .args([
+            "build",
+            "--locked",
+            // With it, dependencies have the features that the tests were built with.
+            "--package=xtask-lab",
+            "--package=strew",
+        ])
         .current_dir(top)
         .status()?;
     anyhow::ensure!(build.success(), "strew does not build");
