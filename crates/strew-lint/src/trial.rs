@@ -16,6 +16,7 @@ use strew_wire::explanation::PodExplanation;
 use strew_wire::facts;
 
 use crate::files::Workload;
+use crate::played::REVISION;
 
 /// The most pods of a workload that are placed. Where it asks for more, nothing is said.
 pub(crate) const PODS_MAX: i64 = 300;
@@ -231,7 +232,7 @@ impl Pods {
 
     /// The same pods of another revision.
     pub(crate) fn of_next_revision(&self, names: &mut Interner) -> Self {
-        let (key, value) = (names.intern("pod-template-hash"), names.intern("new"));
+        let (key, value) = (names.intern(REVISION), names.intern("new"));
         Self {
             labels: self.labels.with([(key, value)]),
             ..self.clone()

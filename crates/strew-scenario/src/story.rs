@@ -24,7 +24,8 @@ const SEEDS_MAX: u64 = 20;
 /// Pods and nodes that all seeds of the story may have together. A run of fewer than 1,000 takes well under a second.
 const PLAYED_MAX: u64 = 5_000;
 
-const ZONE_KEYS: [&str; 2] = [
+/// The topology keys of zones, the present one first.
+pub const ZONE_KEYS: [&str; 2] = [
     "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/zone",
 ];

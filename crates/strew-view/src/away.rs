@@ -24,13 +24,6 @@ pub struct Headroom {
     pub free_memory: i64,
 }
 
-impl Headroom {
-    /// True if the sums of the other nodes are too small. Sums that suffice do not mean that each pod finds a node.
-    pub fn is_short(&self) -> bool {
-        self.needs_cpu > self.free_cpu || self.needs_memory > self.free_memory
-    }
-}
-
 /// The headroom without these nodes. `stays` is asked for each pod on them by its uid: true for one that is made on its
 /// own node only.
 pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -> Headroom {

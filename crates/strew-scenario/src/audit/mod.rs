@@ -20,13 +20,8 @@ use strew_apiserver::object::{Kind, Object};
 use strew_sim::Size;
 
 use crate::run::Plan;
+pub use crate::story::ZONE_KEYS;
 use values::{Domain, Event};
-
-/// The topology keys of zones, the present one first.
-pub const ZONE_KEYS: [&str; 2] = [
-    "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/zone",
-];
 
 /// A case to play: an event that takes these domains.
 #[derive(Debug, Clone, PartialEq, Eq)]

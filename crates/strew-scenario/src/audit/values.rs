@@ -130,7 +130,7 @@ impl Room {
         }
     }
 
-    /// True if the sums elsewhere are too small.
+    /// True if the sums elsewhere are too small. Sums that suffice do not mean that each pod finds a node.
     pub fn is_short(&self) -> bool {
         self.needs_milli_cpu > self.free_milli_cpu || self.needs_bytes > self.free_bytes
     }
@@ -282,23 +282,6 @@ impl CauseCode {
     pub fn name(self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         value.as_str().unwrap_or("other").to_owned()
-    }
-
-    /// Which of the four families it is of, if any: headroom, pool, constraint, volume.
-    pub fn family(self) -> Option<&'static str> {
-        Some(match self {
-            Self::NoHeadroom => "headroom",
-            Self::SingleDomainPool => "pool",
-            Self::VolumePin => "volume",
-            Self::ConstraintMissing
-            | Self::ConstraintKeyMissing
-            | Self::ConstraintSelectorMisses
-            | Self::ConstraintSoft
-            | Self::ConstraintMaxSkew
-            | Self::ConstraintHoldsInOneDomain
-            | Self::ConstraintCountsTheLost => "constraint",
-            _ => return None,
-        })
     }
 }
 
