@@ -41,6 +41,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
             "maxSkew": 1,
             "topologyKey": "topology.kubernetes.io/zone",
             "whenUnsatisfiable": "DoNotSchedule",
+            "nodeTaintsPolicy": "Honor",
             "labelSelector": {"matchLabels": {"app": "web"}},
             "matchLabelKeys": ["pod-template-hash"],
         }],
