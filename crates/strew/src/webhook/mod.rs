@@ -114,6 +114,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         is_strict: args.hooks.strict,
         address: server.address(),
         own: server.own().clone(),
+        cut_off: server.cut_off().clone(),
         replica: random[..8]
             .iter()
             .map(|byte| format!("{byte:02x}"))
