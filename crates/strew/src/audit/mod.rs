@@ -88,6 +88,9 @@ pub(crate) struct AuditArgs {
     /// Look for the smallest changes that help, and play them [default: if the cluster is small]
     #[arg(long)]
     fix: bool,
+    /// Look for no changes, even if the cluster is small: the verdicts come sooner
+    #[arg(long, conflicts_with_all = ["fix", "out_dir"])]
+    no_fix: bool,
     /// Write each change that helps as a patch into this folder
     #[arg(long, value_name = "FOLDER")]
     out_dir: Option<PathBuf>,
@@ -234,7 +237,7 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
     let looks = args.fix
         || args.out_dir.is_some()
         || args.output == Some(AuditFormat::Patch)
-        || base.is_small();
+        || (base.is_small() && !args.no_fix);
     let found = match looks {
         true => fixes::search(&base, &cases, &is_shown)?,
         false => fixes::Found::default(),
