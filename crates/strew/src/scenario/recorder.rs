@@ -16,10 +16,10 @@ use super::log::Log;
 use super::screen::Screen;
 use super::series::Series;
 use crate::progress::Progress;
-use crate::report::{self, MaxSkew, Moment};
 use crate::shown::{Choice, Shown};
 use strew_view::moment::Frame;
 use strew_view::skews::Skews;
+use strew_view::values::{MaxSkew, MomentValues, max_skews};
 use strew_view::view::View;
 
 /// The state of the cluster after each step.
@@ -27,7 +27,7 @@ pub(super) struct Ledger<'a> {
     frame: Frame,
     choice: Choice<'a>,
     /// For programs: one moment per step.
-    pub(super) moments: Option<Vec<Moment>>,
+    pub(super) moments: Option<Vec<MomentValues>>,
     /// For people.
     pub(super) screen: Option<Screen<'a>>,
     /// For the page.
@@ -116,8 +116,8 @@ impl<'a> Ledger<'a> {
         };
         if let Some(moments) = &mut self.moments {
             moments.push(match is_first && self.is_example {
-                true => Moment::in_full(&view, &shown.workloads),
-                false => Moment::of(&view, &shown.workloads),
+                true => MomentValues::in_full(&view, &shown.workloads),
+                false => MomentValues::of(&view, &shown.workloads),
             });
         }
         if let (Some(screen), Some(before), Some(skews)) = (&mut self.screen, before, &self.skews) {
@@ -131,7 +131,7 @@ impl<'a> Ledger<'a> {
     pub(super) fn max_skews(&self) -> Vec<MaxSkew> {
         match (&self.shown, &self.skews) {
             (Some(shown), Some(skews)) => {
-                report::max_skews(&self.frame.workloads.list, &shown.workloads, skews)
+                max_skews(&self.frame.workloads.list, &shown.workloads, skews)
             }
             _ => Vec::new(),
         }

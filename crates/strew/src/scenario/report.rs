@@ -6,6 +6,7 @@ use strew_scenario::expect::spread::{ByDomain, skew};
 use strew_scenario::expect::workloads::LossOf;
 use strew_scenario::format::Step;
 use strew_scenario::run::{Outcome, Refused, StepResult, StepState};
+use strew_view::values::MomentValues;
 
 use super::clock::clock;
 use super::standing::{Answer, Judged, State};
@@ -13,9 +14,8 @@ use super::suite::{Cast, Suite};
 use super::summary::{ScenarioSum, VariantSum};
 use super::verdicts;
 use crate::report::{
-    API_VERSION, BudgetReport, CountedReport, ExpectationReport, KIND, LossReport, Moment,
-    PreemptedReport, RefusedReport, Report, RunReport, ScenarioReport, StepReport, Summary,
-    VariantReport,
+    API_VERSION, BudgetReport, CountedReport, ExpectationReport, KIND, LossReport, PreemptedReport,
+    RefusedReport, Report, RunReport, ScenarioReport, StepReport, Summary, VariantReport,
 };
 
 /// The report on all scenarios: the summary, with each run that was kept.
@@ -91,7 +91,7 @@ fn run<'a>(cast: &Cast, judged: &'a Judged) -> RunReport<'a> {
     }
 }
 
-fn step<'a>(step: &Step, result: &StepResult, moment: Option<&'a Moment>) -> StepReport<'a> {
+fn step<'a>(step: &Step, result: &StepResult, moment: Option<&'a MomentValues>) -> StepReport<'a> {
     let outcomes = result.expectations.iter();
     let of = |state: State| outcomes.clone().filter(move |o| State::of(o) == state);
     let refused = result.refused.iter().filter(|refused| refused.is_breach);

@@ -23,16 +23,17 @@ use crate::failure::Failure;
 use crate::html::Tape;
 use crate::output::Format;
 use crate::progress::Progress;
-use crate::report::{API_VERSION, MaxSkew, Moment};
+use crate::report::API_VERSION;
 use crate::shown::Choice;
 use crate::text::Look;
+use strew_view::values::{MaxSkew, MomentValues};
 
 /// A completed run.
 pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) played: Played,
     /// By step; empty if no report needs it.
-    pub(super) moments: Vec<Moment>,
+    pub(super) moments: Vec<MomentValues>,
     pub(super) max_skew: Vec<MaxSkew>,
     /// The text step by step, if it is shown so.
     pub(super) written: Option<Written>,

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::{Look, count};
-use crate::report::{warning, when_unsatisfiable};
 use crate::terminal::Terminal;
 use strew_view::spread::{Constraint, Domain, Spread};
+use strew_view::values::{warning, when_unsatisfiable};
 use strew_view::view::Summary;
 use strew_view::world::World;
 

@@ -6,228 +6,205 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use strew_view::blocked::{Eviction, Outcome};
-use strew_view::skews::Skews;
-use strew_view::spread::{Domain, Spread};
-use strew_view::usage::{Usage, bytes_text, cpu_text};
-use strew_view::view::{Finished, Summary, View};
-use strew_view::workload::Workload;
-use strew_view::world::World;
+use crate::blocked::{Eviction, Outcome};
+use crate::skews::Skews;
+use crate::spread::{Domain, Spread};
+use crate::usage::NodeUsage;
+use crate::view::{Finished, Summary, View};
+use crate::workload::Workload;
+use crate::world::World;
 
 /// The state at a moment.
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Moment {
+pub struct MomentValues {
     /// The sum over all pods, not only of the shown workloads.
-    pods: Totals,
-    workloads: Vec<WorkloadReport>,
+    pub pods: Totals,
+    /// The shown ones, in the order of display.
+    pub workloads: Vec<WorkloadValues>,
     /// Only for the first step of a variant's first run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    nodes: Vec<NodeReport>,
+    pub nodes: Vec<NodeUsage>,
     /// Pods that were put on a node, in order of arrival; only for the first step of a variant's first run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    placements: Vec<Placement>,
+    pub placements: Vec<PlacedPod>,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// Sums over all workloads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Totals {
-    workloads: usize,
-    nodes: usize,
-    pods: usize,
-    bound_before: usize,
-    placed: usize,
-    pending: usize,
-    left_alone: usize,
-    finished: usize,
+pub struct Totals {
+    /// All workloads.
+    pub workloads: usize,
+    /// All nodes.
+    pub nodes: usize,
+    /// Pods that have not finished.
+    pub pods: usize,
+    /// Pods that were on a node before.
+    pub bound_before: usize,
+    /// Pods put on a node since.
+    pub placed: usize,
+    /// Pods that stay Pending.
+    pub pending: usize,
+    /// Pods of another scheduler.
+    pub left_alone: usize,
+    /// Pods that are Succeeded or Failed.
+    pub finished: usize,
 }
 
 /// A workload at the end of a step.
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct WorkloadReport {
-    of: String,
-    namespace: String,
+pub struct WorkloadValues {
+    /// `deployment/web`.
+    pub of: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its own labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     /// The labels of its pods, if they differ.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pod_labels: BTreeMap<String, String>,
-    replicas: usize,
-    ready: usize,
-    bound_before: usize,
-    placed: usize,
+    pub pod_labels: BTreeMap<String, String>,
+    /// Its pods that have not finished and do not terminate.
+    pub replicas: usize,
+    /// Those on a node that are ready.
+    pub ready: usize,
+    /// Those that were on a node before.
+    pub bound_before: usize,
+    /// Those put on a node since.
+    pub placed: usize,
+    /// Those of another scheduler.
     #[serde(skip_serializing_if = "is_zero", default)]
-    left_alone: usize,
+    pub left_alone: usize,
+    /// Terminating pods.
     #[serde(skip_serializing_if = "is_zero", default)]
-    terminating: usize,
-    pending: Vec<PendingReport>,
-    spread: Vec<SpreadReport>,
+    pub terminating: usize,
+    /// Pods that stay Pending, by reason, the largest group first.
+    pub pending: Vec<PendingValues>,
+    /// By the keys of its constraints, zone and node.
+    pub spread: Vec<SpreadValues>,
     /// Pods on nodes by revision, if there are several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    revisions: BTreeMap<String, usize>,
+    pub revisions: BTreeMap<String, usize>,
     /// Pods that are Succeeded or Failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    finished: Option<FinishedReport>,
+    pub finished: Option<Finished>,
 }
 
-/// The finished pods of a workload, and where they ran.
-#[derive(Serialize, JsonSchema)]
+/// Pods that stay Pending for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct FinishedReport {
-    succeeded: usize,
-    failed: usize,
-    /// By the zones of nodes that are still there.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    zones: BTreeMap<String, usize>,
-    /// The number of nodes that they ran on.
-    nodes: usize,
-    /// The largest number on one node.
-    most_on_a_node: usize,
-}
-
-impl FinishedReport {
-    fn of(finished: &Finished) -> Option<Self> {
-        (finished.count() > 0).then(|| Self {
-            succeeded: finished.succeeded,
-            failed: finished.failed,
-            zones: finished.by_zone.clone(),
-            nodes: finished.nodes,
-            most_on_a_node: finished.most_on_a_node,
-        })
-    }
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct PendingReport {
-    count: usize,
-    blocked_by: Vec<&'static str>,
+pub struct PendingValues {
+    /// Their number.
+    pub count: usize,
+    /// The plugins that refused a node.
+    pub blocked_by: Vec<&'static str>,
     /// kube-scheduler's complete message.
-    message: String,
+    pub message: String,
     /// The first of the pods.
-    pod: String,
+    pub pod: String,
     /// The victims whose deletion was requested for that pod.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    preemption: Option<PreemptionReport>,
+    pub preemption: Option<Eviction>,
 }
 
-/// Pods that would be preempted.
-#[derive(Serialize, JsonSchema)]
+/// The spread of a workload by a topology key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PreemptionReport {
-    node: String,
-    /// The most important one first.
-    victims: Vec<VictimReport>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct VictimReport {
-    pod: String,
-    namespace: String,
-}
-
-impl From<&Eviction> for PreemptionReport {
-    fn from(eviction: &Eviction) -> Self {
-        let victims = eviction.victims.iter();
-        let victims = victims.map(|(namespace, pod)| VictimReport {
-            pod: pod.clone(),
-            namespace: namespace.clone(),
-        });
-        Self {
-            node: eviction.node.clone(),
-            victims: victims.collect(),
-        }
-    }
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct SpreadReport {
-    by: String,
+pub struct SpreadValues {
+    /// The topology key.
+    pub by: String,
+    /// The constraint over this key, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    constraint: Option<ConstraintReport>,
+    pub constraint: Option<ConstraintValues>,
     /// The number of domains that count.
-    domains: usize,
+    pub domains: usize,
     /// Pods by domain; if there are many domains, empty ones are left out.
-    counts: Counts,
-    skew: i32,
+    pub counts: Counts,
+    /// The largest minus the smallest count.
+    pub skew: i32,
+    /// Counts and skew before the step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    before: Option<CountedBy>,
+    pub before: Option<CountedBy>,
     /// The workload's own pods over the same domains, whatever the constraint counts; without a constraint they equal
     /// `counts`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    own: Option<CountedBy>,
+    pub own: Option<CountedBy>,
     /// A probable mistake.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    warning: Option<String>,
+    pub warning: Option<String>,
     /// Counted pods of other workloads.
     #[serde(skip_serializing_if = "is_none", default)]
-    others: i64,
+    pub others: i64,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// Pods by domain, with their skew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct CountedBy {
-    counts: Counts,
-    skew: i32,
+pub struct CountedBy {
+    /// Pods by domain.
+    pub counts: Counts,
+    /// The largest minus the smallest count.
+    pub skew: i32,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// A constraint of the pods.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct ConstraintReport {
+pub struct ConstraintValues {
     /// `pod`, or `clusterDefault`.
-    source: &'static str,
-    index: usize,
-    when_unsatisfiable: &'static str,
-    max_skew: i32,
+    pub source: &'static str,
+    /// Its index in the pods' spec, or in the defaults.
+    pub index: usize,
+    /// `DoNotSchedule` or `ScheduleAnyway`.
+    pub when_unsatisfiable: &'static str,
+    /// `maxSkew`.
+    pub max_skew: i32,
+    /// `minDomains`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    min_domains: Option<i32>,
-    selector: String,
+    pub min_domains: Option<i32>,
+    /// The pods that count.
+    pub selector: String,
+    /// `matchLabelKeys`, if they have an effect.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    match_label_keys: Vec<String>,
+    pub match_label_keys: Vec<String>,
     /// The scheduler's profile disables the part of PodTopologySpread that evaluates the constraint.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    without_effect: bool,
+    pub without_effect: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// The largest skew of a workload's own pods by a key, during the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct MaxSkew {
-    of: String,
-    namespace: String,
-    by: String,
-    skew: i32,
+pub struct MaxSkew {
+    /// The workload: `deployment/web`.
+    pub of: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The topology key.
+    pub by: String,
+    /// The largest minus the smallest count.
+    pub skew: i32,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// A pod that was put on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct NodeReport {
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    zone: Option<String>,
-    #[serde(skip_serializing_if = "is_false", default)]
-    unschedulable: bool,
-    allocatable: Amounts,
-    requested: Amounts,
-}
-
-/// Quantities by resource, `pods` among them.
-type Amounts = BTreeMap<String, String>;
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Placement {
-    pod: String,
-    namespace: String,
-    of: String,
-    node: String,
+pub struct PlacedPod {
+    /// Its name.
+    pub pod: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its workload: `deployment/web`.
+    pub of: String,
+    /// The node.
+    pub node: String,
 }
 
 /// Counts by domain, in the order of the domains.
-#[derive(JsonSchema)]
-struct Counts(#[schemars(with = "BTreeMap<String, i32>")] Vec<(String, i32)>);
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+pub struct Counts(#[schemars(with = "BTreeMap<String, i32>")] pub Vec<(String, i32)>);
 
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -247,13 +224,9 @@ fn is_none(count: &i64) -> bool {
     *count == 0
 }
 
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-impl Moment {
+impl MomentValues {
     /// These workloads of a view, and the sum over all pods.
-    pub(crate) fn of(view: &View, workloads: &[usize]) -> Self {
+    pub fn of(view: &View, workloads: &[usize]) -> Self {
         Self {
             pods: totals(view),
             workloads: workloads.iter().map(|&w| workload(view, w)).collect(),
@@ -263,10 +236,9 @@ impl Moment {
     }
 
     /// The same with its nodes and the placements of these workloads' pods.
-    pub(crate) fn in_full(view: &View, workloads: &[usize]) -> Self {
-        let nodes = view.nodes.iter().map(|usage| node(&view.world, usage));
+    pub fn in_full(view: &View, workloads: &[usize]) -> Self {
         Self {
-            nodes: nodes.collect(),
+            nodes: view.nodes.clone(),
             placements: placements(view, workloads),
             ..Self::of(view, workloads)
         }
@@ -287,7 +259,7 @@ fn totals(view: &View) -> Totals {
     }
 }
 
-fn workload(view: &View, index: usize) -> WorkloadReport {
+pub(super) fn workload(view: &View, index: usize) -> WorkloadValues {
     let world = &view.world;
     let Workload {
         name,
@@ -296,7 +268,7 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
         ..
     } = &world.workloads[index];
     let summary = &view.summaries[index];
-    let pending = summary.pending.iter().map(|group| PendingReport {
+    let pending = summary.pending.iter().map(|group| PendingValues {
         count: group.entries.len(),
         blocked_by: group
             .blocked
@@ -306,9 +278,9 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
             .collect(),
         message: group.blocked.message.clone(),
         pod: world.pods[group.entries[0]].name.to_string(),
-        preemption: group.blocked.eviction.as_ref().map(Into::into),
+        preemption: group.blocked.eviction.clone(),
     });
-    WorkloadReport {
+    WorkloadValues {
         of: name.of(),
         namespace: name.namespace.clone(),
         labels: labels.clone(),
@@ -328,21 +300,21 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
             .map(|s| spread(world, summary, s))
             .collect(),
         revisions: summary.revisions.clone(),
-        finished: FinishedReport::of(&summary.finished),
+        finished: (summary.finished.count() > 0).then(|| summary.finished.clone()),
     }
 }
 
 /// The number of domains up to which all are written; of more, only those with pods.
 const DOMAINS_WRITTEN: usize = 64;
 
-fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
+pub(super) fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadValues {
     let text = |symbol| world.cluster.names.text(symbol).to_owned();
     let counts = |of: fn(&Domain) -> i32| {
         let all = spread.domains.len() <= DOMAINS_WRITTEN;
         let written = spread.domains.iter().filter(|d| all || of(d) != 0);
         Counts(written.map(|d| (text(d.value), of(d))).collect())
     };
-    let constraint = spread.constraint.as_ref().map(|c| ConstraintReport {
+    let constraint = spread.constraint.as_ref().map(|c| ConstraintValues {
         source: if c.is_default {
             "clusterDefault"
         } else {
@@ -356,7 +328,7 @@ fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
         match_label_keys: c.match_label_keys.iter().map(|&key| text(key)).collect(),
         without_effect: c.is_off,
     });
-    SpreadReport {
+    SpreadValues {
         by: text(spread.key),
         constraint,
         domains: spread.domains.len(),
@@ -377,7 +349,7 @@ fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
 
 /// A constraint that does not count its own pods does not spread them. In a rollout with matchLabelKeys, pods of other
 /// revisions are not meant.
-pub(crate) fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
+pub fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
     let constraint = spread.constraint.as_ref()?;
     let n = spread.n_uncounted;
     if n == 0 || !summary.revisions.is_empty() {
@@ -395,7 +367,7 @@ pub(crate) fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
 }
 
 /// The two values of the field.
-pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
+pub fn when_unsatisfiable(hard: bool) -> &'static str {
     match hard {
         true => "DoNotSchedule",
         false => "ScheduleAnyway",
@@ -403,7 +375,7 @@ pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
 }
 
 /// The largest skews of these workloads, by their indexes in the list of all.
-pub(crate) fn max_skews(all: &[Workload], of: &[usize], skews: &Skews) -> Vec<MaxSkew> {
+pub fn max_skews(all: &[Workload], of: &[usize], skews: &Skews) -> Vec<MaxSkew> {
     let each = of.iter().flat_map(|&workload| {
         let name = &all[workload].name;
         skews.of(workload).map(|(key, largest)| MaxSkew {
@@ -416,51 +388,14 @@ pub(crate) fn max_skews(all: &[Workload], of: &[usize], skews: &Skews) -> Vec<Ma
     each.collect()
 }
 
-fn node(world: &World, usage: &Usage) -> NodeReport {
-    let amounts = |cpu: i64, memory: i64, storage: i64, pods: i64| {
-        let mut amounts = Amounts::new();
-        amounts.insert("cpu".to_owned(), cpu_text(cpu));
-        amounts.insert("memory".to_owned(), bytes_text(memory));
-        if usage.allocatable.ephemeral_storage > 0 {
-            amounts.insert("ephemeral-storage".to_owned(), bytes_text(storage));
-        }
-        amounts.insert("pods".to_owned(), pods.to_string());
-        amounts
-    };
-    let (has, used) = (&usage.allocatable, &usage.requested);
-    let mut allocatable = amounts(
-        has.cpu_milli,
-        has.memory,
-        has.ephemeral_storage,
-        usage.pods_max,
-    );
-    let mut requested = amounts(
-        used.cpu_milli,
-        used.memory,
-        used.ephemeral_storage,
-        usage.n_pods as i64,
-    );
-    for (name, used, has) in usage.scalars(world) {
-        allocatable.insert(name.clone(), has.to_string());
-        requested.insert(name, used.to_string());
-    }
-    NodeReport {
-        name: usage.name.clone(),
-        zone: usage.zone.clone(),
-        unschedulable: usage.unschedulable,
-        allocatable,
-        requested,
-    }
-}
-
-fn placements(view: &View, workloads: &[usize]) -> Vec<Placement> {
+fn placements(view: &View, workloads: &[usize]) -> Vec<PlacedPod> {
     let world = &view.world;
     let mut shown = vec![false; world.workloads.len()];
     workloads.iter().for_each(|&index| shown[index] = true);
     let outcomes = view.outcomes.iter().zip(&world.pods);
     outcomes
         .filter_map(|(outcome, pod)| match outcome {
-            Outcome::Placed(node) if shown[pod.workload] => Some(Placement {
+            Outcome::Placed(node) if shown[pod.workload] => Some(PlacedPod {
                 pod: pod.name.to_string(),
                 namespace: pod.namespace.to_string(),
                 of: world.workloads[pod.workload].name.of(),

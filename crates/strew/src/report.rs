@@ -1,8 +1,7 @@
 //! The result of `strew simulate` for programs: kind `SimulationReport`, versioned, without any wall-clock time.
 //!
-//! One shape for every run, be it of the built-in story or of a Scenario; [`moment`] is what a step tells of the cluster.
-
-mod moment;
+//! One shape for every run, be it of the built-in story or of a Scenario; [`MomentValues`] is what a step tells of the
+//! cluster.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use strew_manifest::finding::Finding;
 
-pub(crate) use moment::{
-    MaxSkew, Moment, PreemptionReport, max_skews, warning, when_unsatisfiable,
-};
+use strew_view::values::{MaxSkew, MomentValues};
 
 use crate::scenario::summary::ReadSum;
 
@@ -134,7 +131,7 @@ pub(crate) struct StepReport<'a> {
     pub(crate) preempted: Vec<PreemptedReport>,
     /// The cluster at the end of the step.
     #[serde(flatten)]
-    pub(crate) moment: Option<&'a Moment>,
+    pub(crate) moment: Option<&'a MomentValues>,
 }
 
 /// What a loss did to a workload.
