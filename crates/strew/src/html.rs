@@ -5,6 +5,7 @@
 
 use anyhow::Context as _;
 use serde_json::Value;
+use strew_suite::work::Tape;
 
 use crate::failure::Failure;
 
@@ -13,15 +14,6 @@ const PAGE: &str = include_str!("html/page.html");
 
 /// The place of the data.
 const MARK: &str = "{{DATA}}";
-
-/// A run with its whole log.
-#[derive(Debug, Clone)]
-pub(crate) struct Tape {
-    /// JSON lines as `--events` writes them; the first one names the run.
-    pub(crate) log: String,
-    /// Pods by workload, state and domain: each line changes the state of the lines before.
-    pub(crate) series: Vec<Value>,
-}
 
 /// Writes the page: the report with one run per variant, the verdicts on all variants, and those runs in full.
 ///
