@@ -96,8 +96,8 @@ function fold(bars: Bar[]): (Bar & { n?: number })[] {
   for (const bar of bars) {
     const id = bar.counts ? String(bar.count) : "out";
     const group = groups.get(id);
-    if (group) { group.n += 1; group.leaving += bar.leaving; group.old = Math.max(group.old, bar.old); }
-    else groups.set(id, { ...bar, n: 1 });
+    if (group) { group.n += 1; group.leaving += bar.leaving; }
+    else groups.set(id, { ...bar, old: 0, n: 1 });
   }
   const found = [...groups.values()].sort((a, b) => b.count - a.count);
   for (const group of found) if (group.n > 1) group.label = counted(group.n, "domain");
@@ -150,6 +150,7 @@ function words(row: Row, least: number, limit: number | undefined, isOver: boole
   if (!row.isConstraints) parts.push("; the workload's own pods, all revisions, while the step goes on");
   else if (spread?.others) parts.push(`; ${counted(spread.others, "pod")} of other workloads count too`);
   else if (spread?.own && spread.own.skew !== skew) parts.push(`; all revisions together: skew ${spread.own.skew}`);
+  if (bars.some((bar) => bar.old)) parts.push("; lighter: older revisions");
   if (bars.some((bar) => bar.leaving)) parts.push("; terminating pods do not count");
   if (bars.some((bar) => !bar.counts)) parts.push("; a domain does not count if the constraint leaves out its nodes");
   return h("p", { class: "words" }, ...parts);

@@ -14,7 +14,7 @@ interface Held { node: NodeState; chosen: Pod[]; others: number }
 interface Box { key: string; name: string; nodes: Held[]; boxes: Box[] }
 
 /** The map of the nodes at a moment; `levels` are label keys, outermost first. */
-export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string[]): HTMLElement {
+export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string[], room: Room): HTMLElement {
   const byNode = new Map<string, Held>(nodes.map((node) => [node.name, { node, chosen: [], others: 0 }]));
   const homeless: Pod[] = [];
   for (const pod of pods) {
@@ -27,7 +27,7 @@ export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string
   const name = of.slice(of.indexOf("/") + 1);
   const box = h("div", { class: "map" });
   const tops = nest([...byNode.values()], levels);
-  box.append(level(tops, name));
+  box.append(level(tops, name, room));
   if (homeless.length) {
     const names = homeless.slice(0, 4).map((pod) => pod.name).join(", ");
     box.append(h("p", { class: "homeless" }, h("i", { class: "pod wait", "aria-hidden": "true" }),
@@ -50,13 +50,13 @@ function nest(held: Held[], levels: string[]): Box[] {
   ));
 }
 
-function level(boxes: Box[], of: string): HTMLElement {
+function level(boxes: Box[], of: string, room: Room): HTMLElement {
   const list = h("div", { class: "boxes" });
   // Many boxes without a pod of the workload are one sentence.
   const empty = boxes.filter((box) => chosen(box) === 0);
   const isFolded = boxes.length > 8 && empty.length > 3;
   const shown = (isFolded ? boxes.filter((box) => chosen(box) > 0) : boxes).slice(0, BOXES_MAX);
-  for (const box of shown) list.append(drawBox(box, of));
+  for (const box of shown) list.append(drawBox(box, of, room));
   const rest = (isFolded ? boxes.length - empty.length : boxes.length) - shown.length;
   const key = short(boxes[0]?.key ?? "");
   if (isFolded) list.append(h("p", { class: "dim folded" }, `${empty.length} more by ${key} have no pod of ${of}`));
@@ -68,7 +68,7 @@ function chosen(box: Box): number {
   return box.nodes.reduce((n, held) => n + held.chosen.length, 0);
 }
 
-function drawBox(box: Box, of: string): HTMLElement {
+function drawBox(box: Box, of: string, room: Room): HTMLElement {
   const away = box.nodes.filter((held) => !held.node.isReady).length;
   const isLost = away > 0 && away === box.nodes.length;
   const cordoned = box.nodes.filter((held) => held.node.isCordoned).length;
@@ -80,11 +80,34 @@ function drawBox(box: Box, of: string): HTMLElement {
   facts.push(`${counted(others, "other pod")}`, counted(box.nodes.length, "node"));
   if (away && !isLost) facts.push(`${away} not ready`);
   if (cordoned) facts.push(`${cordoned} cordoned`);
+  const free = freeCpu(box, room);
+  if (free && !isLost) facts.push(free);
   const title = h("h3", {}, box.key ? box.name || `no ${short(box.key)}` : "all nodes", isLost && h("span", { class: "tag bad" }, " not ready"));
   const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, facts.join(" · ")));
-  if (box.boxes.length) element.append(level(box.boxes, of));
+  if (box.boxes.length) element.append(level(box.boxes, of, room));
   else if (box.nodes.length) element.append(picture(box, facts.join(", ")));
   return element;
+}
+
+/** Allocatable and requested CPU by node, where the report has them. */
+export type Room = Map<string, { allocatable: number; requested: number }>;
+
+/** CPUs of a quantity: `2500m` is 2.5. */
+export function cpus(quantity: string | undefined): number {
+  if (!quantity) return 0;
+  return quantity.endsWith("m") ? Number(quantity.slice(0, -1)) / 1000 : Number(quantity);
+}
+
+function freeCpu(box: Box, room: Room): string | undefined {
+  let allocatable = 0, requested = 0;
+  for (const { node } of box.nodes) {
+    const one = room.get(node.name);
+    if (!one) return undefined;
+    allocatable += one.allocatable;
+    requested += one.requested;
+  }
+  const round = (n: number) => (Math.round(n * 10) / 10).toLocaleString("en-US");
+  return `${round(allocatable - requested)} of ${round(allocatable)} CPU free`;
 }
 
 /** The nodes of a box, drawn once it has a width. */

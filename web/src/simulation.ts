@@ -106,7 +106,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     pods = run.podsAt(frame);
     line.show(frame, current, chosen, by);
     const name = chosen.slice(chosen.indexOf("/") + 1);
-    const map_ = chosen ? map.draw(nodes, pods, chosen, levels) : h("p", { class: "dim" }, "no workload");
+    const map_ = chosen ? map.draw(nodes, pods, chosen, levels, room(frame)) : h("p", { class: "dim" }, "no workload");
     where.replaceChildren(h("h2", {}, `Where ${name} is, ${spoken(frame.at)} after the start`), map_);
     map.paint(where);
     drawList(frame);
@@ -114,6 +114,14 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     drawHappened(frame);
     state.write({ run: index || undefined, at: `${frame.clock}${frame.isBefore ? "~" : ""}`, workload: chosen, by, boxes: levels.join(",") });
     document.body.dataset["ready"] = "true";
+  }
+
+  /** The report has the room of nodes at the end of the first step. */
+  function room(frame: Frame): map.Room {
+    const step = run.atRest(frame);
+    return new Map((step?.nodes ?? []).map(({ name, allocatable, requested }) => (
+      [name, { allocatable: map.cpus(allocatable["cpu"]), requested: map.cpus(requested["cpu"]) }]
+    )));
   }
 
   function drawList(frame: Frame): void {

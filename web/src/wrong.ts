@@ -70,7 +70,7 @@ function entry(severity: Finding["severity"], message: string, below: (HTMLEleme
   const text = object && !message.includes(object) ? `${object}: ${message}` : message;
   return h("div", { class: "finding" },
     h("span", { class: `tag ${kind}`, role: "img", "aria-label": word! }, mark!),
-    h("div", {}, ...parts(text, steps), go && " ", go && h("button", { type: "button", class: "see", onclick: go }, "Show", h("span", { class: "sr" }, `: ${text.slice(0, 60)}`)), ...below));
+    h("div", {}, ...parts(text, steps), go && " ", go && h("button", { type: "button", class: "see", onclick: go, "aria-label": `Show: ${text.slice(0, 60)}` }, "Show"), ...below));
 }
 
 /** A message as lines: the step in bold, and one line a workload. */
