@@ -19,9 +19,9 @@ use strew_scenario::story;
 use strew_scheduler::explain::Standing;
 
 use crate::cluster::{self, access::AccessArgs};
+use crate::configuration;
 use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
-use crate::dump;
 use crate::explain_output;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{self, Input};
@@ -30,13 +30,14 @@ use crate::place;
 use crate::progress::Progress;
 use crate::recorded::Refusals;
 use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
-use crate::shown::Choice;
 use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::what_if;
 use crate::world::WorldArgs;
 pub(crate) use moment::{Explained, Moment};
 use moment::{as_recorded, explain, explain_at, explain_changed, lacking, look};
+use strew_suite::dump;
+use strew_suite::shown::Choice;
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -262,7 +263,7 @@ impl ExplainArgs {
     /// All files of the command line.
     fn names(&self, files: &[String]) -> Result<Vec<String>, Failure> {
         let names: Vec<String> = self.all_files(files).map(str::to_owned).collect();
-        self.world.scheduling.check(&names)?;
+        configuration::check(&self.world.scheduling, &names)?;
         Ok(names)
     }
 

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
+use strew_suite::work::Tape;
 
 use crate::failure::Failure;
 
@@ -22,15 +23,6 @@ const MARK: &str = r#"id="data">{{DATA}}"#;
 
 /// Longer data are packed with gzip, in base64: JSON of a log gets ten times shorter.
 const PLAIN_MAX: usize = 512 * 1024;
-
-/// A run with its whole log.
-#[derive(Debug, Clone)]
-pub(crate) struct Tape {
-    /// JSON lines as `--events` writes them; the first one names the run.
-    pub(crate) log: String,
-    /// Pods by workload, state and domain: each line changes the state of the lines before.
-    pub(crate) series: Vec<Value>,
-}
 
 /// Writes the page: the report with one run per variant, the verdicts on all variants, and those runs in full.
 ///

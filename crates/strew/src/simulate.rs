@@ -7,13 +7,13 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::label_query::LabelQuery;
 use crate::output::Format;
 use crate::scenario::{self, PlayedKind, Question, ScenarioArgs};
 use crate::schema::SchemaKind;
-use crate::shown::Choice;
 use crate::world::WorldArgs;
-use crate::{diagnostics, inputs, terminal};
+use crate::{configuration, diagnostics, inputs, terminal};
+use strew_suite::label_query::LabelQuery;
+use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
@@ -122,7 +122,7 @@ fn simulated(
     query: Option<&LabelQuery>,
     context: &Context,
 ) -> Result<u8, Failure> {
-    args.world.scheduling.check(names)?;
+    configuration::check(&args.world.scheduling, names)?;
     let piped = format!("{} simulate -", context.program);
     let inputs = args.world.inputs(names, piped)?;
     let out = args.out.as_deref();
@@ -141,8 +141,8 @@ fn simulated(
         out,
         html: args.html.as_deref(),
         choice: Choice {
-            namespace: args.namespace.as_deref(),
-            query,
+            namespace: args.namespace.clone(),
+            query: query.cloned(),
             top: if is_cut { args.top } else { usize::MAX },
         },
         by: &args.by,

@@ -66,7 +66,7 @@ fn profiles(
     names: &mut Interner,
     context: &Context,
 ) -> Result<Option<Vec<Profile>>, Failure> {
-    let file = args.scheduling.read()?;
+    let file = crate::configuration::read(&args.scheduling)?;
     let (gates, mut wrong) = args.scheduling.gates();
     let nothing = Sources::new();
     let configured = args

@@ -6,7 +6,7 @@
 
 mod cases;
 mod decisions;
-mod follow;
+pub(crate) mod follow;
 mod generated;
 mod histogram;
 pub(crate) mod parts;
@@ -89,6 +89,7 @@ pub(crate) fn control_plane() -> anyhow::Result<Lab> {
             timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
             scheduler: Scheduler::None,
             feature_gates: Vec::new(),
+            grace: None,
         },
     )
 }

@@ -172,6 +172,24 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scenario",
         ],
     ),
+    // From texts to a report, below every face: scenarios for what is played, the rules for what is found on the way,
+    // WorkloadSpreads for the log of their ledgers. No files, no terminal, nothing of a cluster.
+    (
+        "strew-suite",
+        &[
+            "strew-model",
+            "strew-scheduler",
+            "strew-workloadspread",
+            "strew-manifest",
+            "strew-wire",
+            "strew-cel",
+            "strew-apiserver",
+            "strew-sim",
+            "strew-view",
+            "strew-scenario",
+            "strew-lint",
+        ],
+    ),
     ("strew", EVERY_LIBRARY),
     // Nothing of ours and nothing of Kubernetes: `cargo xtask ci` begins at once.
     ("xtask", &[]),
@@ -196,6 +214,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-view",
     "strew-scenario",
     "strew-lint",
+    "strew-suite",
     "strew-kube",
 ];
 
