@@ -62,8 +62,8 @@ pub(crate) struct SimulateArgs {
     /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write everything that happened as one page for a browser, which needs no network: a time slider, pods by domain,
-    /// two variants side by side, verdicts; the first seed of each variant
+    /// Write everything that happened as one page for a browser, which needs no network: what is wrong, skew bars, a map
+    /// of the domains, a time slider; of each variant the first seed that broke
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
     /// Show only the workloads of this namespace

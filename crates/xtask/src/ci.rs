@@ -90,8 +90,39 @@ const BY_TOOLS: &[ByTool] = &[
         tool: "npm",
         runs: &[CLIENT_OF_TYPESCRIPT],
     },
+    // The committed page is what its sources make.
+    ByTool {
+        name: "page",
+        tool: "npm",
+        runs: &[PAGE_IS_MADE],
+    },
+    ByTool {
+        name: "page, browser",
+        tool: "chromium",
+        runs: &[PAGE_IN_A_BROWSER],
+    },
 ];
 
+const PAGE_IS_MADE: &[&str] = &[
+    "cargo",
+    "run",
+    "--locked",
+    "--package",
+    "xtask",
+    "--",
+    "web",
+    "--check",
+];
+const PAGE_IN_A_BROWSER: &[&str] = &[
+    "cargo",
+    "run",
+    "--locked",
+    "--package",
+    "xtask",
+    "--",
+    "web",
+    "--test",
+];
 const CLIENT_OF_PYTHON: &[&str] = &[
     "cargo",
     "run",
