@@ -179,10 +179,11 @@ pub struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// Takes a text apart at the first blank, or else at the first `=`.
+    /// Takes a text apart at the first blank or `=`, whichever comes first.
     pub fn of(text: &'a str) -> Self {
         let text = text.trim();
         let blank = text.split_once(char::is_whitespace);
+        let blank = blank.filter(|(verb, _)| !verb.contains('='));
         let (verb, subject, argument) = match blank {
             // A step of a scenario has a colon after its verb.
             Some((verb, rest)) => {
@@ -464,6 +465,15 @@ mod tests {
                 assert_eq!(ClusterVerb::parse(text).ok(), expected, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn a_name_after_an_equals_sign_may_have_blanks() {
+        let written = Written::of("add=my fleet/new.yaml");
+        assert_eq!(
+            (written.verb, written.subject),
+            ("add", "my fleet/new.yaml")
+        );
     }
 
     #[test]
