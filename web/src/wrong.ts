@@ -84,9 +84,15 @@ function parts(text: string, steps: string[]): (HTMLElement | string)[] {
 function well(data: Data, run: Run): HTMLElement {
   const { summary } = data.report, last = run.report.steps[run.report.steps.length - 1];
   const spreads = last?.workloads.flatMap((one) => one.spread.filter((spread) => spread.constraint)) ?? [];
-  const holding = spreads.filter((spread) => spread.skew <= spread.constraint!.maxSkew).length;
+  const within = (when: string) => {
+    const meant = spreads.filter((spread) => spread.constraint!.whenUnsatisfiable === when);
+    return [meant.filter((spread) => spread.skew <= spread.constraint!.maxSkew).length, meant.length] as const;
+  };
   const parts = [`${counted(run.report.steps.length, "step")} held in ${summary.held} of ${counted(summary.runs, "run")}`];
   if (last) parts.push(`at the end ${counted(last.pods.pods, "pod")} of ${counted(last.pods.workloads, "workload")}, ${last.pods.pending} Pending`);
-  if (spreads.length) parts.push(`${holding} of ${counted(spreads.length, "constraint")} hold`);
+  for (const [word, when] of [["hard", "DoNotSchedule"], ["soft", "ScheduleAnyway"]] as const) {
+    const [holding, all] = within(when);
+    if (all) parts.push(`${holding} of ${counted(all, `${word} constraint`)} within maxSkew`);
+  }
   return h("p", { class: "well" }, h("b", { class: "tag ok" }, "✓ Nothing is wrong: "), `${parts.join("; ")}.`);
 }
