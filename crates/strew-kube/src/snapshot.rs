@@ -1,10 +1,12 @@
 //! Lists all objects that decisions depend on, page by page.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use kube::Client;
 use serde_json::Value;
+use strew_manifest::snapshot::Scrubber;
 use thiserror::Error;
 
 /// A kind of a snapshot.
@@ -144,11 +146,46 @@ pub async fn take_hub(client: &Client) -> Result<Snapshot, SnapshotError> {
     take_all(client, LISTED.iter().copied().filter(of_hub)).await
 }
 
+/// Lists what an audit reads: all but the kinds of a hub. Each page is scrubbed when it arrives, so that what decides
+/// nothing is never kept. Kinds that may not be read are left out.
+///
+/// # Errors
+/// Nodes or pods are forbidden, or a list fails.
+pub async fn take_for_audit(client: &Client) -> Result<Vec<Value>, SnapshotError> {
+    let scrubber = Mutex::new(Scrubber::default());
+    let scrub = |object: &mut Value| {
+        let mut scrubber = scrubber.lock().unwrap_or_else(PoisonError::into_inner);
+        scrubber.scrub(object);
+    };
+    Ok(take_with(client, of_audit_listed(), &scrub).await?.objects)
+}
+
+fn of_audit_listed() -> impl Iterator<Item = Listed> {
+    { LISTED.iter().copied() }.filter(|listed| !listed.api.starts_with(HUB))
+}
+
+/// The API groups and plural names of the kinds that [`take_for_audit`] lists.
+pub fn of_audit() -> impl Iterator<Item = (&'static str, &'static str)> {
+    of_audit_listed().map(|listed| {
+        let group = listed.api.strip_prefix("apis/").unwrap_or_default();
+        let group = group.split('/').next().unwrap_or_default();
+        (group, listed.plural)
+    })
+}
+
 async fn take_all(
     client: &Client,
     listed: impl Iterator<Item = Listed>,
 ) -> Result<Snapshot, SnapshotError> {
-    let lists = stream::iter(listed.map(|listed| list(client, listed)));
+    take_with(client, listed, &|_| {}).await
+}
+
+async fn take_with(
+    client: &Client,
+    listed: impl Iterator<Item = Listed>,
+    each: &(impl Fn(&mut Value) + Sync),
+) -> Result<Snapshot, SnapshotError> {
+    let lists = stream::iter(listed.map(|listed| list(client, listed, each)));
     let lists: Vec<Result<Found, SnapshotError>> = lists.buffered(AT_ONCE).collect().await;
     let mut snapshot = Snapshot::default();
     for found in lists {
@@ -165,7 +202,11 @@ enum Found {
     Forbidden(String),
 }
 
-async fn list(client: &Client, mut listed: Listed) -> Result<Found, SnapshotError> {
+async fn list(
+    client: &Client,
+    mut listed: Listed,
+    each: &(impl Fn(&mut Value) + Sync),
+) -> Result<Found, SnapshotError> {
     let fail = |text: String| SnapshotError {
         plural: listed.plural,
         text,
@@ -203,7 +244,9 @@ async fn list(client: &Client, mut listed: Listed) -> Result<Found, SnapshotErro
                 )));
             }
         };
+        let n_before = objects.len();
         take_page(&mut page, &mut objects);
+        objects.iter_mut().skip(n_before).for_each(each);
         match page["metadata"]["continue"].as_str() {
             Some(next) if !next.is_empty() => next.clone_into(&mut token),
             _ => return Ok(Found::Objects(objects)),

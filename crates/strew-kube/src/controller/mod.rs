@@ -1,11 +1,12 @@
-//! `strew controller`: the controllers of WorkloadSpreads and of Placements, under one lease.
+//! `strew controller`: the controllers of WorkloadSpreads and of Placements, and the audit, under one lease.
 //!
 //! Each controller is a machine with its own watches and requests (see `work`). This module runs them in turn, with the
 //! election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
 //!
 //! Reading order: [`name`] (the controllers and how they are selected), [`scout`] (which of them can run), this file,
-//! then [`workloadspread`] and [`placement`]; [`permissions`].
+//! then [`workloadspread`], [`placement`] and [`audit`]; [`permissions`].
 
+pub mod audit;
 pub mod name;
 pub mod permissions;
 pub mod placement;
@@ -63,6 +64,8 @@ pub struct Blueprint {
     pub seed: u64,
     /// When the guard removes the webhook of WorkloadSpreads.
     pub guard: guard::Settings,
+    /// How the cluster is audited, if it is.
+    pub audit: audit::Settings,
     /// Version and configuration, for its pages.
     pub about: About,
 }
@@ -76,6 +79,7 @@ pub struct Process {
     namespace: String,
     leading: Leading,
     guard: guard::Settings,
+    audit: audit::Settings,
     /// The state of the webhook of WorkloadSpreads; `None` if their controller does not run.
     webhook: Option<watch::Receiver<Webhook>>,
     signals: Signals,
@@ -86,6 +90,7 @@ pub struct Process {
     served: Arc<Served>,
     spreads: Option<Worker<Spreads>>,
     placements: Option<Worker<Placements>>,
+    audits: Option<audit::Audits>,
 }
 
 impl Process {
@@ -103,6 +108,7 @@ impl Process {
             identity,
             seed,
             guard,
+            audit,
             about,
         } = blueprint;
         let (client, clock) = (connection.client.clone(), Clock::new());
@@ -127,6 +133,7 @@ impl Process {
             namespace: scout.namespace().to_owned(),
             leading,
             guard,
+            audit,
             webhook: None,
             signals,
             questions,
@@ -135,6 +142,7 @@ impl Process {
             scouting: pending().boxed_local().fuse(),
             spreads: None,
             placements: None,
+            audits: None,
         };
         for name in ready {
             process.begin(name);
@@ -168,6 +176,15 @@ impl Process {
                 self.spreads = Some(workloadspread::begin(links, of));
             }
             Name::Placement => self.placements = Some(placement::begin(links, hostname)),
+            Name::Audit => {
+                let Links {
+                    client,
+                    clock,
+                    leads,
+                    ..
+                } = links;
+                self.audits = Some(audit::begin(client, clock, leads, self.audit.clone()));
+            }
         }
     }
 
@@ -250,7 +267,11 @@ impl Process {
         let placements = placements.map(|driver| {
             placement::metrics::families(driver.machine(), driver.outbox().waiting())
         });
-        let told = [spreads, placements].into_iter().flatten().flatten();
+        let audits = self.audits.as_ref().map(audit::Audits::families);
+        let told = [spreads, placements, audits]
+            .into_iter()
+            .flatten()
+            .flatten();
         told.chain([unreadable]).collect()
     }
 }

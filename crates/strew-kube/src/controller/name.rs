@@ -14,17 +14,28 @@ pub enum Name {
     WorkloadSpread,
     /// Of Placements.
     Placement,
+    /// What a cluster would lose with each domain, as metrics.
+    Audit,
 }
 
 impl Name {
     /// All controllers.
-    pub const ALL: [Self; 2] = [Self::WorkloadSpread, Self::Placement];
+    pub const ALL: [Self; 3] = [Self::WorkloadSpread, Self::Placement, Self::Audit];
 
     /// Its name in flags and logs.
     pub fn text(self) -> &'static str {
         match self {
             Self::WorkloadSpread => "workloadspread",
             Self::Placement => "placement",
+            Self::Audit => "audit",
+        }
+    }
+
+    /// True if `*` selects it.
+    fn is_on_by_default(self) -> bool {
+        match self {
+            Self::WorkloadSpread | Self::Placement => true,
+            Self::Audit => false,
         }
     }
 
@@ -34,6 +45,7 @@ impl Name {
         match self {
             Self::WorkloadSpread => vec![Kind::of::<WorkloadSpread>()],
             Self::Placement => strew_runtime::placement::kinds().into(),
+            Self::Audit => Vec::new(),
         }
     }
 }
@@ -47,7 +59,7 @@ impl fmt::Display for Name {
 /// The value of `--controllers`, in the form of kube-controller-manager's flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// `*`: all that are not excluded.
+    /// `*`: all that are on by default and not excluded.
     all: bool,
     named: Vec<Name>,
     taken_out: Vec<Name>,
@@ -66,7 +78,7 @@ impl Default for Choice {
 /// The value names an unknown controller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown controller {0:?}: the controllers are workloadspread and placement; `*` selects all, `-NAME` excludes one"
+    "unknown controller {0:?}: the controllers are workloadspread, placement and audit; `*` selects all but audit, `-NAME` excludes one"
 )]
 pub struct UnknownController(String);
 
@@ -99,7 +111,10 @@ impl Choice {
     /// The selected controllers, which start when their kinds are served.
     pub fn wanted(&self) -> impl Iterator<Item = Name> {
         let all = Name::ALL.into_iter();
-        all.filter(|name| self.names(*name) || (self.all && !self.taken_out.contains(name)))
+        all.filter(|name| {
+            let by_default = self.all && name.is_on_by_default();
+            self.names(*name) || (by_default && !self.taken_out.contains(name))
+        })
     }
 
     /// True if a controller was selected by its name; then a missing definition is reported.
@@ -121,6 +136,9 @@ mod tests {
             ("placement, *", "workloadspread placement", "placement"),
             ("-placement,placement", "", ""),
             ("-placement", "", ""),
+            ("*,audit", "workloadspread placement audit", "audit"),
+            ("audit", "audit", "audit"),
+            ("audit,-audit", "", ""),
         ];
         for (text, wanted, named) in cases {
             let choice: Choice = text.parse().unwrap();

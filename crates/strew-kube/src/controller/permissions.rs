@@ -14,6 +14,7 @@ pub fn of(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => WORKLOAD_SPREAD,
         Name::Placement => PLACEMENT,
+        Name::Audit => AUDIT,
     }
 }
 
@@ -21,7 +22,7 @@ pub fn of(name: Name) -> &'static [Permission] {
 pub fn of_configuration(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => CONFIGURATION,
-        Name::Placement => &[],
+        Name::Placement | Name::Audit => &[],
     }
 }
 
@@ -115,7 +116,7 @@ const CONFIGURATION: &[Permission] = &[permission(
 pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REPLICAS,
-        Name::Placement => &[],
+        Name::Placement | Name::Audit => &[],
     }
 }
 
@@ -133,7 +134,7 @@ const REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
 pub fn of_registration(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REGISTRATION,
-        Name::Placement => &[],
+        Name::Placement | Name::Audit => &[],
     }
 }
 
@@ -146,6 +147,101 @@ const REGISTRATION: &[NamedPermission<'_>] = &[NamedPermission {
     ),
     names: &[NAME],
 }];
+
+const LIST: &[&str] = &["list"];
+
+/// Nothing is watched or written: each audit lists the kinds of [`snapshot::of_audit`](crate::snapshot::of_audit).
+const AUDIT: &[Permission] = &[
+    permission(
+        "",
+        "namespaces",
+        LIST,
+        "namespace selectors of pod affinity terms",
+    ),
+    permission("", "nodes", LIST, "the domains, and their room"),
+    permission("", "pods", LIST, "what runs in each domain"),
+    permission(
+        "",
+        "services",
+        LIST,
+        "endpoints that are left; default constraints",
+    ),
+    permission(
+        "",
+        "replicationcontrollers",
+        LIST,
+        "which pods are made again",
+    ),
+    permission(
+        "",
+        "persistentvolumes",
+        LIST,
+        "volumes that exist in one domain",
+    ),
+    permission("", "persistentvolumeclaims", LIST, "the volumes of a pod"),
+    permission("", "resourcequotas", LIST, "whether new pods are admitted"),
+    permission("", "limitranges", LIST, "requests of new pods"),
+    permission("apps", "deployments", LIST, "which pods are made again"),
+    permission("apps", "replicasets", LIST, "which pods are made again"),
+    permission("apps", "statefulsets", LIST, "which pods are made again"),
+    permission("apps", "daemonsets", LIST, "pods that stay on their nodes"),
+    permission(
+        "apps",
+        "controllerrevisions",
+        LIST,
+        "the templates of StatefulSets and DaemonSets",
+    ),
+    permission("batch", "jobs", LIST, "which pods are made again"),
+    permission("batch", "cronjobs", LIST, "Jobs that begin meanwhile"),
+    permission(
+        "autoscaling",
+        "horizontalpodautoscalers",
+        LIST,
+        "how many pods a workload asks for",
+    ),
+    permission(
+        "policy",
+        "poddisruptionbudgets",
+        LIST,
+        "which evictions a drain may do, and how many pods must be left",
+    ),
+    permission(
+        "scheduling.k8s.io",
+        "priorityclasses",
+        LIST,
+        "priorities of new pods",
+    ),
+    permission(
+        "node.k8s.io",
+        "runtimeclasses",
+        LIST,
+        "overheads and node selectors of new pods",
+    ),
+    permission(
+        "storage.k8s.io",
+        "storageclasses",
+        LIST,
+        "whether a claim waits for the pod's first node",
+    ),
+    permission(
+        "storage.k8s.io",
+        "csinodes",
+        LIST,
+        "how many volumes a node can attach",
+    ),
+    permission(
+        "apps.kruise.io",
+        "clonesets",
+        LIST,
+        "which pods are made again",
+    ),
+    permission(
+        "apps.kruise.io",
+        "workloadspreads",
+        LIST,
+        "the subsets of new pods",
+    ),
+];
 
 const OCM: &str = "cluster.open-cluster-management.io";
 

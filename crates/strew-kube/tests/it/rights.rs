@@ -20,6 +20,18 @@ fn unreadable(watches: &Watches, rights: &[&[Permission]]) -> Vec<String> {
     denied.map(ToString::to_string).collect()
 }
 
+/// What an audit lists, its role may list, and nothing else.
+#[test]
+fn what_an_audit_lists_may_be_listed_and_nothing_else() {
+    let rights = controller::permissions::of(Name::Audit);
+    let mut allowed: Vec<(&str, &str)> = rights.iter().map(|r| (r.group, r.resource)).collect();
+    assert!(rights.iter().all(|right| right.verbs == ["list"]));
+    let mut listed: Vec<(&str, &str)> = strew_kube::snapshot::of_audit().collect();
+    allowed.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(allowed, listed);
+}
+
 #[test]
 fn what_is_watched_may_be_read() {
     let namespace = "kruise-system";

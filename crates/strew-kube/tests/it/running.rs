@@ -1,7 +1,11 @@
 //! `strew controller` at work on a server that does as a test says.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Router;
 use strew_kube::connect::Connection;
+use strew_kube::controller::audit::Settings;
 use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::serve::pages::guarded;
 use strew_kube::serve::{Access, Paths};
@@ -41,6 +45,11 @@ pub(crate) async fn start(client: Client, election: LeaderElection, local: &Loca
         identity: "host-1_1".to_owned(),
         seed: 1,
         guard: strew_kube::registration::guard::Settings::default(),
+        audit: Settings {
+            every: Duration::from_secs(600),
+            max_series: 0,
+            auditor: Arc::new(|_| Ok(Vec::new())),
+        },
         about: About {
             version: "0.1.0".to_owned(),
             kubernetes: "v1.36.3".to_owned(),

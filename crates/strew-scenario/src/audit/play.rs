@@ -17,7 +17,7 @@ use super::Question;
 use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
-use super::values::{Blocked, Case, Endpoints, Event, Row};
+use super::values::{Blocked, Case, Endpoints, Event, Row, StuckBudget};
 use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
 use crate::format::Step;
 use crate::run::{Plan, RunError, StepResult, StepState, Watcher, play};
@@ -39,6 +39,7 @@ pub fn play_case(
         away: BTreeSet::new(),
         headroom: Headroom::default(),
         services: Vec::new(),
+        stuck_budgets: Vec::new(),
         before: BTreeMap::new(),
         blocked: Vec::new(),
     };
@@ -46,6 +47,7 @@ pub fn play_case(
     let Follow {
         headroom,
         services,
+        stuck_budgets,
         before,
         blocked,
         ..
@@ -74,6 +76,7 @@ pub fn play_case(
         workloads: rows,
         services,
         refused,
+        stuck_budgets,
         blocked,
     })
 }
@@ -117,6 +120,7 @@ struct Follow<'a> {
     away: BTreeSet<Arc<str>>,
     headroom: Headroom,
     services: Vec<Endpoints>,
+    stuck_budgets: Vec<StuckBudget>,
     /// The workloads whose ready pods are all in the domains, by name.
     before: BTreeMap<Name, (Kind, Before)>,
     blocked: Vec<Blocked>,
@@ -146,13 +150,11 @@ impl Watcher for Follow<'_> {
 impl Follow<'_> {
     fn look(&mut self, simulation: &Simulation) {
         let tables = simulation.server().tables();
-        let is_meant = |node: &Node| {
-            let value = node.meta.label(&self.question.key);
-            value.is_some_and(|value| self.question.domains.iter().any(|d| d == value))
-        };
-        let nodes = tables.of::<Node>().iter().filter(|node| is_meant(node));
+        let nodes = tables.of::<Node>().iter();
+        let nodes = nodes.filter(|node| of_domains(node, self.question));
         self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
         self.services = services(tables, &self.away);
+        self.stuck_budgets = stuck_budgets(tables);
         let blueprint = self.plan.blueprint();
         let mut frame = Frame {
             names: blueprint.names.clone(),
@@ -162,10 +164,7 @@ impl Follow<'_> {
         };
         let (mut world, _) = world(crate::moment(simulation), &mut frame);
         let away: away::Nodes<'_> = self.away.iter().map(|name| &**name).collect();
-        let stays: BTreeSet<&str> = { tables.of::<Pod>().iter() }
-            .filter(|pod| stays(pod))
-            .map(|pod| &*pod.meta.uid)
-            .collect();
+        let stays = staying(tables);
         self.headroom = away::headroom(&world, &away, |uid| stays.contains(uid));
         let keys: BTreeSet<String> = { tables.of::<Node>().iter() }
             .flat_map(|node| node.meta.labels.keys().cloned())
@@ -241,6 +240,18 @@ fn concentrated<'a>(
     inside
 }
 
+/// True for a node of the domains that a case is about.
+pub(super) fn of_domains(node: &Node, question: &Question) -> bool {
+    let value = node.meta.label(&question.key);
+    value.is_some_and(|value| question.domains.iter().any(|domain| domain == value))
+}
+
+/// The uids of pods that are made on their own nodes only.
+pub(super) fn staying(tables: &Tables) -> BTreeSet<&str> {
+    let pods = tables.of::<Pod>().iter().filter(|pod| stays(pod));
+    pods.map(|pod| &*pod.meta.uid).collect()
+}
+
 /// True for a pod that is made on its own node only: a DaemonSet's, or a static one.
 fn stays(pod: &Pod) -> bool {
     let owner = pod.meta.controller();
@@ -248,7 +259,7 @@ fn stays(pod: &Pod) -> bool {
 }
 
 /// Services with ready pods on these nodes, those with the fewest other endpoints first.
-fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoints> {
+pub(super) fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoints> {
     let endpoints = values::services(tables).into_iter().filter_map(|service| {
         let stays = |of: &&EndpointValues| of.node.as_deref().is_none_or(|n| !away.contains(n));
         let at_once = service.endpoints.iter().filter(stays).count();
@@ -265,6 +276,25 @@ fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoints> {
         (a.at_once, &a.namespace, &a.name).cmp(&(b.at_once, &b.namespace, &b.name))
     });
     found
+}
+
+/// Budgets that allow no eviction though all their pods are healthy, by their controller's count.
+fn stuck_budgets(tables: &Tables) -> Vec<StuckBudget> {
+    let number = |number: Option<i32>| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    let each = tables.of::<Budget>().iter().filter_map(|budget| {
+        let status = &budget.status;
+        let pods = number(status.expected_pods);
+        let is_stuck = pods > 0
+            && number(status.current_healthy) >= pods
+            && number(status.disruptions_allowed) == 0;
+        is_stuck.then(|| StuckBudget {
+            namespace: budget.meta.name.namespace.to_string(),
+            name: budget.meta.name.name.to_string(),
+            pods,
+            asks: number(status.desired_healthy),
+        })
+    });
+    each.collect()
 }
 
 /// The pods that a drain has left on these nodes, by workload.

@@ -72,6 +72,9 @@ pub struct Audit {
     pub workloads: usize,
     /// In the order of domains.
     pub cases: Vec<Case>,
+    /// Budgets that allow no eviction though all their pods are healthy: each drain of their nodes waits for ever.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stuck_budgets: Vec<StuckBudget>,
     /// Changes that prevent something, in the order in which they are told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
@@ -101,6 +104,9 @@ pub struct Case {
     /// Changes that the API server refused; they are not in the cluster.
     #[serde(skip)]
     pub refused: Vec<String>,
+    /// Budgets that allow no eviction right before the event, though all their pods are healthy.
+    #[serde(skip)]
+    pub stuck_budgets: Vec<StuckBudget>,
     /// A drain: what keeps it from its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<Blocked>,
@@ -151,6 +157,20 @@ pub struct BudgetRow {
     /// The healthy pods.
     pub healthy: u32,
     /// What it asks for, or its workloads if that is less.
+    pub asks: u32,
+}
+
+/// A PodDisruptionBudget that allows no eviction though all its pods are healthy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StuckBudget {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The pods that it covers, all of them healthy.
+    pub pods: u32,
+    /// The healthy pods that it asks for.
     pub asks: u32,
 }
 

@@ -11,12 +11,15 @@ mod patches;
 mod text;
 mod work;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+#[cfg(feature = "cluster")]
+use serde_json::json;
 use strew_manifest::read::nearest;
-use strew_scenario::audit::values::{Audit, Event, KIND};
+use strew_scenario::audit::values::{Audit, Case, Event, Fix, KIND, Row};
 use strew_scenario::audit::{ZONE_KEYS, domains, keys, questions, size};
 use strew_scenario::run::Plan;
 use strew_view::loss::LossVerdict;
@@ -28,6 +31,8 @@ use crate::inputs::{self, Input};
 use crate::memory::Need;
 use crate::output::{Format, serialized};
 use crate::scenario::{self, Question, ScenarioArgs};
+#[cfg(feature = "cluster")]
+use crate::terminal::Terminal;
 use crate::world::WorldArgs;
 use crate::{destination, diagnostics, junit, sarif};
 use strew_suite::label_query::LabelQuery;
@@ -114,7 +119,7 @@ pub(crate) struct AuditArgs {
     top: usize,
     /// The number of cases at the same time [default: the number of cores]
     #[arg(short, long, value_name = "N")]
-    jobs: Option<std::num::NonZeroUsize>,
+    jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]
@@ -199,36 +204,23 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
         return Err(Failure::input(error).with_hint("strew simulate plays Scenarios"));
     }
     let kept = findings::Places::kept(args.output, &inputs);
-    let question = Question {
-        args: &ScenarioArgs::default(),
-        world: &args.world,
-        files: names,
-        output: args.output.map(AuditFormat::of_errors),
-        out: None,
-        html: None,
-        choice: Choice {
-            namespace: args.namespace.clone(),
-            query: query.clone(),
-            top: usize::MAX,
-        },
-        by: &[],
-        headers: true,
+    let choice = Choice {
+        namespace: args.namespace.clone(),
+        query: query.clone(),
+        top: usize::MAX,
     };
+    let scenario = ScenarioArgs::default();
+    let output = args.output.map(AuditFormat::of_errors);
+    let question = asked_about(&scenario, &args.world, names, output, choice);
     let Some(ready) = scenario::ready(&question, inputs, context)? else {
         return Ok(EXIT_INPUT);
     };
     let Some((plan, seed)) = ready.into_story() else {
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };
-    let base = Base::new(args, &plan, seed)?;
-    args.world.memory.check(Need {
-        size: size(&plan),
-        n_at_once: base.jobs as u64,
-        n_runs: base.questions.len() as u64,
-        n_kept: 0,
-    })?;
-    let cases = work::play_all(&base, &base.questions, &[])?;
-    let is_shown = |row: &strew_scenario::audit::values::Row| {
+    let base = Base::new(&args.asked(), &plan, seed)?;
+    let cases = base.play(&args.world)?;
+    let is_shown = |row: &Row| {
         question.choice.means_named(
             &plan.admitted().workloads.list,
             [&row.kind, &row.namespace, &row.name],
@@ -242,22 +234,7 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
         true => fixes::search(&base, &cases, &is_shown)?,
         false => fixes::Found::default(),
     };
-    let mut audit = Audit {
-        api_version: API_VERSION.to_owned(),
-        kind: KIND.to_owned(),
-        cluster: None,
-        by: base.key.clone(),
-        seed,
-        workloads: 0,
-        domains: base.domains.clone(),
-        nodes_without_key: base.n_without,
-        cases,
-        fixes: found.fixes,
-    };
-    for case in &mut audit.cases {
-        case.workloads.retain(is_shown);
-        audit.workloads = audit.workloads.max(case.workloads.len());
-    }
+    let audit = base.audit(cases, found.fixes, is_shown);
     if let Some(folder) = &args.out_dir {
         patches::write(folder, &audit)?;
     }
@@ -318,6 +295,16 @@ impl AuditArgs {
         self.world.inputs(names, piped)
     }
 
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            by: self.by.as_deref(),
+            losing: usize::from(self.losing),
+            events: self.events(),
+            quorum: self.quorum,
+            jobs: self.jobs,
+        }
+    }
+
     fn events(&self) -> Vec<Event> {
         let is_asked = |event: &Event| {
             self.event.is_empty()
@@ -334,6 +321,77 @@ impl AuditArgs {
 /// The JSON schema of kind Audit.
 pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(Audit).to_value()
+}
+
+/// What is asked about a cluster.
+struct Asked<'a> {
+    /// The topology key; `None`: that of zones.
+    by: Option<&'a str>,
+    /// How many domains are lost at once.
+    losing: usize,
+    events: Vec<Event>,
+    quorum: bool,
+    /// How many cases are played at the same time; `None`: one for each core.
+    jobs: Option<NonZeroUsize>,
+}
+
+/// Audits a cluster of these objects, by one case after the other; changes are not looked for.
+///
+/// # Errors
+/// There is nothing to audit, or too little memory.
+#[cfg(feature = "cluster")]
+pub(crate) fn of_cluster(
+    objects: Vec<serde_json::Value>,
+    by: Option<&str>,
+) -> Result<Audit, Failure> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
+    drop(list);
+    let world = WorldArgs::default();
+    let scenario = ScenarioArgs::default();
+    let question = asked_about(&scenario, &world, &[], None, Choice::ALL);
+    let context = Context {
+        terminal: Terminal::new(true),
+        program: "strew",
+        quiet: true,
+        verbose: 0,
+    };
+    let inputs = vec![world.made("<cluster>", bytes)];
+    let ready = scenario::ready(&question, inputs, &context)?;
+    let Some((plan, seed)) = ready.and_then(scenario::Ready::into_story) else {
+        return Err(Failure::input(anyhow!("there is nothing to play")));
+    };
+    let asked = Asked {
+        by,
+        losing: 1,
+        events: Event::ALL.to_vec(),
+        quorum: false,
+        jobs: NonZeroUsize::new(1),
+    };
+    let base = Base::new(&asked, &plan, seed)?;
+    let cases = base.play(&world)?;
+    Ok(base.audit(cases, Vec::new(), |_| true))
+}
+
+/// The question whose story is played.
+fn asked_about<'a>(
+    args: &'a ScenarioArgs,
+    world: &'a WorldArgs,
+    files: &'a [String],
+    output: Option<Format>,
+    choice: Choice,
+) -> Question<'a> {
+    Question {
+        args,
+        world,
+        files,
+        output,
+        out: None,
+        html: None,
+        choice,
+        by: &[],
+        headers: true,
+    }
 }
 
 /// The cluster that all cases begin with, and the cases.
@@ -353,18 +411,18 @@ const SMALL_MAX: u64 = 2_000;
 impl<'a> Base<'a> {
     /// # Errors
     /// No node has the key, or there are too few domains.
-    fn new(args: &AuditArgs, plan: &'a Plan, seed: u64) -> Result<Self, Failure> {
-        let key = key(args.by.as_deref(), plan)?;
+    fn new(asked: &Asked<'_>, plan: &'a Plan, seed: u64) -> Result<Self, Failure> {
+        let key = key(asked.by, plan)?;
         let (domains, n_without) = domains(plan.objects(), &key);
-        let at_once = usize::from(args.losing);
+        let at_once = asked.losing;
         if domains.len() < at_once {
             let error = anyhow!("--losing {at_once}: {key} has {} domains", domains.len());
             return Err(Failure::input(error));
         }
         let cores = || std::thread::available_parallelism().ok();
-        let mut questions = questions(&key, &domains, &args.events(), at_once);
+        let mut questions = questions(&key, &domains, &asked.events, at_once);
         for question in &mut questions {
-            question.quorum = args.quorum;
+            question.quorum = asked.quorum;
         }
         Ok(Self {
             plan,
@@ -373,11 +431,46 @@ impl<'a> Base<'a> {
             key,
             domains,
             n_without,
-            jobs: args
-                .jobs
-                .or_else(cores)
-                .map_or(1, std::num::NonZeroUsize::get),
+            jobs: { asked.jobs.or_else(cores) }.map_or(1, NonZeroUsize::get),
         })
+    }
+
+    /// Plays all cases.
+    ///
+    /// # Errors
+    /// They need more memory than there is, or a run could not continue.
+    fn play(&self, world: &WorldArgs) -> Result<Vec<Case>, Failure> {
+        world.memory.check(Need {
+            size: size(self.plan),
+            n_at_once: self.jobs as u64,
+            n_runs: self.questions.len() as u64,
+            n_kept: 0,
+        })?;
+        work::play_all(self, &self.questions, &[])
+    }
+
+    /// The results, of the workloads that are shown.
+    fn audit(&self, cases: Vec<Case>, fixes: Vec<Fix>, is_shown: impl Fn(&Row) -> bool) -> Audit {
+        let mut audit = Audit {
+            api_version: API_VERSION.to_owned(),
+            kind: KIND.to_owned(),
+            cluster: None,
+            by: self.key.clone(),
+            seed: self.seed,
+            workloads: 0,
+            domains: self.domains.clone(),
+            nodes_without_key: self.n_without,
+            stuck_budgets: cases
+                .first()
+                .map_or_else(Vec::new, |case| case.stuck_budgets.clone()),
+            cases,
+            fixes,
+        };
+        for case in &mut audit.cases {
+            case.workloads.retain(&is_shown);
+            audit.workloads = audit.workloads.max(case.workloads.len());
+        }
+        audit
     }
 
     fn is_small(&self) -> bool {

@@ -6,6 +6,7 @@ use clap::Args;
 use strew_kube::controller::Choice;
 use strew_manifest::duration::GoDuration;
 
+use super::audit::AuditTimerArgs;
 use crate::cluster::access::AccessArgs;
 use crate::process::election::ElectionArgs;
 use crate::process::log::LogArgs;
@@ -15,6 +16,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM controller                                 those whose CustomResourceDefinitions are there
   PROGRAM controller --controllers=placement         Placements alone, as soon as there can be any
   PROGRAM controller --controllers='*,-placement'    all but Placements
+  PROGRAM controller --controllers=audit             what each zone's loss would do, as metrics; it only reads
   PROGRAM controller --leader-elect=false            the only replica, on one machine
 
 Exit codes: 0 ended by a signal; 2 wrong usage; 3 the API server cannot be used.";
@@ -22,8 +24,8 @@ Exit codes: 0 ended by a signal; 2 wrong usage; 3 the API server cannot be used.
 /// Arguments of `strew controller`.
 #[derive(Args, Debug)]
 pub(crate) struct ControllerArgs {
-    /// The controllers to run: workloadspread, placement; `*` means all whose CustomResourceDefinitions exist, `-NAME`
-    /// excludes one
+    /// The controllers to run: workloadspread, placement, audit; `*` means the first two, each if its
+    /// CustomResourceDefinitions exist, `-NAME` excludes one
     #[arg(
         long,
         value_name = "NAME,...",
@@ -54,6 +56,8 @@ pub(crate) struct ControllerArgs {
     /// pods
     #[arg(long, help_heading = "What it controls")]
     pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) audit: AuditTimerArgs,
     #[command(flatten)]
     pub(super) access: AccessArgs,
     #[command(flatten)]

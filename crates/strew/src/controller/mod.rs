@@ -1,9 +1,10 @@
-//! `strew controller`: keeps WorkloadSpreads and Placements of a cluster.
+//! `strew controller`: keeps WorkloadSpreads and Placements of a cluster, and audits it.
 //!
 //! This file has the arguments and the start of the process; `strew_kube::controller` has the rest. Reading order:
-//! [`arguments`], this file; [`process`] is shared with other commands.
+//! [`arguments`], this file, `audit` (its flags, and an audit as metrics); [`process`] is shared with other commands.
 
 mod arguments;
+mod audit;
 
 use anyhow::anyhow;
 use serde_json::json;
@@ -42,7 +43,9 @@ pub(crate) fn run(args: &ControllerArgs, context: &Context) -> Result<u8, Failur
     args.election.put_into(&mut election)?;
     if args.controllers.wanted().next().is_none() {
         let error = anyhow!("--controllers leaves none");
-        return Err(Failure::input(error).with_hint("there are workloadspread and placement"));
+        return Err(
+            Failure::input(error).with_hint("there are workloadspread, placement and audit")
+        );
     }
     log::start(&args.log, context)?;
     process::run(work(args, election))
@@ -73,6 +76,7 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
         hostname,
         seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
         guard,
+        audit: args.audit.settings(),
         about,
     };
     let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
@@ -126,6 +130,7 @@ fn shown(args: &ControllerArgs, election: &LeaderElection) -> String {
         "controllers": wanted,
         "webhookGoneAfterSeconds": args.webhook_gone_after.as_secs(),
         "strict": args.strict,
+        "audit": args.audit.shown(),
         "leaderElection": {
             "leaderElect": election.leader_elect,
             "resourceName": election.resource_name,

@@ -3,8 +3,9 @@
 //! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
 //! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
-//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`].
+//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`audit`].
 
+mod audit;
 mod definitions;
 pub(crate) mod elsewhere;
 pub(crate) mod flags;
@@ -38,6 +39,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                      what would change?
   PROGRAM install workloadspread --image $IMAGE | kubectl apply --server-side -f -
   PROGRAM install placement --image $IMAGE --crds=always > placement.yaml
+  PROGRAM install audit --image $IMAGE --extra-arg=--audit-every=30m | kubectl apply -f -
   PROGRAM install workloadspread --image $IMAGE --webhook-url https://10.0.0.7:9443
                                                      for a webhook outside the cluster
 
@@ -61,6 +63,8 @@ enum Part {
     Workloadspread(workloadspread::WorkloadSpreadPart),
     /// Placements of Open Cluster Management, in place of its own placement controller
     Placement(placement::PlacementPart),
+    /// Audits of the cluster on a timer, as metrics: what the loss, the shift and the drain of each zone would do
+    Audit(audit::AuditPart),
 }
 
 impl Part {
@@ -69,6 +73,7 @@ impl Part {
             Self::Scheduler(part) => &part.access,
             Self::Workloadspread(part) => part.definitions.access(),
             Self::Placement(part) => part.definitions.access(),
+            Self::Audit(part) => &part.access,
         }
     }
 
@@ -77,6 +82,7 @@ impl Part {
             Self::Scheduler(part) => &part.common,
             Self::Workloadspread(part) => &part.common,
             Self::Placement(part) => &part.common,
+            Self::Audit(part) => &part.common,
         }
     }
 
@@ -86,6 +92,7 @@ impl Part {
             Self::Scheduler(part) => part.manifests(context),
             Self::Workloadspread(part) => part.manifests(context).map(Some),
             Self::Placement(part) => part.manifests(context).map(Some),
+            Self::Audit(part) => part.manifests().map(Some),
         }
     }
 
@@ -95,6 +102,7 @@ impl Part {
             Self::Scheduler(_) => Component::Scheduler.name(),
             Self::Workloadspread(_) => Component::WorkloadSpread.name(),
             Self::Placement(_) => Component::Placement.name(),
+            Self::Audit(_) => Component::Audit.name(),
         }
     }
 
@@ -104,6 +112,7 @@ impl Part {
             Self::Scheduler(part) => part.rights(),
             Self::Workloadspread(part) => part.rights(),
             Self::Placement(part) => part.rights(),
+            Self::Audit(part) => part.rights(),
         }
     }
 }
@@ -117,6 +126,8 @@ pub(crate) enum Component {
     WorkloadSpread,
     /// The placement controller.
     Placement,
+    /// The audit.
+    Audit,
 }
 
 impl Component {
@@ -126,13 +137,14 @@ impl Component {
             Self::Scheduler => "scheduler",
             Self::WorkloadSpread => "workloadspread",
             Self::Placement => "placement",
+            Self::Audit => "audit",
         }
     }
 
     /// The definitions of its kinds.
     pub(crate) fn definitions(self) -> Vec<Value> {
         match self {
-            Self::Scheduler => Vec::new(),
+            Self::Scheduler | Self::Audit => Vec::new(),
             Self::WorkloadSpread => vec![workloadspread::definition()],
             Self::Placement => strew_wire::placement::crd::all(),
         }
@@ -156,7 +168,7 @@ pub(crate) fn objects_of(
         namespace,
         "--image=unused",
     ];
-    if component != Component::Scheduler {
+    if !component.definitions().is_empty() {
         words.push("--crds=never");
     }
     let matches = Part::augment_subcommands(clap::Command::new("install"))

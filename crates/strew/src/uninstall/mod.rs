@@ -42,6 +42,8 @@ enum Installed {
     Workloadspread(ComponentArgs),
     /// The placement controller
     Placement(ComponentArgs),
+    /// The audit
+    Audit(ComponentArgs),
 }
 
 /// The arguments of every component.
@@ -102,6 +104,7 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context) -> Result<u8, Failure
         Installed::Scheduler(args) => (Component::Scheduler, args),
         Installed::Workloadspread(args) => (Component::WorkloadSpread, args),
         Installed::Placement(args) => (Component::Placement, args),
+        Installed::Audit(args) => (Component::Audit, args),
     };
     let mut objects = installed(component, &args.namespace, context)?;
     let say = |text: String| {

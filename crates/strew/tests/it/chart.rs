@@ -17,7 +17,7 @@ mod values;
 use values::{flags_of, parsed};
 
 const CHART: &str = "deploy/charts/strew";
-const COMPONENTS: [&str; 3] = ["scheduler", "workloadspread", "placement"];
+const COMPONENTS: [&str; 4] = ["scheduler", "workloadspread", "placement", "audit"];
 
 /// Words that stand for values while a template is made.
 const IMAGE: &str = "chart.example/strew:value";
@@ -132,10 +132,9 @@ fn deployment_of_values(component: &str, document: &str) -> String {
 }
 
 fn installed(component: &str, image: &str, namespace: &str, flags: &[String]) -> Vec<String> {
-    let crds = if component == "scheduler" {
-        ""
-    } else {
-        "--crds=always"
+    let crds = match component {
+        "workloadspread" | "placement" => "--crds=always",
+        _ => "",
     };
     let args = format!("install {component} --image {image} --namespace {namespace} {crds}");
     let text = stdout(

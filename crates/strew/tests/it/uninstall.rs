@@ -79,6 +79,7 @@ fn all_that_was_installed_goes_but_the_namespace() {
         ("scheduler", ""),
         ("workloadspread", "--crds=never"),
         ("placement", "--crds=never"),
+        ("audit", ""),
     ] {
         let before = installed(&format!("{part} {flags} --namespace other"));
         let gone = uninstalled(&format!("{part} --namespace other"));
@@ -100,7 +101,7 @@ fn all_that_was_installed_goes_but_the_namespace() {
 #[test]
 fn a_component_goes_without_its_neighbours() {
     let mut seen = BTreeSet::new();
-    for part in ["scheduler", "workloadspread", "placement"] {
+    for part in ["scheduler", "workloadspread", "placement", "audit"] {
         for name in uninstalled(part) {
             assert!(seen.insert(name.clone()), "{name} goes with two components");
         }
@@ -228,7 +229,7 @@ fn kubeconfig(name: &str) -> std::path::PathBuf {
 #[test]
 fn there_is_one_installation_a_cluster() {
     let file = kubeconfig("twice");
-    for part in ["scheduler", "workloadspread", "placement"] {
+    for part in ["scheduler", "workloadspread", "placement", "audit"] {
         let words = |verb: &str, namespace: &str| {
             let file = file.display();
             alone(&format!(

@@ -246,11 +246,31 @@ impl Stage {
         self.controller(&all)
     }
 
+    /// The audit, with the rights of its account and its pages on this port.
+    pub(crate) fn audit_controller(&mut self, port: u16) -> anyhow::Result<Component> {
+        let kubeconfig = self.own_kubeconfig("strew-audit")?;
+        let port = format!("--secure-port={port}");
+        self.controller_on(
+            &port,
+            &[
+                kubeconfig.as_str(),
+                "--controllers=audit",
+                "--leader-elect-resource-name=strew-audit",
+                "--bind-address=127.0.0.1",
+                "--audit-every=10s",
+            ],
+        )
+    }
+
     fn controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+        self.controller_on("--secure-port=0", args)
+    }
+
+    fn controller_on(&mut self, port: &str, args: &[&str]) -> anyhow::Result<Component> {
         let namespace = format!("--leader-elect-resource-namespace={SYSTEM}");
         let mut all = vec![
             "controller",
-            "--secure-port=0",
+            port,
             "--v=4",
             "--logging-format=json",
             &namespace,

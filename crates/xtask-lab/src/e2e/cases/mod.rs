@@ -1,5 +1,6 @@
 //! The cases, one function each; their manifests are in `e2e/cases`.
 
+mod audit;
 mod beside;
 mod faults;
 mod installed;
@@ -86,6 +87,11 @@ pub(super) const CASES: &[Case] = &[
         "looked-at",
         "explain and snapshot of a cluster: as it is, without secrets, and the same from the snapshot",
         looking::look,
+    ),
+    case(
+        "audited",
+        "a workload in one zone does not survive its loss, says a metric; spread over three zones it does",
+        audit::play,
     ),
     case(
         "event-series",

@@ -83,7 +83,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 /// A page as a client with this token sees it.
-fn page(port: u16, token: Option<&str>, path: &str) -> anyhow::Result<Reply> {
+pub(super) fn page(port: u16, token: Option<&str>, path: &str) -> anyhow::Result<Reply> {
     let bearer = token.map(|token| format!("Bearer {token}"));
     let headers: Vec<_> = bearer
         .iter()
