@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{Resources, Toleration, tolerates_all};
 use strew_scheduler::explain::constraint::{HardExplained, Warning};
@@ -12,17 +14,25 @@ use crate::world::World;
 /// Nodes, by name.
 pub type Nodes<'a> = BTreeSet<&'a str>;
 
-/// The room that pods of nodes need elsewhere, and the room that is there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Amounts of CPU in thousandths of a core, and of memory in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Headroom {
-    /// CPU that pods on these nodes request, in thousandths of a core; without pods that `stays` names.
-    pub needs_cpu: i64,
-    /// Memory that they request, in bytes.
-    pub needs_memory: i64,
-    /// CPU that no pod requests on the other nodes that take such pods: neither cordoned nor tainted for all of them.
-    pub free_cpu: i64,
-    /// Memory that no pod requests there.
-    pub free_memory: i64,
+    /// CPU that the pods in the domains request, DaemonSets' left out.
+    pub needs_milli_cpu: i64,
+    /// CPU that is free on the other nodes that take such pods: neither cordoned nor tainted for all of them.
+    pub free_milli_cpu: i64,
+    /// Memory that the pods request.
+    pub needs_bytes: i64,
+    /// Memory that is free elsewhere.
+    pub free_bytes: i64,
+}
+
+impl Headroom {
+    /// True if the sums elsewhere are too small. Sums that suffice do not mean that each pod finds a node.
+    pub fn is_short(&self) -> bool {
+        self.needs_milli_cpu > self.free_milli_cpu || self.needs_bytes > self.free_bytes
+    }
 }
 
 /// The headroom without these nodes. `stays` is asked for each pod on them by its uid: true for one that is made on its
@@ -38,8 +48,8 @@ pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -
             continue;
         }
         let spec = cluster.spec_of(*pod);
-        found.needs_cpu = found.needs_cpu.saturating_add(spec.requests.cpu_milli);
-        found.needs_memory = found.needs_memory.saturating_add(spec.requests.memory);
+        found.needs_milli_cpu = found.needs_milli_cpu.saturating_add(spec.requests.cpu_milli);
+        found.needs_bytes = found.needs_bytes.saturating_add(spec.requests.memory);
         if !tolerations.contains(&&*spec.tolerations) {
             tolerations.push(&spec.tolerations);
         }
@@ -51,8 +61,8 @@ pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -
         let is_tolerated = all.any(|tolerations| tolerates_all(tolerations, &fact.taints));
         if !fact.unschedulable && is_tolerated {
             let [cpu, memory] = free(&fact.allocatable, row.used());
-            found.free_cpu = found.free_cpu.saturating_add(cpu);
-            found.free_memory = found.free_memory.saturating_add(memory);
+            found.free_milli_cpu = found.free_milli_cpu.saturating_add(cpu);
+            found.free_bytes = found.free_bytes.saturating_add(memory);
         }
     }
     found

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use strew_cluster::{NodeIdx, PodIdx};
 use strew_scheduler::preemption;
 use strew_scheduler::{Decision, PluginId, Preemption, Unfit};
@@ -33,12 +35,21 @@ pub struct Blocked {
 }
 
 /// The victims of a preemption.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Eviction {
     /// The node that they are on.
     pub node: String,
-    /// Namespaces and names, most important first.
-    pub victims: Vec<(String, String)>,
+    /// The most important one first.
+    pub victims: Vec<Victim>,
+}
+
+/// A pod that must go for another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Victim {
+    /// Its name.
+    pub pod: String,
+    /// Its namespace.
+    pub namespace: String,
 }
 
 /// The API server's message about a pod with gates.
@@ -85,8 +96,10 @@ impl Eviction {
         let cluster = &world.cluster;
         let name = |&pod: &PodIdx| {
             let namespace = cluster.class_of(pod).key.namespace;
-            let namespace = cluster.names.text(namespace).to_owned();
-            (namespace, cluster.pod(pod).name.to_string())
+            Victim {
+                pod: cluster.pod(pod).name.to_string(),
+                namespace: cluster.names.text(namespace).to_owned(),
+            }
         };
         Some(Self {
             node: world.node_name(eviction.node).to_owned(),

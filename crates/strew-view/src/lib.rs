@@ -5,7 +5,7 @@
 //! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
 //! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
 //! count, kept current), [`skews`] (the largest skews of a run), [`natural_order`](mod@natural_order),
-//! [`time_text`](mod@time_text).
+//! [`time_text`](mod@time_text), [`words`].
 
 pub mod away;
 pub mod blocked;
@@ -21,5 +21,6 @@ pub mod time_text;
 pub mod usage;
 pub mod values;
 pub mod view;
+pub mod words;
 pub mod workload;
 pub mod world;

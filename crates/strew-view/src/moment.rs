@@ -22,7 +22,7 @@ use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{PluginId, Profile};
 use strew_wire::facts::{self, PodFacts};
 
-use crate::blocked::{Blocked, Eviction, GATED, Outcome};
+use crate::blocked::{Blocked, Eviction, GATED, Outcome, Victim};
 use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
 use crate::world::{FinishedPod, PodEntry, Standing, World};
@@ -292,7 +292,10 @@ impl Builder<'_> {
         });
         let name = |pod: &Arc<Pod>| {
             let name = &pod.meta.name;
-            (name.namespace.to_string(), name.name.to_string())
+            Victim {
+                pod: name.name.to_string(),
+                namespace: name.namespace.to_string(),
+            }
         };
         Some(Eviction {
             node: node.to_owned(),

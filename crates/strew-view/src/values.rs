@@ -4,31 +4,39 @@
 //! [`of`] makes them, from a moment of a simulation or from [`Facts`](crate::facts::Facts) alike. The counts are those of
 //! [`spread`](mod@crate::spread), the one rule for domains that count.
 
+mod moment;
 mod objects;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Pod};
 use strew_cluster::NodeIdx;
-use strew_model::Resources;
 
 use crate::blocked::Outcome;
 use crate::moment::{Frame, Moment};
-use crate::spread::{self, Spread};
+use crate::natural_order::natural_order;
+use crate::spread;
+use crate::usage::{self, Amounts, NodeUsage, quantities};
 use crate::view::View;
 use crate::world::World;
+pub use moment::{
+    ConstraintValues, CountedBy, Counts, MaxSkew, MomentValues, PendingValues, PlacedPod,
+    SpreadValues, Totals, WorkloadValues, max_skews, warning, when_unsatisfiable,
+};
 use objects::Objects;
+pub use objects::services;
 
 /// A cluster at a moment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterValues {
     /// In the order of display.
-    pub workloads: Vec<WorkloadValues>,
+    pub workloads: Vec<WorkloadDetail>,
     /// By name.
     pub nodes: Vec<NodeValues>,
     /// The domains of every topology key that a constraint names, by key and value.
@@ -49,28 +57,36 @@ pub struct ClusterValues {
     pub placements: Vec<PlacementValues>,
 }
 
-/// A workload with its pods and constraints.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A workload with its pods, and the constraints of each revision.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WorkloadValues {
+pub struct WorkloadDetail {
+    /// Its counts.
+    #[serde(flatten)]
+    pub counts: WorkloadValues,
     /// `Deployment`.
     pub kind: String,
-    /// Its namespace.
-    pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its own labels.
-    pub labels: BTreeMap<String, String>,
     /// Its pods that have not finished, by name.
-    pub pods: Vec<PodValues>,
-    /// Pods that are Succeeded, and Failed.
-    pub finished: (usize, usize),
-    /// One for each constraint of each revision or subset whose constraints differ.
-    pub constraints: Vec<ConstraintValues>,
+    pub members: Vec<PodValues>,
+    /// The spread by each constraint of each revision or subset whose constraints differ.
+    pub by_revision: Vec<RevisionSpread>,
+}
+
+/// The spread of pods by a constraint that these revisions have.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionSpread {
+    /// The revisions that have it; empty if the pods tell none.
+    pub revisions: BTreeSet<String>,
+    /// The constraint with its counts.
+    #[serde(flatten)]
+    pub spread: SpreadValues,
 }
 
 /// A pod.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodValues {
     /// Its name, in the namespace of its workload.
@@ -86,79 +102,32 @@ pub struct PodValues {
     /// Why it is Pending, in the scheduler's words.
     pub pending: Option<String>,
     /// What it requests.
+    #[serde(serialize_with = "quantities")]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub requests: Amounts,
     /// The names of its PersistentVolumeClaims.
     pub claims: Vec<String>,
 }
 
-/// A constraint of a workload's pods, with what it counts and the workload's own pods.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ConstraintValues {
-    /// The revisions that have it; empty if the pods tell none.
-    pub revisions: BTreeSet<String>,
-    /// The index in the pods' spec, or in the defaults.
-    pub index: usize,
-    /// True for a default of the cluster.
-    pub is_default: bool,
-    /// The topology key.
-    pub topology_key: String,
-    /// `whenUnsatisfiable: DoNotSchedule`.
-    pub hard: bool,
-    /// `maxSkew`.
-    pub max_skew: i32,
-    /// `minDomains`.
-    pub min_domains: Option<i32>,
-    /// The pods that count, with the labels of `matchLabelKeys`.
-    pub selector: String,
-    /// `matchLabelKeys`, if they have an effect.
-    pub match_label_keys: Vec<String>,
-    /// True if the pods' profile does not evaluate it.
-    pub is_off: bool,
-    /// The largest minus the smallest count.
-    pub skew: i32,
-    /// The same for the workload's own pods.
-    pub own_skew: i32,
-    /// Every domain that counts, or has pods of the workload.
-    pub counts: Vec<DomainCount>,
-    /// Counted pods of other workloads.
-    pub others: i64,
-    /// The workload's own pods on nodes that the selector does not select.
-    pub uncounted: i32,
-}
-
-/// The pods of a constraint in a domain.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DomainCount {
-    /// The value of the topology key.
-    pub domain: String,
-    /// Pods that the constraint counts.
-    pub counted: i32,
-    /// The workload's own.
-    pub own: i32,
-}
-
 /// A node, and what is free on it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeValues {
-    /// Its name.
-    pub name: String,
+    /// What it has, and what its pods request.
+    #[serde(flatten)]
+    pub usage: NodeUsage,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// True if it is cordoned.
-    pub unschedulable: bool,
     /// `KEY=VALUE:EFFECT`.
     pub taints: Vec<String>,
-    /// What it has for pods.
-    pub allocatable: Amounts,
     /// What its pods leave; negative if they request more than there is.
+    #[serde(serialize_with = "quantities")]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub free: Amounts,
 }
 
 /// A domain, and what is free on its nodes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DomainValues {
     /// The topology key.
@@ -168,14 +137,13 @@ pub struct DomainValues {
     /// Its nodes, by name.
     pub nodes: Vec<String>,
     /// The sum of what is free on those that are not cordoned; a node without room counts as zero.
+    #[serde(serialize_with = "quantities")]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub free: Amounts,
 }
 
-/// Amounts of resources: CPU in thousandths of a core, memory and storage in bytes, others by name.
-pub type Amounts = BTreeMap<String, i64>;
-
 /// A Service and its endpoints.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceValues {
     /// Its namespace.
@@ -183,13 +151,23 @@ pub struct ServiceValues {
     /// Its name.
     pub name: String,
     /// The ready pods that its selector selects; none without a selector.
-    pub endpoints: Vec<String>,
+    pub endpoints: Vec<EndpointValues>,
     /// The selected pods that are not ready.
     pub not_ready: Vec<String>,
 }
 
+/// A ready pod of a Service.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EndpointValues {
+    /// Its name, in the namespace of the Service.
+    pub pod: String,
+    /// Its node.
+    pub node: Option<String>,
+}
+
 /// A PodDisruptionBudget.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetValues {
     /// Its namespace.
@@ -209,7 +187,7 @@ pub struct BudgetValues {
 }
 
 /// A PersistentVolumeClaim.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimValues {
     /// Its namespace.
@@ -223,7 +201,7 @@ pub struct ClaimValues {
 }
 
 /// A PersistentVolume.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeValues {
     /// Its name.
@@ -235,7 +213,7 @@ pub struct VolumeValues {
 }
 
 /// A HorizontalPodAutoscaler.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AutoscalerValues {
     /// Its namespace.
@@ -251,7 +229,7 @@ pub struct AutoscalerValues {
 }
 
 /// A WorkloadSpread.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSpreadValues {
     /// Its namespace.
@@ -265,7 +243,7 @@ pub struct WorkloadSpreadValues {
 }
 
 /// A Placement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementValues {
     /// Its namespace.
@@ -283,11 +261,11 @@ pub fn of(moment: Moment<'_>, frame: &mut Frame) -> ClusterValues {
     let tables = moment.tables;
     let mut view = View::of(moment, frame, None);
     let count = view.world.workloads.len();
-    let workloads: Vec<WorkloadValues> = (0..count)
-        .map(|index| workload(&mut view, tables, index))
+    let workloads: Vec<WorkloadDetail> = (0..count)
+        .map(|index| detail(&mut view, tables, index))
         .collect();
-    let keys = workloads.iter().flat_map(|workload| &workload.constraints);
-    let keys: BTreeSet<&str> = keys.map(|c| c.topology_key.as_str()).collect();
+    let spreads = workloads.iter().flat_map(|workload| &workload.by_revision);
+    let keys: BTreeSet<&str> = spreads.map(|of| of.spread.by.as_str()).collect();
     let nodes = nodes(&view.world);
     let domains = domains(&nodes, &keys);
     let objects = Objects::of(tables, &view.world);
@@ -305,24 +283,22 @@ pub fn of(moment: Moment<'_>, frame: &mut Frame) -> ClusterValues {
     }
 }
 
-fn workload(view: &mut View, tables: &Tables, index: usize) -> WorkloadValues {
+fn detail(view: &mut View, tables: &Tables, index: usize) -> WorkloadDetail {
     let name = view.world.workloads[index].name.clone();
     let members = view.world.members[index].iter();
-    let mut pods: Vec<PodValues> = members.map(|&entry| pod(view, tables, entry)).collect();
-    pods.sort_by(|a, b| a.name.cmp(&b.name));
-    let finished = &view.summaries[index].finished;
-    let finished = (finished.succeeded, finished.failed);
-    let constraints = spread::by_revision(&mut view.world, index).into_iter();
-    let constraints =
-        constraints.filter_map(|(revisions, spread)| constraint(&view.world, revisions, &spread));
-    WorkloadValues {
+    let mut members: Vec<PodValues> = members.map(|&entry| pod(view, tables, entry)).collect();
+    members.sort_by(|a, b| a.name.cmp(&b.name));
+    let spreads = spread::by_revision(&mut view.world, index).into_iter();
+    let by_revision = spreads.map(|(revisions, spread)| RevisionSpread {
+        revisions,
+        spread: moment::spread(&view.world, &view.summaries[index], &spread),
+    });
+    WorkloadDetail {
+        by_revision: by_revision.collect(),
+        counts: moment::workload(view, index),
         kind: name.kind,
-        namespace: name.namespace,
         name: name.name,
-        labels: view.world.workloads[index].labels.clone(),
-        pods,
-        finished,
-        constraints: constraints.collect(),
+        members,
     }
 }
 
@@ -341,7 +317,7 @@ fn pod(view: &View, tables: &Tables, entry: usize) -> PodValues {
             Outcome::Pending(blocked) => Some(blocked.message.clone()),
             _ => None,
         },
-        requests: amounts(world, &world.cluster.spec_of(pod.pod).requests, None),
+        requests: usage::amounts(world, &world.cluster.spec_of(pod.pod).requests),
         claims: claims.unwrap_or_default(),
     }
 }
@@ -352,87 +328,25 @@ fn claims(pod: &Pod) -> Vec<String> {
     claims.map(|claim| claim.claim_name.clone()).collect()
 }
 
-fn constraint(
-    world: &World,
-    revisions: BTreeSet<String>,
-    spread: &Spread,
-) -> Option<ConstraintValues> {
-    let constraint = spread.constraint.as_ref()?;
-    let text = |symbol| world.cluster.names.text(symbol).to_owned();
-    let keys = constraint.match_label_keys.iter();
-    let counts = spread.domains.iter().map(|domain| DomainCount {
-        domain: text(domain.value),
-        counted: domain.count,
-        own: domain.own,
-    });
-    Some(ConstraintValues {
-        revisions,
-        index: constraint.index,
-        is_default: constraint.is_default,
-        topology_key: text(spread.key),
-        hard: constraint.hard,
-        max_skew: constraint.max_skew,
-        min_domains: constraint.min_domains,
-        selector: constraint.selector.clone(),
-        match_label_keys: keys.map(|&key| text(key)).collect(),
-        is_off: constraint.is_off,
-        skew: spread.skew,
-        own_skew: spread.own_skew,
-        counts: counts.collect(),
-        others: spread.n_others,
-        uncounted: spread.n_uncounted,
-    })
-}
-
-/// Amounts by name; with `pods`, that number too.
-fn amounts(world: &World, resources: &Resources, pods: Option<i64>) -> Amounts {
-    let mut amounts = Amounts::new();
-    let mut set = |name: &str, amount| {
-        amounts.insert(name.to_owned(), amount);
-    };
-    set("cpu", resources.cpu_milli);
-    set("memory", resources.memory);
-    set("ephemeral-storage", resources.ephemeral_storage);
-    for &(name, amount) in resources.scalars() {
-        set(world.cluster.names.text(name), amount);
-    }
-    if let Some(pods) = pods {
-        set("pods", pods);
-    }
-    amounts
-}
-
 fn nodes(world: &World) -> Vec<NodeValues> {
     let cluster = &world.cluster;
     let text = |symbol| cluster.names.text(symbol).to_owned();
     let of = |node: NodeIdx| {
-        let row = cluster.node(node);
-        let fact = row.fact()?;
-        let allocatable = amounts(world, &fact.allocatable, Some(fact.pods_max));
-        let n_pods = i64::try_from(row.pods().len()).unwrap_or(i64::MAX);
-        let used = amounts(world, row.used(), Some(n_pods));
-        let left = |(name, has): (&String, &i64)| {
-            let used = used.get(name).copied().unwrap_or(0);
-            (name.clone(), has.saturating_sub(used))
-        };
-        let taint = |taint: &strew_model::Taint| {
-            let (key, value) = (text(taint.key), text(taint.value));
-            format!("{key}={value}:{:?}", taint.effect)
-        };
+        let fact = cluster.node(node).fact()?;
+        let labels = fact.labels.iter();
+        let usage = usage::of_node(world, node)?;
         Some(NodeValues {
-            name: text(fact.name),
-            labels: { fact.labels.iter() }
+            labels: labels
                 .map(|(key, value)| (text(key), text(value)))
                 .collect(),
-            unschedulable: fact.unschedulable,
-            taints: fact.taints.iter().map(taint).collect(),
-            free: allocatable.iter().map(left).collect(),
-            allocatable,
+            taints: usage::taints(world, node),
+            free: usage.free(),
+            usage,
         })
     };
     let rows = (0..cluster.node_rows()).map(NodeIdx::from);
     let mut nodes: Vec<NodeValues> = rows.filter_map(of).collect();
-    nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    nodes.sort_by(|a, b| natural_order(&a.usage.name, &b.usage.name));
     nodes
 }
 
@@ -449,8 +363,8 @@ fn domains(nodes: &[NodeValues], keys: &BTreeSet<&str>) -> Vec<DomainValues> {
                 nodes: Vec::new(),
                 free: Amounts::new(),
             });
-            domain.nodes.push(node.name.clone());
-            for (name, &free) in node.free.iter().filter(|_| !node.unschedulable) {
+            domain.nodes.push(node.usage.name.clone());
+            for (name, &free) in node.free.iter().filter(|_| !node.usage.unschedulable) {
                 let sum = domain.free.entry(name.clone()).or_default();
                 *sum = sum.saturating_add(free.max(0));
             }

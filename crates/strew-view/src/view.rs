@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use strew_cluster::NodeIdx;
 
 use crate::blocked::{Blocked, Outcome};
 use crate::moment::{self, Frame, Moment};
 use crate::spread::{self, Spread};
-use crate::usage::{self, Usage};
+use crate::usage::{self, NodeUsage};
 use crate::world::World;
 
 /// A moment of a cluster.
@@ -22,7 +24,7 @@ pub struct View {
     /// Per workload of the world.
     pub spreads: Vec<Vec<Spread>>,
     /// Capacity and usage of nodes, by name.
-    pub nodes: Vec<Usage>,
+    pub nodes: Vec<NodeUsage>,
 }
 
 /// The outcomes of a workload's pods.
@@ -48,14 +50,16 @@ pub struct Summary {
     pub finished: Finished,
 }
 
-/// The finished pods of a workload.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The finished pods of a workload, and where they ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Finished {
     /// Pods that are Succeeded.
     pub succeeded: usize,
     /// Pods that are Failed.
     pub failed: usize,
     /// Where they ran, by the zones of nodes that are still there; nodes without a zone are left out.
+    #[serde(rename = "zones", skip_serializing_if = "BTreeMap::is_empty", default)]
     pub by_zone: BTreeMap<String, usize>,
     /// The number of nodes that they ran on.
     pub nodes: usize,

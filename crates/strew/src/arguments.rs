@@ -11,11 +11,12 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
-    audit, complete, diff, dump, explain, import, lint, mcp, merge, place, reference, schema,
-    simulate, version,
+    audit, complete, diff, explain, import, lint, mcp, merge, place, reference, schema, simulate,
+    version,
 };
 #[cfg(feature = "cluster")]
 use crate::{controller, install, scheduler, snapshot, sweep, uninstall, webhook};
+use strew_suite::dump;
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]

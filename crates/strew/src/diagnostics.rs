@@ -8,7 +8,9 @@ use strew_manifest::read::{Diagnostic, Severity, Sources, render};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Format, serialized};
-use crate::{junit, report, sarif, terminal, text};
+use crate::{junit, sarif, terminal, text};
+pub(crate) use strew_suite::ready::findings;
+use strew_suite::report;
 
 /// Prints the errors of `command` for programs.
 pub(crate) fn print_diagnostics(
@@ -64,19 +66,6 @@ pub(crate) fn list(items: &[Finding]) -> Value {
 fn first_file<'a>(said: &'a [(Vec<Diagnostic>, &'a Sources)]) -> &'a str {
     let mut files = said.iter().flat_map(|(_, sources)| sources.iter());
     files.next().map_or("", |(_, file)| file.name())
-}
-
-/// Diagnostics as findings; each list has places in its own files.
-pub(crate) fn findings<'a>(
-    said: &'a [(Vec<Diagnostic>, &'a Sources)],
-) -> impl Iterator<Item = Finding> + 'a {
-    let each = said.iter();
-    each.flat_map(|(all, sources)| all.iter().map(|d| d.to_finding(sources)))
-}
-
-/// A note as a finding.
-pub(crate) fn note(text: &str) -> Finding {
-    Finding::new(Severity::Note, "note", text)
 }
 
 /// Prints diagnostics; each list has places in its own files. Returns true if there is an error.

@@ -19,9 +19,9 @@ use strew_scenario::story;
 use strew_scheduler::explain::Standing;
 
 use crate::cluster::{self, access::AccessArgs};
+use crate::configuration;
 use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
-use crate::dump;
 use crate::explain_output;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{self, Input};
@@ -30,13 +30,14 @@ use crate::place;
 use crate::progress::Progress;
 use crate::recorded::Refusals;
 use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
-use crate::shown::Choice;
 use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::what_if;
 use crate::world::WorldArgs;
 pub(crate) use moment::{Explained, Moment};
 use moment::{as_recorded, explain, explain_at, explain_changed, lacking, look};
+use strew_suite::dump;
+use strew_suite::shown::Choice;
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -88,15 +89,7 @@ pub(crate) struct ExplainArgs {
     /// For files with a Scenario: explain this variant [default: base, with --seed 1]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Explain the state after a change, and show what else changes: lose=, drain=, cordon=, uncordon=NODES,
-    /// taint=NODES:KEY[=VALUE]:EFFECT, untaint=NODES:KEY[:EFFECT], label=NODES:KEY=VALUE, unlabel=NODES:KEY,
-    /// delete=PODS, move=POD:NODE, and for the workload's constraint on a topology key maxSkew=KEY:N, minDomains=KEY:N,
-    /// soften=KEY, drop=KEY; NODES are names or KEY/VALUE
-    #[allow(
-        rustdoc::broken_intra_doc_links,
-        reason = "brackets are what may be left out"
-    )]
-    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
+    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked, help = what_if::help())]
     what_if: Vec<what_if::Asked>,
     #[command(flatten)]
     world: WorldArgs,
@@ -262,7 +255,7 @@ impl ExplainArgs {
     /// All files of the command line.
     fn names(&self, files: &[String]) -> Result<Vec<String>, Failure> {
         let names: Vec<String> = self.all_files(files).map(str::to_owned).collect();
-        self.world.scheduling.check(&names)?;
+        configuration::check(&self.world.scheduling, &names)?;
         Ok(names)
     }
 

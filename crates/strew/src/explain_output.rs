@@ -10,11 +10,11 @@ use crate::explain_text::{Beside, TextStyle, explain_text};
 use crate::failure::Failure;
 use crate::output::{Format, serialized};
 use crate::recorded::Recorded;
-use crate::report::PreemptionReport;
 use crate::spread_explain::PodSpread;
 use crate::terminal;
 use crate::text::eviction;
 use crate::what_if;
+use strew_view::blocked::Eviction;
 
 /// `PodExplanation`, as `-o json` writes it.
 #[derive(schemars::JsonSchema)]
@@ -28,7 +28,7 @@ struct Written {
     /// The results of the changes of `--what-if`.
     turned: Option<what_if::Turned>,
     /// The node that preemption would free, with the victims.
-    preemption: Option<PreemptionReport>,
+    preemption: Option<Eviction>,
     /// The pod's workload: how many of its pods are Pending, and whether a rollout hangs.
     workload: Option<String>,
     /// What the named workload lacks of the pods that it asks for, if the pod that is explained has a node.
@@ -88,7 +88,7 @@ pub(crate) fn write(
                 fields.shift_insert(4.min(fields.len()), "turned".to_owned(), turned);
             }
             if let Some(eviction) = &explained.eviction {
-                let preemption = serde_json::to_value(PreemptionReport::from(eviction));
+                let preemption = serde_json::to_value(eviction);
                 let preemption = preemption.map_err(Failure::outside)?;
                 let after = fields.keys().position(|name| name == "message");
                 let after = after.map_or(fields.len(), |place| place + 1);

@@ -85,3 +85,19 @@ impl Failure {
         self.hint.as_deref()
     }
 }
+
+impl From<strew_suite::failure::Failure> for Failure {
+    fn from(failure: strew_suite::failure::Failure) -> Self {
+        use strew_suite::failure::Failure as Of;
+        match failure {
+            Of::Input { message, hint } => Self {
+                hint,
+                ..Self::input(anyhow::Error::msg(message))
+            },
+            Of::Stuck { name, source } => {
+                Self::stuck(source).context(format!("{name} could not be played"))
+            }
+            Of::Outside(error) => Self::outside(anyhow::Error::from_boxed(error)),
+        }
+    }
+}

@@ -3,25 +3,26 @@
 //! The lines equal those of `--events`, the verdicts those of `-o json`, and all counts are in the series: the page's
 //! script only displays them.
 
+use std::io::Write as _;
+
 use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
+use strew_suite::work::Tape;
 
 use crate::failure::Failure;
 
-/// The page; its script finds the data in it.
-const PAGE: &str = include_str!("html/page.html");
+/// The page: `cargo xtask web` makes it from web/src. Its script finds the data in it.
+const PAGE: &str = include_str!("../../../web/dist/page.html");
 
 /// The place of the data.
-const MARK: &str = "{{DATA}}";
+const MARK: &str = r#"id="data">{{DATA}}"#;
 
-/// A run with its whole log.
-#[derive(Debug, Clone)]
-pub(crate) struct Tape {
-    /// JSON lines as `--events` writes them; the first one names the run.
-    pub(crate) log: String,
-    /// Pods by workload, state and domain: each line changes the state of the lines before.
-    pub(crate) series: Vec<Value>,
-}
+/// Longer data are packed with gzip, in base64: JSON of a log gets ten times shorter.
+const PLAIN_MAX: usize = 512 * 1024;
 
 /// Writes the page: the report with one run per variant, the verdicts on all variants, and those runs in full.
 ///
@@ -33,12 +34,13 @@ pub(crate) fn write(
     verdicts: &[Value],
     tapes: &[Tape],
 ) -> Result<(), Failure> {
-    std::fs::write(path, page(report, verdicts, tapes))
+    page(report, verdicts, tapes)
+        .and_then(|page| std::fs::write(path, page))
         .with_context(|| format!("cannot write {path}"))
         .map_err(Failure::outside)
 }
 
-fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> String {
+fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> std::io::Result<String> {
     let runs = tapes.iter().map(|tape| {
         let lines: Vec<&str> = tape.log.lines().collect();
         format!("[{}]", lines.join(","))
@@ -52,7 +54,17 @@ fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> String {
         "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{runs}],\"series\":{series}}}"
     );
     let (head, tail) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
-    [head, &escaped(&data), tail].concat()
+    Ok(match data.len() > PLAIN_MAX {
+        true => [head, r#"id="data" data-packed>"#, &packed(&data)?, tail].concat(),
+        false => [head, r#"id="data">"#, &escaped(&data), tail].concat(),
+    })
+}
+
+/// The data with gzip, in base64.
+fn packed(data: &str) -> std::io::Result<String> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(data.as_bytes())?;
+    Ok(STANDARD.encode(encoder.finish()?))
 }
 
 /// JSON without characters that could end the HTML element: they only occur in strings.
@@ -82,13 +94,14 @@ mod tests {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
             series: vec![json!({"of": nasty})],
         }];
-        let page = page(&report, &[json!({"why": nasty})], &tapes);
+        let page = page(&report, &[json!({"why": nasty})], &tapes).unwrap();
         let plain = PAGE.matches("</script>").count();
         assert_eq!(page.matches("</script>").count(), plain);
         assert!(!page.contains("alert(1)</"), "{page}");
         let (head, tail) = PAGE.split_once(MARK).unwrap();
         let data = page
             .strip_prefix(head)
+            .and_then(|p| p.strip_prefix(r#"id="data">"#))
             .and_then(|p| p.strip_suffix(tail))
             .unwrap();
         let data: Value = serde_json::from_str(data).unwrap();

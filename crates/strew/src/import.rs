@@ -9,9 +9,9 @@ use strew_scenario::import::{Imported, Recording, import};
 use crate::context::Context;
 use crate::diagnostics::{say_note, say_problems};
 use crate::failure::Failure;
-use crate::nodes::NodeArgs;
 use crate::output::{Format, serialized};
 use crate::{inputs, terminal};
+use strew_suite::nodes::NodeArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM import simkube trace.json --nodes 30 --zones 3 -o shop.yaml

@@ -19,11 +19,12 @@ use crate::diagnostics;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::{AsArgs, Input, ReadArgs};
 use crate::output::{Format, serialized};
-use crate::scenario::{Inspected, Question, ScenarioArgs, inspect};
-use crate::shown::Choice;
 use crate::text::count;
 use crate::world::WorldArgs;
-use crate::{cluster, ignored, junit, place, sarif, terminal};
+use crate::{cluster, junit, place, sarif, terminal};
+use strew_suite::ignored;
+use strew_suite::options::Options;
+use strew_suite::suite::inspect::{Inspected, inspect, is_read};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint deploy/                              everything below a folder
@@ -191,21 +192,14 @@ impl Looked {
             read: read_args.clone(),
             ..WorldArgs::default()
         };
-        let scenario = ScenarioArgs::default();
-        let question = Question {
-            args: &scenario,
-            world: &world,
-            files: names,
-            output: None,
-            out: None,
-            html: None,
-            choice: Choice::ALL,
-            by: &[],
-            headers: true,
+        let options = Options {
+            files: names.to_vec(),
+            read_again: world.read_args(),
+            ..Options::default()
         };
         let mut looked = Self {
             findings: Vec::new(),
-            inspected: inspect(&question, inputs)?,
+            inspected: inspect(&options, inputs)?,
             n_files,
             n_objects: 0,
             unknown: BTreeMap::new(),
@@ -218,7 +212,7 @@ impl Looked {
             for located in whole.chain(broken) {
                 looked.n_objects += 1;
                 if let KubeObject::Other(other) = &located.object
-                    && !crate::scenario::is_read(&other.api_version, &other.kind)
+                    && !is_read(&other.api_version, &other.kind)
                 {
                     let group = other.api_version.split_once('/').map(|(group, _)| group);
                     let kind = match group {
@@ -282,7 +276,7 @@ impl Looked {
     /// The fixes of all findings as a patch.
     fn patch(&self) -> String {
         let each = self.inspected.iter();
-        let each = each.map(|inspected| inspected.fixes().patch(&inspected.sources));
+        let each = each.map(|inspected| fixes(inspected).patch(&inspected.sources));
         each.collect()
     }
 
@@ -291,7 +285,7 @@ impl Looked {
         let (mut n_fixes, mut n_files) = (0, 0);
         let mut commands = Vec::new();
         for inspected in &mut self.inspected {
-            let fixes = inspected.fixes();
+            let fixes = fixes(inspected);
             fixes.write(&inspected.sources)?;
             n_files += fixes.files.len();
             n_fixes += fixes.files.values().map(|(_, n)| n).sum::<usize>();
@@ -375,11 +369,10 @@ impl Looked {
     }
 }
 
-impl Inspected {
-    /// The fixes of its findings in the text of its files.
-    fn fixes(&self) -> Fixes {
-        Fixes::of(&self.sources, &read(&self.sources), &self.diagnostics)
-    }
+/// The fixes of what was found, in the text of its files.
+fn fixes(inspected: &Inspected) -> Fixes {
+    let sources = &inspected.sources;
+    Fixes::of(sources, &read(sources), &inspected.diagnostics)
 }
 
 /// The most kinds that are named.

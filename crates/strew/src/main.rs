@@ -1,15 +1,14 @@
 //! strew spreads workloads over failure domains, explains placements, and simulates them before they ship.
 //!
 //! This crate connects arguments to the other crates: files in, reports out. Reading order: [`arguments`], [`inputs`]
-//! and [`nodes`] (the input), [`configuration`] (the scheduler), [`scenario`] (plays a Scenario, or the built-in
-//! story), [`strew_view`] (a moment as plain values), [`spread_explain`] (the WorkloadSpread of a pod), [`report`]
-//! (output for programs), [`text`] (for people), [`html`] (a page), [`sarif`] (for code scanning), [`simulate`],
-//! [`merge`], [`sweep`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`],
-//! [`uninstall`], [`schema`], [`mcp`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`]
-//! (shared by commands that run until a signal), [`cluster`] (a live one), [`complete`] (shell completion),
-//! [`output`] (formats), [`diagnostics`], [`junit`], [`explain_output`], [`what_if`] (changes of `--what-if`),
-//! [`parts`] (names of nodes and domains), [`terminal`] and [`destination`] (where output goes), [`digest`],
-//! [`failure`], [`mod@reference`] (docs/commands.md).
+//! (the input), [`configuration`] (the file of the scheduler's), [`scenario`] (plays a Scenario, or the built-in story,
+//! by [`strew_suite`]), [`strew_view`] (a moment as plain values), [`spread_explain`] (the WorkloadSpread of a pod),
+//! [`text`] (for people), [`html`] (a page), [`sarif`] (for code scanning), [`simulate`], [`merge`], [`sweep`],
+//! [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`], [`schema`], [`mcp`],
+//! [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (shared by commands that run until a
+//! signal), [`cluster`] (a live one), [`complete`] (shell completion), [`output`] (formats), [`diagnostics`], [`junit`],
+//! [`explain_output`], [`what_if`] (changes of `--what-if`), [`parts`] (names of nodes and domains), [`terminal`] and
+//! [`destination`] (where output goes), [`failure`], [`mod@reference`] (docs/commands.md).
 
 #![cfg_attr(
     not(feature = "cluster"),
@@ -17,7 +16,6 @@
 )]
 
 mod arguments;
-mod assumed;
 mod audit;
 mod cluster;
 mod complete;
@@ -28,25 +26,20 @@ mod controller;
 mod destination;
 mod diagnostics;
 mod diff;
-mod digest;
-mod dump;
 mod explain;
 mod explain_output;
 mod explain_text;
 mod failure;
 mod html;
-mod ignored;
 mod import;
 mod inputs;
 #[cfg(feature = "cluster")]
 mod install;
 mod junit;
-mod label_query;
 mod lint;
 mod mcp;
 mod memory;
 mod merge;
-mod nodes;
 mod output;
 mod parts;
 mod place;
@@ -55,14 +48,11 @@ mod process;
 mod progress;
 mod recorded;
 mod reference;
-mod report;
-mod rules;
 mod sarif;
 mod scenario;
 #[cfg(feature = "cluster")]
 mod scheduler;
 mod schema;
-mod shown;
 mod simulate;
 #[cfg(feature = "cluster")]
 mod snapshot;

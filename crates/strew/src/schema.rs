@@ -8,8 +8,9 @@ use strew_wire::workloadspread::registration::Reach;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::scenario::summary;
-use crate::{audit, diff, explain, explain_output, lint, report, terminal};
+use crate::{audit, diff, explain, explain_output, lint, terminal};
+use strew_suite::report;
+use strew_suite::summary;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM schema                                  which kinds are there?

@@ -7,13 +7,13 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::label_query::LabelQuery;
 use crate::output::Format;
 use crate::scenario::{self, PlayedKind, Question, ScenarioArgs};
 use crate::schema::SchemaKind;
-use crate::shown::Choice;
 use crate::world::WorldArgs;
-use crate::{diagnostics, inputs, terminal};
+use crate::{configuration, diagnostics, inputs, terminal};
+use strew_suite::label_query::LabelQuery;
+use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
@@ -62,8 +62,8 @@ pub(crate) struct SimulateArgs {
     /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write everything that happened as one page for a browser, which needs no network: a time slider, pods by domain,
-    /// two variants side by side, verdicts; the first seed of each variant
+    /// Write everything that happened as one page for a browser, which needs no network: what is wrong, skew bars, a map
+    /// of the domains, a time slider; of each variant the first seed that broke
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
     /// Show only the workloads of this namespace
@@ -122,7 +122,7 @@ fn simulated(
     query: Option<&LabelQuery>,
     context: &Context,
 ) -> Result<u8, Failure> {
-    args.world.scheduling.check(names)?;
+    configuration::check(&args.world.scheduling, names)?;
     let piped = format!("{} simulate -", context.program);
     let inputs = args.world.inputs(names, piped)?;
     let out = args.out.as_deref();
@@ -141,8 +141,8 @@ fn simulated(
         out,
         html: args.html.as_deref(),
         choice: Choice {
-            namespace: args.namespace.as_deref(),
-            query,
+            namespace: args.namespace.clone(),
+            query: query.cloned(),
             top: if is_cut { args.top } else { usize::MAX },
         },
         by: &args.by,

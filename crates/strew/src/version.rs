@@ -6,8 +6,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// The kube-scheduler whose decisions are matched.
-pub(crate) const KUBERNETES: &str = "1.36.3";
+pub(crate) use strew_suite::KUBERNETES;
 
 #[derive(Args, Debug)]
 pub(crate) struct VersionArgs {

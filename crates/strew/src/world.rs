@@ -3,12 +3,12 @@
 use clap::Args;
 use strew_manifest::read::How;
 
-use crate::assumed::AssumedArgs;
-use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::inputs::{AsArgs, Input, ReadArgs};
 use crate::memory::MemoryArgs;
-use crate::nodes::NodeArgs;
+use strew_suite::assumed::AssumedArgs;
+use strew_suite::configuration::SchedulingArgs;
+use strew_suite::nodes::NodeArgs;
 
 /// The files, and the nodes besides those in them.
 #[derive(Args, Debug, Clone, Default)]

@@ -34,6 +34,7 @@ pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
         timing: Timing::new(),
         scheduler,
         feature_gates: Vec::new(),
+        grace: None,
     };
     let mut lab = Lab::start(top, &options)?;
     let folder = lab.folder().display().to_string();

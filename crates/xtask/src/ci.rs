@@ -5,8 +5,10 @@
 //! with exit code 1 unless `--no-e2e` asks for that. One build profile and one set of features: what one stage compiled,
 //! the next finds.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::process::{Command, ExitCode};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use xtask::{go, top};
@@ -88,8 +90,39 @@ const BY_TOOLS: &[ByTool] = &[
         tool: "npm",
         runs: &[CLIENT_OF_TYPESCRIPT],
     },
+    // The committed page is what its sources make.
+    ByTool {
+        name: "page",
+        tool: "npm",
+        runs: &[PAGE_IS_MADE],
+    },
+    ByTool {
+        name: "page, browser",
+        tool: "chromium",
+        runs: &[PAGE_IN_A_BROWSER],
+    },
 ];
 
+const PAGE_IS_MADE: &[&str] = &[
+    "cargo",
+    "run",
+    "--locked",
+    "--package",
+    "xtask",
+    "--",
+    "web",
+    "--check",
+];
+const PAGE_IN_A_BROWSER: &[&str] = &[
+    "cargo",
+    "run",
+    "--locked",
+    "--package",
+    "xtask",
+    "--",
+    "web",
+    "--test",
+];
 const CLIENT_OF_PYTHON: &[&str] = &[
     "cargo",
     "run",
@@ -311,6 +344,10 @@ impl fmt::Display for Outcome {
 /// A stage, its result and its time.
 type Row = (&'static str, Outcome, Duration);
 
+/// How many of the last lines of a failed stage stand once more below the table: whoever reads a log from its end sees
+/// what failed, not only where.
+const LAST_LINES: usize = 12;
+
 /// Runs the stages, up to the first failure unless `keep_going`.
 ///
 /// Exit code 1 if a stage failed, or could not run for want of Go. `no_e2e` leaves out the stages that need a control
@@ -328,13 +365,20 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
     };
     print!("{}", announcement(absent.as_ref()));
     let mut rows: Vec<Row> = Vec::new();
+    let mut ends: Vec<(&str, Vec<String>)> = Vec::new();
     for stage in STAGES {
         let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
         let absent = absent.as_ref().filter(|_| END_TO_END.contains(&stage.name));
         rows.push(match (absent, stop) {
             (Some(&(outcome, _)), _) => (stage.name, outcome, Duration::ZERO),
             (None, true) => (stage.name, Outcome::Skipped, Duration::ZERO),
-            (None, false) => run_stage(stage)?,
+            (None, false) => {
+                let (row, end) = run_stage(stage)?;
+                if row.1 == Outcome::Failed {
+                    ends.push((stage.name, end));
+                }
+                row
+            }
         });
     }
     for check in BY_TOOLS {
@@ -345,6 +389,11 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
         });
     }
     print!("{}", summary(&rows, begin.elapsed()));
+    ends.retain(|(_, end)| !end.is_empty());
+    for (name, end) in ends {
+        println!("{name} ended with:");
+        end.iter().for_each(|line| println!("  {line}"));
+    }
     Ok(match is_success(&rows) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -370,14 +419,21 @@ fn announcement(absent: Option<&(Outcome, String)>) -> String {
     )
 }
 
-fn run_stage(stage: &Stage) -> anyhow::Result<Row> {
+/// Runs a stage; its last lines of standard output stand beside its row.
+fn run_stage(stage: &Stage) -> anyhow::Result<(Row, Vec<String>)> {
     println!("=== {}: cargo {}", stage.name, stage.cargo.join(" "));
     let begin = now();
-    let status = Command::new("cargo")
+    let mut child = Command::new("cargo")
         .args(stage.cargo)
         .envs(stage.environment.iter().copied())
         .current_dir(top())
-        .status()?;
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let end = match child.stdout.take() {
+        Some(output) => passed_on(BufReader::new(output))?,
+        None => Vec::new(),
+    };
+    let status = child.wait()?;
     let outcome = match status.success() {
         true => Outcome::Passed,
         false => Outcome::Failed,
@@ -385,7 +441,22 @@ fn run_stage(stage: &Stage) -> anyhow::Result<Row> {
     let took = begin.elapsed();
     println!("=== {}: {outcome} in {}", stage.name, seconds(took));
     println!();
-    Ok((stage.name, outcome, took))
+    Ok(((stage.name, outcome, took), end))
+}
+
+/// Prints each line as it comes; returns the last ones.
+fn passed_on(mut output: impl BufRead) -> std::io::Result<Vec<String>> {
+    let mut end = VecDeque::new();
+    let mut line = Vec::new();
+    while output.read_until(b'\n', &mut line)? > 0 {
+        std::io::stdout().write_all(&line)?;
+        if end.len() == LAST_LINES {
+            end.pop_front();
+        }
+        end.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+    }
+    Ok(end.into())
 }
 
 /// Runs a check if its tool is installed.
@@ -521,6 +592,13 @@ mod tests {
         let text = summary(&rows, Duration::ZERO);
         assert!(text.contains("e2e               NOT RUN\n"), "{text}");
         assert!(text.contains("0 failed, 3 NOT RUN"), "{text}");
+    }
+
+    #[test]
+    fn the_last_lines_of_a_stage_are_kept() {
+        let lines: Vec<String> = (0..20).map(|i| format!("line {i}")).collect();
+        let end = passed_on(lines.join("\n").as_bytes()).unwrap();
+        assert_eq!(end, lines[20 - LAST_LINES..]);
     }
 
     #[test]

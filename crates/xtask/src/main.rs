@@ -5,6 +5,7 @@ mod ci;
 mod clients;
 mod dist;
 mod fuzz;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum Command {
         /// Which clients; all without one
         clients: Vec<clients::Client>,
     },
+    /// Make the page of strew's reports from web/src (needs Node and npm)
+    Web(web::Web),
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors
@@ -82,6 +85,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Bench { suite, names } => bench::run(suite, &names),
         Command::Dist(options) => dist::run(&options),
         Command::Clients { clients } => clients::run(xtask::top(), &clients),
+        Command::Web(options) => web::run(xtask::top(), &options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Conform(lab) => lab.run("conform"),
         Command::BenchLive(lab) => lab.run("bench-live"),

@@ -8,7 +8,7 @@ use k8s_openapi::ByteString;
 use kube::Client;
 use serde_json::Value;
 use strew_manifest::json::Json;
-use strew_model::time::Instant;
+use strew_model::time::{Instant, Span};
 use strew_wire::workloadspread::registration;
 use strew_wire::workloadspread::status::time_text;
 use tokio::sync::watch;
@@ -23,14 +23,18 @@ use super::way::Way;
 use super::{TRIED_AGAIN, warn};
 use crate::causes::in_a_line;
 use crate::clock::Clock;
-use crate::serve::OwnConnections;
 use crate::serve::health::Shown;
+use crate::serve::{CutOff, OwnConnections};
 
 /// The time limit for the shutdown, [`LINGERS`] included.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long the last replica still answers after removing the registration, because API servers learn of it by watches.
 const LINGERS: Duration = Duration::from_secs(2);
+
+/// A replica that could not tell the others for this long that it is ready sends its clients elsewhere: what it would
+/// write into a status, it cannot. Two renewals and an answer that does not come have their time.
+const CUT_OFF_AFTER: Span = Span::from_secs(5);
 
 /// The name of the line of `/readyz`.
 const SHOWN: &str = "registration";
@@ -46,6 +50,8 @@ pub struct Setup {
     pub address: SocketAddr,
     /// How this process connects to that server.
     pub own: OwnConnections,
+    /// Where that server hears that the replica does not reach the API server.
+    pub cut_off: CutOff,
     /// The replica's unique name, which becomes part of an annotation's key.
     pub replica: String,
 }
@@ -60,6 +66,7 @@ pub struct Registrar {
     wanted: Vec<Value>,
     /// Shows on `/readyz` why the webhook is not registered.
     shown: Arc<Shown>,
+    cut_off: CutOff,
     replica: String,
     /// True once the cluster is known.
     ready: watch::Receiver<bool>,
@@ -98,6 +105,7 @@ impl Registrar {
                 SHOWN,
                 "this replica has not answered its own review",
             )),
+            cut_off: setup.cut_off,
             replica: setup.replica,
             ready,
             bundle,
@@ -154,6 +162,13 @@ impl Registrar {
         self.view.can_serve = *self.ready.borrow() && !self.bundle.borrow().is_empty();
         let now = self.clock.now();
         self.view.has_others = self.replicas.has_others(&self.replica, now);
+        let cut_off_at = self.view.present.map(|present| present + CUT_OFF_AFTER);
+        let is_cut_off = !self.view.is_ending && cut_off_at.is_some_and(|at| now >= at);
+        if is_cut_off && !self.cut_off.is() {
+            let error = "this replica does not reach the API server";
+            warn("serve", error, "its clients are sent to other replicas");
+        }
+        self.cut_off.set(is_cut_off);
         match self.view.next(now) {
             Step::Review => self.review().await,
             Step::Renew => self.renew().await,
@@ -162,6 +177,9 @@ impl Registrar {
             Step::Withdraw => self.withdraw().await,
             Step::TakeOut => self.take_out().await,
             Step::Wait(until) => {
+                let until = cut_off_at
+                    .filter(|at| *at > now)
+                    .map_or(until, |at| at.min(until));
                 let wait = self.clock.until(until);
                 tokio::select! {
                     () = end.cancelled() => {}
@@ -355,6 +373,7 @@ mod tests {
             is_strict: false,
             address: listener.local_addr().unwrap(),
             own: OwnConnections::default(),
+            cut_off: CutOff::default(),
             replica: "a".to_owned(),
         };
         let (service, _api_server) =

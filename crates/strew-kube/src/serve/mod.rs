@@ -30,7 +30,7 @@ pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};
 pub use own::OwnConnections;
 pub use places::Peer;
-pub use server::{Limits, Server};
+pub use server::{CutOff, Limits, Server};
 
 #[cfg(test)]
 mod tests;

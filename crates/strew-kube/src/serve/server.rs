@@ -22,6 +22,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{Acceptor, NoClientAuth};
 use strew_runtime::Warning;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::server::TlsStream;
@@ -96,6 +97,35 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default)]
 pub struct PeerCertificates(pub Arc<[rustls::pki_types::CertificateDer<'static>]>);
 
+/// Whether the process is cut off from what its answers need.
+///
+/// While it is, each connection gets one request and GOAWAY: the client's next connection may find another replica. A
+/// client that keeps its connection, as API servers do, would send it everything for ever.
+#[derive(Debug, Clone, Default)]
+pub struct CutOff(watch::Sender<bool>);
+
+impl CutOff {
+    /// Says whether it is.
+    pub fn set(&self, is_cut_off: bool) {
+        self.0
+            .send_if_modified(|is| std::mem::replace(is, is_cut_off) != is_cut_off);
+    }
+
+    /// True if it is.
+    pub fn is(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns when it is cut off and this connection has had a request; `begun` hears of each.
+    async fn with_a_request(&self, seat: &Seat, begun: &Notify) {
+        let mut is = self.0.subscribe();
+        // The sender lives as long as `self`.
+        while is.wait_for(|is| *is).await.is_ok() && seat.n_begun() == 0 {
+            begun.notified().await;
+        }
+    }
+}
+
 /// A listening server with a certificate. It belongs to no runtime until it [runs](Server::run).
 pub struct Server {
     listener: std::net::TcpListener,
@@ -104,6 +134,7 @@ pub struct Server {
     tls: TlsAcceptor,
     limits: Limits,
     own: OwnConnections,
+    cut_off: CutOff,
 }
 
 impl Server {
@@ -149,6 +180,7 @@ impl Server {
             tls,
             limits,
             own: OwnConnections::default(),
+            cut_off: CutOff::default(),
         })
     }
 
@@ -165,6 +197,11 @@ impl Server {
     /// How the process itself connects, with a place that no other client can take.
     pub fn own(&self) -> &OwnConnections {
         &self.own
+    }
+
+    /// Where the process says that it is cut off from what its answers need.
+    pub fn cut_off(&self) -> &CutOff {
+        &self.cut_off
     }
 
     /// As [`run`](Self::run), on a thread of its own: it answers while the caller's runtime is busy.
@@ -219,6 +256,7 @@ impl Server {
                 distrust: Arc::clone(&distrust),
                 limits: self.limits,
                 stop: stop.clone(),
+                cut_off: self.cut_off.clone(),
                 place,
             };
             connections.spawn(connection.serve(stream, pages.clone()));
@@ -287,6 +325,7 @@ struct Connection {
     distrust: Arc<Distrust>,
     limits: Limits,
     stop: CancellationToken,
+    cut_off: CutOff,
     place: Place,
 }
 
@@ -309,11 +348,14 @@ impl Connection {
         let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());
         let patience = self.limits.request;
         let seat = Arc::clone(&self.place.0);
+        let begun = Arc::new(Notify::new());
+        let begins = Arc::clone(&begun);
         let service = tower::service_fn(move |request: Request<_>| {
             let (mut head, body) = request.into_parts();
             head.extensions.insert(peer.clone());
             head.extensions.insert(seat.peer());
             let under_way = seat.begin().map(Arc::new);
+            begins.notify_one();
             let seat = Arc::clone(&seat);
             let pages = pages.clone();
             async move {
@@ -356,6 +398,10 @@ impl Connection {
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = until_unused(&self.place.0, self.limits.headers, &self.stop) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            () = self.cut_off.with_a_request(&self.place.0, &begun) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

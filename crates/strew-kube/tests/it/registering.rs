@@ -122,6 +122,7 @@ async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken
             is_strict,
             address: server.address(),
             own: server.own().clone(),
+            cut_off: server.cut_off().clone(),
             replica: name.to_owned(),
         }),
     };

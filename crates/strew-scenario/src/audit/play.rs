@@ -7,19 +7,20 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::eviction::{self, Eviction};
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
-use strew_manifest::read::KubeObject;
+use strew_apiserver::selection::Selection;
 use strew_model::Instant;
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom, Refusing};
 use strew_view::loss::LossVerdict;
 use strew_view::moment::{Frame, world};
+use strew_view::values::{self, EndpointValues};
 use strew_view::world::World;
 
 use super::Question;
 use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
-use super::values::{Blocked, Case, Endpoints, Event, Room, Row, StuckBudget};
+use super::values::{Blocked, Case, Endpoints, Event, Row, StuckBudget};
 use crate::expect::workloads::{
     Hindrance, LossOf, Missing, is_counted, name, wanted_of, workload_of,
 };
@@ -80,7 +81,7 @@ pub fn play_case(
         domains: question.domains.clone(),
         at_rest: event.is_some_and(|step| step.state == StepState::AtRest),
         seconds: seconds / 1_000_000_000,
-        headroom: Room::of(&headroom),
+        headroom,
         workloads: rows,
         services,
         refused,
@@ -312,40 +313,20 @@ fn stays(pod: &Pod) -> bool {
     owner.is_some_and(|owner| matches!(&*owner.kind, "DaemonSet" | "Node"))
 }
 
-/// Services with ready pods on these nodes.
+/// Services with ready pods on these nodes, those with the fewest other endpoints first.
 pub(super) fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoints> {
-    let mut ready: BTreeMap<&str, Vec<&Arc<Pod>>> = BTreeMap::new();
-    let pods = tables.of::<Pod>().iter();
-    for pod in pods.filter(|pod| pod.is_ready() && pod.is_active()) {
-        let of_namespace = ready.entry(&pod.meta.name.namespace).or_default();
-        of_namespace.push(pod);
-    }
-    let mut found = Vec::new();
-    for plain in tables.all_plain() {
-        let KubeObject::Service(service) = &plain.object else {
-            continue;
-        };
-        let spec = service.spec.as_ref();
-        let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) else {
-            continue;
-        };
-        let name = &plain.meta.name;
-        let all = ready.get(&*name.namespace).into_iter().flatten();
-        let its = all.filter(|pod| {
-            let mut pairs = selector.iter();
-            !selector.is_empty() && pairs.all(|(key, value)| pod.meta.label(key) == Some(value))
-        });
-        let (gone, left): (Vec<&&Arc<Pod>>, Vec<&&Arc<Pod>>) =
-            its.partition(|pod| pod.node.as_ref().is_some_and(|node| away.contains(node)));
-        if !gone.is_empty() {
-            found.push(Endpoints {
-                namespace: name.namespace.to_string(),
-                name: name.name.to_string(),
-                before: gone.len() + left.len(),
-                at_once: left.len(),
-            });
-        }
-    }
+    let endpoints = values::services(tables).into_iter().filter_map(|service| {
+        let stays = |of: &&EndpointValues| of.node.as_deref().is_none_or(|n| !away.contains(n));
+        let at_once = service.endpoints.iter().filter(stays).count();
+        let before = service.endpoints.len();
+        (at_once < before).then_some(Endpoints {
+            namespace: service.namespace,
+            name: service.name,
+            before,
+            at_once,
+        })
+    });
+    let mut found: Vec<Endpoints> = endpoints.collect();
     found.sort_by(|a, b| {
         (a.at_once, &a.namespace, &a.name).cmp(&(b.at_once, &b.namespace, &b.name))
     });

@@ -96,7 +96,7 @@ pub struct Case {
     /// The time until rest.
     pub seconds: u64,
     /// The room that the pods of the domains need elsewhere.
-    pub headroom: Room,
+    pub headroom: Headroom,
     /// The workloads, the worst first.
     pub workloads: Vec<Row>,
     /// Services with fewer endpoints at once.
@@ -110,36 +110,6 @@ pub struct Case {
     /// A drain: what keeps it from its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<Blocked>,
-}
-
-/// Amounts of CPU in thousandths of a core, and of memory in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Room {
-    /// CPU that the pods in the domains request, DaemonSets' left out.
-    pub needs_milli_cpu: i64,
-    /// CPU that is free on the other nodes that take pods.
-    pub free_milli_cpu: i64,
-    /// Memory that the pods request.
-    pub needs_bytes: i64,
-    /// Memory that is free elsewhere.
-    pub free_bytes: i64,
-}
-
-impl Room {
-    pub(super) fn of(headroom: &Headroom) -> Self {
-        Self {
-            needs_milli_cpu: headroom.needs_cpu,
-            free_milli_cpu: headroom.free_cpu,
-            needs_bytes: headroom.needs_memory,
-            free_bytes: headroom.free_memory,
-        }
-    }
-
-    /// True if the sums elsewhere are too small. Sums that suffice do not mean that each pod finds a node.
-    pub fn is_short(&self) -> bool {
-        self.needs_milli_cpu > self.free_milli_cpu || self.needs_bytes > self.free_bytes
-    }
 }
 
 /// What an event did to a workload, or to a pod without one.

@@ -4,17 +4,44 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use strew_apiserver::object::{Autoscaler, Budget, Object, Pod, Stored, WorkloadSpread};
+use strew_apiserver::object::{Autoscaler, Budget, Name, Object, Pod, Stored, WorkloadSpread};
 use strew_apiserver::{Selection, Tables};
 use strew_cluster::NodeIdx;
 use strew_manifest::ocm::PLACEMENT_LABEL;
 use strew_manifest::read::KubeObject;
 
 use super::{
-    AutoscalerValues, BudgetValues, ClaimValues, PlacementValues, ServiceValues, VolumeValues,
-    WorkloadSpreadValues,
+    AutoscalerValues, BudgetValues, ClaimValues, EndpointValues, PlacementValues, ServiceValues,
+    VolumeValues, WorkloadSpreadValues,
 };
 use crate::world::World;
+
+/// Every Service with its endpoints, by namespace and name.
+pub fn services(tables: &Tables) -> Vec<ServiceValues> {
+    let services = tables.all_plain().filter_map(|plain| {
+        let KubeObject::Service(service) = &plain.object else {
+            return None;
+        };
+        let spec = service.spec.as_ref();
+        let selector = spec.and_then(|spec| spec.selector.as_ref());
+        let selector = selector.filter(|pairs| !pairs.is_empty());
+        let selection = selector.map(Selection::of_pairs);
+        let Name { namespace, name } = &plain.meta.name;
+        let pods = selected(tables, namespace, selection.as_ref());
+        let (ready, others) = pods.into_iter().partition(|pod| is_ready(pod));
+        let endpoint = |pod: &Arc<Pod>| EndpointValues {
+            pod: pod.meta.name.name.to_string(),
+            node: pod.node.as_deref().map(str::to_owned),
+        };
+        Some(ServiceValues {
+            namespace: namespace.to_string(),
+            name: name.to_string(),
+            endpoints: Vec::into_iter(ready).map(endpoint).collect(),
+            not_ready: names(others),
+        })
+    });
+    services.collect()
+}
 
 /// Objects beside workloads and nodes.
 #[derive(Default)]
@@ -32,7 +59,10 @@ pub(super) struct Objects {
 
 impl Objects {
     pub(super) fn of(tables: &Tables, world: &World) -> Self {
-        let mut all = Self::default();
+        let mut all = Self {
+            services: services(tables),
+            ..Self::default()
+        };
         let plain = tables.all_plain().map(|plain| plain.object.clone());
         let stored = tables.of::<Budget>().iter();
         let stored = stored.map(|o| Stored::into_object(o.clone()));
@@ -60,26 +90,10 @@ impl Objects {
         let namespace = metadata.namespace.clone().unwrap_or_default();
         let name = metadata.name.clone().unwrap_or_default();
         match object {
-            KubeObject::Service(service) => {
-                let selector = service
-                    .spec
-                    .as_ref()
-                    .and_then(|spec| spec.selector.as_ref());
-                let selector = selector.filter(|pairs| !pairs.is_empty());
-                let selection = selector.map(Selection::of_pairs);
-                let pods = selected(tables, &namespace, selection.as_ref());
-                let (ready, others) = pods.into_iter().partition(|pod| is_ready(pod));
-                self.services.push(ServiceValues {
-                    namespace,
-                    name,
-                    endpoints: names(ready),
-                    not_ready: names(others),
-                });
-            }
             KubeObject::PodDisruptionBudget(budget) => {
                 let spec = budget.spec.as_ref();
                 let selection = spec.and_then(|spec| Selection::of(spec.selector.as_ref()?));
-                let pods = selected(tables, &namespace, selection.as_ref());
+                let pods = selected(tables, &Arc::from(&*namespace), selection.as_ref());
                 let text = |amount: Option<&IntOrString>| amount.map(int_or_string);
                 self.budgets.push(BudgetValues {
                     namespace,
@@ -156,14 +170,13 @@ impl Objects {
 /// The pods of a namespace that a selector selects and that have not finished; none without a selector.
 fn selected<'a>(
     tables: &'a Tables,
-    namespace: &str,
+    namespace: &Arc<str>,
     selection: Option<&Selection>,
 ) -> Vec<&'a Arc<Pod>> {
     let Some(selection) = selection else {
         return Vec::new();
     };
-    let namespace = Arc::from(namespace);
-    let pods = tables.of::<Pod>().in_namespace(&namespace);
+    let pods = tables.of::<Pod>().in_namespace(namespace);
     let pods = pods.filter(|pod| !pod.is_finished() && selection.matches(&pod.meta.labels));
     pods.collect()
 }

@@ -62,10 +62,12 @@ fn values() -> ClusterValues {
 fn a_dump_has_its_workloads_and_what_belongs_to_them() {
     let values = values();
     let web = &values.workloads[0];
-    assert_eq!((web.kind.as_str(), web.pods.len()), ("ReplicaSet", 2));
-    assert_eq!(web.pods[0].node.as_deref(), Some("a1"));
-    assert_eq!(web.pods[1].pending.as_deref(), Some("0/2 nodes"));
-    assert_eq!(values.services[0].endpoints, ["web-1"]);
+    assert_eq!((web.kind.as_str(), web.members.len()), ("ReplicaSet", 2));
+    assert_eq!(web.members[0].node.as_deref(), Some("a1"));
+    assert_eq!(web.members[1].pending.as_deref(), Some("0/2 nodes"));
+    let endpoints = values.services[0].endpoints.iter();
+    let endpoints: Vec<_> = endpoints.map(|e| (&*e.pod, e.node.as_deref())).collect();
+    assert_eq!(endpoints, [("web-1", Some("a1"))]);
     assert_eq!(values.services[0].not_ready, ["web-2"]);
     let budget = &values.budgets[0];
     assert_eq!(budget.max_unavailable.as_deref(), Some("50%"));
@@ -94,12 +96,13 @@ fn what_is_free_is_counted_by_node_and_by_domain() {
 #[test]
 fn two_revisions_with_different_constraints_are_two() {
     let values = values();
-    let constraints = values.workloads[0].constraints.iter();
-    let of = |c: &values::ConstraintValues| {
-        let revisions: Vec<String> = c.revisions.iter().cloned().collect();
-        (revisions.join(","), c.max_skew)
+    let spreads = values.workloads[0].by_revision.iter();
+    let of = |of: &values::RevisionSpread| {
+        let revisions: Vec<String> = of.revisions.iter().cloned().collect();
+        let constraint = of.spread.constraint.as_ref();
+        (revisions.join(","), constraint.map_or(0, |c| c.max_skew))
     };
-    let constraints: Vec<_> = constraints.map(of).collect();
+    let constraints: Vec<_> = spreads.map(of).collect();
     assert_eq!(constraints, [("old".to_owned(), 1), ("new".to_owned(), 3)]);
 }
 

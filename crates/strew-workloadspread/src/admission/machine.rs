@@ -73,6 +73,8 @@ pub struct Admission {
     /// Effects without an outcome yet, oldest first.
     pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
     pub(super) counters: Counters,
+    /// Since when no write has reached the API server; `None` if the last one did.
+    pub(super) cut_off_since: Option<Instant>,
     pub(super) dice: Prng,
     pub(super) limits: Limits,
     pub(super) now: Instant,
@@ -99,6 +101,7 @@ impl Admission {
             next_effect: 1,
             pending: BTreeMap::new(),
             counters: Counters::default(),
+            cut_off_since: None,
             dice: Prng::new(seed),
             limits,
             now: Instant(0),
@@ -373,6 +376,12 @@ impl Admission {
 
     fn outcome(&mut self, effect: EffectId, outcome: Outcome) {
         self.counters.written += u64::from(matches!(outcome, Outcome::Written(_)));
+        self.cut_off_since = match outcome {
+            Outcome::Unsent => self.cut_off_since.or(Some(self.now)),
+            // It may have been refused, or sent, or neither.
+            Outcome::Failed | Outcome::Lost => self.cut_off_since,
+            Outcome::Written(_) | Outcome::Conflict | Outcome::Read(_) | Outcome::Gone => None,
+        };
         match outcome {
             Outcome::Failed => self.settle(effect, Err(Denial::Failed)),
             Outcome::Lost => self.settle(effect, Err(Denial::Lost)),

@@ -31,6 +31,10 @@ const PAUSES_MS: [u64; 3] = [10, 50, 250];
 /// How long a request is tried again if the API server does not answer: less than the API server waits for the review.
 const TRIED_WITHIN: Span = Span::from_secs(2);
 
+/// A replica that has reached no API server for this long refuses at the first failure: another replica may be reached,
+/// and the sooner the pod's controller tries again, the sooner it is.
+const CUT_OFF_AFTER: Span = Span::from_secs(3);
+
 /// The pause before such an attempt, in milliseconds; up to a tenth is added.
 const NO_ANSWER_PAUSE_MS: u64 = 100;
 
@@ -365,12 +369,15 @@ impl Admission {
     /// The API server did not answer. Requests that are not too old are decided again, with the object as it is then: a
     /// pod that a write entered all the same is found there.
     fn unanswered(&mut self, key: &WsKey, requests: Vec<PendingRequest>, why: Denial) {
+        let is_cut_off = self
+            .cut_off_since
+            .is_some_and(|since| self.now >= since + CUT_OFF_AFTER);
         let mut again = VecDeque::new();
         for mut pending in requests {
             pending.is_unanswered = true;
             pending.may_be_counted |=
                 matches!((why, &pending.verdict), (Denial::Lost, Verdict::Counted));
-            match self.now < pending.came + TRIED_WITHIN {
+            match !is_cut_off && self.now < pending.came + TRIED_WITHIN {
                 true => again.push_back(pending),
                 false => self.deny(key, pending, why),
             }

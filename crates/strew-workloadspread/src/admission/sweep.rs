@@ -26,6 +26,7 @@ impl Admission {
             limits: _,
             now: _,
             turns: _,
+            cut_off_since: _,
         } = self;
         room.sweep(|marks: &mut Marks| {
             kinds.mark(marks);

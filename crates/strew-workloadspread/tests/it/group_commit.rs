@@ -209,6 +209,47 @@ fn a_read_without_an_answer_is_tried_again_until_the_review_is_too_old() {
     assert!(server.now >= secs(1002), "{:?}", server.now);
 }
 
+/// Before, each review waited 2 s for its refusal while another replica could have answered.
+#[test]
+fn a_replica_that_is_cut_off_for_long_refuses_at_once_and_tries_again_when_it_is_back() {
+    let (mut server, web) = server();
+    let refused_after = |server: &mut Server, i: u64| {
+        ask_for(server, &web, i..i + 1);
+        let began = server.now;
+        let waits = server.machine.waiting();
+        while server.machine.waiting() == waits {
+            while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
+                match effect {
+                    Effect::ReadSpread { id, .. } => {
+                        server.tell(Input::Outcome(id, Outcome::Failed));
+                    }
+                    Effect::WriteStatus { id, .. } => {
+                        server.tell(Input::Outcome(id, Outcome::Unsent));
+                    }
+                    Effect::Answer(answer) => {
+                        assert!(matches!(answer.verdict, Verdict::Deny(Denial::Failed)));
+                        return server.now.since(began);
+                    }
+                }
+            }
+            server.now = server.machine.next_wake().expect("a pause");
+            server.tell(Input::Tick);
+        }
+        panic!("it has an answer");
+    };
+    assert!(refused_after(&mut server, 0) >= Span::from_secs(2));
+    server.now = server.now + Span::from_secs(2);
+    assert_eq!(refused_after(&mut server, 1), Span(0));
+    // It is back: one broken connection is no refusal.
+    ask_for(&mut server, &web, 2..3);
+    server.run();
+    assert_eq!(server.subset(2).as_deref(), Some("a"));
+    ask_for(&mut server, &web, 3..4);
+    unanswered(&mut server, Outcome::Unsent, false);
+    server.run();
+    assert_eq!(server.subset(3).as_deref(), Some("a"));
+}
+
 #[test]
 fn a_deletion_that_may_be_in_the_ledger_passes() {
     for (outcome, why) in [

@@ -12,8 +12,8 @@ use strew_scenario::audit::values::{Audit, Event, KIND};
 use strew_view::loss::LossVerdict;
 
 use crate::failure::Failure;
-use crate::report::API_VERSION;
 use crate::text::count;
+use strew_suite::report::API_VERSION;
 
 /// A verdict that is not the same in both audits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -30,16 +30,16 @@ use crate::cluster::{self, access::AccessArgs};
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::{self, Input};
-use crate::label_query::LabelQuery;
 use crate::memory::Need;
 use crate::output::{Format, serialized};
-use crate::report::API_VERSION;
 use crate::scenario::{self, Question, ScenarioArgs};
-use crate::shown::Choice;
 #[cfg(feature = "cluster")]
 use crate::terminal::Terminal;
 use crate::world::WorldArgs;
 use crate::{destination, diagnostics, junit, sarif};
+use strew_suite::label_query::LabelQuery;
+use strew_suite::report::API_VERSION;
+use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM audit                                    the cluster of the current context, which is only read
@@ -99,6 +99,9 @@ pub(crate) struct AuditArgs {
     /// Look for the smallest changes that help, and play them [default: if the cluster is small]
     #[arg(long)]
     fix: bool,
+    /// Look for no changes, even if the cluster is small: the verdicts come sooner
+    #[arg(long, conflicts_with_all = ["fix", "out_dir"])]
+    no_fix: bool,
     /// Write each change that helps as a patch into this folder
     #[arg(long, value_name = "FOLDER")]
     out_dir: Option<PathBuf>,
@@ -208,8 +211,8 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
     }
     let kept = findings::Places::kept(args.output, &inputs);
     let choice = Choice {
-        namespace: args.namespace.as_deref(),
-        query: query.as_ref(),
+        namespace: args.namespace.clone(),
+        query: query.clone(),
         top: usize::MAX,
     };
     let scenario = ScenarioArgs::default();
@@ -244,7 +247,7 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
     let looks = args.fix
         || args.out_dir.is_some()
         || args.output == Some(AuditFormat::Patch)
-        || base.is_small();
+        || (base.is_small() && !args.no_fix);
     let found = match looks {
         true => fixes::search(&base, &cases, &is_shown)?,
         false => fixes::Found::default(),
@@ -399,7 +402,7 @@ fn asked_about<'a>(
     world: &'a WorldArgs,
     files: &'a [String],
     output: Option<Format>,
-    choice: Choice<'a>,
+    choice: Choice,
 ) -> Question<'a> {
     Question {
         args,

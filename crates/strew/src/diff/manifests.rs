@@ -15,12 +15,12 @@ use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
-use crate::nodes::NodeArgs;
 use crate::output::Format;
 use crate::scenario::{self, Question, ScenarioArgs};
-use crate::shown::Choice;
 use crate::text::count;
 use crate::world::WorldArgs;
+use strew_suite::nodes::NodeArgs;
+use strew_suite::shown::Choice;
 
 /// The steps of the scenario that is played.
 const STEPS: [&str; 2] = ["old", "new"];

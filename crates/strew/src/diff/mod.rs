@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::Input;
-use crate::label_query::LabelQuery;
 use crate::output::{Format, serialized};
-use crate::report::{API_VERSION, KIND};
 use crate::world::WorldArgs;
 use crate::{audit, terminal};
 use compare::compare;
 use facts::{facts, labels};
+use strew_suite::label_query::LabelQuery;
+use strew_suite::report::{API_VERSION, KIND};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml -o json > before.json

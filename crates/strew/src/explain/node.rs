@@ -4,10 +4,9 @@
 use anyhow::anyhow;
 use serde::Serialize;
 use strew_cluster::NodeIdx;
-use strew_model::well_known;
 use strew_view::natural_order::natural_order;
 use strew_view::spread::rule;
-use strew_view::usage::{bytes_short, bytes_text, cpu_short, cpu_text, of_nodes};
+use strew_view::usage::{bytes_short, bytes_text, cpu_short, cpu_text, of_nodes, taints};
 use strew_view::view::View;
 use strew_view::world::World;
 use strew_wire::explanation::{API_VERSION, PodExplanation};
@@ -171,35 +170,30 @@ impl NodeExplanation {
         let (Some(node), Some(usage)) = (node, usage) else {
             return Err(usages.into_iter().map(|usage| usage.name).collect());
         };
-        let names = &world.cluster.names;
-        let (used, has) = (&usage.requested, &usage.allocatable);
-        let amounts = |name: &str, used: i64, has: i64, text: fn(i64) -> String| Amounts {
-            name: name.to_owned(),
-            free: text(has.saturating_sub(used)),
-            requested: text(used),
-            allocatable: text(has),
-        };
-        let n_pods = i64::try_from(usage.n_pods).unwrap_or(i64::MAX);
-        let mut resources = vec![
-            amounts("cpu", used.cpu_milli, has.cpu_milli, cpu_text),
-            amounts("memory", used.memory, has.memory, bytes_text),
-            amounts("pods", n_pods, usage.pods_max, |n| n.to_string()),
-        ];
-        resources.extend(
-            usage
-                .scalars(world)
-                .into_iter()
-                .map(|(name, used, has)| amounts(&name, used, has, |n| n.to_string())),
-        );
-        let taints = world.cluster.node(node).fact().map(|fact| &fact.taints);
-        let taints = taints.into_iter().flatten().map(|taint| {
-            let (key, effect) = (names.text(taint.key), taint.effect.name());
-            match taint.value {
-                well_known::EMPTY => format!("{key}:{effect}"),
-                value => format!("{key}={}:{effect}", names.text(value)),
+        let amounts = |name: &str, text: fn(i64) -> String| {
+            let (used, has) = usage.of(name);
+            Amounts {
+                name: name.to_owned(),
+                free: text(has.saturating_sub(used)),
+                requested: text(used),
+                allocatable: text(has),
             }
-        });
-        let taints = taints.collect();
+        };
+        let number = |n: i64| n.to_string();
+        let known = [
+            ("cpu", cpu_text as fn(i64) -> String),
+            ("memory", bytes_text),
+            ("pods", number),
+        ];
+        let known = known.into_iter();
+        let others = usage
+            .others()
+            .map(|(name, ..)| (name, number as fn(i64) -> String));
+        let resources = known
+            .chain(others)
+            .map(|(name, text)| amounts(name, text))
+            .collect();
+        let taints = taints(world, node);
         let pods = pods_on(world, node);
         let constraints = counting(&mut view, node);
         let pending = judged(&mut view, name);

@@ -23,14 +23,14 @@ use super::{ExplainArgs, cause, life, look};
 use crate::context::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
-use crate::label_query::LabelQuery;
 use crate::output::serialized;
 use crate::progress::Progress;
 use crate::recorded::Refusals;
 use crate::scenario::{Seen, When};
-use crate::shown::Choice;
 use crate::terminal;
 use crate::text::{count, short_key};
+use strew_suite::label_query::LabelQuery;
+use strew_suite::shown::Choice;
 
 /// All Pending pods of a cluster by cause, as `strew explain -o json` without a name writes it.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -129,8 +129,8 @@ pub(super) fn explain(
     let query = args.selector.as_deref().map(LabelQuery::parse);
     let query = query.transpose()?;
     let choice = Choice {
-        namespace: args.namespace.as_deref(),
-        query: query.as_ref(),
+        namespace: args.namespace.clone(),
+        query: query.clone(),
         top: usize::MAX,
     };
     let at = |when| {
@@ -172,7 +172,7 @@ pub(super) fn explain(
 fn listed(
     seen: Seen<'_>,
     frame: &mut Frame,
-    choice: &Choice<'_>,
+    choice: &Choice,
     refusals: Option<&Refusals>,
     now: Instant,
 ) -> Result<PendingPods, Failure> {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use same_file::is_same_file;
-pub(crate) use strew_manifest::printable::quoted;
 use strew_manifest::quantity::Quantity;
-use strew_manifest::read::{CHART_FILE, How, KUSTOMIZATION_FILES, PlayedAs, Sources};
+use strew_manifest::read::{CHART_FILE, How, KUSTOMIZATION_FILES, PlayedAs};
+pub(crate) use strew_suite::input::{Input, sources};
 
 use crate::failure::Failure;
 use reader::Reader;
@@ -24,49 +24,6 @@ const DEPTH_MAX: usize = 64;
 
 /// The largest number of bytes of all files, unless `--max-input` is given.
 const BYTES_MAX: u64 = 256 << 20;
-
-/// A file with its content.
-#[derive(Debug, Clone)]
-pub(crate) struct Input {
-    pub(crate) name: String,
-    pub(crate) bytes: Vec<u8>,
-    /// True if it was found in a folder, not named.
-    pub(crate) is_found: bool,
-    /// How it is read; the same for all inputs of a command.
-    pub(crate) how: Arc<How>,
-}
-
-impl Input {
-    /// An input that is no file.
-    pub(crate) fn made(name: &str, bytes: Vec<u8>, how: How) -> Self {
-        Self {
-            name: name.to_owned(),
-            bytes,
-            is_found: false,
-            how: Arc::new(how),
-        }
-    }
-
-    /// True if these bytes occur in it.
-    pub(crate) fn holds(&self, needle: &[u8]) -> bool {
-        self.bytes.windows(needle.len()).any(|part| part == needle)
-    }
-
-    /// The folder that it is in.
-    pub(crate) fn folder(&self) -> PathBuf {
-        let folder = Path::new(&self.name).parent();
-        folder.map(Path::to_owned).unwrap_or_default()
-    }
-
-    /// Adds it to the sources.
-    pub(crate) fn add_to(self, sources: &mut Sources) {
-        sources.set_how((*self.how).clone());
-        match self.is_found {
-            true => sources.add_found(self.name, self.bytes),
-            false => sources.add(self.name, self.bytes),
-        };
-    }
-}
 
 /// Kinds that are played as others.
 #[derive(Args, Debug, Clone, Default)]
@@ -171,15 +128,6 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// The file cannot or must not be read.
 pub(crate) fn read_one(name: &str) -> Result<Vec<Input>, Failure> {
     ReadArgs::default().read(&[name.to_owned()], How::default())
-}
-
-/// The files as sources.
-pub(crate) fn sources(inputs: Vec<Input>) -> Sources {
-    let mut sources = Sources::new();
-    inputs
-        .into_iter()
-        .for_each(|input| input.add_to(&mut sources));
-    sources
 }
 
 /// Checks that a result does not overwrite one of its input files, by whatever name or link.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::pods::CONFIGURATION_HASH;
-use crate::digest;
 use crate::failure::Failure;
+use strew_suite::digest;
 
 /// The names of one part.
 pub(super) struct Part<'a> {

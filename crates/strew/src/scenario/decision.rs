@@ -3,31 +3,10 @@
 use std::fmt::Write;
 
 use strew_model::Span;
-use strew_sim::Simulation;
+use strew_suite::clock::clock;
+use strew_suite::decision::Decision;
 
-use super::clock::clock;
 use crate::terminal::Terminal;
-
-/// The events with which a scheduler reports its decisions.
-const REASONS: [&str; 3] = ["Scheduled", "FailedScheduling", "Preempted"];
-
-/// A scheduler's decision on a pod.
-pub(super) struct Decision {
-    at: Span,
-    text: String,
-}
-
-/// All decisions of a run.
-pub(super) fn all(simulation: &Simulation) -> Vec<Decision> {
-    let events = simulation.server().events().iter();
-    let decisions = events.filter(|event| REASONS.contains(&&*event.reason));
-    decisions
-        .map(|event| Decision {
-            at: event.at.since(simulation.start()),
-            text: format!("{} {}: {}", event.regarding, event.reason, event.note),
-        })
-        .collect()
-}
 
 /// Writes the decisions up to a time; returns the other ones.
 pub(super) fn write<'a>(

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::clock::clock;
-use super::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary, VariantSum};
-use super::text::when;
 use crate::junit::{self, Case, Suite};
+use strew_suite::clock::clock;
+use strew_suite::summary::{Breach, Must, Result, RowSum, ScenarioSum, Summary, VariantSum};
 
 /// One file for all scenarios, after the findings, if there are any or nothing else is. `program` is the name in commands that play a seed again up to its
 /// breach.
@@ -75,7 +74,7 @@ fn case(row: &RowSum, variant: &VariantSum, class: &str, program: &str) -> Case 
     };
     Case {
         class: class.to_owned(),
-        name: format!("{} {}", when(row), row.text),
+        name: format!("{} {}", row.when(), row.text),
         failure,
         is_skipped: row.held + row.broken == 0,
         note,

@@ -8,17 +8,18 @@ use strew_apiserver::server::EventLog;
 use strew_manifest::finding::Finding;
 use strew_model::{Instant, Span};
 use strew_scenario::format::Step;
-use strew_scenario::run::{Watcher, play};
+use strew_scenario::run::{RunError, Watcher, play};
 use strew_sim::Simulation;
+use strew_suite::ready::largest;
 
-use super::clock::clock;
-use super::suite::{self, Cast, Suite};
-use super::{Question, frame, largest, say, stuck};
+use super::{Question, say};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::memory::Need;
 use crate::progress::Progress;
+use strew_suite::clock::clock;
+use strew_suite::suite::{self, Cast, Suite};
 use strew_view::facts::Facts;
 use strew_view::moment::{Frame, Moment};
 
@@ -77,8 +78,9 @@ pub(crate) fn life(
     inputs: Vec<Input>,
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
-    let staged = suite::stage(question, inputs)?;
-    let Some((suites, findings)) = say(staged, question, context)? else {
+    let staged = suite::stage(&question.options(context)?, inputs)?;
+    say(&staged, question, context)?;
+    let Some((suites, findings)) = staged.sound() else {
         return Ok(None);
     };
     let files: Vec<String> = suites.iter().map(|suite| suite.file.clone()).collect();
@@ -141,7 +143,7 @@ impl Life {
         progress: &Progress,
         look: Look<'_>,
     ) -> Result<(), Failure> {
-        let mut frame = frame(&self.cast, &[]);
+        let mut frame = self.cast.frame(&[]);
         if when == When::Start {
             let (objects, blueprint) = (self.cast.plan.objects(), self.cast.plan.blueprint());
             let start = Simulation::start_of(objects);
@@ -176,7 +178,10 @@ impl Life {
         let plan = longer.as_ref().unwrap_or(&self.cast.plan);
         play(plan, self.seed, until, &mut looker)
             .map(drop)
-            .map_err(|error| stuck(&self.name, error))
+            .map_err(|RunError::Stuck(source)| {
+                let name = self.name.clone();
+                strew_suite::failure::Failure::Stuck { name, source }.into()
+            })
     }
 }
 

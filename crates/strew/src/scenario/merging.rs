@@ -6,11 +6,11 @@ use std::num::NonZeroU32;
 use anyhow::anyhow;
 use serde::Deserialize;
 
-use super::seeds::{Seeds, Shard};
-use super::summary::{BREACHES_MAX, KIND, RowSum, Summary, VariantSum};
-use crate::digest;
 use crate::failure::Failure;
-use crate::report::API_VERSION;
+use strew_suite::digest;
+use strew_suite::report::API_VERSION;
+use strew_suite::seeds::{Seeds, Shard};
+use strew_suite::summary::{BREACHES_MAX, KIND, RowSum, Summary, VariantSum};
 
 /// The beginning of a summary's line: a pod's log may have other lines.
 const HEAD: &str = "{\"apiVersion\":\"report.strew.dev/";

@@ -1,19 +1,17 @@
 //! The page of `--html`: the verdicts on all variants and seeds, and one run of each variant in full.
 
-use std::sync::atomic::AtomicBool;
-
 use serde_json::{Value, json};
 
-use super::clock::clock;
-use super::report;
-use super::standing::{Answer, Judged};
-use super::suite::Suite;
-use super::summary::VariantSum;
 use super::text::result_text;
-use super::work::Work;
 use crate::failure::Failure;
-use crate::html::{self, Tape};
-use crate::progress::Progress;
+use crate::html;
+use strew_suite::clock::clock;
+use strew_suite::report::report;
+use strew_suite::standing::{Answer, Judged};
+use strew_suite::suite::Suite;
+use strew_suite::summary::VariantSum;
+use strew_suite::work::Tape;
+use strew_suite::work::Work;
 
 /// The number of broken seeds per variant whose breach is shown.
 const BREACHES_MAX: usize = 100;
@@ -27,9 +25,8 @@ pub(super) fn write(
     work: &Work<'_>,
     suites: &[Suite],
     answer: &Answer,
-    interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
-    let report = report::report(suites, answer);
+    let report = report(suites, answer);
     let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
     let mut tapes: Vec<Tape> = Vec::new();
     let mut verdicts = Vec::new();
@@ -49,7 +46,7 @@ pub(super) fn write(
             // The broken seed is known only after all runs: it is played again with its log.
             let again = match judged.run.tape {
                 Some(_) => None,
-                None => Some(work.again(s, c, judged.run.seed, interrupt, &Progress::new(true))?),
+                None => Some(work.again(s, c, judged.run.seed)?),
             };
             let tape = again.as_ref().map_or(&judged.run.tape, |run| &run.tape);
             tapes.extend(tape.clone());

@@ -3,10 +3,9 @@
 use serde_json::Value;
 use strew_manifest::read::Severity;
 
-use super::summary::{Breach, Must, Result, RowSum, Summary};
-use super::text::when;
 use crate::sarif::{Found, log, of_findings};
 use crate::text::time_text;
+use strew_suite::summary::{Breach, Must, Result, RowSum, Summary};
 
 /// One log for all scenarios; `program` is the name in commands that play a seed again.
 pub(super) fn write(summary: &Summary, program: &str) -> Value {
@@ -58,7 +57,7 @@ fn rule(row: &RowSum) -> &str {
 fn message(name: &str, row: &RowSum, breach: &Breach, again: &str) -> String {
     let mut text = format!(
         "{name} at {}: {} broke in {} of {} seeds; seed {} at {}: {}",
-        when(row),
+        row.when(),
         row.text,
         row.broken,
         row.n_reached(),

@@ -5,12 +5,13 @@ use strew_scenario::expect::workloads::{self, PATCH_NOT_APPLIED};
 use strew_scenario::format::Step;
 use strew_scenario::run::StepResult;
 use strew_sim::Simulation;
+use strew_suite::host::{self, Written};
 
-use super::clock::clock;
 use super::life::Seen;
-use crate::shown::Shown;
 use crate::spread_explain::{self, Line, Spreads};
 use crate::text::{self, Look};
+use strew_suite::clock::clock;
+use strew_suite::shown::Shown;
 use strew_view::skews::Skews;
 use strew_view::view::View;
 use strew_view::world::{Standing, World};
@@ -36,16 +37,6 @@ pub(super) struct Screen<'a> {
     names: Vec<String>,
 }
 
-/// The complete text.
-pub(super) struct Written {
-    pub(super) notes: Vec<String>,
-    pub(super) steps: String,
-    pub(super) summary: String,
-    /// `deploy ok`, for each step with expectations.
-    pub(super) verdicts: Vec<String>,
-    pub(super) names: Vec<String>,
-}
-
 impl<'a> Screen<'a> {
     pub(super) fn new(look: Look<'a>) -> Self {
         Self {
@@ -62,13 +53,51 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// The run begins.
-    pub(super) fn begin(&mut self, start: &View) {
+    /// A line for each WorkloadSpread of a shown workload that differs from its last line.
+    fn spreads(&mut self, simulation: &Simulation, view: &View, shown: &Shown) -> String {
+        if simulation
+            .server()
+            .tables()
+            .of::<WorkloadSpread>()
+            .is_empty()
+        {
+            return String::new();
+        }
+        let now = Spreads::of_moment(Seen::of(simulation));
+        let now = now.as_ref().map(spread_explain::lines).unwrap_or_default();
+        let is_shown = |line: &&Line| {
+            let mut workloads = shown.workloads.iter();
+            workloads.any(|&index| {
+                let name = &view.world.workloads[index].name;
+                let is_target =
+                    |(kind, of): &(String, String)| *kind == name.kind && *of == name.name;
+                name.namespace == line.namespace && line.target.as_ref().is_some_and(is_target)
+            })
+        };
+        let mut text = String::new();
+        let new = now.iter().filter(|line| !self.spreads.contains(line));
+        for line in new.filter(is_shown) {
+            let namespace = match line.namespace.as_str() {
+                "default" => String::new(),
+                _ if self.look.in_namespace => String::new(),
+                namespace => format!(" -n {namespace}"),
+            };
+            text.push_str(&format!(
+                "  workloadspread/{}{namespace}  {}\n",
+                line.name, line.text
+            ));
+        }
+        self.spreads = now;
+        text
+    }
+}
+
+impl host::Screen for Screen<'_> {
+    fn begin(&mut self, start: &View) {
         self.notes = left_alone(&start.world);
     }
 
-    /// A step is over; the views are of its beginning and its end.
-    pub(super) fn step(
+    fn step(
         &mut self,
         step: &Step,
         result: &StepResult,
@@ -127,45 +156,7 @@ impl<'a> Screen<'a> {
         );
     }
 
-    /// A line for each WorkloadSpread of a shown workload that differs from its last line.
-    fn spreads(&mut self, simulation: &Simulation, view: &View, shown: &Shown) -> String {
-        if simulation
-            .server()
-            .tables()
-            .of::<WorkloadSpread>()
-            .is_empty()
-        {
-            return String::new();
-        }
-        let now = Spreads::of_moment(Seen::of(simulation));
-        let now = now.as_ref().map(spread_explain::lines).unwrap_or_default();
-        let is_shown = |line: &&Line| {
-            let mut workloads = shown.workloads.iter();
-            workloads.any(|&index| {
-                let name = &view.world.workloads[index].name;
-                let is_target =
-                    |(kind, of): &(String, String)| *kind == name.kind && *of == name.name;
-                name.namespace == line.namespace && line.target.as_ref().is_some_and(is_target)
-            })
-        };
-        let mut text = String::new();
-        let new = now.iter().filter(|line| !self.spreads.contains(line));
-        for line in new.filter(is_shown) {
-            let namespace = match line.namespace.as_str() {
-                "default" => String::new(),
-                _ if self.look.in_namespace => String::new(),
-                namespace => format!(" -n {namespace}"),
-            };
-            text.push_str(&format!(
-                "  workloadspread/{}{namespace}  {}\n",
-                line.name, line.text
-            ));
-        }
-        self.spreads = now;
-        text
-    }
-
-    pub(super) fn finish(self) -> Written {
+    fn finish(self: Box<Self>) -> Written {
         Written {
             notes: [self.notes, self.unpatched].concat(),
             steps: self.steps,

@@ -9,17 +9,17 @@ use strew_model::Span;
 use strew_scenario::expect::spread::ByDomain;
 
 use super::decision;
-use super::screen::Written;
-use super::standing::{Answer, Judged};
-use super::suite::Suite;
-use super::summary::{
-    BREACHES_MAX, Breach, ReadSum, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
-};
-use super::verdicts::{self, StepVerdict, Told};
 use crate::context::Context;
 use crate::diagnostics::say_note;
 use crate::terminal;
 use crate::text::{Bar, count, draw, drawn, time_text};
+use strew_suite::host::Written;
+use strew_suite::standing::{Answer, Judged};
+use strew_suite::suite::Suite;
+use strew_suite::summary::{
+    BREACHES_MAX, Breach, ReadSum, Result, RowSum, ScenarioSum, ShapeSum, Summary, VariantSum,
+};
+use strew_suite::verdicts::{self, StepVerdict, Told};
 use strew_view::natural_order::natural_order;
 
 /// The number of domains that are drawn.
@@ -288,7 +288,7 @@ impl Paper<'_> {
         let shows = |row: &&RowSum| written(kept).is_none() || row.broken + row.open > 0;
         let in_time = in_time(&variant.rows);
         let rows = || in_time.iter().copied().filter(shows);
-        let times = rows().map(|row| when(row).chars().count());
+        let times = rows().map(|row| row.when().chars().count());
         let width = times.max().unwrap_or(0);
         let is_verbose = self.context.verbose > 0;
         let broken = rows().filter(|row| row.broken > 0);
@@ -333,7 +333,7 @@ impl Paper<'_> {
         let _ = write!(
             out,
             "  {style}{mark}{style:#} {:width$}  {}",
-            when(row),
+            row.when(),
             row_text(row, n_reached)
         );
         if !row.verb || row.broken > 0 {
@@ -444,11 +444,6 @@ fn bars(out: &mut String, counts: &ByDomain, indent: usize, terminal: &terminal:
         let more = count(domains.len() - BARS_MAX, "more domain");
         let _ = writeln!(out, "{:indent$}… {more}", "");
     }
-}
-
-/// The beginning of a row.
-pub(super) fn when(row: &RowSum) -> &str {
-    row.when.as_deref().unwrap_or("always")
 }
 
 /// The claim; for counts, the counts that were found.

@@ -3,10 +3,10 @@
 use clap::Args;
 
 use crate::cluster::access::AccessArgs;
-use crate::configuration::SchedulingArgs;
 use crate::process::election::ElectionArgs;
 use crate::process::log::LogArgs;
 use crate::process::serving::ServingArgs;
+use strew_suite::configuration::SchedulingArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM scheduler                                  for pods with schedulerName: strew

@@ -52,7 +52,7 @@ fn configure(
     names: &mut Interner,
     context: &Context,
 ) -> Result<Option<Configuration>, Failure> {
-    let file = args.scheduling.read()?;
+    let file = crate::configuration::read(&args.scheduling)?;
     if file.is_some() && args.scheduler_name.is_some() {
         let error =
             anyhow!("--scheduler-name and --config: the profiles of the configuration have names");

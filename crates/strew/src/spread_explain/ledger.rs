@@ -11,9 +11,9 @@ use strew_workloadspread::quota::CannotCount;
 use strew_workloadspread::{Pod, Row, WorkloadSpread, WsKey};
 
 use super::{Source, Spreads, limit_text, time_text};
-use crate::report::API_VERSION;
-use crate::scenario::clock;
 use crate::text::count;
+use strew_suite::clock::clock;
+use strew_suite::report::API_VERSION;
 
 /// A ledger, row by row, for programs.
 #[derive(Debug, Serialize)]

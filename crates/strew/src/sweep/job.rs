@@ -93,7 +93,7 @@ pub(super) fn files(inputs: &[Input]) -> Result<Vec<SweepFile>, Failure> {
 
 /// The name of a sweep.
 pub(super) fn name(inputs: &str, shards: u32) -> String {
-    let digits = crate::digest::of_text(&format!("{inputs} {shards}"));
+    let digits = strew_suite::digest::of_text(&format!("{inputs} {shards}"));
     let digits: String = digits.chars().take(DIGITS).collect();
     format!("sweep-{digits}")
 }

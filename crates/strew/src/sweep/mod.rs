@@ -20,10 +20,10 @@ use crate::failure::{EXIT_INPUT, Failure};
 use crate::install::flags;
 use crate::install::manifest::written;
 use crate::output::Format;
-use crate::scenario::seeds::SHARDS_MAX;
 use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
-use crate::shown::Choice;
 use crate::world::WorldArgs;
+use strew_suite::seeds::SHARDS_MAX;
+use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   IMAGE=registry.example.com/strew:0.1.0             built with deploy/Containerfile
@@ -165,7 +165,7 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
         return Err(Failure::input(anyhow!("no file to play")).with_hint(hint));
     }
     job::check_names(&names)?;
-    args.world.scheduling.check(&names)?;
+    crate::configuration::check(&args.world.scheduling, &names)?;
     let piped = format!("{} simulate -", context.program);
     let inputs = args.world.inputs(&names, piped)?;
     let mut files = job::files(&inputs)?;
@@ -204,9 +204,14 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
     }
     let name = match &args.job.name {
         Some(name) => name.clone(),
-        None => job::name(ready.inputs(), args.job.shards),
+        None => job::name(&ready.inputs, args.job.shards),
     };
-    let manifests = job::manifests(&args.job, &name, files, &scenario::words(&question))?;
+    let manifests = job::manifests(
+        &args.job,
+        &name,
+        files,
+        &scenario::words(&question, context)?,
+    )?;
     destination::write(args.out.as_deref(), &written(&manifests, format)?)?;
     let program = context.program;
     let next = match &args.job.results_claim {

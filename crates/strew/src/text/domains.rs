@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{Look, count};
-use crate::report::{warning, when_unsatisfiable};
+use super::{Look, count, short_key};
 use crate::terminal::Terminal;
 use strew_view::spread::{Constraint, Domain, Spread};
+use strew_view::values::{warning, when_unsatisfiable};
 use strew_view::view::Summary;
 use strew_view::world::World;
 
@@ -109,16 +109,6 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
         let _ = write!(text, " {bad}(exceeded){bad:#}");
     }
     text
-}
-
-/// Short names of well-known keys.
-pub(crate) fn short_key(key: &str) -> &str {
-    match key {
-        "kubernetes.io/hostname" => "hostname",
-        "topology.kubernetes.io/zone" => "zone",
-        "topology.kubernetes.io/region" => "region",
-        key => key,
-    }
 }
 
 fn bars(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {

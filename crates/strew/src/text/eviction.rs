@@ -25,7 +25,7 @@ fn whom(eviction: &Eviction) -> String {
     let Eviction { node, victims } = eviction;
     let shown = victims.iter().take(VICTIMS_SHOWN);
     let mut names: Vec<String> = shown
-        .map(|(namespace, name)| format!("{namespace}/{name}"))
+        .map(|victim| format!("{}/{}", victim.namespace, victim.pod))
         .collect();
     if victims.len() > VICTIMS_SHOWN {
         names.push(format!("… and {} more", victims.len() - VICTIMS_SHOWN));

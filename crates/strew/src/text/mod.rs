@@ -9,14 +9,15 @@ use std::fmt::Write;
 
 use domains::spread_block;
 
-use crate::shown::{AsBefore, Shown};
 use crate::terminal::{self, Terminal};
-pub(crate) use domains::{Bar, draw, short_key};
+pub(crate) use domains::{Bar, draw};
 use nodes::nodes;
 pub(crate) use steps::{step_changes, step_head, told, verdict};
+use strew_suite::shown::{AsBefore, Shown};
 use strew_view::blocked::Outcome;
 pub(crate) use strew_view::time_text::time_text;
 use strew_view::view::{Finished, Summary, View};
+pub(crate) use strew_view::words::{count, short_key};
 
 /// The command for a pod of a name and namespace, and the files and options that are equal for all pods.
 type Explaining<'a> = dyn Fn(&str, &str) -> (String, String) + 'a;
@@ -124,27 +125,6 @@ pub(crate) fn summary_line(view: &View, shown: &Shown, terminal: &Terminal) -> S
     }
     if !view.world.finished.is_empty() {
         let _ = write!(text, " ({} more have finished)", view.world.finished.len());
-    }
-    text
-}
-
-/// `1 pod`, `2 pods`, `10,000 pods`.
-pub(crate) fn count(n: usize, noun: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(n))
-}
-
-/// Groups digits in threes, for numbers of five digits or more.
-fn grouped(n: usize) -> String {
-    let digits = n.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
-    let first = (digits.len() - 1) % 3 + 1;
-    let mut text = digits[..first].to_owned();
-    for at in (first..digits.len()).step_by(3) {
-        text.push(',');
-        text.push_str(&digits[at..at + 3]);
     }
     text
 }
@@ -290,18 +270,5 @@ fn pods(out: &mut String, view: &View, index: usize) {
         let node = world.node_of(entry);
         let node = node.map_or("<none>", |node| world.node_name(node));
         let _ = writeln!(out, "  pod/{} -> {node}{was}", world.pods[entry].name);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_numbers_are_grouped() {
-        assert_eq!(count(1, "pod"), "1 pod");
-        assert_eq!(count(8152, "pod"), "8152 pods");
-        assert_eq!(count(150_000, "pod"), "150,000 pods");
-        assert_eq!(count(1_000_001, "pod"), "1,000,001 pods");
     }
 }

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use super::Look;
-use strew_view::usage::{self, Usage, bytes_short, cpu_short, percent};
+use strew_view::usage::{self, NodeUsage, bytes_short, cpu_short, percent};
 use strew_view::view::View;
-use strew_view::world::World;
 
 /// A line per zone, or per node.
 pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
@@ -26,11 +25,7 @@ pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
         let header = [first, second, "CPU", "MEMORY", "PODS", "OTHER"];
         rows.push(header.map(str::to_owned).to_vec());
     }
-    rows.extend(
-        usages
-            .iter()
-            .map(|usage| row(&view.world, usage, look.wide)),
-    );
+    rows.extend(usages.iter().map(|usage| row(usage, look.wide)));
     // Other resources are rare.
     let has_other = rows
         .iter()
@@ -42,19 +37,21 @@ pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
     table(out, &rows);
 }
 
-fn row(world: &World, usage: &Usage, wide: bool) -> Vec<String> {
-    let (used, has) = (&usage.requested, &usage.allocatable);
-    let of = |used: String, has: String, percent: i64| format!("{used}/{has} ({percent}%)");
+fn row(usage: &NodeUsage, wide: bool) -> Vec<String> {
+    let of = |name: &str, text: fn(i64) -> String| {
+        let (used, has) = usage.of(name);
+        let percent = percent(used, has);
+        format!("{}/{} ({percent}%)", text(used), text(has))
+    };
     let second = match wide {
         true => usage.zone.clone().unwrap_or_else(|| "<none>".to_owned()),
         false => usage.n_nodes.to_string(),
     };
-    let other = usage.scalars(world);
-    let other: Vec<String> = other
-        .into_iter()
-        .map(|(name, used, has)| format!("{name} {used}/{has} ({}%)", percent(used, has)))
-        .collect();
-    let n_pods = usage.n_pods as i64;
+    let other = usage.others().map(|(name, used, has)| {
+        let percent = percent(used, has);
+        format!("{name} {used}/{has} ({percent}%)")
+    });
+    let other: Vec<String> = other.collect();
     let cordoned = if usage.unschedulable {
         " (cordoned)"
     } else {
@@ -63,21 +60,9 @@ fn row(world: &World, usage: &Usage, wide: bool) -> Vec<String> {
     vec![
         format!("{}{cordoned}", usage.name),
         second,
-        of(
-            cpu_short(used.cpu_milli),
-            cpu_short(has.cpu_milli),
-            percent(used.cpu_milli, has.cpu_milli),
-        ),
-        of(
-            bytes_short(used.memory),
-            bytes_short(has.memory),
-            percent(used.memory, has.memory),
-        ),
-        of(
-            n_pods.to_string(),
-            usage.pods_max.to_string(),
-            percent(n_pods, usage.pods_max),
-        ),
+        of("cpu", cpu_short),
+        of("memory", bytes_short),
+        of("pods", |n| n.to_string()),
         other.join(", "),
     ]
 }

@@ -9,8 +9,8 @@ use strew_scenario::expect::availability::Preemption;
 use strew_scenario::expect::workloads::LossOf;
 use strew_view::loss::LossVerdict;
 
-use super::domains::{domain_name, own_line, short_key};
-use super::{Look, count, finished_text, time_text};
+use super::domains::{domain_name, own_line};
+use super::{Look, count, finished_text, short_key, time_text};
 use strew_model::Span;
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
 use strew_scenario::run::{StepResult, StepState};

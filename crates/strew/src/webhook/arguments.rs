@@ -11,9 +11,9 @@ use strew_wire::workloadspread::validation::GUARDED;
 
 use super::policy::FailurePolicy;
 use crate::cluster::access::AccessArgs;
-use crate::configuration::SchedulingArgs;
 use crate::process::log::LogArgs;
 use crate::process::serving::ServingArgs;
+use strew_suite::configuration::SchedulingArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM webhook                                    in a pod, behind the Service strew-webhook

@@ -66,7 +66,7 @@ fn profiles(
     names: &mut Interner,
     context: &Context,
 ) -> Result<Option<Vec<Profile>>, Failure> {
-    let file = args.scheduling.read()?;
+    let file = crate::configuration::read(&args.scheduling)?;
     let (gates, mut wrong) = args.scheduling.gates();
     let nothing = Sources::new();
     let configured = args
@@ -114,6 +114,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         is_strict: args.hooks.strict,
         address: server.address(),
         own: server.own().clone(),
+        cut_off: server.cut_off().clone(),
         replica: random[..8]
             .iter()
             .map(|byte| format!("{byte:02x}"))

@@ -9,10 +9,12 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use serde_json::Value;
 
+use xtask_lab::lab::Kubectl;
+
 use super::stage::Stage;
 
-/// Follows a kind in the case's namespace until it is dropped, and keeps a value that it derives from the events.
-pub(super) struct Follow<T> {
+/// Follows a kind until it is dropped, and keeps a value that it derives from the events.
+pub(crate) struct Follow<T> {
     seen: Arc<Mutex<T>>,
     child: Arc<Mutex<Option<Child>>>,
     is_over: Arc<AtomicBool>,
@@ -20,23 +22,33 @@ pub(super) struct Follow<T> {
 }
 
 impl<T: Default + Send + 'static> Follow<T> {
-    /// Calls `take_in` with each event: its type (`ADDED`, `MODIFIED`, `DELETED`) and the object. A restarted watch
-    /// begins with the objects that exist, as `ADDED`.
+    /// Follows the kind in the case's namespace.
     pub(super) fn start(
         stage: &Stage,
         kind: &str,
         take_in: impl Fn(&mut T, &str, &Value) + Send + 'static,
     ) -> anyhow::Result<Self> {
         let namespace = format!("--namespace={}", stage.namespace);
+        Self::within(stage.kubectl(), kind, &namespace, take_in)
+    }
+
+    /// Calls `take_in` with each event: its type (`ADDED`, `MODIFIED`, `DELETED`) and the object. A restarted watch
+    /// begins with the objects that exist, as `ADDED`. `scope` is `--namespace=NAME` or `--all-namespaces`.
+    pub(crate) fn within(
+        kubectl: &Kubectl,
+        kind: &str,
+        scope: &str,
+        take_in: impl Fn(&mut T, &str, &Value) + Send + 'static,
+    ) -> anyhow::Result<Self> {
         let args = [
             "get",
             kind,
             "--watch",
             "--output-watch-events",
             "--output=json",
-            &namespace,
+            scope,
         ];
-        let mut command = stage.kubectl().command(&args);
+        let mut command = kubectl.command(&args);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

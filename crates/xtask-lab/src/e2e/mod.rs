@@ -6,7 +6,7 @@
 
 mod cases;
 mod decisions;
-mod follow;
+pub(crate) mod follow;
 mod generated;
 mod histogram;
 pub(crate) mod parts;
@@ -59,8 +59,8 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
     let mut stage = Stage::new(lab, top(), strew, options.full);
     let mut failed = Vec::new();
     for case in &cases {
-        if !play(&mut stage, case)? {
-            failed.push(case.name);
+        if let Err(error) = play(&mut stage, case)? {
+            failed.push(format!("failed: {}: {error:#}", case.name));
         }
     }
     println!(
@@ -72,7 +72,8 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("failed: {}", failed.join(", "));
+    // Once more, at the end: the log of a whole run is long.
+    println!("{}", failed.join("\n"));
     println!("logs: {}", stage.lab.folder().display());
     Ok(ExitCode::FAILURE)
 }
@@ -88,12 +89,13 @@ pub(crate) fn control_plane() -> anyhow::Result<Lab> {
             timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
             scheduler: Scheduler::None,
             feature_gates: Vec::new(),
+            grace: None,
         },
     )
 }
 
-/// Plays one case and cleans up after it; returns whether it passed.
-fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
+/// Plays one case and cleans up after it; returns why it failed.
+fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<anyhow::Result<()>> {
     let begin = now();
     stage.begin(case.name)?;
     let result = (case.play)(stage);
@@ -105,7 +107,7 @@ fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
     // A component that has ended is the cause of all later failures; its output says why.
     stage.lab.expect_running()?;
     stage.end().context("cleaning up")?;
-    Ok(result.is_ok())
+    Ok(result)
 }
 
 /// The cases with these names; without names all cases, except those that only run in full size.

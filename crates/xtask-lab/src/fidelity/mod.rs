@@ -4,8 +4,11 @@
 //! wait until the cluster is at rest ([`snapshot`]), and [`observe`] makes an [`outcome`] of its objects. [`recorded`]
 //! keeps real outcomes as facts, [`agreement`] compares others with them ([`known`] differences apart), and
 //! [`document`] writes the table of docs/fidelity.md.
+//!
+//! [`audit`] compares the verdicts of `strew audit` with what becomes of generated clusters.
 
 mod agreement;
+mod audit;
 mod crds;
 mod document;
 mod known;
@@ -40,7 +43,10 @@ const SEEDS: u64 = 30;
 
 /// What the command line says.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Fidelity {
+    #[command(subcommand)]
+    mode: Option<Mode>,
     /// Scenario files; all of scenarios/fidelity without any
     files: Vec<PathBuf>,
     /// How often each is played on a real control plane
@@ -66,6 +72,13 @@ pub(crate) struct Fidelity {
     check_lab: bool,
 }
 
+/// What else is compared.
+#[derive(clap::Subcommand)]
+enum Mode {
+    /// Take zones from generated clusters on a real control plane, and compare with what strew audit says of them
+    Audit(audit::Audit),
+}
+
 /// The values of `--scheduler`.
 #[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum Decider {
@@ -78,6 +91,9 @@ enum Decider {
 
 /// Plays the files; exit code 1 if strew and a real control plane disagree.
 pub(crate) fn run(options: &Fidelity) -> anyhow::Result<ExitCode> {
+    if let Some(Mode::Audit(options)) = &options.mode {
+        return audit::run(options);
+    }
     if options.check_lab {
         return smoke::run(top()).map(|()| ExitCode::SUCCESS);
     }
@@ -99,16 +115,19 @@ pub(crate) fn run(options: &Fidelity) -> anyhow::Result<ExitCode> {
     for scenario in &scenarios {
         rows.push(compare(scenario, options).with_context(|| scenario.name.clone())?);
     }
+    let audit_agrees = !options.recorded || !options.files.is_empty() || audit::recorded()?;
     let n_agree = rows.iter().filter(|row| row.agrees).count();
     println!(
         "scenarios: {n_agree} agree, {} differ",
         rows.len() - n_agree
     );
     let is_documented = is_documented(options, &rows)?;
-    Ok(match n_agree == rows.len() && is_documented {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(
+        match n_agree == rows.len() && is_documented && audit_agrees {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        },
+    )
 }
 
 /// Whether docs/fidelity.md has this table; writes it first with `--document`. `true` without a comparison unless all

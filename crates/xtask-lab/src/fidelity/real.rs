@@ -32,6 +32,7 @@ pub(crate) fn play(
             Some(_) => Scheduler::None,
         },
         feature_gates: scenario.feature_gates.clone(),
+        grace: None,
     };
     let mut lab = Lab::start(top, &options)?;
     let mut in_its_place = strew

@@ -23,6 +23,7 @@ pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
         timing: Timing::new(),
         scheduler: Scheduler::Kube(None),
         feature_gates: Vec::new(),
+        grace: None,
     };
     let lab = Lab::start(top, &options)?;
     tell("control plane ready");

@@ -37,6 +37,9 @@ pub use wait::{now, until};
 /// A node with this label has a kubelet; without it its heartbeats stop, and nothing happens to its pods.
 pub const KUBELET_LABEL: &str = "sim.strew.dev/kubelet";
 
+/// The duration of a lease, as of a kubelet.
+const LEASE: Duration = Duration::from_secs(40);
+
 /// Until when the API server must serve: a cold start on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
@@ -51,6 +54,9 @@ pub struct Options {
     pub scheduler: Scheduler,
     /// Feature gates by name, for all components that know them.
     pub feature_gates: Vec<(String, bool)>,
+    /// How long a node may be silent until it is lost; a kubelet renews its lease twice in it. `None`: Kubernetes' own 50
+    /// seconds, with a lease of 40 that is renewed every ten.
+    pub grace: Option<Duration>,
 }
 
 /// The scheduler of a lab.
@@ -309,6 +315,9 @@ impl Lab {
                 "--kube-api-burst=2000",
             ])
             .args(&gates);
+        if let Some(grace) = options.grace {
+            command.arg(format!("--node-monitor-grace-period={}s", grace.as_secs()));
+        }
         self.add("controller-manager", command)?;
 
         if let Scheduler::Kube(configuration) = &options.scheduler {
@@ -330,7 +339,10 @@ impl Lab {
             .arg(format!(
                 "--manage-nodes-with-label-selector={KUBELET_LABEL}"
             ))
-            .arg("--node-lease-duration-seconds=40")
+            .arg(format!(
+                "--node-lease-duration-seconds={}",
+                options.grace.map_or(LEASE, |grace| 2 * grace).as_secs()
+            ))
             .arg(format!("--server-address=127.0.0.1:{}", ports.kwok));
         self.add("kwok", command)
     }

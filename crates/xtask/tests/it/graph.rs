@@ -143,13 +143,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Slow to build, so nothing of ours is below it.
     ("strew-cel", &[]),
-    // The wire for the texts and objects of the stream, with their places; the model for time.
+    // The wire for the texts and objects of the stream, with their places; the model for time; plans for how taints and
+    // labels are written, which steps have in common with `--what-if`.
     (
         "strew-scenario",
         &[
             "strew-model",
             "strew-spread",
             "strew-scheduler",
+            "strew-plan",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",
@@ -170,6 +172,24 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-manifest",
             "strew-wire",
             "strew-scenario",
+        ],
+    ),
+    // From texts to a report, below every face: scenarios for what is played, the rules for what is found on the way,
+    // WorkloadSpreads for the log of their ledgers. No files, no terminal, nothing of a cluster.
+    (
+        "strew-suite",
+        &[
+            "strew-model",
+            "strew-scheduler",
+            "strew-workloadspread",
+            "strew-manifest",
+            "strew-wire",
+            "strew-cel",
+            "strew-apiserver",
+            "strew-sim",
+            "strew-view",
+            "strew-scenario",
+            "strew-lint",
         ],
     ),
     ("strew", EVERY_LIBRARY),
@@ -196,6 +216,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-view",
     "strew-scenario",
     "strew-lint",
+    "strew-suite",
     "strew-kube",
 ];
 

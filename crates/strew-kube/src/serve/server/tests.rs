@@ -16,6 +16,7 @@ pub(crate) struct Running {
     address: SocketAddr,
     certificate: CertificateDer<'static>,
     pub(crate) stop: CancellationToken,
+    cut_off: CutOff,
     ended: tokio::task::JoinHandle<()>,
 }
 
@@ -59,11 +60,13 @@ pub(crate) async fn start_with(
     let address = server.address();
     let certificate = server.certificate.shown();
     let stop = CancellationToken::new();
+    let cut_off = server.cut_off().clone();
     let ended = tokio::spawn(server.run(pages, stop.clone()));
     Running {
         address,
         certificate,
         stop,
+        cut_off,
         ended,
     }
 }
@@ -273,6 +276,7 @@ async fn a_client_of_the_own_process_needs_no_place() {
     };
     let server = bind(None, limits).await;
     let (address, own) = (server.address(), server.own().clone());
+    let cut_off = server.cut_off().clone();
     let certificate = server.certificate.shown();
     let who = async |Extension(peer): Extension<Peer>| peer.address.to_string();
     let pages = Router::new()
@@ -284,6 +288,7 @@ async fn a_client_of_the_own_process_needs_no_place() {
         address,
         certificate,
         stop,
+        cut_off,
         ended,
     };
     let mut held = Vec::new();
@@ -333,6 +338,42 @@ async fn a_client_whose_place_another_one_needs_gets_goaway() {
     }
     let ended = timeout(Duration::from_secs(5), connection).await;
     ended.unwrap().unwrap().unwrap();
+}
+
+/// Before, an API server kept its connection to a replica that could answer nothing, beside one that could.
+#[tokio::test]
+async fn a_server_that_is_cut_off_gives_each_connection_one_request_and_goaway() {
+    let server = start(Limits {
+        requests_at_once: 100,
+        ..Limits::default()
+    })
+    .await;
+    let ask = async |client: &mut h2::client::SendRequest<axum::body::Bytes>| {
+        let request = Request::get("https://node-1/").body(()).unwrap();
+        let (answer, _) = client.send_request(request, true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), 200);
+    };
+    let connect = async || {
+        let stream = server.connect_by(None, &["h2"]).await;
+        let (client, connection) = h2::client::handshake(stream).await.unwrap();
+        let connection = tokio::spawn(connection);
+        (client.ready().await.unwrap(), connection)
+    };
+    let (mut old, old_connection) = connect().await;
+    ask(&mut old).await;
+    ask(&mut old).await;
+    server.cut_off.set(true);
+    let ended = timeout(Duration::from_secs(5), old_connection).await;
+    ended.unwrap().unwrap().unwrap();
+    let (mut new, new_connection) = connect().await;
+    ask(&mut new).await;
+    let ended = timeout(Duration::from_secs(5), new_connection).await;
+    ended.unwrap().unwrap().unwrap();
+    server.cut_off.set(false);
+    let (mut again, again_connection) = connect().await;
+    ask(&mut again).await;
+    ask(&mut again).await;
+    assert!(!again_connection.is_finished());
 }
 
 /// Before, probes of the scheduler waited for its decisions: a pod with thousands of terms takes a part of a second.

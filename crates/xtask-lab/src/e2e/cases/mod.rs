@@ -299,6 +299,11 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::half_dead,
     ),
     case(
+        "ws-half-dead-beside",
+        "beside a healthy replica, pods are reviewed again within 10 s, and it stays registered",
+        workloadspread::half_dead_beside,
+    ),
+    case(
         "ws-killed-at-once",
         "all replicas and the leading controller are killed: pods are created within 10 s",
         workloadspread::killed_at_once,

@@ -36,7 +36,7 @@ pub(super) use given::given;
 pub(super) use prompt::prompt;
 pub(super) use registered::registered;
 pub(super) use speed::speed;
-pub(super) use unreached::{deleted, half_dead, killed_at_once, wrong_port};
+pub(super) use unreached::{deleted, half_dead, half_dead_beside, killed_at_once, wrong_port};
 pub(super) use use_cases::{adopted, elastic, full, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};
 pub(super) use wrong::wrong;

@@ -47,27 +47,52 @@ pub(crate) fn wrong_port(stage: &mut Stage) -> anyhow::Result<()> {
 /// The replica is reached, and does not reach the API server.
 pub(crate) fn half_dead(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
-    let own = stage.run(&["config", "view", "--raw", "--output=json"])?;
-    let own: Value = serde_json::from_str(&own)?;
-    let server = own["clusters"][0]["cluster"]["server"].as_str();
-    let port = server.and_then(|server| server.rsplit(':').next()?.parse().ok());
-    let port = port.context("no port in the kubeconfig")?;
     let mut spreading = stage.installed_spreading(&[], &[])?;
-    let api = Service::start()?;
-    api.add(port, port);
-    until("the API server is ready", SOON, PAUSE, || {
-        Ok((api.n_ready() == 1).then_some(()))
-    })?;
-    stage.api = Some(api);
-    let added = stage.add_webhook(&mut spreading, &[]);
-    let api = stage.api.take().context("it was set")?;
-    added?;
+    let api = half_dying(stage, &mut spreading)?;
     registered_and_used(stage, &spreading)?;
     // No process listens there.
     api.give_only(1);
     api.cut();
     scale(stage, "deployment/front", 3)?;
     passes_again(stage, "its way to the API server was cut")
+}
+
+/// As [`half_dead`], beside a healthy replica, while the API server is connected to the other one.
+pub(crate) fn half_dead_beside(stage: &mut Stage) -> anyhow::Result<()> {
+    let _scheduler = scheduler(stage)?;
+    let mut spreading = stage.installed_spreading(&[], &[])?;
+    let api = half_dying(stage, &mut spreading)?;
+    // The API server has its connection to it before the other one is there, and keeps it.
+    registered_and_used(stage, &spreading)?;
+    stage.add_webhook(&mut spreading, &[])?;
+    stage.until_ready(&spreading, 2)?;
+    api.give_only(1);
+    api.cut();
+    let begin = now();
+    scale(stage, "deployment/front", 4)?;
+    // A pod that is reviewed: what the half-dead replica answers is a refusal.
+    until_subsets(stage, &[("own", 4)])?;
+    ensure!(is_registered(stage)?, "the healthy replica was taken out");
+    within(begin.elapsed(), "pods have their subset", "its way was cut")
+}
+
+/// A webhook whose way to the API server can be cut: the stand-in through which it goes.
+fn half_dying(stage: &mut Stage, spreading: &mut Spreading) -> anyhow::Result<Service> {
+    let own = stage.run(&["config", "view", "--raw", "--output=json"])?;
+    let own: Value = serde_json::from_str(&own)?;
+    let server = own["clusters"][0]["cluster"]["server"].as_str();
+    let port = server.and_then(|server| server.rsplit(':').next()?.parse().ok());
+    let port = port.context("no port in the kubeconfig")?;
+    let api = Service::start()?;
+    api.add(port, port);
+    until("the API server is ready", SOON, PAUSE, || {
+        Ok((api.n_ready() == 1).then_some(()))
+    })?;
+    stage.api = Some(api);
+    let added = stage.add_webhook(spreading, &[]);
+    let api = stage.api.take().context("it was set")?;
+    added?;
+    Ok(api)
 }
 
 /// All replicas and the leading controller are killed at once; the other controller goes on.

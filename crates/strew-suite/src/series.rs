@@ -1,0 +1,220 @@
+//! The counts of the page at each instant: pods of every workload by state and by domain, as lines that change the
+//! state of the lines before. The page computes no sums.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Map, Value, json};
+use strew_apiserver::object::{Kind, Name, Node, Object, Pod, WorkloadSpread};
+use strew_apiserver::server::Cursor;
+use strew_sim::Simulation;
+use strew_view::moment::Frame;
+use strew_view::natural_order::natural_order;
+use strew_view::skews::Skews;
+
+use crate::clock::clock;
+use crate::ledgers::Ledgers;
+
+/// The lines so far.
+#[derive(Default)]
+pub struct Series {
+    lines: Vec<Value>,
+    seen: Option<Cursor>,
+    /// The workload and the state of each pod.
+    pods: HashMap<Name, (usize, State)>,
+    workloads: BTreeMap<usize, Totals>,
+    /// The last written counts of each workload and key.
+    told: HashMap<(usize, String), BTreeMap<String, i32>>,
+    ledgers: Ledgers,
+    n_nodes: usize,
+}
+
+/// The states of pods on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Pending,
+    OnNode,
+    Ready,
+    Terminating,
+}
+
+/// Pods of a workload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Totals {
+    pending: i64,
+    on_nodes: i64,
+    ready: i64,
+    terminating: i64,
+}
+
+impl Totals {
+    fn add(&mut self, state: State, n: i64) {
+        match state {
+            State::Pending => self.pending += n,
+            State::Terminating => self.terminating += n,
+            State::OnNode => self.on_nodes += n,
+            State::Ready => {
+                self.on_nodes += n;
+                self.ready += n;
+            }
+        }
+    }
+}
+
+impl Series {
+    /// Follows a simulation from its start.
+    pub fn follow(&mut self, simulation: &Simulation, frame: &mut Frame, skews: &Skews) {
+        self.seen = Some(simulation.server().listen());
+        let tables = simulation.server().tables();
+        let mut touched = BTreeSet::new();
+        for spread in tables.of::<WorkloadSpread>().iter() {
+            self.ledgers.set_spread(&spread.meta.name, Some(spread));
+        }
+        for pod in tables.of::<Pod>().iter() {
+            self.ledgers.set_pod(&pod.meta.name, Some(pod));
+            self.set(simulation, frame, pod, &mut touched);
+        }
+        self.write(simulation, frame, skews, touched);
+    }
+
+    /// An instant is over, in which the counts of these workloads changed.
+    pub fn observe(
+        &mut self,
+        simulation: &Simulation,
+        frame: &mut Frame,
+        skews: &Skews,
+        counted: BTreeSet<usize>,
+    ) {
+        let mut touched = counted;
+        let Some(mut seen) = self.seen.take() else {
+            return;
+        };
+        while let Some(change) = simulation.server().next_change(&mut seen) {
+            let name = &change.key.name;
+            match &change.new {
+                Some(Object::Pod(pod)) => {
+                    self.ledgers.set_pod(name, Some(pod));
+                    self.set(simulation, frame, pod, &mut touched);
+                }
+                None if change.is_of(&Kind::Pod) => {
+                    self.ledgers.set_pod(name, None);
+                    self.take(name, &mut touched);
+                }
+                Some(Object::WorkloadSpread(spread)) => {
+                    self.ledgers.set_spread(name, Some(spread));
+                }
+                None if change.is_of(&Kind::WorkloadSpread) => self.ledgers.set_spread(name, None),
+                _ => {}
+            }
+        }
+        self.seen = Some(seen);
+        self.write(simulation, frame, skews, touched);
+    }
+
+    /// All lines.
+    pub fn finish(self) -> Vec<Value> {
+        self.lines
+    }
+
+    fn set(
+        &mut self,
+        simulation: &Simulation,
+        frame: &mut Frame,
+        pod: &Pod,
+        touched: &mut BTreeSet<usize>,
+    ) {
+        let name = &pod.meta.name;
+        let state = match () {
+            () if pod.is_finished() => return self.take(name, touched),
+            () if pod.meta.is_terminating() => State::Terminating,
+            () if pod.node.is_none() => State::Pending,
+            () if pod.is_ready() => State::Ready,
+            () => State::OnNode,
+        };
+        let workload = match self.pods.get(name) {
+            Some((_, known)) if *known == state => return,
+            Some((workload, _)) => *workload,
+            None => frame.workloads.of_live(simulation.server().tables(), pod),
+        };
+        self.take(name, touched);
+        self.workloads.entry(workload).or_default().add(state, 1);
+        self.pods.insert(name.clone(), (workload, state));
+        touched.insert(workload);
+    }
+
+    fn take(&mut self, name: &Name, touched: &mut BTreeSet<usize>) {
+        if let Some((workload, state)) = self.pods.remove(name) {
+            self.workloads.entry(workload).or_default().add(state, -1);
+            touched.insert(workload);
+        }
+    }
+
+    fn write(
+        &mut self,
+        simulation: &Simulation,
+        frame: &Frame,
+        skews: &Skews,
+        touched: BTreeSet<usize>,
+    ) {
+        let at = clock(simulation.elapsed());
+        self.lines.extend(self.ledgers.lines(&at));
+        let n_nodes = simulation.server().tables().of::<Node>().len();
+        if touched.is_empty() && n_nodes == self.n_nodes {
+            return;
+        }
+        self.n_nodes = n_nodes;
+        for &workload in &touched {
+            let name = &frame.workloads.list[workload].name;
+            let key = format!("{} {}/{}", name.kind, name.namespace, name.name);
+            let totals = self.workloads.get(&workload).copied().unwrap_or_default();
+            self.lines.push(json!({
+                "at": at,
+                "type": "workload",
+                "of": key,
+                "onNodes": totals.on_nodes,
+                "ready": totals.ready,
+                "pending": totals.pending,
+                "terminating": totals.terminating,
+            }));
+            for now in skews.now(workload) {
+                let place = (workload, now.key.to_owned());
+                let known = self.told.entry(place).or_default();
+                let mut domains: Vec<(&str, i32)> = now.domains;
+                domains.sort_by(|a, b| natural_order(a.0, b.0));
+                let counts = domains.iter().map(|(domain, n)| ((*domain).to_owned(), *n));
+                let counts: BTreeMap<String, i32> = counts.collect();
+                let mut changed = Map::new();
+                for (domain, n) in &domains {
+                    if known.get(*domain) != Some(n) {
+                        changed.insert((*domain).to_owned(), (*n).into());
+                    }
+                }
+                for gone in known.keys().filter(|domain| !counts.contains_key(*domain)) {
+                    changed.insert(gone.clone(), Value::Null);
+                }
+                if !changed.is_empty() {
+                    *known = counts;
+                    self.lines.push(json!({
+                        "at": at,
+                        "type": "spread",
+                        "of": key,
+                        "by": now.key,
+                        "changed": changed,
+                        "skew": now.skew,
+                    }));
+                }
+            }
+        }
+        let mut all = Totals::default();
+        for totals in self.workloads.values() {
+            all.on_nodes += totals.on_nodes;
+            all.pending += totals.pending;
+        }
+        self.lines.push(json!({
+            "at": at,
+            "type": "cluster",
+            "nodes": n_nodes,
+            "onNodes": all.on_nodes,
+            "pending": all.pending,
+        }));
+    }
+}

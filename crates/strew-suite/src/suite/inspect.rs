@@ -1,0 +1,169 @@
+//! Reads files as `strew simulate` does, and plays nothing: for `strew lint`.
+
+use std::sync::Arc;
+
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::{
+    Broken, Diagnostic, KubeObject, Located, Locator, Severity, Sources, read,
+};
+use strew_scenario::format::GROUP;
+use strew_wire::config::is_configuration;
+use strew_wire::workloadspread::lint::refused;
+
+use super::{Input, Stage, Staging, holds_scenario, stage};
+use crate::failure::Failure;
+use crate::input;
+use crate::options::Options;
+use crate::rules::{self, Pass, Placed};
+
+/// What was found in one set of files.
+pub struct Inspected {
+    /// The files.
+    pub sources: Arc<Sources>,
+    /// Errors of reading and of the API server, its warnings, and what the rules found.
+    pub diagnostics: Vec<Diagnostic>,
+    /// True if some object cannot be read, or the API server refuses it; WorkloadSpreads are their webhook's.
+    pub is_refused: bool,
+}
+
+/// Reads these files: each Scenario with its files, and the other files together.
+///
+/// # Errors
+/// Arguments that contradict each other.
+pub fn inspect(options: &Options, inputs: Vec<Input>) -> Result<Vec<Inspected>, Failure> {
+    let n_scenarios = inputs.iter().filter(|input| holds_scenario(input)).count();
+    let (of_scenarios, others): (Vec<Input>, Vec<Input>) = match n_scenarios {
+        0 => (Vec::new(), inputs),
+        1 => (inputs, Vec::new()),
+        // A Scenario does not use what was found beside it.
+        _ => inputs
+            .into_iter()
+            .partition(|input| holds_scenario(input) || !input.is_found),
+    };
+    let mut inspected = Vec::new();
+    if n_scenarios > 0 {
+        let staged = stage(options, of_scenarios)?;
+        inspected.extend(staged.suites.into_iter().map(|suite| Inspected {
+            is_refused: suite.suite.is_none(),
+            sources: suite.sources,
+            diagnostics: suite.diagnostics,
+        }));
+    }
+    if !others.is_empty() {
+        inspected.push(manifests(options, others));
+    }
+    Ok(inspected)
+}
+
+/// Files without a Scenario. They may have no nodes and no workloads.
+fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
+    let sources = Arc::new(input::sources(inputs));
+    let reading = read(&sources);
+    let mut staging = Staging {
+        options,
+        config: None,
+        until: None,
+        notes: Vec::new(),
+        elsewhere: Vec::new(),
+    };
+    let mut stage = Stage {
+        staging: &mut staging,
+        locator: Locator::new(&sources),
+        sources: &sources,
+        diagnostics: reading.diagnostics,
+        leaves_out: false,
+    };
+    stage.judge(&reading.objects, &reading.broken);
+    // Objects that could not be read completely are looked at as far as they could be read.
+    let whole = reading.objects.iter().map(|located| (located, None));
+    let broken = reading
+        .broken
+        .iter()
+        .map(|broken| (&broken.located, Some(broken)));
+    let all: Vec<(&Located, Option<&Broken>)> = whole.chain(broken).collect();
+    let objects: Vec<&KubeObject> = all.iter().map(|(located, _)| &located.object).collect();
+    // Those of a dump may be older than the webhook, and are looked at here.
+    for (number, mut errors) in refused(&objects) {
+        let (located, broken) = all[number];
+        errors.retain(|error| broken.is_none_or(|broken| !broken.follows(error)));
+        stage.refuse(located, &errors);
+    }
+    let is_of_webhook = |d: &Diagnostic| {
+        let label = d.object.as_deref().unwrap_or_default();
+        d.code == "invalid-field" && label.starts_with("WorkloadSpread ")
+    };
+    let errors = stage.diagnostics.iter();
+    let mut errors = errors.filter(|d| d.severity == Severity::Error);
+    let is_refused = !reading.broken.is_empty() || errors.any(|d| !is_of_webhook(d));
+    let placed: Vec<Placed<'_>> = all
+        .iter()
+        .map(|(located, _)| (&located.object, Some(&located.origin)))
+        .collect();
+    let found = rules::diagnostics(&placed, Pass::Linted, &sources, &mut stage.locator);
+    found.into_iter().for_each(|found| stage.say(found));
+    let mut diagnostics = stage.finish();
+    diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
+    Inspected {
+        sources,
+        diagnostics,
+        is_refused,
+    }
+}
+
+/// True if strew reads a kind that is none of Kubernetes' objects: a Scenario, or the scheduler's configuration.
+pub fn is_read(api_version: &str, kind: &str) -> bool {
+    api_version.starts_with(GROUP) || is_configuration(api_version, kind)
+}
+
+impl Stage<'_, '_> {
+    /// The API server's warnings.
+    pub(super) fn warn(&mut self, warnings: &[(usize, String)], objects: &[Located]) {
+        for (number, warning) in warnings {
+            let located = &objects[*number];
+            // A warning begins with its field.
+            let path = warning.split_once(": ").map(|(path, _)| path);
+            let path = path.map(path_of).unwrap_or_default();
+            let place = self.locator.place(&located.origin, &path);
+            let warning = Diagnostic::warning("api-server-warning", warning);
+            let warning = warning.about(located.object.label()).at(place);
+            self.say(warning.in_field(path));
+        }
+    }
+}
+
+/// The path that a text such as `spec.containers[0].name` names, up to its first part in another form.
+fn path_of(text: &str) -> FieldPath {
+    let mut path = FieldPath::root();
+    for part in text.split('.') {
+        let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+        if name.is_empty() || !name.chars().all(char::is_alphanumeric) {
+            break;
+        }
+        path = path.child_owned(name.to_owned());
+        let index = rest
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        match index.map(str::parse) {
+            None if rest.is_empty() => {}
+            Some(Ok(index)) => path = path.index(index),
+            _ => break,
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_its_field() {
+        let text = "spec.template.spec.topologySpreadConstraints[0].labelSelector";
+        assert_eq!(path_of(text).to_string(), text);
+        assert_eq!(
+            path_of("metadata.annotations[a/b].c").to_string(),
+            "metadata.annotations"
+        );
+        assert_eq!(path_of("unknown field \"x\""), FieldPath::root());
+    }
+}

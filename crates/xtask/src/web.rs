@@ -1,0 +1,73 @@
+//! Makes the page of strew's reports from `web/src`, and tries it in a browser: `cargo xtask web`.
+//!
+//! The result, `web/dist/page.html`, is committed, so that cargo alone builds strew.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::clients::NOT_INSTALLED;
+
+/// Options of `cargo xtask web`.
+#[derive(Args)]
+pub(crate) struct Web {
+    /// Write nothing; exit code 1 if the committed page is not what the sources make
+    #[arg(long)]
+    check: bool,
+    /// Try the page in a real browser (needs chromium)
+    #[arg(long)]
+    test: bool,
+}
+
+/// Installs what the lock file names, if it is not there yet, and builds or tests.
+///
+/// Exit code 1 if a check failed, [`NOT_INSTALLED`] if the packages cannot be installed.
+pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
+    let folder = top.join("web");
+    if !folder.join("node_modules/.package-lock.json").exists() {
+        let install = ["npm", "ci", "--silent", "--no-audit", "--no-fund"];
+        if !is_done(&folder, &install)? {
+            println!("the packages of web/package-lock.json cannot be installed");
+            return Ok(ExitCode::from(NOT_INSTALLED));
+        }
+    }
+    let build: &[&str] = match options.check || options.test {
+        true => &["node", "build.mjs", "--check"],
+        false => &["node", "build.mjs"],
+    };
+    let mut steps: Vec<(&Path, &[&str])> = vec![(&folder, TYPES), (&folder, build)];
+    if options.test {
+        steps.push((top, PROGRAM));
+        steps.push((&folder, TESTS));
+    }
+    for (folder, words) in steps {
+        if !is_done(folder, words)? {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
+const TESTS: &[&str] = &["node", "--test", "test/page.test.mjs"];
+/// With xtask-lab, dependencies have the features that the tests were built with.
+const PROGRAM: &[&str] = &[
+    "cargo",
+    "build",
+    "--locked",
+    "--package=xtask-lab",
+    "--package=strew",
+];
+
+fn is_done(folder: &Path, words: &[&str]) -> anyhow::Result<bool> {
+    let [program, arguments @ ..] = words else {
+        return Ok(true);
+    };
+    let mut command = Command::new(program);
+    let status = command.args(arguments).current_dir(folder).status();
+    Ok(status
+        .with_context(|| format!("starting {program}"))?
+        .success())
+}

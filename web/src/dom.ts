@@ -1,0 +1,55 @@
+// Elements. Names and messages go in as text nodes, so they are never markup.
+
+export type Child = Node | string | number | null | undefined | false;
+type Properties = Record<string, string | number | boolean | ((event: Event) => void) | undefined>;
+
+/** An element: `on…` properties are listeners, `style:x` CSS properties, others attributes; `undefined` and `false` are left out. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  properties: Properties = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (name.startsWith("style:")) element.style.setProperty(name.slice(6), String(value));
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  append(element, children);
+  return element;
+}
+
+export function append(parent: Node, children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+/** An SVG element with attributes. */
+export function svg(tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement {
+  const element = document.createElementNS(SVG, tag) as SVGElement;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+// Put together, so that the page has no address in it.
+const SVG = ["http", "://www.w3.org/2000/svg"].join("");
+
+/** `1 pod`, `2 pods`, `1,830 pods`. */
+export function counted(n: number, word: string, words = `${word}s`): string {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? word : words}`;
+}
+
+export const natural = new Intl.Collator("en", { numeric: true }).compare;
+
+/** A button that copies a text and says so. */
+export function copyButton(text: string, label = "Copy"): HTMLButtonElement {
+  const button = h("button", { type: "button" }, label);
+  button.addEventListener("click", () => {
+    const done = () => { button.textContent = "Copied"; };
+    navigator.clipboard?.writeText(text).then(done, () => { button.textContent = "Not copied"; });
+  });
+  return button;
+}

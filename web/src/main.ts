@@ -1,0 +1,19 @@
+// Reads the data of the page and draws it.
+
+import { simulation } from "./simulation.ts";
+import type { Data } from "./types.ts";
+
+async function data(): Promise<unknown> {
+  const element = document.getElementById("data")!;
+  const text = element.textContent!;
+  if (element.dataset["packed"] === undefined) return JSON.parse(text);
+  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+const begin = performance.now();
+const found = await data();
+const root = document.getElementById("page")!;
+(window as unknown as Record<string, unknown>)["strew"] = simulation(found as Data, root);
+document.body.dataset["drawn"] = String(Math.round(performance.now() - begin));

@@ -1,0 +1,277 @@
+// The domain map: boxes nested by labels, the nodes of each on a canvas, and the same as a table.
+
+import { short } from "./bars.ts";
+import { counted, h, natural } from "./dom.ts";
+import type { NodeState, Pod } from "./run.ts";
+
+/** Boxes of one level; equal empty ones are folded before. */
+const BOXES_MAX = 60;
+/** With more nodes in a box, a node is a square without a name. */
+const NAMED_MAX = 16;
+const ROWS_MAX = 200;
+
+interface Held { node: NodeState; chosen: Pod[]; others: number }
+interface Box { key: string; name: string; nodes: Held[]; boxes: Box[] }
+
+/** The map of the nodes at a moment; `levels` are label keys, outermost first. */
+export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string[], room: Room): HTMLElement {
+  const byNode = new Map<string, Held>(nodes.map((node) => [node.name, { node, chosen: [], others: 0 }]));
+  const homeless: Pod[] = [];
+  for (const pod of pods) {
+    if (pod.state.isFinished) continue;
+    const held = byNode.get(pod.state.node);
+    if (pod.workload !== of) { if (held) held.others += 1; }
+    else if (held) held.chosen.push(pod);
+    else homeless.push(pod);
+  }
+  const name = of.slice(of.indexOf("/") + 1);
+  const box = h("div", { class: "map" });
+  const tops = nest([...byNode.values()], levels);
+  box.append(level(tops, name, room));
+  if (homeless.length) {
+    const names = homeless.slice(0, 4).map((pod) => pod.name).join(", ");
+    box.append(h("p", { class: "homeless" }, h("i", { class: "pod wait", "aria-hidden": "true" }),
+      `${counted(homeless.length, "pod")} of ${name} on no node: ${names}${homeless.length > 4 ? `, and ${homeless.length - 4} more` : ""}`));
+  }
+  return box;
+}
+
+function nest(held: Held[], levels: string[]): Box[] {
+  const [key, ...rest] = levels;
+  if (key === undefined) return [{ key: "", name: "all nodes", nodes: held, boxes: [] }];
+  const groups = new Map<string, Held[]>();
+  for (const one of held) {
+    const value = one.node.labels[key] ?? "";
+    const group = groups.get(value);
+    if (group) group.push(one); else groups.set(value, [one]);
+  }
+  return [...groups].sort(([a], [b]) => natural(a, b)).map(([name, nodes]) => (
+    { key, name, nodes, boxes: rest.length ? nest(nodes, rest) : [] }
+  ));
+}
+
+function level(boxes: Box[], of: string, room: Room): HTMLElement {
+  const list = h("div", { class: "boxes" });
+  // Many boxes without a pod of the workload are one sentence.
+  const empty = boxes.filter((box) => chosen(box) === 0);
+  const isFolded = boxes.length > 8 && empty.length > 3;
+  const shown = (isFolded ? boxes.filter((box) => chosen(box) > 0) : boxes).slice(0, BOXES_MAX);
+  for (const box of shown) list.append(drawBox(box, of, room));
+  const rest = (isFolded ? boxes.length - empty.length : boxes.length) - shown.length;
+  const key = short(boxes[0]?.key ?? "");
+  if (isFolded) list.append(h("p", { class: "dim folded" }, `${empty.length} more by ${key} have no pod of ${of}`));
+  if (rest > 0) list.append(h("p", { class: "dim folded" }, `and ${rest} more by ${key}: nest by fewer labels to see them`));
+  return list;
+}
+
+function chosen(box: Box): number {
+  return box.nodes.reduce((n, held) => n + held.chosen.length, 0);
+}
+
+function drawBox(box: Box, of: string, room: Room): HTMLElement {
+  const away = box.nodes.filter((held) => !held.node.isReady).length;
+  const isLost = away > 0 && away === box.nodes.length;
+  const cordoned = box.nodes.filter((held) => held.node.isCordoned).length;
+  const others = box.nodes.reduce((n, held) => n + held.others, 0);
+  const counting = box.nodes.reduce((n, held) => n + held.chosen.filter((pod) => !pod.state.isTerminating).length, 0);
+  const leaving = chosen(box) - counting;
+  const facts = [`${counting} ${of}`];
+  if (leaving) facts.push(`${leaving} terminating`);
+  facts.push(`${counted(others, "other pod")}`, counted(box.nodes.length, "node"));
+  if (away && !isLost) facts.push(`${away} not ready`);
+  if (cordoned) facts.push(`${cordoned} cordoned`);
+  const free = freeCpu(box, room);
+  if (free && !isLost) facts.push(free);
+  const title = h("h3", {}, box.key ? box.name || `no ${short(box.key)}` : "all nodes", isLost && h("span", { class: "tag bad" }, " not ready"));
+  const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, facts.join(" · ")));
+  if (box.boxes.length) element.append(level(box.boxes, of, room));
+  else if (box.nodes.length) element.append(picture(box, facts.join(", ")));
+  return element;
+}
+
+/** Allocatable and requested CPU by node, where the report has them. */
+export type Room = Map<string, { allocatable: number; requested: number }>;
+
+/** CPUs of a quantity: `2500m` is 2.5. */
+export function cpus(quantity: string | undefined): number {
+  if (!quantity) return 0;
+  return quantity.endsWith("m") ? Number(quantity.slice(0, -1)) / 1000 : Number(quantity);
+}
+
+function freeCpu(box: Box, room: Room): string | undefined {
+  let allocatable = 0, requested = 0;
+  for (const { node } of box.nodes) {
+    const one = room.get(node.name);
+    if (!one) return undefined;
+    allocatable += one.allocatable;
+    requested += one.requested;
+  }
+  const round = (n: number) => (Math.round(n * 10) / 10).toLocaleString("en-US");
+  return `${round(allocatable - requested)} of ${round(allocatable)} CPU free`;
+}
+
+/** The nodes of a box, drawn once it has a width. */
+function picture(box: Box, label: string): HTMLElement {
+  const isNamed = box.nodes.length <= NAMED_MAX;
+  const sorted = [...box.nodes].sort((a, b) => b.chosen.length - a.chosen.length || natural(a.node.name, b.node.name));
+  // Nodes without a pod of the workload that nothing tells apart are one sentence below.
+  const plain = isNamed ? sorted.filter((held) => !held.chosen.length && held.node.isReady && !held.node.isCordoned) : [];
+  const shown = plain.length > 2 ? sorted.filter((held) => !plain.includes(held)) : sorted;
+  const canvas = h("canvas", { role: "img", "aria-label": `${box.name || "nodes"}: ${label}` });
+  const holder = h("div", { class: "nodes" }, shown.length > 0 && canvas);
+  if (shown.length < sorted.length) {
+    const all = shown.length ? "" : "all ";
+    holder.append(h("p", { class: "dim small" }, `${all}${counted(plain.length, "node")} without one: ${plain.map((held) => held.node.name).join(", ")}`));
+  }
+  pictures.set(canvas, { held: shown, isNamed });
+  return holder;
+}
+
+const pictures = new WeakMap<HTMLCanvasElement, { held: Held[]; isNamed: boolean }>();
+
+/** Draws the canvases below an element; call it when they are in the page, and when the width or the colours change. */
+export function paint(root: ParentNode): number {
+  const colours = readColours();
+  let n = 0;
+  for (const canvas of root.querySelectorAll("canvas")) {
+    const data = pictures.get(canvas);
+    if (data) { paintNodes(canvas, data.held, data.isNamed, colours); n += data.held.length; }
+  }
+  return n;
+}
+
+interface Colours { ground: string; line: string; text: string; ready: string; bad: string; other: string }
+
+function readColours(): Colours {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name: string) => style.getPropertyValue(name).trim();
+  return { ground: of("--bg"), line: of("--edge"), text: of("--fg"), ready: of("--ready"), bad: of("--bad"), other: of("--used") };
+}
+
+const POD = 11, GAP = 4;
+
+function paintNodes(canvas: HTMLCanvasElement, held: Held[], isNamed: boolean, colours: Colours): void {
+  const width = Math.max(40, canvas.parentElement!.clientWidth);
+  const context = canvas.getContext("2d")!;
+  context.font = "12px system-ui, sans-serif";
+  const nameWidth = Math.max(...held.map((one) => context.measureText(one.node.name).width), 40);
+  const most = Math.max(1, ...held.map((one) => one.chosen.length + (one.others ? 1 : 0)));
+  const cell = isNamed ? Math.min(width, Math.max(nameWidth + 14, 66)) : 13;
+  const perRow = Math.max(1, Math.floor((width + GAP) / (cell + GAP)));
+  const wide = isNamed ? (width + GAP) / perRow - GAP : cell;
+  const fits = Math.max(1, Math.floor((wide - 8) / (POD + 3)));
+  const tall = isNamed ? 22 + Math.ceil(Math.min(most, fits * 3) / fits) * (POD + 3) : cell;
+  const nRows = Math.ceil(held.length / perRow), scale = window.devicePixelRatio || 1;
+  const height = nRows * (tall + (isNamed ? GAP : 2));
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  context.scale(scale, scale);
+  context.font = "12px system-ui, sans-serif";
+  context.textBaseline = "top";
+  held.forEach((one, i) => {
+    const x = (i % perRow) * (wide + (isNamed ? GAP : 2)), y = Math.floor(i / perRow) * (tall + (isNamed ? GAP : 2));
+    if (isNamed) paintNamed(context, one, x, y, wide, tall, fits, colours);
+    else paintSmall(context, one, x, y, cell, colours);
+  });
+}
+
+function paintNamed(
+  context: CanvasRenderingContext2D, held: Held, x: number, y: number, wide: number, tall: number, fits: number, colours: Colours,
+): void {
+  context.lineWidth = 1;
+  context.strokeStyle = held.node.isReady ? colours.line : colours.bad;
+  context.setLineDash(held.node.isReady ? [] : [3, 2]);
+  context.strokeRect(x + 0.5, y + 0.5, wide - 1, tall - 1);
+  context.setLineDash([]);
+  context.fillStyle = colours.text;
+  const flag = held.node.isCordoned ? " (cordoned)" : "";
+  context.fillText(held.node.name + flag, x + 5, y + 4, wide - 8);
+  const squares: (Pod | null)[] = [...held.chosen];
+  if (held.others) squares.push(null);
+  squares.slice(0, fits * 3).forEach((pod, p) => {
+    const left = x + 5 + (p % fits) * (POD + 3), up = y + 20 + Math.floor(p / fits) * (POD + 3);
+    if (pod) return paintPod(context, pod, left, up, colours);
+    context.fillStyle = colours.text;
+    context.fillText(`+${held.others}`, left, up - 1);
+  });
+}
+
+function paintPod(context: CanvasRenderingContext2D, pod: Pod, x: number, y: number, colours: Colours): void {
+  context.strokeStyle = colours.ready;
+  context.fillStyle = colours.ready;
+  context.lineWidth = 1.5;
+  context.strokeRect(x + 0.75, y + 0.75, POD - 1.5, POD - 1.5);
+  if (pod.state.isTerminating) {
+    context.beginPath();
+    for (let d = 4; d < POD * 2; d += 4) {
+      context.moveTo(x + Math.max(0, d - POD), y + Math.min(d, POD));
+      context.lineTo(x + Math.min(d, POD), y + Math.max(0, d - POD));
+    }
+    context.lineWidth = 1;
+    context.stroke();
+  } else if (pod.state.isReady) context.fillRect(x, y, POD, POD);
+}
+
+function paintSmall(context: CanvasRenderingContext2D, held: Held, x: number, y: number, cell: number, colours: Colours): void {
+  const n = held.chosen.length;
+  context.strokeStyle = held.node.isReady ? colours.line : colours.bad;
+  context.lineWidth = 1;
+  if (n) {
+    context.fillStyle = colours.ready;
+    context.fillRect(x, y, cell, cell);
+    if (n > 1) {
+      context.fillStyle = colours.ground;
+      context.font = "10px system-ui, sans-serif";
+      context.fillText(n > 9 ? "+" : String(n), x + 4, y + 2);
+    }
+  } else {
+    if (held.others) {
+      context.fillStyle = colours.other;
+      context.fillRect(x + 3, y + 3, cell - 6, cell - 6);
+    }
+    context.strokeRect(x + 0.5, y + 0.5, cell - 1, cell - 1);
+  }
+  if (!held.node.isReady) {
+    context.strokeStyle = colours.bad;
+    context.beginPath();
+    context.moveTo(x + 2, y + 2);
+    context.lineTo(x + cell - 2, y + cell - 2);
+    context.stroke();
+  }
+}
+
+/** The map as a table: nodes with the same numbers in the same boxes are one row. */
+export function table(nodes: NodeState[], pods: Pod[], of: string, levels: string[]): HTMLElement {
+  const held = new Map<string, { node: NodeState; ready: number; starting: number; leaving: number; others: number }>();
+  for (const node of nodes) held.set(node.name, { node, ready: 0, starting: 0, leaving: 0, others: 0 });
+  for (const pod of pods) {
+    const one = held.get(pod.state.node);
+    if (!one || pod.state.isFinished) continue;
+    if (pod.workload !== of) one.others += 1;
+    else if (pod.state.isTerminating) one.leaving += 1;
+    else if (pod.state.isReady) one.ready += 1;
+    else one.starting += 1;
+  }
+  const groups = new Map<string, { cells: (string | number)[]; names: string[] }>();
+  for (const { node, ready, starting, leaving, others } of held.values()) {
+    const state = [node.isReady ? "ready" : "not ready", node.isCordoned && "cordoned", node.isTainted && "tainted"].filter(Boolean).join(", ");
+    const cells = [...levels.map((key) => node.labels[key] ?? "none"), ready, starting, leaving, others, state];
+    const id = JSON.stringify(cells);
+    const group = groups.get(id);
+    if (group) group.names.push(node.name); else groups.set(id, { cells, names: [node.name] });
+  }
+  const rows = [...groups.values()].sort((a, b) => natural(a.cells.join(" "), b.cells.join(" ")));
+  const name = of.slice(of.indexOf("/") + 1);
+  const heads = [...levels.map(short), `${name} ready`, "starting", "terminating", "other pods", "state"];
+  const body = h("tbody");
+  for (const { cells, names } of rows.slice(0, ROWS_MAX)) {
+    const label = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+    body.append(h("tr", {}, h("th", { scope: "row" }, label), ...cells.map((cell) => h("td", { class: typeof cell === "number" ? "num" : "" }, cell))));
+  }
+  const found = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "nodes as a table" },
+    h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "nodes"), ...heads.map((head) => h("th", { scope: "col" }, head)))), body));
+  if (rows.length > ROWS_MAX) found.append(h("p", { class: "dim" }, `and ${rows.length - ROWS_MAX} more rows`));
+  return found;
+}

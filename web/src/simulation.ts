@@ -1,0 +1,255 @@
+// The page of a simulation.
+
+import * as map from "./map.ts";
+import { spoken } from "./clock.ts";
+import { append, copyButton, counted, h, natural } from "./dom.ts";
+import { Run, type Frame, type NodeState, type Pod } from "./run.ts";
+import * as state from "./state.ts";
+import { timeline, type Timeline } from "./timeline.ts";
+import type { Data, Line } from "./types.ts";
+import * as workloads from "./workloads.ts";
+import { wrong } from "./wrong.ts";
+
+const WORKLOADS_FIRST = 6, WORKLOADS_MORE = 30, EVENTS_MAX = 200;
+const BY_DEFAULT = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/** What tests ask for: what is shown, and how much is drawn. */
+export interface Probe { runs: Run[]; frame(): Frame; pods(): Pod[]; nodes(): NodeState[]; move(frame: number): number }
+
+export function simulation(data: Data, root: HTMLElement): Probe {
+  const runs = data.runs.map((_, i) => new Run(data, i));
+  const asked = state.read();
+  const red = runs.findIndex((run) => data.verdicts.some((one) => one.red && one.scenario === run.head.scenario && one.variant === run.head.variant));
+  let index = Math.min(runs.length - 1, Math.max(0, asked.run ?? Math.max(0, red)));
+  const page = h("main", {});
+  append(root, [header(data, runs, index), page]);
+  if (!runs.length) {
+    page.append(h("section", { class: "card" }, h("p", {}, "No run was played to its end.")));
+    document.body.dataset["ready"] = "true";
+  }
+
+  let run: Run, ranks: Map<string, number>, line: Timeline, order: string[];
+  let current = 0, chosen = "", by = "", levels: string[] = [], filter = "", limit = WORKLOADS_FIRST;
+  let pods: Pod[] = [], nodes: NodeState[] = [];
+  const list = h("div"), where = h("div"), twin = h("div"), happened = h("section", { class: "card" });
+
+  function open(i: number, at?: string): void {
+    index = i;
+    run = runs[i]!;
+    ranks = workloads.ranks(run);
+    order = [...run.workloads].sort((a, b) => ranks.get(a)! - ranks.get(b)! || natural(a, b));
+    if (!order.includes(chosen)) chosen = order[0] ?? "";
+    if (!run.keys.includes(by)) by = key(chosen);
+    levels = levels.length ? levels : BY_DEFAULT.filter((level) => run.nodeKeys.includes(level));
+    if (levels.length === 2 && values(levels[0]!) < 2) levels = [levels[1]!];
+    line = timeline(run, (frame) => move(frame));
+    page.replaceChildren(
+      runs.length > 1 ? picker() : "",
+      line.element,
+      h("div", { class: "grid" },
+        h("div", {}, wrong(data, run, (target) => {
+          if (target.workload) chosen = target.workload;
+          by = key(chosen);
+          move(target.frame >= 0 ? target.frame : current);
+          document.getElementById("workloads")?.scrollIntoView({ block: "nearest" });
+        }), card(counted(order.length, "workload") + (order.length > 1 ? ", worst first" : ""), list)),
+        h("div", {}, h("section", { class: "card", "aria-label": "Where it is" }, where, options(),
+          h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin)), happened)),
+      foot());
+    move(at === undefined ? run.opening() : run.at(at));
+  }
+
+  /** The key whose skew is drawn over time: that of the first hard constraint. */
+  function key(of: string): string {
+    const spreads = of ? run.constraints(of, run.frames[run.frames.length - 1]!) : [];
+    const hard = spreads.find((spread) => spread.constraint?.whenUnsatisfiable === "DoNotSchedule");
+    return (hard ?? spreads[0])?.by ?? run.keys[0] ?? "";
+  }
+
+  function values(label: string): number {
+    return new Set(run.nodesAt(run.frames[run.frames.length - 1]!).map((node) => node.labels[label])).size;
+  }
+
+  function picker(): HTMLElement {
+    const select = h("select", { onchange: () => open(Number(select.value), run.frames[current]!.clock) },
+      ...runs.map((one, i) => h("option", { value: i, selected: i === index }, `${one.name}: ${verdictOf(data, one)}`)));
+    return h("p", { class: "picker" }, h("label", {}, "Run ", select));
+  }
+
+  function options(): HTMLElement {
+    const many = run.nodeKeys.filter((label) => label !== "kubernetes.io/hostname");
+    const value = levels.join(",");
+    const choices = new Set([value, ...BY_DEFAULT.filter((level) => many.includes(level)), ...many, ""]);
+    const select = h("select", { onchange: () => { levels = select.value ? select.value.split(",") : []; show(); } },
+      ...[...choices].map((choice) => h("option", { value: choice, selected: choice === value }, choice.replaceAll(",", " › ") || "no label")));
+    return h("div", { class: "key" },
+      h("span", {}, h("i", { class: "pod" }), "ready"), h("span", {}, h("i", { class: "pod start" }), "starting"),
+      h("span", {}, h("i", { class: "pod out" }), "terminating, does not count"), h("span", {}, h("i", { class: "pod wait" }), "on no node"),
+      h("span", {}, "+2: pods of others"), h("label", {}, "Boxes by ", select));
+  }
+
+  function foot(): HTMLElement {
+    const replay = run.head.replay;
+    const box = h("footer", { class: "foot" });
+    if (replay) box.append(h("span", {}, "This run again: "), h("code", {}, replay), " ", copyButton(replay));
+    return box;
+  }
+
+  function move(frame: number): void {
+    current = Math.max(0, Math.min(run.frames.length - 1, frame));
+    show();
+  }
+
+  function show(): void {
+    const frame = run.frames[current]!;
+    nodes = run.nodesAt(frame);
+    pods = run.podsAt(frame);
+    line.show(frame, current, chosen, by);
+    const name = chosen.slice(chosen.indexOf("/") + 1);
+    const map_ = chosen ? map.draw(nodes, pods, chosen, levels, room(frame)) : h("p", { class: "dim" }, "no workload");
+    where.replaceChildren(h("h2", {}, `Where ${name} is, ${spoken(frame.at)} after the start`), map_);
+    map.paint(where);
+    drawList(frame);
+    drawTwin();
+    drawHappened(frame);
+    state.write({ run: index || undefined, at: `${frame.clock}${frame.isBefore ? "~" : ""}`, workload: chosen, by, boxes: levels.join(",") });
+    document.body.dataset["ready"] = "true";
+  }
+
+  /** The report has the room of nodes at the end of the first step. */
+  function room(frame: Frame): map.Room {
+    const step = run.atRest(frame);
+    return new Map((step?.nodes ?? []).map(({ name, allocatable, requested }) => (
+      [name, { allocatable: map.cpus(allocatable["cpu"]), requested: map.cpus(requested["cpu"]) }]
+    )));
+  }
+
+  function drawList(frame: Frame): void {
+    const labels = new Map(nodes.map((node) => [node.name, node.labels]));
+    const domains = new Map<string, string[]>();
+    const byWorkload = new Map<string, Pod[]>();
+    for (const pod of pods) {
+      const found = byWorkload.get(pod.workload);
+      if (found) found.push(pod); else byWorkload.set(pod.workload, [pod]);
+    }
+    const context: workloads.Context = {
+      run, frame, chosen, pods: byWorkload,
+      domainOf: (node, label) => labels.get(node)?.[label],
+      domains: (label) => {
+        let found = domains.get(label);
+        if (!found) domains.set(label, (found = [...new Set(nodes.map((node) => node.labels[label]).filter((value) => value !== undefined))]));
+        return found;
+      },
+      choose: (of) => { chosen = of; by = key(of); show(); },
+    };
+    const focused = (document.activeElement as HTMLElement | null)?.closest?.("article")?.dataset["of"];
+    const meant = order.filter((of) => of.toLowerCase().includes(filter));
+    const shown = meant.slice(0, limit);
+    if (chosen && !shown.includes(chosen) && meant.includes(chosen)) shown.unshift(chosen);
+    const children: Node[] = [];
+    if (order.length > WORKLOADS_FIRST) children.push(search());
+    children.push(...shown.map((of) => workloads.draw(of, context)));
+    const rest = meant.length - shown.length;
+    if (rest > 0) children.push(h("p", { class: "foot" }, `${counted(rest, "workload")} more `,
+      h("button", { type: "button", onclick: () => { limit += WORKLOADS_MORE; show(); } }, `Show ${Math.min(rest, WORKLOADS_MORE)}`)));
+    list.replaceChildren(...children);
+    if (focused) list.querySelector<HTMLElement>(`article[data-of="${CSS.escape(focused)}"] button`)?.focus();
+  }
+
+  let box: HTMLElement | undefined;
+  function search(): HTMLElement {
+    if (box) return box;
+    const input = h("input", { type: "search", "aria-label": "workloads with" , placeholder: "name" });
+    input.addEventListener("input", () => {
+      filter = input.value.toLowerCase();
+      show();
+      input.focus();
+    });
+    return (box = h("p", { class: "search" }, h("label", {}, "Find ", input)));
+  }
+
+  function drawTwin(): void {
+    const isOpen = (twin.parentElement as HTMLDetailsElement | null)?.open;
+    twin.replaceChildren(isOpen ? map.table(nodes, pods, chosen, levels) : "");
+  }
+
+  function drawHappened(frame: Frame): void {
+    const begin = current ? run.frames[current - 1]!.lines : 0;
+    const lines = run.lines.slice(begin, frame.lines);
+    const told = lines.filter((one) => one.type !== "updated" || one.changed);
+    const items = told.slice(0, EVENTS_MAX).map((one) => h("li", {}, tell(one)));
+    if (told.length > EVENTS_MAX) items.push(h("li", {}, `and ${told.length - EVENTS_MAX} more`));
+    happened.replaceChildren(h("h2", {}, "What happened then"),
+      items.length ? h("ol", { tabindex: 0, role: "list", "aria-label": "what happened" }, ...items) : h("p", { class: "dim" }, "Nothing: the state at the end of the step."));
+  }
+
+  if (asked.workload) chosen = asked.workload;
+  if (asked.by) by = asked.by;
+  if (asked.boxes !== undefined) levels = asked.boxes.split(",").filter(Boolean);
+  if (runs.length) open(index, asked.at);
+  addEventListener("resize", () => map.paint(where));
+  for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(query).addEventListener("change", () => map.paint(where));
+  addEventListener("hashchange", () => {
+    const now = state.read();
+    if (now.workload) chosen = now.workload;
+    if (now.by) by = now.by;
+    if (runs.length) open(Math.min(runs.length - 1, now.run ?? 0), now.at);
+  });
+  return {
+    runs, frame: () => run.frames[current]!, pods: () => pods, nodes: () => nodes,
+    move: (frame) => { const begin = performance.now(); move(frame); return performance.now() - begin; },
+  };
+}
+
+function card(title: string, ...children: Node[]): HTMLElement {
+  return h("section", { class: "card", id: "workloads", "aria-label": title }, h("h2", {}, title), ...children);
+}
+
+function verdictOf(data: Data, run: Run): string {
+  return data.verdicts.find((one) => one.scenario === run.head.scenario && one.variant === run.head.variant)?.result ?? "";
+}
+
+function header(data: Data, runs: Run[], index: number): HTMLElement {
+  const run = runs[index];
+  const { summary } = data.report;
+  const severe = data.report.findings.filter((one) => one.severity !== "note").length;
+  const isRed = summary.red || data.verdicts.some((one) => one.red);
+  const file = run?.scenario?.file;
+  const title = !run ? "strew simulate" : file && file !== "<story>" ? run.scenario!.name : files(run.head.replay ?? "");
+  const most = run?.report.steps.reduce((best, step) => Math.max(best, step.pods.pods), 0) ?? 0;
+  const first = run?.report.steps[0]?.pods;
+  const facts = run ? [counted(first?.nodes ?? 0, "node"), counted(first?.workloads ?? 0, "workload"), `up to ${counted(most, "pod")}`, `${counted(summary.runs, "run")}, shown: seed ${run.report.seed}`] : [];
+  const broken = run?.report.steps.filter((step) => step.verdict === "broken").map((step) => step.name ?? "a step") ?? [];
+  const words = isRed
+    ? `✗ ${broken.length ? `${broken.join(", ")}: ` : ""}${summary.broken ? `broke in ${summary.broken} of ${counted(summary.runs, "run")}` : "failed"}`
+    : `✓ held in ${summary.held} of ${counted(summary.runs, "run")}${severe ? `, ${counted(severe, "warning")}` : ""}`;
+  document.title = `${isRed ? "✗" : "✓"} ${title}`;
+  const story = run?.scenario?.story;
+  return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, facts.join(" · ")),
+    h("span", { class: `verdict ${isRed ? "bad" : severe ? "warn" : "ok"}` }, words),
+    story && h("p", { class: "dim story" }, story));
+}
+
+/** The files of the command that plays the run again: the story has no file of its own. */
+function files(replay: string): string {
+  const words = replay.split(" ").slice(2);
+  const end = words.findIndex((word) => word.startsWith("-"));
+  const named = words.slice(0, end < 0 ? words.length : end).map((word) => word.replace(/'/g, "").replace(/.*\//, ""));
+  return named.filter(Boolean).join(", ") || "strew simulate";
+}
+
+function tell(line: Line): string {
+  switch (line.type) {
+    case "step": return `▸ ${line.step ?? "step"} begins`;
+    case "verb": return `▸ ${line.verb}${line.refused ? `, refused: ${line.refused}` : ""}`;
+    case "event": return `${line.warning ? "!" : "·"} ${line.regarding} ${line.reason}: ${line.note} (${line.source})`;
+    case "end": return "the end";
+    case "deleted": return `− ${line.key}`;
+    case "created": return `+ ${line.key}${line.changed?.["subset"] ? `, subset ${line.changed["subset"]}` : ""}`;
+  }
+  const each = Object.entries(line.changed ?? {}).map(([name, change]) => {
+    const [was, is] = Array.isArray(change) ? change as [unknown, unknown] : [null, change];
+    return `${name} ${JSON.stringify(was)} → ${JSON.stringify(is)}`;
+  });
+  return `~ ${line.key} ${each.join(", ")}`;
+}

@@ -1,0 +1,112 @@
+// The JSON that the page is drawn from. docs/schema/report.json describes the report.
+
+export type Counts = Record<string, number>;
+
+export interface Place { file: string; line: number; column: number }
+export interface Finding {
+  code: string;
+  severity: "error" | "warning" | "note";
+  object?: string | null;
+  place?: Place | null;
+  numbers?: Record<string, number>;
+  message: string;
+  help?: string | null;
+  fix?: { change: string; verified?: string | null } | null;
+}
+export interface Constraint {
+  source: string;
+  whenUnsatisfiable: string;
+  maxSkew: number;
+  minDomains?: number | null;
+  selector: string;
+  matchLabelKeys?: string[];
+  withoutEffect?: boolean;
+}
+export interface Spread {
+  by: string;
+  constraint?: Constraint | null;
+  domains: number;
+  counts: Counts;
+  skew: number;
+  own?: { counts: Counts; skew: number } | null;
+  warning?: string | null;
+  others?: number;
+}
+export interface Pending { count: number; blockedBy: string[]; message: string; pod: string }
+export interface Workload {
+  of: string;
+  namespace: string;
+  replicas: number;
+  ready: number;
+  terminating?: number;
+  pending: Pending[];
+  spread: Spread[];
+}
+export interface Loss {
+  of: string; verdict: string; wanted: number; ready: number; fewest: number;
+  secondsShort: number; secondsNone: number; cause?: string; ofDump?: boolean;
+}
+export interface Expectation { text: string; held: boolean; open?: boolean; at?: string; why?: string; cause?: string | null }
+export interface Step {
+  name?: string | null;
+  began: string;
+  ended: string;
+  state: string;
+  verdict: string;
+  why?: string[];
+  verbs: string[];
+  chosen?: string[];
+  refused?: { verb: string; why: string; breach: boolean }[];
+  expectations: Expectation[];
+  findings?: Finding[];
+  losses?: Loss[];
+  pods: { workloads: number; nodes: number; pods: number; placed: number; pending: number };
+  workloads: Workload[];
+  nodes?: { name: string; allocatable: Record<string, string>; requested: Record<string, string> }[];
+}
+export interface RunReport { seed: number; held: boolean; ended: string; always: Expectation[]; steps: Step[] }
+export interface Variant { name: string; must: string; result: string; seeds: number[]; broken: number; runs: RunReport[] }
+export interface Scenario { file: string; name: string; story?: string | null; variants: Variant[] }
+export interface Report {
+  kind: string;
+  summary: { runs: number; held: number; broken: number; red: boolean; warnings: number; interrupted: boolean };
+  findings: Finding[];
+  scenarios: Scenario[];
+}
+export interface Verdict {
+  scenario: string; variant: string; result: string; red: boolean; shown: number | null;
+  broken: { seed: number; at: string | null; text: string | null; why: string | null }[];
+}
+
+/** A line of `--events`. */
+export interface Line {
+  type: string;
+  at?: string;
+  key?: string;
+  changed?: Record<string, unknown>;
+  step?: string;
+  verb?: string;
+  refused?: string;
+  regarding?: string;
+  warning?: boolean;
+  reason?: string;
+  note?: string;
+  source?: string;
+  scenario?: string; file?: string; variant?: string; seed?: number; replay?: string;
+}
+
+/** What is counted at a moment; a line changes the lines before it. */
+export interface SeriesLine {
+  at: string;
+  type: "cluster" | "workload" | "spread" | "ledger";
+  nodes?: number; onNodes?: number; pending?: number;
+  of?: string; ready?: number; terminating?: number;
+  by?: string; changed?: Record<string, number | null>; skew?: number;
+  target?: string; rows?: Subset[];
+}
+export interface Subset {
+  subset: string; limit: number | null; pods: number; counted: number | null; missing: number | null;
+  creating: number; deleting: number; costs?: Counts; conditions: string[];
+}
+
+export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][] }

@@ -1,0 +1,112 @@
+// The workloads, worst first, each with its skew bars and what is Pending.
+
+import * as bars from "./bars.ts";
+import { counted, h } from "./dom.ts";
+import { idOf, idOfLog, type Frame, type Pod, type Run } from "./run.ts";
+import type { Pending, Subset } from "./types.ts";
+
+const RANKS = ["LOST", "OUTAGE", "DEGRADED", "Pending", "uneven", ""];
+
+/** How bad a workload fared in the run: an index into RANKS. The order does not change from moment to moment. */
+export function ranks(run: Run): Map<string, number> {
+  const byId = new Map<string, number>();
+  const worse = (id: string, rank: number) => byId.set(id, Math.min(rank, byId.get(id) ?? RANKS.length - 1));
+  for (const step of run.report.steps) {
+    for (const one of step.workloads) {
+      if (one.pending.length) worse(idOf(one), 3);
+      const isUneven = (s: (typeof one.spread)[number]) => s.constraint?.whenUnsatisfiable === "DoNotSchedule" && s.skew > s.constraint.maxSkew;
+      if (one.spread.some(isUneven)) worse(idOf(one), 4);
+    }
+    for (const loss of step.losses ?? []) {
+      const rank = RANKS.indexOf(loss.verdict);
+      const [kind, name] = loss.of.split("/");
+      if (rank < 0 || rank > 2) continue;
+      for (const of of run.workloads) {
+        if (of.toLowerCase().startsWith(`${kind} `) && of.endsWith(`/${name}`)) worse(idOfLog(of), rank);
+      }
+    }
+  }
+  return new Map(run.workloads.map((of) => [of, byId.get(idOfLog(of)) ?? RANKS.length - 1]));
+}
+
+export interface Context {
+  run: Run;
+  frame: Frame;
+  pods: Map<string, Pod[]>;
+  domainOf: (node: string, by: string) => string | undefined;
+  domains: (by: string) => string[];
+  chosen: string;
+  choose: (of: string) => void;
+}
+
+export function draw(of: string, context: Context): HTMLElement {
+  const { run, frame } = context;
+  const pods = context.pods.get(of) ?? [];
+  const numbers = run.numbers("workload", of, frame);
+  const rest = run.workload(of, run.atRest(frame));
+  const [kind, name] = [of.slice(0, of.indexOf(" ")), of.slice(of.indexOf(" ") + 1)];
+  const wanted = rest?.replicas ?? run.workload(of, run.step(frame))?.replicas;
+  const pending = rest ? rest.pending.reduce((n, one) => n + one.count, 0) : numbers?.pending ?? 0;
+  const ready = rest?.ready ?? numbers?.ready ?? 0;
+  const leaving = rest ? rest.terminating ?? 0 : numbers?.terminating ?? 0;
+  const facts: (HTMLElement | string)[] = [wanted === undefined ? `${ready} ready` : `${ready} of ${wanted} ready`];
+  if (pending) facts.push(" · ", h("span", { class: "tag bad" }, `✗ ${pending} Pending`));
+  if (leaving) facts.push(` · ${leaving} terminating`);
+  const loss = (run.step(frame)?.losses ?? []).find((one) => {
+    const [lossKind, lossName] = one.of.split("/");
+    return kind.toLowerCase() === lossKind && name.endsWith(`/${lossName}`);
+  });
+  const bad = loss && (loss.verdict === "LOST" || loss.verdict === "OUTAGE") ? "bad" : loss?.verdict === "DEGRADED" ? "warn" : "ok";
+  const button = h("button", { type: "button", class: "name", "aria-pressed": String(of === context.chosen), onclick: () => context.choose(of) }, name.replace(/^default\//, ""));
+  const head = h("div", { class: "head" }, button, h("span", { class: "dim" }, kind), h("span", { class: "num" }, ...facts),
+    loss && h("span", { class: `tag ${bad} verdict-word` }, loss.verdict));
+  const box = h("article", { class: of === context.chosen ? "workload chosen" : "workload", "aria-label": name, "data-of": of }, head);
+  const drawn = bars.rows(run, of, frame).filter((row) => row.counts.size > 0);
+  box.append(h("div", { class: "constraints" }, ...drawn.map((row) => bars.draw(row, pods, context.domainOf, context.domains(row.by)))));
+  if (pending) box.append(...reasons(rest?.pending, pods, run, frame));
+  for (const ledger of run.ledgers(of, frame)) box.append(subsets(ledger.of, ledger.rows));
+  return box;
+}
+
+/** Why pods are Pending: kube-scheduler's message, of the report at the end of a step, of the last event before. */
+function reasons(pending: Pending[] | undefined, pods: Pod[], run: Run, frame: Frame): HTMLElement[] {
+  let all = pending?.map((one) => ({ count: one.count, message: one.message, pod: one.pod }));
+  if (!all) {
+    const byNote = new Map<string, { count: number; message: string; pod: string }>();
+    for (const pod of pods) {
+      if (pod.state.node || pod.state.isFinished) continue;
+      const message = run.refusal(pod.key, frame) ?? "the scheduler has not tried it yet";
+      const one = byNote.get(message);
+      if (one) one.count += 1; else byNote.set(message, { count: 1, message, pod: pod.name });
+    }
+    all = [...byNote.values()];
+  }
+  return all.map(({ count, message, pod }) => {
+    const end = message.search(/\. |, preemption:| preemption:/);
+    const head = end > 0 ? message.slice(0, end) : message;
+    const text = h("div", {}, `${counted(count, "pod")} Pending (${pod}${count > 1 ? ", …" : ""}): ${head}`);
+    if (head.length < message.length) text.append(" ", h("details", { class: "inline" }, h("summary", {}, "whole message"), message));
+    return h("div", { class: "pending" }, h("i", { class: "pod wait", "aria-hidden": "true" }), text);
+  });
+}
+
+const COSTS_MAX = 4;
+
+/** The subsets of a WorkloadSpread: its pods, and what the ledger says of them. */
+function subsets(of: string, rows: Subset[]): HTMLElement {
+  const body = h("tbody");
+  for (const { subset, limit, pods, counted: n, missing, creating, deleting, costs, conditions } of rows) {
+    const each = Object.entries(costs ?? {}).sort(([a], [b]) => Number(b) - Number(a));
+    const text = each.slice(0, COSTS_MAX).map(([cost, n]) => `${cost || "none"} (${n})`);
+    if (each.length > COSTS_MAX) text.push(`and ${each.length - COSTS_MAX} more`);
+    const room = missing === -1 ? "any" : missing ?? "";
+    body.append(h("tr", {},
+      h("th", { scope: "row" }, subset, conditions.length > 0 && h("span", { class: "tag bad" }, ` not ${conditions.join(", ")}`)),
+      ...[pods, limit ?? "any", n ?? "", room, creating, deleting].map((cell) => h("td", { class: "num" }, cell)),
+      h("td", {}, text.join(", "))));
+  }
+  const heads = ["subset", "pods", "limit", "counted", "room", "coming", "going", "deletion costs"];
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `subsets of ${of}` },
+    h("table", { class: "plain" }, h("caption", { class: "dim" }, `by subset of ${of}`),
+      h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body));
+}

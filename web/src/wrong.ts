@@ -1,0 +1,98 @@
+// What is wrong: failed steps and findings first, each with a link to where it is seen.
+
+import { counted, h } from "./dom.ts";
+import { isAbout, isBroken, type Run } from "./run.ts";
+import type { Data, Finding } from "./types.ts";
+
+const SHOWN = 8;
+
+/** Where a finding is seen: a moment, and the workload that it is about. */
+export interface Target { frame: number; workload?: string }
+
+export function wrong(data: Data, run: Run, go: (target: Target) => void): HTMLElement {
+  const box = h("section", { class: "card", "aria-label": "What is wrong" }, h("h2", {}, "What is wrong"));
+  const severe = data.report.findings.filter((one) => one.severity !== "note");
+  const items = [...breaches(data, run, severe, go), ...severe.map((one) => item(one, run, go))];
+  if (!items.length) box.append(well(data, run));
+  const rest = items.slice(SHOWN);
+  box.append(...items.slice(0, SHOWN));
+  if (rest.length) box.append(h("details", {}, h("summary", {}, `${rest.length} more`), ...rest));
+  const notes = data.report.findings.filter((one) => one.severity === "note");
+  if (notes.length) {
+    box.append(h("details", {}, h("summary", {}, counted(notes.length, "note")), ...notes.map((one) => item(one, run, go))));
+  }
+  return box;
+}
+
+/** What failed in the run that is shown and no finding says. */
+function breaches(data: Data, run: Run, severe: Finding[], go: (target: Target) => void): HTMLElement[] {
+  const found: HTMLElement[] = [];
+  if (severe.some((one) => one.severity === "error" && one.code === "expectation")) return found;
+  run.report.steps.forEach((step, s) => {
+    if (step.verdict !== "broken") return;
+    for (const why of step.why ?? []) found.push(entry("error", `${step.name ?? `step ${s + 1}`}: ${why}`, [], () => go({ frame: run.end(s) }), names(run)));
+  });
+  for (const one of run.report.always) {
+    if (isBroken(one)) found.push(entry("error", `${one.text}: ${one.why ?? ""}`, [], () => go({ frame: run.at(one.at ?? run.report.ended) }), names(run)));
+  }
+  for (const verdict of data.verdicts) {
+    if (verdict.red && !verdict.broken.length) found.push(entry("error", `variant ${verdict.variant}: ${verdict.result}`, [], undefined, []));
+  }
+  return found;
+}
+
+function item(one: Finding, run: Run, go: (target: Target) => void): HTMLElement {
+  const below: (HTMLElement | null)[] = [];
+  if (one.help) below.push(h("p", { class: "fix" }, one.help));
+  if (one.fix) below.push(h("p", { class: "fix" }, "fix: ", h("code", {}, one.fix.change), one.fix.verified ? ` (${one.fix.verified})` : ""));
+  if (one.place) below.push(h("p", { class: "fix" }, h("code", {}, `${one.place.file}:${one.place.line}:${one.place.column}`)));
+  const seen = target(one, run);
+  return entry(one.severity, one.message, below, seen && (() => go(seen)), names(run), one.object ?? undefined);
+}
+
+function names(run: Run): string[] {
+  return run.report.steps.flatMap((step) => step.name ?? []);
+}
+
+function target(one: Finding, run: Run): Target | undefined {
+  const steps = run.report.steps;
+  const step = steps.findIndex((step) => step.name && one.message.startsWith(`${step.name}: `));
+  const object = one.object ?? "";
+  const text = `${object} ${one.message}`;
+  const workload = run.workloads.find((of) => isAbout(object, of))
+    ?? run.workloads.find((of) => text.includes(`${of.slice(0, of.indexOf(" ")).toLowerCase()}/${of.slice(of.indexOf("/") + 1)}:`));
+  if (step < 0 && !workload) return undefined;
+  return { frame: step >= 0 ? run.end(step) : -1, ...(workload ? { workload } : {}) };
+}
+
+function entry(severity: Finding["severity"], message: string, below: (HTMLElement | null)[], go: (() => void) | undefined, steps: string[], object?: string): HTMLElement {
+  const [mark, kind, word] = { error: ["✗", "bad", "error"], warning: ["!", "warn", "warning"], note: ["·", "dim", "note"] }[severity]!;
+  const text = object && !message.includes(object) ? `${object}: ${message}` : message;
+  return h("div", { class: "finding" },
+    h("span", { class: `tag ${kind}`, role: "img", "aria-label": word! }, mark!),
+    h("div", {}, ...parts(text, steps), go && " ", go && h("button", { type: "button", class: "see", onclick: go, "aria-label": `Show: ${text.slice(0, 60)}` }, "Show"), ...below));
+}
+
+/** A message as lines: the step in bold, and one line a workload. */
+function parts(text: string, steps: string[]): (HTMLElement | string)[] {
+  const step = steps.find((name) => text.startsWith(`${name}: `));
+  const rest = (step ? text.slice(step.length + 2) : text).split(/; (?=[a-z]+\/)/);
+  const lines = rest.map((line) => rest.length > 1 ? h("span", { class: "part" }, line) : line);
+  return step ? [h("b", {}, step), ": ", ...lines] : lines;
+}
+
+function well(data: Data, run: Run): HTMLElement {
+  const { summary } = data.report, last = run.report.steps[run.report.steps.length - 1];
+  const spreads = last?.workloads.flatMap((one) => one.spread.filter((spread) => spread.constraint)) ?? [];
+  const within = (when: string) => {
+    const meant = spreads.filter((spread) => spread.constraint!.whenUnsatisfiable === when);
+    return [meant.filter((spread) => spread.skew <= spread.constraint!.maxSkew).length, meant.length] as const;
+  };
+  const parts = [`${counted(run.report.steps.length, "step")} held in ${summary.held} of ${counted(summary.runs, "run")}`];
+  if (last) parts.push(`at the end ${counted(last.pods.pods, "pod")} of ${counted(last.pods.workloads, "workload")}, ${last.pods.pending} Pending`);
+  for (const [word, when] of [["hard", "DoNotSchedule"], ["soft", "ScheduleAnyway"]] as const) {
+    const [holding, all] = within(when);
+    if (all) parts.push(`${holding} of ${counted(all, `${word} constraint`)} within maxSkew`);
+  }
+  return h("p", { class: "well" }, h("b", { class: "tag ok" }, "✓ Nothing is wrong: "), `${parts.join("; ")}.`);
+}

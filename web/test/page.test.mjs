@@ -1,0 +1,259 @@
+// The page in a real browser. `cargo xtask web --test` builds the program and runs this.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import { browser } from "./browser.mjs";
+
+const top = new URL("../../", import.meta.url).pathname;
+const folder = `${top}target/web-test`;
+const program = process.env.STREW ?? `${top}target/debug/strew`;
+const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+const HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>";
+const hostile = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {name: s, annotations: {story: "${HOSTILE}"}}
+spec:
+  nodeGroups: [{name: n, size: 2, template: {status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}}}]
+  timeline:
+  - {at: 1s, annotate: {deployment/web: "note=${HOSTILE}"}}
+  - {at: 5m, expect: [{cel: "'${HOSTILE}' == 'x'"}]}
+`;
+
+/** Name of the page: command, standard input, exit code. */
+const RUNS = {
+  shop: ["simulate examples/shop.yaml --nodes 12 --zones 3 --seed 0", "", 0],
+  tight: ["simulate examples/tight.yaml --seeds 3", "", 1],
+  rollout: ["simulate examples/scenarios/rollout.yaml --seeds 2", "", 0],
+  hostile: ["simulate -", hostile, 1],
+};
+const reports = {};
+let chrome;
+
+before(async () => {
+  mkdirSync(folder, { recursive: true });
+  for (const [name, [command, input, code]] of Object.entries(RUNS)) {
+    const words = [...command.split(" "), "-o", "json", "--html", `${folder}/${name}.html`];
+    let text, found = 0;
+    try {
+      text = execFileSync(program, words, { cwd: top, input, encoding: "utf8", stdio: ["pipe", "pipe", "ignore"], maxBuffer: 1 << 28 });
+    } catch (error) {
+      text = error.stdout;
+      found = error.status;
+    }
+    assert.equal(found, code, name);
+    reports[name] = JSON.parse(text);
+  }
+  chrome = await chromium.launch(browser());
+});
+after(() => chrome?.close());
+
+/** Opens a page without a network; every request, error and dialogue fails the test. */
+async function open(name, { hash = "", ...options } = {}) {
+  const context = await chrome.newContext({ viewport: { width: 1400, height: 900 }, offline: true, ...options });
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("console", (message) => { if (message.type() === "error") wrong.push(message.text()); });
+  page.on("dialog", (dialog) => { wrong.push(dialog.message()); void dialog.dismiss(); });
+  page.on("request", (request) => { if (!request.url().startsWith("file:")) wrong.push(request.url()); });
+  await page.goto(`file://${folder}/${name}.html${hash}`);
+  await page.waitForSelector("body[data-ready]");
+  return { page, close: async () => { assert.deepEqual(wrong, []); await context.close(); } };
+}
+
+const run = (name) => reports[name].scenarios[0].variants[0].runs[0];
+const workload = (page, name) => page.getByRole("article", { name: `default/${name}`, exact: true });
+
+/** What a workload's bars say: counts by domain, of the rows whose domains are not folded. */
+const bars = (page, name, by) => workload(page, name).getByRole("list", { name: `pods by ${by}` }).evaluate((list) => (
+  Object.fromEntries([...list.children].map((item) => [item.querySelector(".name").textContent, item.querySelector(".n").firstChild.textContent]))
+));
+
+test("the numbers at the end of each step equal the report", async () => {
+  const { page, close } = await open("shop");
+  const zone = "topology.kubernetes.io/zone";
+  for (const step of run("shop").steps) {
+    await page.getByRole("group", { name: "Steps" }).getByRole("button", { name: step.name }).click();
+    for (const one of step.workloads) {
+      const name = one.of.split("/")[1], spread = one.spread.find((spread) => spread.by === zone);
+      const article = workload(page, name);
+      const text = await article.innerText();
+      assert.match(text, new RegExp(`${one.ready} of ${one.replicas} ready`), `${step.name} ${name}`);
+      const pending = one.pending.reduce((n, group) => n + group.count, 0);
+      assert.equal(/(\d+) Pending/.exec(text)?.[1] ?? "0", String(pending), `${step.name} ${name}`);
+      if (pending) assert.ok(text.includes(one.pending[0].message.split(". ")[0]), text);
+      const expected = Object.fromEntries(Object.entries(spread.counts).map(([domain, n]) => [domain, String(n)]));
+      assert.deepEqual(await bars(page, name, zone), expected, `${step.name} ${name}`);
+      assert.match(text, new RegExp(`zone: .*maxSkew ${spread.constraint.maxSkew}\\. . skew ${spread.skew}, `), `${step.name} ${name}`);
+    }
+  }
+  await close();
+});
+
+test("the map has the pods of the report, and the table says the same", async () => {
+  const { page, close } = await open("shop");
+  await page.getByRole("group", { name: "Steps" }).getByRole("button", { name: "deploy" }).click();
+  await page.getByText("The same as a table").click();
+  const counts = run("shop").steps[0].workloads[0].spread[0].counts;
+  const found = {};
+  for (const row of await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").all()) {
+    const [nodes, zone, ready] = await row.locator("th, td").allInnerTexts();
+    const more = / and (\d+) more$/.exec(nodes);
+    const n = more ? 3 + Number(more[1]) : nodes.split(", ").length;
+    found[zone] = (found[zone] ?? 0) + n * Number(ready);
+  }
+  assert.deepEqual(found, counts);
+  for (const [zone, n] of Object.entries(counts)) {
+    const box = page.locator(".box", { has: page.getByRole("heading", { name: zone }) });
+    assert.match(await box.innerText(), new RegExp(`\\n${n} web`), zone);
+  }
+  await close();
+});
+
+test("a red page opens at its first breach, before the next step, and says what is wrong first", async () => {
+  const { page, close } = await open("tight");
+  const first = run("tight").steps.findIndex((step) => step.verdict === "broken");
+  const step = run("tight").steps[first];
+  const current = page.getByRole("group", { name: "Steps" }).locator("[aria-current=step]");
+  assert.match(await current.innerText(), new RegExp(step.name));
+  assert.match(await page.locator(".verdict").innerText(), /✗ .*broke in 3 of 3 runs/);
+  const wrong = page.getByRole("region", { name: "What is wrong" });
+  assert.ok((await wrong.boundingBox()).y < 450, "on the first screen");
+  const texts = await wrong.locator(".finding").allInnerTexts();
+  assert.equal(texts.length, reports.tight.findings.filter((one) => one.severity !== "note").length);
+  for (const one of step.workloads) {
+    const pending = one.pending.reduce((n, group) => n + group.count, 0);
+    assert.equal(/(\d+) Pending/.exec(await workload(page, one.of.split("/")[1]).innerText())?.[1] ?? "0", String(pending), one.of);
+  }
+  // Fewer domains than minDomains: the minimum counts as 0.
+  assert.match(await workload(page, "cache").innerText(), /counts as 0 with 2 domains, a domain may have 1 at most/);
+  await close();
+});
+
+test("a page with nothing wrong says so with numbers", async () => {
+  const { page, close } = await open("rollout");
+  const text = await page.getByRole("region", { name: "What is wrong" }).innerText();
+  const { summary, findings } = reports.rollout;
+  if (!findings.some((one) => one.severity !== "note")) {
+    assert.match(text, new RegExp(`Nothing is wrong: .* held in ${summary.held} of ${summary.runs} runs`));
+  }
+  assert.equal(await page.getByLabel("Run").locator("option").count(), reports.rollout.scenarios[0].variants.length);
+  await page.getByLabel("Run").selectOption("1");
+  assert.match(await page.evaluate(() => location.hash), /run=1/);
+  await close();
+});
+
+test("everything works by keyboard, and the address shows the same again", async () => {
+  const { page, close } = await open("shop");
+  const slider = page.getByRole("slider", { name: "Time" });
+  await slider.focus();
+  await page.keyboard.press("Home");
+  const marks = [];
+  for (let last = ""; ;) {
+    const now = await slider.getAttribute("aria-valuetext");
+    if (now === last) break;
+    marks.push((last = now));
+    await page.keyboard.press("ArrowRight");
+  }
+  for (const step of run("shop").steps) assert.ok(marks.some((mark) => mark.endsWith(`, ${step.name}`)), `${step.name}: ${marks}`);
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await slider.getAttribute("aria-valuetext"), marks.at(-1));
+  // Every button and choice is reached with Tab, with a visible focus, and Enter works.
+  const wanted = await page.locator("main button, main select, main input, main summary").count();
+  const seen = new Set();
+  await page.evaluate(() => document.activeElement.blur());
+  for (let i = 0; i < wanted + 12; i++) {
+    await page.keyboard.press("Tab");
+    const label = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (!element.closest("main") || !element.matches("button, select, input, summary")) return null;
+      if (getComputedStyle(element).outlineStyle === "none") return "no focus is seen";
+      return [...document.querySelectorAll("main button, main select, main input, main summary")].indexOf(element);
+    });
+    if (label !== null) seen.add(label);
+  }
+  assert.ok(!seen.has("no focus is seen"));
+  assert.equal(seen.size, wanted);
+  await workload(page, "api").getByRole("button", { name: "api" }).focus();
+  await page.keyboard.press("Enter");
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /api/, "the focus stays");
+  const [hash, text] = await page.evaluate(() => [location.hash, document.querySelector("main").innerText]);
+  await close();
+  const again = await open("shop", { hash });
+  assert.equal(await again.page.evaluate(() => document.querySelector("main").innerText), text);
+  await again.close();
+});
+
+test("Show goes to the moment and the workload of a finding", async () => {
+  const { page, close } = await open("shop");
+  await page.getByRole("button", { name: /Show: scale: deployment\/web/ }).click();
+  assert.match(await page.locator("output").innerText(), /scale$/);
+  assert.equal(await workload(page, "web").getByRole("button", { name: "web" }).getAttribute("aria-pressed"), "true");
+  await close();
+});
+
+for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forcedColors: "active" }]) {
+  test(`axe finds nothing: ${JSON.stringify(options)}`, async () => {
+    for (const name of ["shop", "tight", "rollout"]) {
+      // Its text comes by the debugger: the page allows no script but its own.
+      const { page, close } = await open(name, options);
+      await page.getByText("The same as a table").click();
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => window.axe.run());
+      const told = violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`);
+      assert.deepEqual(told, [], name);
+      await close();
+    }
+  });
+}
+
+test("nothing is wider than the window, from 320 to 2560 pixels", async () => {
+  for (const width of [320, 390, 700, 1400, 2560]) {
+    for (const name of ["shop", "tight", "hostile"]) {
+      const { page, close } = await open(name, { viewport: { width, height: 900 } });
+      const [wide, cut] = await page.evaluate(() => [
+        document.documentElement.scrollWidth,
+        [...document.querySelectorAll("main *, header *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1
+          && !one.closest(".scroll, .sr, ol")).map((one) => `${one.tagName}.${one.className}`),
+      ]);
+      assert.ok(wide <= width, `${name} at ${width}: ${wide}`);
+      assert.deepEqual(cut, [], `${name} at ${width}`);
+      await close();
+    }
+  }
+});
+
+test("names are text and never markup", async () => {
+  const { page, close } = await open("hostile");
+  assert.equal(reports.hostile.scenarios[0].story, HOSTILE);
+  assert.equal(await page.locator(".story").innerText(), HOSTILE);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.equal(await page.locator("script").count(), 2);
+  assert.ok((await page.getByRole("region", { name: "What is wrong" }).innerText()).includes("<img"));
+  await close();
+});
+
+test("an injected script does not run", async () => {
+  const path = `${folder}/injected.html`;
+  const plain = readFileSync(`${folder}/shop.html`, "utf8");
+  writeFileSync(path, plain.replace("<div id=\"page\">", "<script>document.title = 'injected'</script><div id=\"page\">"));
+  const context = await chrome.newContext();
+  const page = await context.newPage();
+  await page.goto(`file://${path}`);
+  await page.waitForSelector("body[data-ready]");
+  assert.notEqual(await page.title(), "injected");
+  await context.close();
+});
