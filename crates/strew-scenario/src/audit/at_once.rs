@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strew_apiserver::object::{Kind, Node, Object};
 use strew_sim::Simulation;
-use strew_view::away::{self, Nodes};
+use strew_view::away::{self, Headroom, Nodes};
 use strew_view::moment::{Frame, world};
 use strew_view::world::World;
 
 use super::Question;
 use super::play::{of_domains, services, staying};
-use super::values::{BudgetRow, Domain, Endpoints, Room};
+use super::values::{BudgetRow, Domain, Endpoints};
 use crate::expect::availability::Availability;
 use crate::expect::workloads::Budgets;
 use crate::run::Plan;
@@ -50,7 +50,7 @@ pub struct Instant {
     /// The domains.
     pub domains: Vec<String>,
     /// The room that their pods need elsewhere.
-    pub headroom: Room,
+    pub headroom: Headroom,
     /// The workloads with fewer ready pods than before, those with none left first.
     pub workloads: Vec<Left>,
     /// Services with fewer endpoints.
@@ -173,7 +173,7 @@ fn instant(
     let headroom = away::headroom(world, &names, |uid| staying.contains(uid));
     Instant {
         domains: question.domains.clone(),
-        headroom: Room::of(&headroom),
+        headroom,
         workloads,
         services: services(tables, &away),
     }

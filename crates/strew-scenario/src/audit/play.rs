@@ -7,7 +7,6 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::eviction::{self, Eviction};
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
-use strew_apiserver::selection::Selection;
 use strew_model::Instant;
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom, Refusing};

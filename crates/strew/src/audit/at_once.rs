@@ -5,13 +5,13 @@ use std::fmt::Write;
 use anyhow::anyhow;
 use strew_manifest::printable::printable_line;
 use strew_scenario::audit::at_once::{AuditAtOnce, Instant, KIND, Left, instants};
+use strew_suite::report::API_VERSION;
 
 use super::text::{headroom_text, listed};
 use super::{AuditFormat, Base};
 use crate::context::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::output::{Format, serialized};
-use crate::report::API_VERSION;
 use crate::text::{count, drawn};
 
 /// What is left, of the workloads that are shown.

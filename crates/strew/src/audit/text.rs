@@ -6,7 +6,8 @@ use std::fmt::Write;
 use anstyle::Style;
 use strew_manifest::printable::printable_line;
 use strew_model::Span;
-use strew_scenario::audit::values::{Audit, Case, Cause, CauseCode, Event, Room, Row};
+use strew_scenario::audit::values::{Audit, Case, Cause, CauseCode, Event, Row};
+use strew_view::away::Headroom;
 use strew_view::loss::LossVerdict;
 use strew_view::time_text::length_text;
 use strew_view::usage::{bytes_short, cpu_short};
@@ -448,7 +449,7 @@ fn write_headroom(out: &mut String, audit: &Audit) {
 }
 
 /// `headroom: losing a needs 34 CPU elsewhere, 20 are free`
-pub(super) fn headroom_text(domains: &str, room: &Room) -> String {
+pub(super) fn headroom_text(domains: &str, room: &Headroom) -> String {
     let cpu_is_short = room.needs_milli_cpu > room.free_milli_cpu;
     let memory_is_short = room.needs_bytes > room.free_bytes;
     let are = if room.free_milli_cpu == 1000 {
