@@ -358,7 +358,7 @@ pub(crate) fn of_cluster(
     };
     let inputs = vec![world.made("<cluster>", bytes)];
     let ready = scenario::ready(&question, inputs, &context)?;
-    let Some((plan, seed)) = ready.and_then(scenario::Ready::into_story) else {
+    let Some((plan, seed)) = ready.and_then(strew_suite::ready::Ready::into_story) else {
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };
     let asked = Asked {
