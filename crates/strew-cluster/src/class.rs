@@ -76,6 +76,11 @@ impl PodClass {
         self.serial
     }
 
+    /// The number of its pods, bound or not.
+    pub fn n_pods(&self) -> usize {
+        self.pods as usize
+    }
+
     /// True if the class has pods, bound or not.
     pub fn has_pods(&self) -> bool {
         self.pods > 0

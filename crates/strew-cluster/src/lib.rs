@@ -26,7 +26,7 @@ pub mod volumes;
 pub use census::{Census, CensusId, CensusKey, DomainTally, TallyId, TallyKey};
 pub use changes::ChangeLog;
 pub use class::{AffinityId, ClassId, LabelsId, NodeAffinityId, PodClass, SpecId, TolerationsId};
-pub use cluster::{Cluster, Kept, NodeRow, PodRow, Sweep};
+pub use cluster::{Cluster, Draft, Kept, NodeRow, PodRow, Sweep};
 pub use eligibility::{Eligibility, EligibilityId};
 pub use fact::{NodeFact, PodFact, PodHistory};
 pub use index::{NodeIdx, PodIdx};

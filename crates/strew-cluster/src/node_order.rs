@@ -25,7 +25,7 @@ pub fn zone_key(labels: &Labels) -> ZoneKey {
 }
 
 /// Nodes by zone in order of arrival, and the list made from them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeOrder {
     /// Zones in order of first appearance; an emptied zone is removed.
     zones: Vec<(ZoneKey, Vec<NodeIdx>)>,

@@ -74,6 +74,12 @@ impl Owners {
         };
     }
 
+    /// All Services with their namespaces and selectors, in no particular order.
+    pub fn services(&self) -> impl Iterator<Item = ((Symbol, Symbol), &Labels)> {
+        let each = self.services.iter();
+        each.flat_map(|(namespace, of)| of.iter().map(|(name, s)| ((*namespace, *name), s)))
+    }
+
     /// The Services of a namespace whose selector matches these labels, by name.
     pub fn services_of(
         &self,

@@ -276,6 +276,15 @@ impl Volumes {
         }
     }
 
+    /// Sets the volume that is assumed for a claim.
+    pub(crate) fn set_assumed(&mut self, key: ClaimKey, volume: Option<Symbol>) {
+        self.release(key);
+        if let Some(volume) = volume {
+            self.assumed.insert(key, volume);
+            self.holders.insert(volume, key);
+        }
+    }
+
     fn note(&mut self, changed: bool) -> bool {
         self.version += u64::from(changed);
         changed

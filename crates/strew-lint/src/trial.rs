@@ -1,12 +1,11 @@
 //! Workloads put on nodes pod by pod, by the scheduler's engine: what every count of a rule comes from.
 //!
-//! A [`Bench`] is a cluster for questions of the form "how many of these pods find a node". After each question the
-//! cluster is as before.
+//! A [`Bench`] is a cluster for questions of the form "how many of these pods find a node"; each is asked on a draft.
 
 use std::collections::HashMap;
 
 use strew_cluster::{
-    Cluster, NodeAffinity, NodeFact, NodeIdx, PodFact, PodHistory, PodIdx, PodSpec,
+    Cluster, Draft, NodeAffinity, NodeFact, NodeIdx, PodFact, PodHistory, PodIdx, PodSpec,
     SpreadConstraint,
 };
 use strew_manifest::read::KubeObject;
@@ -136,12 +135,15 @@ impl Bench {
             nodes: Vec::new(),
             refused: None,
         };
-        let mut made: Vec<PodIdx> = Vec::new();
-        'all: for (pods, n_pods) in groups {
+        let Self {
+            cluster, engine, ..
+        } = self;
+        let mut draft = Draft::new(cluster);
+        for (pods, n_pods) in groups {
             for _ in 0..*n_pods {
-                let number = made.len();
-                let pod = self.cluster.set_pod(PodFact {
-                    uid: format!("{UID}{number}").into(),
+                let number = draft.n_changes();
+                let pod = draft.add_pod(PodFact {
+                    uid: format!("lint-{number}").into(),
                     name: format!("pod-{number}").into(),
                     namespace: pods.namespace,
                     labels: pods.labels.clone(),
@@ -151,30 +153,19 @@ impl Bench {
                     spec: pods.spec.clone(),
                     history: PodHistory::default(),
                 });
-                made.push(pod);
-                match self.engine.decide(&mut self.cluster, pod) {
+                match engine.decide(draft.deciding(), pod) {
                     Decision::Place { node, .. } => {
-                        self.cluster.bind(pod, node);
+                        draft.bind(pod, node);
                         placed.nodes.push(node);
                     }
                     Decision::Unfit(_) => {
-                        placed.refused = Some(self.reason(pod));
-                        break 'all;
+                        placed.refused = Some(reason(engine, draft.deciding(), pod));
+                        return placed;
                     }
                 }
             }
         }
-        for number in (0..made.len()).rev() {
-            self.cluster.remove_pod(&format!("{UID}{number}"));
-        }
         placed
-    }
-
-    fn reason(&mut self, pod: PodIdx) -> String {
-        let explanation = explain(&mut self.engine, &mut self.cluster, pod);
-        let wire = PodExplanation::of(&explanation, None, &self.cluster);
-        let reason = wire.summary.unwrap_or(wire.message);
-        reason.trim_end_matches('.').to_owned()
     }
 
     /// How many pods are on nodes with each value of a label, by value; nodes without the label are left out. Every
@@ -214,7 +205,12 @@ impl Bench {
     }
 }
 
-const UID: &str = "lint-";
+fn reason(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) -> String {
+    let explanation = explain(engine, cluster, pod);
+    let wire = PodExplanation::of(&explanation, None, cluster);
+    let reason = wire.summary.unwrap_or(wire.message);
+    reason.trim_end_matches('.').to_owned()
+}
 
 impl Pods {
     /// The same pods with only this constraint, which may go to any node.

@@ -1,6 +1,10 @@
-//! Changes carried out on a copy of a cluster, and taken back.
+//! Changes carried out on a draft of a cluster, which can take them back.
 
-use strew_cluster::{Cluster, NodeFact, NodeIdx, PodFact, PodIdx, PodSpec, SpreadConstraint};
+use std::collections::BTreeMap;
+
+use strew_cluster::{
+    Cluster, Draft, NodeFact, NodeIdx, OwnerKind, PodFact, PodIdx, PodSpec, SpreadConstraint,
+};
 use strew_model::{Labels, Symbol, Taint, well_known};
 use strew_scheduler::plugins::node_affinity::narrow;
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
@@ -16,119 +20,109 @@ pub(crate) struct Subject<'a> {
     pub(crate) constraints: &'a [SpreadConstraint],
 }
 
-/// What a change did, in order.
-pub(crate) struct Applied(Vec<Step>);
-
-enum Step {
-    SetNode(Box<NodeFact>),
-    AddedNode(Symbol),
-    RemovedNode(Box<NodeFact>),
-    Left(PodIdx, NodeIdx),
-    Bound(PodIdx),
-    Respec(PodIdx, Box<PodSpec>),
-    AddedPod(Box<str>),
-}
-
-impl Applied {
-    /// The pods that the change took off their nodes, with these.
-    pub(crate) fn left(&self) -> impl Iterator<Item = (PodIdx, NodeIdx)> + '_ {
-        self.0.iter().filter_map(|step| match step {
-            Step::Left(pod, node) => Some((*pod, *node)),
-            _ => None,
-        })
-    }
-
-    /// The pods of which the change altered what they ask for.
-    pub(crate) fn edited(&self) -> impl Iterator<Item = PodIdx> + '_ {
-        self.0.iter().filter_map(|step| match step {
-            Step::Respec(pod, _) => Some(*pod),
-            _ => None,
-        })
-    }
-
-    /// Takes the change back. The order of nodes stays another one after [`Change::reorders_nodes`].
-    pub(crate) fn undo(self, cluster: &mut Cluster) {
-        for step in self.0.into_iter().rev() {
-            match step {
-                Step::SetNode(fact) | Step::RemovedNode(fact) => {
-                    cluster.set_node(*fact);
-                }
-                Step::AddedNode(name) => cluster.remove_node(name),
-                Step::Left(pod, node) => cluster.bind(pod, node),
-                Step::Bound(pod) => cluster.unbind(pod),
-                Step::Respec(pod, spec) => cluster.respec(pod, &spec),
-                Step::AddedPod(uid) => cluster.remove_pod(&uid),
-            }
-        }
-    }
+/// What a change did to pods.
+#[derive(Default)]
+pub(crate) struct Applied {
+    /// The pods that left their nodes, with the names of these.
+    pub(crate) left: Vec<(PodIdx, Symbol)>,
+    /// The pods that ask for something else now.
+    pub(crate) edited: Vec<PodIdx>,
+    /// The pods that are there now.
+    pub(crate) added: Vec<PodIdx>,
+    /// The pods that their workload has no more.
+    pub(crate) scaled_away: Vec<PodIdx>,
+    /// The pods that a drain wants to leave their nodes.
+    pub(crate) asked_to_leave: Vec<PodIdx>,
 }
 
 impl Change {
-    /// Carries the change out, and returns what was done.
-    pub(crate) fn apply(&self, cluster: &mut Cluster, subject: Subject<'_>) -> Applied {
-        let mut steps = Vec::new();
+    /// Carries the change out, and returns what it did to pods.
+    pub(crate) fn apply(&self, draft: &mut Draft<'_>, subject: Subject<'_>) -> Applied {
+        let mut applied = Applied::default();
+        let left = &mut applied.left;
         match self {
-            Self::LoseNode { node } => lose(cluster, *node, &mut steps),
-            Self::DrainNode { node } => {
-                set_node(cluster, *node, cordon, &mut steps);
-                let is_made_for = |cluster: &Cluster, pod| is_made_for(cluster, pod, *node);
-                leave(cluster, *node, |c, pod| !is_made_for(c, pod), &mut steps);
+            Self::LoseNode { node } => lose(draft, *node, left),
+            Self::LoseDomain { key, value } => {
+                for node in domain(draft, *key, *value) {
+                    lose(draft, node, left);
+                }
             }
-            Self::Cordon { node } => set_node(cluster, *node, cordon, &mut steps),
-            Self::Uncordon { node } => set_node(cluster, *node, uncordon, &mut steps),
+            Self::DrainNode { node } => {
+                set_node(draft, *node, cordon);
+                let name = draft.node(*node).name();
+                let pods = draft.node(*node).pods().iter().copied();
+                let leave = pods.filter(|&pod| !is_made_for(draft, pod, name));
+                applied.asked_to_leave = leave.collect();
+            }
+            Self::Cordon { node } | Self::Shift { node } => set_node(draft, *node, cordon),
+            Self::Scale { to } if *to < subject.pods.len() => {
+                for pod in first_to_go(draft, subject.pods, subject.pods.len() - to) {
+                    take_off(draft, pod, left);
+                    applied.scaled_away.push(pod);
+                }
+            }
+            Self::Scale { to } => {
+                let like = subject.pods.first();
+                let numbers = subject.pods.len()..*to;
+                let added = like.map(|&like| numbers.map(move |n| (like, n)));
+                for (like, number) in added.into_iter().flatten() {
+                    applied.added.push(add_pod(draft, like, number));
+                }
+            }
+            // Budgets are not part of the cluster.
+            Self::AllowDisruptions { .. } => {}
+            Self::Uncordon { node } => set_node(draft, *node, uncordon),
             Self::TaintNode { node, taint: new } => {
-                set_node(cluster, *node, |fact| taint(fact, new), &mut steps);
-                leave(cluster, *node, |c, pod| is_evicted(c, pod, new), &mut steps);
+                set_node(draft, *node, |fact| taint(fact, new));
+                leave(draft, *node, |c, pod| is_evicted(c, pod, new), left);
             }
             Self::UntaintNode { node, key, effect } => {
                 let stays = |t: &&Taint| t.key != *key || effect.is_some_and(|e| e != t.effect);
                 let untaint = |fact: &mut NodeFact| {
                     fact.taints = fact.taints.iter().filter(stays).cloned().collect();
                 };
-                set_node(cluster, *node, untaint, &mut steps);
+                set_node(draft, *node, untaint);
             }
             Self::LabelNode {
                 node, key, value, ..
             } => {
                 let label = |fact: &mut NodeFact| fact.labels = fact.labels.with([(*key, *value)]);
-                set_node(cluster, *node, label, &mut steps);
+                set_node(draft, *node, label);
             }
             Self::UnlabelNode { node, key } => {
                 let unlabel = |fact: &mut NodeFact| {
                     let rest = fact.labels.iter().filter(|(k, _)| k != key);
                     fact.labels = Labels::new(rest.collect());
                 };
-                set_node(cluster, *node, unlabel, &mut steps);
+                set_node(draft, *node, unlabel);
             }
             Self::FreeResources { node, short } => {
-                set_node(cluster, *node, |fact| free(fact, short), &mut steps);
+                set_node(draft, *node, |fact| free(fact, short));
             }
-            Self::DeletePod { pod } => take_off(cluster, *pod, &mut steps),
+            Self::DeletePod { pod } => take_off(draft, *pod, left),
             Self::MovePod { pod, to } => {
-                take_off(cluster, *pod, &mut steps);
-                cluster.bind(*pod, *to);
-                steps.push(Step::Bound(*pod));
+                take_off(draft, *pod, left);
+                draft.bind(*pod, *to);
             }
-            Self::AddNodeLike { like, .. } => add_node(cluster, *like, None, &mut steps),
-            Self::AddNodeInNewDomain { like, key } => {
-                add_node(cluster, *like, Some(*key), &mut steps);
-            }
+            Self::AddNodeLike { like, .. } => add_node(draft, *like, None),
+            Self::AddNodeInNewDomain { like, key } => add_node(draft, *like, Some(*key)),
             Self::AddFirstNode => {
                 if let Some(&pod) = subject.pods.first() {
-                    add_first_node(cluster, pod, subject.constraints, &mut steps);
+                    add_first_node(draft, pod, subject.constraints);
                 }
             }
             Self::StartPod {
                 node,
                 namespace,
                 labels,
-            } => start_pod(cluster, *node, *namespace, labels, &mut steps),
+            } => start_pod(draft, *node, *namespace, labels),
             Self::Tolerate { .. }
             | Self::Policy { .. }
             | Self::MaxSkew { .. }
             | Self::MinDomains { .. }
             | Self::ScheduleAnyway { .. }
             | Self::DropConstraint { .. }
+            | Self::AddConstraint { .. }
             | Self::RequestLess { .. }
             | Self::DropNodeSelector { .. }
             | Self::DropNodeExpression { .. }
@@ -138,30 +132,19 @@ impl Change {
             | Self::DropClaim { .. }
             | Self::DropUnsupported { .. } => {
                 for &pod in subject.pods {
-                    let before = cluster.spec_of(pod).clone();
-                    let mut spec = before.clone();
+                    let mut spec = draft.spec_of(pod).clone();
                     self.edit(&mut spec, subject.constraints);
-                    cluster.respec(pod, &spec);
-                    steps.push(Step::Respec(pod, Box::new(before)));
+                    draft.respec(pod, &spec);
+                    applied.edited.push(pod);
                 }
             }
         }
-        Applied(steps)
-    }
-
-    /// Whether undoing it does not restore the order of nodes: a node that changes zones or goes, and comes back,
-    /// stands last.
-    pub(crate) fn reorders_nodes(&self) -> bool {
-        matches!(
-            self,
-            Self::LabelNode { .. } | Self::UnlabelNode { .. } | Self::LoseNode { .. }
-        )
+        applied
     }
 }
 
 /// Whether a pod is made for one node, as those of DaemonSets and of a kubelet's own files are: it goes with the node.
-pub(crate) fn is_made_for(cluster: &Cluster, pod: PodIdx, node: NodeIdx) -> bool {
-    let name = cluster.node(node).name();
+pub(crate) fn is_made_for(cluster: &Cluster, pod: PodIdx, name: Symbol) -> bool {
     let owner = cluster.class_of(pod).key.owner;
     let affinity = &cluster.spec_of(pod).node_affinity;
     let is_named = || matches!(narrow(affinity), Ok(Some(names)) if names == [name]);
@@ -174,48 +157,47 @@ fn is_evicted(cluster: &Cluster, pod: PodIdx, taint: &Taint) -> bool {
         && !tolerations.iter().any(|t| t.tolerates(taint))
 }
 
-fn set_node(
-    cluster: &mut Cluster,
-    node: NodeIdx,
-    change: impl FnOnce(&mut NodeFact),
-    steps: &mut Vec<Step>,
-) {
-    let Some(before) = cluster.node(node).fact().cloned() else {
-        return;
+/// The nodes of a domain.
+fn domain(cluster: &Cluster, key: Symbol, value: Symbol) -> Vec<NodeIdx> {
+    let is_in = |node: &NodeIdx| {
+        let fact = cluster.node(*node).fact();
+        fact.is_some_and(|fact| fact.labels.get(key) == Some(value))
     };
-    let mut fact = before.clone();
-    change(&mut fact);
-    cluster.set_node(fact);
-    steps.push(Step::SetNode(Box::new(before)));
+    let rows = (0..cluster.node_rows()).map(NodeIdx::from);
+    rows.filter(is_in).collect()
 }
 
-fn take_off(cluster: &mut Cluster, pod: PodIdx, steps: &mut Vec<Step>) {
-    if let Some(node) = cluster.pod(pod).node {
-        cluster.unbind(pod);
-        steps.push(Step::Left(pod, node));
+fn set_node(draft: &mut Draft<'_>, node: NodeIdx, change: impl FnOnce(&mut NodeFact)) {
+    if let Some(mut fact) = draft.node(node).fact().cloned() {
+        change(&mut fact);
+        draft.set_node(fact);
+    }
+}
+
+fn take_off(draft: &mut Draft<'_>, pod: PodIdx, left: &mut Vec<(PodIdx, Symbol)>) {
+    if let Some(node) = draft.pod(pod).node {
+        left.push((pod, draft.node(node).name()));
+        draft.unbind(pod);
     }
 }
 
 fn leave(
-    cluster: &mut Cluster,
+    draft: &mut Draft<'_>,
     node: NodeIdx,
     does: impl Fn(&Cluster, PodIdx) -> bool,
-    steps: &mut Vec<Step>,
+    left: &mut Vec<(PodIdx, Symbol)>,
 ) {
-    for pod in cluster.node(node).pods().to_vec() {
-        if does(cluster, pod) {
-            take_off(cluster, pod, steps);
+    for pod in draft.node(node).pods().to_vec() {
+        if does(draft, pod) {
+            take_off(draft, pod, left);
         }
     }
 }
 
-fn lose(cluster: &mut Cluster, node: NodeIdx, steps: &mut Vec<Step>) {
-    leave(cluster, node, |_, _| true, steps);
-    let row = cluster.node(node);
-    if let Some(fact) = row.fact().cloned() {
-        cluster.remove_node(fact.name);
-        steps.push(Step::RemovedNode(Box::new(fact)));
-    }
+fn lose(draft: &mut Draft<'_>, node: NodeIdx, left: &mut Vec<(PodIdx, Symbol)>) {
+    leave(draft, node, |_, _| true, left);
+    let name = draft.node(node).name();
+    draft.remove_node(name);
 }
 
 fn cordon(fact: &mut NodeFact) {
@@ -249,25 +231,20 @@ fn free(fact: &mut NodeFact, short: &[Shortage]) {
 }
 
 /// Names of what is made up, which no object can have.
-const NEW_NODE: &str = "(the new node)";
+pub(crate) const NEW_NODE: &str = "(the new node)";
 const NEW_DOMAIN: &str = "(a new domain)";
 const NEW_POD: &str = "(the new pod)";
 
 /// A node like another, as it would join: empty, and nothing wrong with it.
-fn add_node(
-    cluster: &mut Cluster,
-    like: NodeIdx,
-    new_domain_of: Option<Symbol>,
-    steps: &mut Vec<Step>,
-) {
-    let Some(mut fact) = cluster.node(like).fact().cloned() else {
+fn add_node(draft: &mut Draft<'_>, like: NodeIdx, new_domain_of: Option<Symbol>) {
+    let Some(mut fact) = draft.node(like).fact().cloned() else {
         return;
     };
-    let name = cluster.names.intern(NEW_NODE);
+    let name = draft.intern(NEW_NODE);
     fact.name = name;
     uncordon(&mut fact);
     // Taints that the control plane sets when something is wrong with a node.
-    let names = &cluster.names;
+    let names = &draft.names;
     let is_trouble = |t: &Taint| names.text(t.key).starts_with("node.kubernetes.io/");
     fact.taints = fact
         .taints
@@ -279,22 +256,16 @@ fn add_node(
         fact.labels = fact.labels.with([(well_known::HOSTNAME, name)]);
     }
     if let Some(key) = new_domain_of {
-        let value = cluster.names.intern(NEW_DOMAIN);
+        let value = draft.intern(NEW_DOMAIN);
         fact.labels = fact.labels.with([(key, value)]);
     }
-    cluster.set_node(fact);
-    steps.push(Step::AddedNode(name));
+    draft.set_node(fact);
 }
 
-fn add_first_node(
-    cluster: &mut Cluster,
-    pod: PodIdx,
-    constraints: &[SpreadConstraint],
-    steps: &mut Vec<Step>,
-) {
-    let name = cluster.names.intern(NEW_NODE);
-    let domain = cluster.names.intern(NEW_DOMAIN);
-    let spec = cluster.spec_of(pod);
+fn add_first_node(draft: &mut Draft<'_>, pod: PodIdx, constraints: &[SpreadConstraint]) {
+    let name = draft.intern(NEW_NODE);
+    let domain = draft.intern(NEW_DOMAIN);
+    let spec = draft.spec_of(pod);
     let keys = constraints
         .iter()
         .filter(|c| c.hard)
@@ -312,19 +283,58 @@ fn add_first_node(
         pods_max: 1,
         images: Box::default(),
     };
-    cluster.set_node(fact);
-    steps.push(Step::AddedNode(name));
+    draft.set_node(fact);
 }
 
-fn start_pod(
-    cluster: &mut Cluster,
-    node: NodeIdx,
-    namespace: Symbol,
-    labels: &[(Symbol, Symbol)],
-    steps: &mut Vec<Step>,
-) {
-    let node = cluster.node(node).name();
-    cluster.set_pod(PodFact {
+/// A further pod of the workload of a pod, on no node.
+fn add_pod(draft: &mut Draft<'_>, like: PodIdx, number: usize) -> PodIdx {
+    let key = draft.class_of(like).key.clone();
+    let name: std::sync::Arc<str> = format!("{}-(new {number})", draft.pod(like).name).into();
+    draft.add_pod(PodFact {
+        uid: std::sync::Arc::clone(&name),
+        name,
+        namespace: key.namespace,
+        labels: draft.labels_of(like).clone(),
+        owner: key.owner,
+        terminating: false,
+        history: strew_cluster::PodHistory::default(),
+        node: None,
+        spec: draft.spec_of(like).clone(),
+    })
+}
+
+/// The pods that go when a workload has `n` fewer: of a StatefulSet those of the highest ordinals; otherwise those on no
+/// node first, then those on the nodes that have most of them, as a ReplicaSet chooses between pods that are ready for as
+/// long and cost the same.
+fn first_to_go(cluster: &Cluster, pods: &[PodIdx], n: usize) -> Vec<PodIdx> {
+    let mut per_node: BTreeMap<NodeIdx, usize> = BTreeMap::new();
+    for node in pods.iter().filter_map(|&pod| cluster.pod(pod).node) {
+        *per_node.entry(node).or_default() += 1;
+    }
+    let mut ranked: Vec<_> = pods
+        .iter()
+        .map(|&pod| {
+            let node = cluster.pod(pod).node;
+            let beside = node.map_or(usize::MAX, |node| per_node[&node]);
+            let is_numbered = { cluster.class_of(pod).key.owner }
+                .is_some_and(|owner| owner.kind == OwnerKind::StatefulSet);
+            let ordinal = cluster
+                .pod(pod)
+                .name
+                .rsplit('-')
+                .next()
+                .map(str::parse::<u32>);
+            let ordinal = ordinal.and_then(Result::ok).filter(|_| is_numbered);
+            (ordinal, beside, pod)
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.cmp(a));
+    ranked.into_iter().take(n).map(|(.., pod)| pod).collect()
+}
+
+fn start_pod(draft: &mut Draft<'_>, node: NodeIdx, namespace: Symbol, labels: &[(Symbol, Symbol)]) {
+    let node = draft.node(node).name();
+    draft.add_pod(PodFact {
         uid: NEW_POD.into(),
         name: NEW_POD.into(),
         namespace,
@@ -335,5 +345,4 @@ fn start_pod(
         node: Some(node),
         spec: PodSpec::default(),
     });
-    steps.push(Step::AddedPod(NEW_POD.into()));
 }

@@ -1,6 +1,6 @@
 //! Single changes of a cluster, or of the pods of a workload.
 
-use strew_cluster::{NodeIdx, PodIdx, Policy};
+use strew_cluster::{NodeIdx, PodIdx, Policy, SpreadConstraint};
 use strew_model::{Effect, NodeExpression, Symbol, Taint};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 
@@ -13,10 +13,41 @@ pub enum Change {
         /// The node.
         node: NodeIdx,
     },
-    /// A node is cordoned, and its pods but those made for it leave. PodDisruptionBudgets are not asked.
+    /// All nodes of a domain are gone, and with them their pods.
+    LoseDomain {
+        /// The topology key.
+        key: Symbol,
+        /// The domain.
+        value: Symbol,
+    },
+    /// A node is cordoned, and its pods but those made for it are evicted as their PodDisruptionBudgets allow it.
     DrainNode {
         /// The node.
         node: NodeIdx,
+    },
+    /// A node takes no new pods, and its pods get no requests while they run on, as in a zonal shift.
+    Shift {
+        /// The node.
+        node: NodeIdx,
+    },
+    /// The workload of the pods has so many.
+    Scale {
+        /// How many.
+        to: usize,
+    },
+    /// A constraint is added.
+    AddConstraint {
+        /// The constraint.
+        constraint: SpreadConstraint,
+    },
+    /// A PodDisruptionBudget allows so many disruptions.
+    AllowDisruptions {
+        /// The budget's namespace.
+        namespace: Symbol,
+        /// Its name.
+        name: Symbol,
+        /// How many.
+        allowed: i32,
     },
     /// A node takes no new pods.
     Cordon {
@@ -199,128 +230,66 @@ pub enum Change {
     },
 }
 
-/// The kinds of changes, those that do least harm first: what only this pod's own spec or more nodes change comes before
-/// what weakens a rule, and that before what stops another pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeKind {
-    /// Uncordon a node.
-    Uncordon,
-    /// Another node inclusion policy.
-    Policy,
-    /// Tolerate a taint.
-    Tolerate,
-    /// Label a node.
-    LabelNode,
-    /// Ask for less.
-    RequestLess,
-    /// Free resources on a node.
-    FreeResources,
-    /// Add a node where there are some.
-    AddNode,
-    /// Add a node where there is none.
-    AddDomain,
-    /// A smaller minDomains.
-    MinDomains,
-    /// A larger maxSkew.
-    MaxSkew,
-    /// Start a pod.
-    StartPod,
-    /// Make a constraint soft.
-    ScheduleAnyway,
-    /// Delete a pod.
-    DeletePod,
-    /// Drop a part of the node selector or of required node affinity.
-    DropNodeAffinity,
-    /// Drop a host port.
-    DropHostPort,
-    /// Drop a required term of affinity to pods.
-    DropPodAffinity,
-    /// Drop a constraint.
-    DropConstraint,
-    /// Drop a volume.
-    DropClaim,
-    /// Drop a need that strew does not implement.
-    DropUnsupported,
-    /// Lose a node.
-    LoseNode,
-    /// Drain a node.
-    DrainNode,
-    /// Cordon a node.
-    Cordon,
-    /// Taint a node.
-    TaintNode,
-    /// Take a taint off a node.
-    UntaintNode,
-    /// Take a label off a node.
-    UnlabelNode,
-    /// Move a pod.
-    MovePod,
+macro_rules! kinds {
+    ($(#[$about:meta])* $($kind:ident: $words:literal,)*) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ChangeKind {
+            $(#[doc = $words] $kind,)*
+        }
+
+        impl ChangeKind {
+            /// Its name on the wire.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+
+            /// The kind in a few words.
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $words,)*
+                }
+            }
+        }
+    };
 }
 
-impl ChangeKind {
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uncordon => "Uncordon",
-            Self::LabelNode => "LabelNode",
-            Self::Tolerate => "Tolerate",
-            Self::Policy => "Policy",
-            Self::MaxSkew => "MaxSkew",
-            Self::MinDomains => "MinDomains",
-            Self::RequestLess => "RequestLess",
-            Self::FreeResources => "FreeResources",
-            Self::DeletePod => "DeletePod",
-            Self::StartPod => "StartPod",
-            Self::AddNode => "AddNode",
-            Self::AddDomain => "AddDomain",
-            Self::DropNodeAffinity => "DropNodeAffinity",
-            Self::DropHostPort => "DropHostPort",
-            Self::DropPodAffinity => "DropPodAffinity",
-            Self::ScheduleAnyway => "ScheduleAnyway",
-            Self::DropConstraint => "DropConstraint",
-            Self::DropClaim => "DropClaim",
-            Self::DropUnsupported => "DropUnsupported",
-            Self::LoseNode => "LoseNode",
-            Self::DrainNode => "DrainNode",
-            Self::Cordon => "Cordon",
-            Self::TaintNode => "TaintNode",
-            Self::UntaintNode => "UntaintNode",
-            Self::UnlabelNode => "UnlabelNode",
-            Self::MovePod => "MovePod",
-        }
-    }
-
-    /// The kind in a few words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Uncordon => "uncordon a node",
-            Self::LabelNode => "label a node",
-            Self::Tolerate => "tolerate a taint",
-            Self::Policy => "another node inclusion policy",
-            Self::MaxSkew => "a larger maxSkew",
-            Self::MinDomains => "a smaller minDomains",
-            Self::RequestLess => "ask for less",
-            Self::FreeResources => "free resources on a node",
-            Self::DeletePod => "delete a pod",
-            Self::StartPod => "start a pod",
-            Self::AddNode => "add a node",
-            Self::AddDomain => "add a node in a new domain",
-            Self::DropNodeAffinity => "drop a part of node affinity",
-            Self::DropHostPort => "drop a host port",
-            Self::DropPodAffinity => "drop a term of pod affinity",
-            Self::ScheduleAnyway => "whenUnsatisfiable: ScheduleAnyway",
-            Self::DropConstraint => "drop a constraint",
-            Self::DropClaim => "drop a volume",
-            Self::DropUnsupported => "drop what strew does not implement",
-            Self::LoseNode => "lose a node",
-            Self::DrainNode => "drain a node",
-            Self::Cordon => "cordon a node",
-            Self::TaintNode => "taint a node",
-            Self::UntaintNode => "take a taint off a node",
-            Self::UnlabelNode => "take a label off a node",
-            Self::MovePod => "move a pod",
-        }
-    }
+kinds! {
+    /// The kinds of changes, those that do least harm first: what only this pod's own spec or more nodes change comes before
+    /// what weakens a rule, and that before what stops another pod.
+    Uncordon: "uncordon a node",
+    Policy: "another node inclusion policy",
+    Tolerate: "tolerate a taint",
+    LabelNode: "label a node",
+    RequestLess: "ask for less",
+    FreeResources: "free resources on a node",
+    AddNode: "add a node",
+    AddDomain: "add a node in a new domain",
+    MinDomains: "a smaller minDomains",
+    MaxSkew: "a larger maxSkew",
+    StartPod: "start a pod",
+    ScheduleAnyway: "whenUnsatisfiable: ScheduleAnyway",
+    DeletePod: "delete a pod",
+    DropNodeAffinity: "drop a part of node affinity",
+    DropHostPort: "drop a host port",
+    DropPodAffinity: "drop a term of pod affinity",
+    DropConstraint: "drop a constraint",
+    DropClaim: "drop a volume",
+    DropUnsupported: "drop what strew does not implement",
+    LoseNode: "lose a node",
+    LoseDomain: "lose a domain",
+    DrainNode: "drain a node",
+    Cordon: "cordon a node",
+    TaintNode: "taint a node",
+    UntaintNode: "take a taint off a node",
+    UnlabelNode: "take a label off a node",
+    MovePod: "move a pod",
+    Shift: "take a node out of service",
+    Scale: "scale the workload",
+    AddConstraint: "add a constraint",
+    AllowDisruptions: "another budget",
 }
 
 /// Where the pod goes after a change.
@@ -337,7 +306,12 @@ impl Change {
     pub fn kind(&self) -> ChangeKind {
         match self {
             Self::LoseNode { .. } => ChangeKind::LoseNode,
+            Self::LoseDomain { .. } => ChangeKind::LoseDomain,
             Self::DrainNode { .. } => ChangeKind::DrainNode,
+            Self::Shift { .. } => ChangeKind::Shift,
+            Self::Scale { .. } => ChangeKind::Scale,
+            Self::AddConstraint { .. } => ChangeKind::AddConstraint,
+            Self::AllowDisruptions { .. } => ChangeKind::AllowDisruptions,
             Self::Cordon { .. } => ChangeKind::Cordon,
             Self::TaintNode { .. } => ChangeKind::TaintNode,
             Self::UntaintNode { .. } => ChangeKind::UntaintNode,

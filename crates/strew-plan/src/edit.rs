@@ -44,6 +44,10 @@ impl Change {
                 spec.spread = constraints.into();
                 remove(&mut spec.spread, *constraint);
             }
+            Self::AddConstraint { constraint } => {
+                spec.spread = constraints.into();
+                push(&mut spec.spread, constraint.clone());
+            }
             Self::Tolerate { taint, .. } => push(&mut spec.tolerations, toleration(taint)),
             Self::RequestLess { resource, from, to } => {
                 set_amount(&mut spec.requests, *resource, *to);
@@ -75,7 +79,11 @@ impl Change {
             Self::DropClaim { claim } => remove(&mut spec.claims, *claim),
             Self::DropUnsupported { need } => remove(&mut spec.unsupported, *need),
             Self::LoseNode { .. }
+            | Self::LoseDomain { .. }
             | Self::DrainNode { .. }
+            | Self::Shift { .. }
+            | Self::Scale { .. }
+            | Self::AllowDisruptions { .. }
             | Self::Cordon { .. }
             | Self::Uncordon { .. }
             | Self::TaintNode { .. }

@@ -1,11 +1,11 @@
-//! Changes of a cluster: carried out on a copy, decided again, compared.
+//! Changes of a cluster: carried out, decided again, compared, taken back.
 //!
-//! Nothing is decided here: the engine of `strew-scheduler` decides, on the changed copy. [`suggest`](fn@suggest) finds
-//! the smallest changes after which a refused pod has a node; a [`Trial`] carries changes out and says which pods and
-//! skews they turned.
+//! Nothing is decided here: the engine of `strew-scheduler` decides, on the changed cluster. [`suggest`](fn@suggest)
+//! finds the smallest changes after which a refused pod has a node; a [`Transaction`] carries changes out and says which
+//! pods and skews they turned. No cluster is copied: what is tried is taken back.
 //!
-//! Reading order: [`part`] (which nodes are meant), [`change`], `edit` and `apply` (carrying out, taking back),
-//! [`trial`], `candidates` (which changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
+//! Reading order: [`written`] (how changes are written), [`part`] (which nodes are meant), [`change`], `edit` and `apply` (carrying out),
+//! [`transaction`], `candidates` (which changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
 
 mod apply;
 mod candidates;
@@ -15,9 +15,10 @@ mod edit;
 mod node_words;
 pub mod part;
 pub mod suggest;
-pub mod trial;
+pub mod transaction;
+pub mod written;
 
 pub use change::{Change, ChangeKind, Target};
 pub use part::{Member, Part};
 pub use suggest::{Suggestion, WhatIf, decide_after, suggest};
-pub use trial::{Fate, Skew, Trial, Turned};
+pub use transaction::{Fate, Measure, Savepoint, Skew, Touched, Transaction, Turned};

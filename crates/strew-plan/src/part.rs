@@ -26,18 +26,18 @@ pub trait Member {
 }
 
 impl Part {
-    /// Reads `KEY/VALUE` or `NAME`, several with commas between them.
+    /// Reads `KEY=VALUE` (or `KEY/VALUE`) or `NAME`, several with commas between them.
     ///
     /// # Errors
     /// A sentence about the word that is neither.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, String> {
-        let part = |text: &str| match text.rsplit_once('/') {
-            // A key may have slashes, a value has none.
+        // A key may have slashes, a value has none.
+        let part = |text: &str| match text.split_once('=').or_else(|| text.rsplit_once('/')) {
             Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok(Self::Domain {
                 key: key.to_owned(),
                 value: value.to_owned(),
             }),
-            Some(_) => Err(format!("{text:?} is no KEY/VALUE")),
+            Some(_) => Err(format!("{text:?} is no KEY=VALUE")),
             None if text.is_empty() => Err("a name is missing between the commas".to_owned()),
             None => Ok(Self::Named(text.to_owned())),
         };
@@ -83,7 +83,13 @@ mod tests {
                     named("c1"),
                 ]),
             ),
+            (
+                "example.com/rack=1",
+                Some(vec![domain("example.com/rack", "1")]),
+            ),
             ("", None),
+            ("=a", None),
+            ("a=", None),
             ("a,,b", None),
             ("/a", None),
             ("a/", None),

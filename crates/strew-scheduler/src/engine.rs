@@ -183,6 +183,12 @@ impl Engine {
         self.sums.meter.as_deref()
     }
 
+    /// Forgets where its last search ended and what it drew: the next decision is that of a new engine.
+    pub fn rewind(&mut self) {
+        self.chance = Chance::of(&self.grounds.profile);
+        self.start = 0;
+    }
+
     /// Its profile.
     pub fn profile(&self) -> &Profile {
         &self.grounds.profile

@@ -56,6 +56,11 @@ impl Profiles {
         Some(self.engine_mut(place))
     }
 
+    /// The next decision of each engine is that of a new one.
+    pub fn rewind(&mut self) {
+        self.engines_mut().for_each(Engine::rewind);
+    }
+
     /// Its name.
     pub(crate) fn name(&self, place: usize) -> Symbol {
         self.engines[place].0

@@ -69,10 +69,10 @@ impl NodeArgs {
         let (count, by_default) = match self.nodes {
             Some(count) => (count, false),
             None if files_hold_nodes && self.is_shaped() => {
-                return Err(Failure::input(format!(
-                    "the files hold nodes, so there are none to shape"
-                ))
-                .with_hint("add --nodes N to have more nodes beside them"));
+                return Err(
+                    Failure::input("the files hold nodes, so there are none to shape")
+                        .with_hint("add --nodes N to have more nodes beside them"),
+                );
             }
             None if files_hold_nodes => return Ok(MadeNodes::default()),
             None => (NODES_DEFAULT.max(shape.zones), true),

@@ -148,7 +148,7 @@ pub(crate) fn check_seeds(options: &Options) -> Result<(), Failure> {
     match is_range && options.scheduling.seed.is_some() {
         false => Ok(()),
         true => {
-            let error = format!("--seed and --seeds A..B both say which seed is the first");
+            let error = "--seed and --seeds A..B both say which seed is the first";
             Err(Failure::input(error).with_hint("--seed N --seeds M plays M seeds from N on"))
         }
     }

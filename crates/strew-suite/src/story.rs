@@ -165,7 +165,7 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
         *given.entry(object.kind_in_group()).or_default() += 1;
     }
     if given.is_empty() {
-        let error = format!("no objects passed to simulate");
+        let error = "no objects passed to simulate";
         return Err(Failure::input(error).with_hint(
             "the input is empty: look at what writes it, for example helm template or kustomize build",
         ));

@@ -3,14 +3,11 @@
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
 use strew_model::{Interner, Symbol};
 use strew_scheduler::explain::{Explanation, explain_with};
-use strew_scheduler::preemption::{Budgets, Nominations, preempt};
+use strew_scheduler::preemption::{Budgets, NOT_STARTED_S, Nominations, preempt};
 use strew_scheduler::{Decision, Engine, Preemption, Profile, Unfit};
 
 /// The scheduler of pods without a `schedulerName`.
 const DEFAULT_NAME: &str = "default-scheduler";
-
-/// The start time of pods that have not started: after all others, and the same in every run.
-const NOT_STARTED_S: i64 = u32::MAX as i64;
 
 /// An engine per profile, and their inputs beside the cluster.
 pub struct Schedulers {

@@ -87,17 +87,6 @@ impl World {
         }
     }
 
-    /// The same world with a changed cluster: the same rows of pods, other nodes and bindings.
-    pub fn continue_with(&mut self, mut cluster: Cluster) {
-        let profiles = self.schedulers.profiles();
-        // The engines' caches belong to the previous cluster.
-        let schedulers = Schedulers::of(&profiles, &mut cluster.names);
-        let before = std::mem::replace(&mut self.schedulers, schedulers);
-        self.schedulers.budgets = before.budgets;
-        self.schedulers.nominations = before.nominations;
-        self.cluster = cluster;
-    }
-
     /// The node's name.
     pub fn node_name(&self, node: NodeIdx) -> &str {
         self.cluster.names.text(self.cluster.node(node).name())

@@ -89,15 +89,7 @@ pub(crate) struct ExplainArgs {
     /// For files with a Scenario: explain this variant [default: base, with --seed 1]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Explain the state after a change, and show what else changes: lose=, drain=, cordon=, uncordon=NODES,
-    /// taint=NODES:KEY[=VALUE]:EFFECT, untaint=NODES:KEY[:EFFECT], label=NODES:KEY=VALUE, unlabel=NODES:KEY,
-    /// delete=PODS, move=POD:NODE, and for the workload's constraint on a topology key maxSkew=KEY:N, minDomains=KEY:N,
-    /// soften=KEY, drop=KEY; NODES are names or KEY/VALUE
-    #[allow(
-        rustdoc::broken_intra_doc_links,
-        reason = "brackets are what may be left out"
-    )]
-    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
+    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked, help = what_if::help())]
     what_if: Vec<what_if::Asked>,
     #[command(flatten)]
     world: WorldArgs,

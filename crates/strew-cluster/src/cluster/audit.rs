@@ -1,15 +1,17 @@
 //! A full recount that verifies everything that is maintained incrementally.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use strew_spread::Tally;
 
-use super::{Cluster, NodeRow};
+use super::{Cluster, NodeRow, PodRow};
 use crate::census::{Census, CensusId, Censuses, Weighing};
 use crate::class::ClassId;
 use crate::eligibility::EligibleNodes;
-use crate::index::NodeIdx;
+use crate::index::{NodeIdx, PodIdx};
+use crate::volumes::ClaimKey;
 
 impl Cluster {
     /// Recounts everything that is maintained incrementally.
@@ -85,6 +87,54 @@ impl Cluster {
             .try_for_each(|(id, census)| self.audit_census(id, census))
     }
 
+    /// Compares the facts, their rows, and every order that a decision can see with another state of this cluster. For
+    /// tests: each pod and node is visited.
+    ///
+    /// # Errors
+    /// The first difference, in words.
+    pub fn same_facts(&self, other: &Self) -> Result<(), String> {
+        let rows = self.nodes.len().max(other.nodes.len());
+        for row in 0..rows {
+            // A row that is free is as good as none.
+            let node = |cluster: &Self| {
+                let there = cluster.nodes.get(row)?;
+                let is_free = there.fact.is_none() && there.pods.is_empty();
+                let sorted = |claims: &[ClaimKey]| {
+                    let mut claims = claims.to_vec();
+                    claims.sort_unstable();
+                    claims
+                };
+                (!is_free).then(|| {
+                    let used = (there.used_scored, sorted(&there.claims));
+                    (there.name, there.fact.clone(), there.pods.clone(), used)
+                })
+            };
+            same(&format!("node row {row}"), node(self), node(other))?;
+        }
+        let order = |cluster: &Self| {
+            let mut order = cluster.order.clone();
+            order.refresh();
+            order
+        };
+        same("order of nodes", order(self), order(other))?;
+        let pods = |cluster: &Self| {
+            let pod = |(index, row): (PodIdx, &PodRow)| {
+                let key = cluster.class_of(index).key.clone();
+                let row = (Arc::clone(&row.uid), row.node, row.history);
+                (index, row, key, cluster.spec_of(index).clone())
+            };
+            cluster.pods().map(pod).collect::<Vec<_>>()
+        };
+        same("pods", pods(self), pods(other))?;
+        let volumes = |cluster: &Self| {
+            let all = cluster.volumes.all().map(|(name, _)| name);
+            let mut held: Vec<_> = all.map(|v| (v, cluster.volumes.holder(v))).collect();
+            held.sort_unstable();
+            held
+        };
+        same("assumed volumes", volumes(self), volumes(other))
+    }
+
     fn audit_classes(&self) -> Result<(), String> {
         let mut counts: FxHashMap<ClassId, (usize, usize)> = FxHashMap::default();
         for (_, pod) in self.pods() {
@@ -137,6 +187,13 @@ impl Cluster {
             eligible.refresh(NodeIdx::from(i), row, &self.tables, &self.names);
         }
         eligible
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, a: T, b: T) -> Result<(), String> {
+    match a == b {
+        true => Ok(()),
+        false => Err(format!("{what}: {a:?}, and {b:?}")),
     }
 }
 

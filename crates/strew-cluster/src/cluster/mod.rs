@@ -21,12 +21,14 @@ use crate::volumes::{AttachLimits, ClaimFact, StorageClassFact, VolumeFact, Volu
 
 mod audit;
 mod counts;
+mod draft;
 mod nodes;
 mod pod_table;
 mod pods;
 mod row;
 mod sweep;
 
+pub use draft::Draft;
 use pod_table::PodTable;
 pub use row::NodeRow;
 use sweep::Sweeping;

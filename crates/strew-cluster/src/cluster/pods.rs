@@ -103,7 +103,7 @@ impl Cluster {
         self.put_on(pod, node);
     }
 
-    fn set_class(&mut self, pod: PodIdx, class: ClassId) {
+    pub(super) fn set_class(&mut self, pod: PodIdx, class: ClassId) {
         let before = std::mem::replace(&mut self.row_mut(pod).class, class);
         self.tables.leave(before, self.censuses.version());
         self.join(class);
@@ -115,7 +115,7 @@ impl Cluster {
             .expect("an index is used only while its pod is there")
     }
 
-    fn put_on(&mut self, pod: PodIdx, node: Option<NodeIdx>) {
+    pub(super) fn put_on(&mut self, pod: PodIdx, node: Option<NodeIdx>) {
         let Some(node) = node else {
             return;
         };
@@ -177,7 +177,7 @@ impl Cluster {
         self.tables.spec(key.spec).claims.iter().filter_map(name)
     }
 
-    fn take_off(&mut self, pod: PodIdx) {
+    pub(super) fn take_off(&mut self, pod: PodIdx) {
         let row = self.row_mut(pod);
         let (class_id, member) = (row.class, row.member as usize);
         let Some(node) = row.node.take() else {

@@ -6,4 +6,4 @@
 mod world;
 
 mod suggest;
-mod trial;
+mod transaction;

@@ -31,12 +31,14 @@ fn suggestions_help_when_they_are_decided_afresh() {
                 true => Nominations::of(&world.cluster),
                 false => Nominations::new(),
             };
+            let untouched = world.cluster.clone();
             let cluster = &mut world.cluster;
             let explanation = explain_with(&mut engine, cluster, pod, &nominations, None);
             let Some(found) = suggest(&profile, cluster, &nominations, &explanation) else {
                 assert!(explanation.standing.would_go().is_some());
                 continue;
             };
+            cluster.same_facts(&untouched).unwrap();
             pending += 1;
             helped += usize::from(!found.suggestions.is_empty());
             for suggestion in &found.suggestions {
@@ -86,7 +88,7 @@ fn the_first_node_is_suggested_where_there_is_none() {
     let mut engine = Engine::new(profile.clone());
     let nominations = Nominations::new();
     let explanation = explain_with(&mut engine, &mut cluster, pod, &nominations, None);
-    let found = suggest(&profile, &cluster, &nominations, &explanation).unwrap();
+    let found = suggest(&profile, &mut cluster, &nominations, &explanation).unwrap();
     let first_node = Suggestion {
         change: Change::AddFirstNode,
         target: Target::NewNode,

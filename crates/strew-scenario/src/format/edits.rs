@@ -4,38 +4,13 @@ use strew_manifest::field::FieldPath;
 use strew_manifest::read::Diagnostic;
 use strew_manifest::validation::text::qualified_name;
 use strew_model::Effect;
+pub use strew_plan::written::LabelEdit as MetadataEdit;
+use strew_plan::written::{self, NODE_EFFECTS, NoEdit};
 
 use super::diagnostics;
 
 /// A change of a node's taints.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaintEdit {
-    /// `KEY=VALUE:EFFECT` or `KEY:EFFECT`
-    Add {
-        /// Its key.
-        key: String,
-        /// Its value, often empty.
-        value: String,
-        /// What it does.
-        effect: Effect,
-    },
-    /// `KEY:EFFECT-`, or `KEY-` for all effects.
-    Remove {
-        /// Its key.
-        key: String,
-        /// Only the taint with this effect.
-        effect: Option<Effect>,
-    },
-}
-
-/// A change of labels or annotations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MetadataEdit {
-    /// `KEY=VALUE`
-    Set(String, String),
-    /// `KEY-`
-    Remove(String),
-}
+pub type TaintEdit = written::TaintEdit<Effect>;
 
 /// A new image: `CONTAINER=IMAGE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,62 +21,23 @@ pub struct ImageEdit {
     pub image: String,
 }
 
-const EFFECTS: [(&str, Effect); 3] = [
-    ("NoSchedule", Effect::NoSchedule),
-    ("PreferNoSchedule", Effect::PreferNoSchedule),
-    ("NoExecute", Effect::NoExecute),
-];
-
-impl TaintEdit {
-    /// Source: `parseTaint` of `k8s.io/kubectl/pkg/cmd/taint`, v1.36.
-    pub(super) fn parse(text: &str) -> Result<Self, Diagnostic> {
-        let no_taint = || diagnostics::no_taint(text);
-        let (spec, is_removal) = match text.strip_suffix('-') {
-            Some(spec) => (spec, true),
-            None => (text, false),
-        };
-        let (pair, effect) = match spec.split_once(':') {
-            Some((pair, name)) => (pair, Some(effect(name)?)),
-            None => (spec, None),
-        };
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if key.is_empty() || value.contains(['=', ':']) {
-            return Err(no_taint());
-        }
-        check_key(key)?;
-        let key = key.to_owned();
-        match (is_removal, effect) {
-            (true, effect) => Ok(Self::Remove { key, effect }),
-            (false, Some(effect)) => Ok(Self::Add {
-                key,
-                value: value.to_owned(),
-                effect,
-            }),
-            (false, None) => Err(no_taint()),
-        }
-    }
+pub(super) fn taint(text: &str) -> Result<TaintEdit, Diagnostic> {
+    let edit = TaintEdit::parse(text, &NODE_EFFECTS).map_err(|why| refused(text, why))?;
+    check_key(edit.key())?;
+    Ok(edit)
 }
 
-fn effect(name: &str) -> Result<Effect, Diagnostic> {
-    let found = EFFECTS.iter().find(|(known, _)| *known == name);
-    let names = EFFECTS.map(|(name, _)| name);
-    found
-        .map(|(_, effect)| *effect)
-        .ok_or_else(|| diagnostics::no_choice(name, &names))
+pub(super) fn label(text: &str) -> Result<MetadataEdit, Diagnostic> {
+    let edit = MetadataEdit::parse(text).map_err(|why| refused(text, why))?;
+    check_key(edit.key())?;
+    Ok(edit)
 }
 
-impl MetadataEdit {
-    pub(super) fn parse(text: &str) -> Result<Self, Diagnostic> {
-        let edit = match text.split_once('=') {
-            Some((key, value)) => Self::Set(key.to_owned(), value.to_owned()),
-            None => match text.strip_suffix('-') {
-                Some(key) => Self::Remove(key.to_owned()),
-                None => return Err(diagnostics::no_label(text)),
-            },
-        };
-        let (Self::Set(key, _) | Self::Remove(key)) = &edit;
-        check_key(key)?;
-        Ok(edit)
+fn refused(text: &str, why: NoEdit) -> Diagnostic {
+    match why {
+        NoEdit::Taint => diagnostics::no_taint(text),
+        NoEdit::Effect(name, names) => diagnostics::no_choice(&name, &names),
+        NoEdit::Label => diagnostics::no_label(text),
     }
 }
 
@@ -149,40 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn taints_are_written_as_for_kubectl() {
-        let add = |key: &str, value: &str, effect| {
-            Some(TaintEdit::Add {
-                key: key.to_owned(),
-                value: value.to_owned(),
-                effect,
-            })
-        };
-        let remove = |key: &str, effect| {
-            Some(TaintEdit::Remove {
-                key: key.to_owned(),
-                effect,
-            })
-        };
-        let cases = [
-            ("a=b:NoSchedule", add("a", "b", Effect::NoSchedule)),
-            ("a:NoExecute", add("a", "", Effect::NoExecute)),
-            (
-                "x.io/a=:PreferNoSchedule",
-                add("x.io/a", "", Effect::PreferNoSchedule),
-            ),
-            ("a-", remove("a", None)),
-            ("a:NoSchedule-", remove("a", Some(Effect::NoSchedule))),
-            ("a=b:NoSchedule-", remove("a", Some(Effect::NoSchedule))),
-            ("a=b", None),
-            ("a", None),
-            (":NoSchedule", None),
-            ("a=b:noschedule", None),
-            ("a b:NoSchedule", None),
-            ("", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(TaintEdit::parse(text).ok(), expected, "{text}");
-        }
+    fn keys_are_checked() {
+        assert!(taint("a-b:NoSchedule").is_ok());
+        assert!(taint("a b:NoSchedule").is_err());
     }
 
     #[test]
@@ -196,7 +101,7 @@ mod tests {
             ("a", None),
             ("=b", None),
         ] {
-            assert_eq!(MetadataEdit::parse(text).ok(), expected, "{text}");
+            assert_eq!(label(text).ok(), expected, "{text}");
         }
         let image = |container: Option<&str>| {
             Some(ImageEdit {

@@ -8,7 +8,7 @@ use strew_model::Span;
 use strew_wire::config::FeatureGates;
 
 use super::diagnostics;
-use super::edits::{self, ImageEdit, MetadataEdit, TaintEdit};
+use super::edits::{self, ImageEdit, MetadataEdit};
 use super::existence::{Mention, ObjectKey};
 use super::fault;
 use super::flow;
@@ -273,7 +273,7 @@ impl Reader<'_> {
             self.targets.nodes(text, self.name, at, problems)
         };
         Verb::Taint(self.by_target(at, problems, target, |at, problems| {
-            Some(edits::each(at, problems, TaintEdit::parse))
+            Some(edits::each(at, problems, edits::taint))
         }))
     }
 
@@ -282,7 +282,7 @@ impl Reader<'_> {
             self.targets.any(text, self.wanted(ANY), at, problems)
         };
         let edits = self.by_target(at, problems, target, |at, problems| {
-            Some(edits::each(at, problems, MetadataEdit::parse))
+            Some(edits::each(at, problems, edits::label))
         });
         if self.name == "label" {
             let mut mentions = self.targets.mentions.borrow_mut();

@@ -11,6 +11,8 @@ pub struct Budget {
     /// The pods that it selects in its namespace. A missing or empty selector selects none here, although in the API
     /// `{}` selects all.
     pub selector: Selector,
+    /// Whether it has a status: before that its number is that of no pods.
+    pub counted: bool,
     /// `status.disruptionsAllowed`.
     pub disruptions_allowed: i32,
     /// Names of pods with a granted eviction (`status.disruptedPods`): they are not charged again.
@@ -30,6 +32,32 @@ impl Budgets {
             Some(budget) => self.by_name.insert((namespace, name), budget),
             None => self.by_name.remove(&(namespace, name)),
         };
+    }
+
+    /// Sets how many disruptions a budget allows, and returns how many it allowed; `None` if there is no such budget.
+    pub fn allow(&mut self, namespace: Symbol, name: Symbol, allowed: i32) -> Option<i32> {
+        let budget = self.by_name.get_mut(&(namespace, name))?;
+        Some(std::mem::replace(&mut budget.disruptions_allowed, allowed))
+    }
+
+    /// The counted budgets that the Eviction API asks before a pod leaves, by namespace and name: unlike for preemption,
+    /// an empty selector selects all pods.
+    pub fn of<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        pod: PodIdx,
+    ) -> impl Iterator<Item = (&'a (Symbol, Symbol), &'a Budget)> {
+        let namespace = cluster.class_of(pod).key.namespace;
+        let labels = cluster.labels_of(pod);
+        let of_namespace = (namespace, Symbol::default())..;
+        let budgets = self.by_name.range(of_namespace);
+        let budgets = budgets.take_while(move |((there, _), _)| *there == namespace);
+        budgets.filter(move |(_, budget)| budget.counted && budget.selector.matches(labels))
+    }
+
+    /// True if there is a budget of this name.
+    pub fn has(&self, namespace: Symbol, name: Symbol) -> bool {
+        self.by_name.contains_key(&(namespace, name))
     }
 
     /// True if there is none.
@@ -78,6 +106,7 @@ impl Holds for Budgets {
         for (name, budget) in &self.by_name {
             let Budget {
                 selector,
+                counted: _,
                 disruptions_allowed: _,
                 disrupted: _,
             } = budget;

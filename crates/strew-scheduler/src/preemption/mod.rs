@@ -74,6 +74,10 @@ pub use nominations::Nominations;
 pub use post_filter::Nomination;
 pub use victims::{Candidate, NotHelped};
 
+/// The start time of pods that have not started, for questions about no time in particular: after all others, and the
+/// same in every run.
+pub const NOT_STARTED_S: i64 = u32::MAX as i64;
+
 /// The result of preemption for a pod that fits nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preemption {

@@ -200,6 +200,7 @@ impl Api {
                 let selector = labels.as_ref().map(|l| Selector::of_labels(l.iter()));
                 let budget = selector.map(|selector| Budget {
                     selector,
+                    counted: true,
                     disruptions_allowed: self.dice.between(0, 1) as i32,
                     disrupted: Default::default(),
                 });

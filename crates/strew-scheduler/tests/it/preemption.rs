@@ -362,6 +362,7 @@ fn check(pods: &str, allowed: Option<i32>, args: Option<PreemptionArgs>, expecte
     let mut budgets = Budgets::default();
     let budget = allowed.map(|disruptions_allowed| Budget {
         selector: Selector::of_labels([(app, app)]),
+        counted: true,
         disruptions_allowed,
         disrupted: BTreeSet::new(),
     });

@@ -77,7 +77,23 @@ impl Texts<'_> {
         let node = |node| words::node(cluster, node);
         match change {
             Change::LoseNode { node: n } => format!("lose node {}", node(*n)),
+            Change::LoseDomain { key, value } => {
+                let (key, value) = (self.text(*key), self.text(*value));
+                format!("lose the nodes with {key}={value}")
+            }
             Change::DrainNode { node: n } => format!("drain node {}", node(*n)),
+            Change::Shift { node: n } => format!("take node {} out of service", node(*n)),
+            Change::Scale { to } => format!("scale to {}", words::count(*to, "pod")),
+            Change::AddConstraint { constraint } => format!(
+                "add a constraint over {} with maxSkew {}",
+                self.text(constraint.key),
+                constraint.max_skew
+            ),
+            Change::AllowDisruptions { name, allowed, .. } => {
+                let disruptions =
+                    words::count(usize::try_from(*allowed).unwrap_or(0), "disruption");
+                format!("allow {disruptions} in budget {}", self.text(*name))
+            }
             Change::Cordon { node: n } => format!("cordon node {}", node(*n)),
             Change::Uncordon { node: n } => format!("uncordon node {}", node(*n)),
             Change::TaintNode { node: n, taint } => {

@@ -14,6 +14,7 @@ pub fn budget(budget: &PodDisruptionBudget, names: &mut Interner) -> Option<Budg
     let disrupted = status.and_then(|s| s.disrupted_pods.as_ref());
     Some(Budget {
         selector: selector(wire, names).ok()?,
+        counted: status.and_then(|s| s.disruptions_allowed).is_some(),
         disruptions_allowed: status.and_then(|s| s.disruptions_allowed).unwrap_or(0),
         disrupted: disrupted
             .into_iter()

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::schema::SchemaKind;
+use crate::{place, what_if};
 
 /// The largest number of seeds of a call.
 const SEEDS_MAX: u32 = 100;
@@ -94,9 +95,7 @@ struct Explain {
     variant: Option<String>,
     /// The seed.
     seed: Option<u64>,
-    /// Explain after these changes: lose=NODES, drain=NODES, cordon=NODES, taint=NODES:KEY=VALUE:EFFECT,
-    /// label=NODES:KEY=VALUE, delete=PODS, move=POD:NODE, maxSkew=KEY:N, minDomains=KEY:N, soften=KEY, drop=KEY; NODES
-    /// are names or KEY/VALUE, such as topology.kubernetes.io/zone/a.
+    #[schemars(description = what_if::help())]
     #[serde(default)]
     what_if: Vec<String>,
 }
@@ -164,8 +163,7 @@ struct Place {
     paths: Vec<String>,
     /// Show only the Placements of this namespace.
     namespace: Option<String>,
-    /// The changes to try: lose=CLUSTERS, add=NAME:KEY=VALUE, taint=CLUSTERS:KEY=VALUE:EFFECT,
-    /// label=CLUSTERS:KEY=VALUE; CLUSTERS are names or KEY/VALUE.
+    #[schemars(description = place::what_if_help())]
     #[serde(default)]
     what_if: Vec<String>,
     /// The time at which tolerations and scores are judged, such as 2026-03-01T12:00:00Z; now by default.

@@ -35,6 +35,7 @@ use difference::{Difference, Reasons, Side};
 use each::Loss;
 use fleet::Fleet;
 use what_if::Changed;
+pub(crate) use what_if::help as what_if_help;
 
 use crate::cluster::access::AccessArgs;
 use crate::cluster::{self, Wanted};
@@ -92,14 +93,7 @@ pub(crate) struct PlaceArgs {
     /// Explain: the scores, the counts before each pick, the verdict on every cluster
     #[arg(long)]
     explain: bool,
-    /// The changes to try: lose=CLUSTERS, lose-each=KEY, add=NAME[:KEY=VALUE,...], add=FILE, edit=FILE,
-    /// taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], label=CLUSTERS:KEY=VALUE,
-    /// unlabel=CLUSTERS:KEY; CLUSTERS are names or KEY/VALUE (a label or claim), separated by commas
-    #[allow(
-        rustdoc::broken_intra_doc_links,
-        reason = "brackets are what may be left out"
-    )]
-    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
+    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked, help = what_if::help())]
     what_if: Vec<what_if::Asked>,
     /// The time at which tolerations and scores are judged [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]

@@ -11,6 +11,7 @@ use strew_model::{Instant, Interner, Symbol};
 use strew_placement::facts::cluster::ClusterFact;
 use strew_placement::facts::placement::PlacementFact;
 use strew_placement::machine::Input;
+use strew_plan::written::{Effects, LabelEdit, MemberVerb, TaintEdit, Written};
 use strew_plan::{Member, Part};
 use strew_wire::placement::facts;
 use strew_wire::placement::schema::EFFECTS;
@@ -18,12 +19,29 @@ use strew_wire::placement::schema::EFFECTS;
 use super::difference::clusters;
 use super::fleet::{self, Fleet};
 use crate::failure::Failure;
-use crate::{parts, what_if};
+use crate::parts;
 
-/// The help of `--what-if`.
-const HELP: &str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, \
+/// The changes of `--what-if`.
+pub(super) const HELP: &str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, \
                     taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], \
                     label=CLUSTERS:KEY=VALUE, unlabel=CLUSTERS:KEY, edit=FILE";
+
+/// The effects of clusters' taints.
+const CLUSTER_EFFECTS: Effects<&str> = Effects {
+    all: &[
+        (EFFECTS[0], EFFECTS[0]),
+        (EFFECTS[1], EFFECTS[1]),
+        (EFFECTS[2], EFFECTS[2]),
+    ],
+    default: Some(EFFECTS[0]),
+};
+
+/// The help of `--what-if`.
+pub(crate) fn help() -> String {
+    format!(
+        "The changes to try: {HELP}; CLUSTERS are names or KEY=VALUE (a label or claim), with commas between"
+    )
+}
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,61 +61,37 @@ enum Verb {
     File(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum ClusterVerb {
-    Lose,
-    /// Key, value, effect.
-    Taint(String, String, String),
-    Untaint(String, Option<String>),
-    Label(String, String),
-    Unlabel(String),
-}
+type ClusterVerb = MemberVerb<&'static str>;
 
 /// Reads the value of `--what-if`.
 pub(super) fn asked(text: &str) -> Result<Asked, String> {
-    let (verb, rest) = text.split_once('=').unwrap_or((text, ""));
-    if rest.is_empty() {
-        return Err(format!(
-            "known are {HELP}; CLUSTERS are names or KEY/VALUE, with commas between"
-        ));
+    let written = Written::of(text);
+    let known =
+        || format!("known are {HELP}; CLUSTERS are names or KEY=VALUE, with commas between");
+    if written.subject.is_empty() {
+        return Err(known());
     }
-    let (subject, argument) = match rest.split_once(':') {
-        Some((subject, argument)) => (subject, Some(argument)),
-        None => (rest, None),
-    };
-    let clusters = |verb| Part::parse_list(subject).map(|parts| Verb::Clusters(verb, parts));
-    let verb = match (verb, argument) {
-        ("lose", None) => clusters(ClusterVerb::Lose)?,
-        ("lose-each", None) => Verb::LoseEach(rest.to_owned()),
-        ("taint", Some(taint)) => {
-            let (key, effect) = taint.split_once(':').unwrap_or((taint, EFFECTS[0]));
-            let (key, value) = key.split_once('=').unwrap_or((key, ""));
-            clusters(ClusterVerb::Taint(
-                key.to_owned(),
-                value.to_owned(),
-                effect_of(effect)?,
-            ))?
-        }
-        ("untaint", Some(taint)) => {
-            let (key, effect) = what_if::taints(taint, effect_of)?;
-            clusters(ClusterVerb::Untaint(key, effect))?
-        }
-        ("label", Some(label)) => {
-            let (key, value) = pair(label)?;
-            clusters(ClusterVerb::Label(key, value))?
-        }
-        ("unlabel", Some(key)) => clusters(ClusterVerb::Unlabel(key.to_owned()))?,
+    // A file's name may have colons and blanks.
+    let rest = text.trim()[written.verb.len()..].trim_start_matches(['=', ':', ' ']);
+    let verb = match (written.verb, written.argument) {
+        ("lose-each", None) => Verb::LoseEach(written.subject.to_owned()),
         ("add", _) if is_file(rest) => Verb::File(rest.to_owned()),
-        ("add", _) => {
-            let names = subject.split(',').map(str::to_owned).collect();
+        ("add", argument) => {
+            let names = written.subject.split(',').map(str::to_owned).collect();
             let labels = argument.into_iter().flat_map(|list| list.split(','));
             Verb::Add(names, labels.map(pair).collect::<Result<_, _>>()?)
         }
         ("edit", _) => Verb::File(rest.to_owned()),
         _ => {
-            return Err(format!(
-                "known are {HELP}; CLUSTERS are names or KEY/VALUE, with commas between"
-            ));
+            let (verb, parts) = written.members(&CLUSTER_EFFECTS).ok_or_else(known)??;
+            let has_it = matches!(
+                verb,
+                MemberVerb::Lose | MemberVerb::Taint(_) | MemberVerb::Label(_)
+            );
+            match has_it {
+                true => Verb::Clusters(verb, parts),
+                false => return Err(known()),
+            }
         }
     };
     Ok(Asked {
@@ -117,13 +111,6 @@ fn is_file(text: &str) -> bool {
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
-}
-
-fn effect_of(text: &str) -> Result<String, String> {
-    match EFFECTS.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("{text:?} is no effect: {}", EFFECTS.join(", "))),
-    }
 }
 
 /// The fleet after all changes.
@@ -177,7 +164,7 @@ impl Changed {
                 self.each.push(key.clone());
                 return Ok(());
             }
-            Verb::Clusters(ClusterVerb::Lose, parts) => {
+            Verb::Clusters(MemberVerb::Lose, parts) => {
                 let lost = find(parts, &self.facts, &fleet.names)?;
                 self.words.extend(parts.iter().map(Part::to_string));
                 self.lose(&lost);
@@ -231,34 +218,35 @@ impl Changed {
         let labels = cluster.metadata.labels.get_or_insert_default();
         let spec = cluster.spec.get_or_insert_default();
         let taints = spec.taints.get_or_insert_default();
-        let is = |taint: &Taint, key: &str, effect: Option<&String>| {
+        let is = |taint: &Taint, key: &str, effect: Option<&&str>| {
             taint.key == key && effect.is_none_or(|effect| taint.effect == *effect)
         };
         let word = match verb {
-            ClusterVerb::Lose => return,
-            ClusterVerb::Taint(key, value, effect) => {
+            MemberVerb::Taint(TaintEdit::Add { key, value, effect }) => {
                 taints.retain(|taint| !is(taint, key, Some(effect)));
                 let added = Timestamp::from_nanosecond(i128::from(now.0));
                 taints.push(Taint {
                     key: key.clone(),
                     value: Some(value.clone()).filter(|value| !value.is_empty()),
-                    effect: effect.clone(),
+                    effect: (*effect).to_owned(),
                     time_added: added.ok().map(Time),
                 });
                 "tainted"
             }
-            ClusterVerb::Untaint(key, effect) => {
+            MemberVerb::Taint(TaintEdit::Remove { key, effect }) => {
                 taints.retain(|taint| !is(taint, key, effect.as_ref()));
                 "untainted"
             }
-            ClusterVerb::Label(key, value) => {
+            MemberVerb::Label(LabelEdit::Set(key, value)) => {
                 labels.insert(key.clone(), value.clone());
                 "relabelled"
             }
-            ClusterVerb::Unlabel(key) => {
+            MemberVerb::Label(LabelEdit::Remove(key)) => {
                 labels.remove(key);
                 "relabelled"
             }
+            // Clusters are not cordoned, and their loss is that of the object.
+            _ => return,
         };
         self.put(KubeObject::ManagedCluster(Box::new(cluster)), word, fleet);
     }

@@ -21,6 +21,7 @@ pub(crate) fn write(turned: &Turned) -> String {
         (Becomes::Placed, "on another node"),
         (Becomes::Pending, "Pending"),
         (Becomes::Gone, "gone, no controller makes another"),
+        (Becomes::Kept, "kept from leaving: the drain does not end"),
     ];
     for (becomes, words) in groups {
         let pods: Vec<&TurnedPod> = turned
@@ -45,13 +46,23 @@ pub(crate) fn write(turned: &Turned) -> String {
     for skew in &turned.skews {
         let _ = writeln!(text, "  {}", skew_line(skew));
     }
+    for service in &turned.services {
+        let _ = writeln!(
+            text,
+            "  Service {}/{} leads to {} instead of {}",
+            service.namespace,
+            service.name,
+            count(service.after, "pod"),
+            service.before,
+        );
+    }
     text
 }
 
 fn pod_line(pod: &TurnedPod) -> String {
     let from = pod.from.as_deref().unwrap_or("Pending");
     let mut line = format!("{}/{}  {from}", pod.namespace, pod.name);
-    if let Some(to) = &pod.to {
+    if let Some(to) = pod.to.as_ref().filter(|_| pod.from != pod.to) {
         let _ = write!(line, " -> {to}");
     }
     if let Some(message) = &pod.message {

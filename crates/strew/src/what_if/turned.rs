@@ -1,8 +1,11 @@
-//! Carries out changes on a copy of the world, and compares by names.
+//! Carries out changes in a world, and compares by names.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use strew_cluster::PodIdx;
-use strew_plan::{Fate, Skew, Trial};
+use strew_model::{Interner, Symbol};
+use strew_plan::{Change, Fate, Skew, Transaction};
 use strew_view::world::World;
 
 use super::Asked;
@@ -18,6 +21,9 @@ pub(crate) struct Turned {
     pub(crate) pods: Vec<TurnedPod>,
     /// Constraints whose skew changed.
     pub(crate) skews: Vec<TurnedSkew>,
+    /// Services that lead to more or fewer pods.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) services: Vec<TurnedService>,
 }
 
 /// A change that was made.
@@ -47,7 +53,7 @@ pub(crate) struct TurnedPod {
     /// The node that it is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
-    /// Why it is Pending.
+    /// Why it is Pending, or kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
@@ -61,6 +67,20 @@ pub(crate) enum Becomes {
     Pending,
     /// No controller creates another one.
     Gone,
+    /// On its node still, which a drain cannot empty: its budget allows no eviction.
+    Kept,
+}
+
+/// A Service that leads to more or fewer pods.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TurnedService {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// The number of pods on nodes that it selected.
+    pub(crate) before: usize,
+    /// Those that get requests now.
+    pub(crate) after: usize,
 }
 
 /// A constraint whose skew changed.
@@ -90,52 +110,87 @@ pub(crate) fn carry_out(
     namespace: Option<&str>,
     entries: &[usize],
 ) -> Result<Turned, Failure> {
-    let subject: Vec<PodIdx> = entries.iter().map(|&entry| world.pods[entry].pod).collect();
-    let mut plan = Vec::new();
+    let mut subject: Vec<PodIdx> = entries.iter().map(|&entry| world.pods[entry].pod).collect();
     let mut changes = Vec::new();
+    let profiles = world.schedulers.profiles();
+    let budgets = world.schedulers.budgets.clone();
+    let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
+    let (skews_before, endpoints_before) = (trial.skews(), trial.endpoints());
     for asked in asked {
-        let (meant, nodes) = asked.changes(world, namespace, &subject)?;
-        plan.extend(meant);
+        let mut nodes = BTreeSet::new();
+        for change in asked.changes(&mut trial, namespace, &subject)? {
+            let touched = trial.apply(&change, &subject);
+            nodes.extend(touched.nodes);
+            if let Change::Scale { .. } = change {
+                let new = touched
+                    .pods
+                    .into_iter()
+                    .filter(|pod| !subject.contains(pod));
+                let new: Vec<PodIdx> = new.collect();
+                subject.extend(new);
+                subject.retain(|&pod| !trial.is_gone(pod));
+            }
+        }
         changes.push(Changed {
             change: asked.text.clone(),
-            nodes,
+            nodes: nodes.len(),
         });
     }
-    let profiles = world.schedulers.profiles();
-    let mut trial = Trial::new(&world.cluster, &profiles);
-    let before = trial.skews();
-    plan.iter().for_each(|change| trial.apply(change, &subject));
     trial.decide();
-    let after = trial.skews();
-    let turned = Turned {
+    let (skews_after, endpoints_after) = (trial.skews(), trial.endpoints());
+    let pods = pods(&trial);
+    trial.keep();
+    Ok(Turned {
         changes,
-        pods: pods(&trial, world),
-        skews: skews(&before, &after, world),
-    };
-    let cluster = trial.into_cluster();
-    world.continue_with(cluster);
-    Ok(turned)
+        pods,
+        skews: skews(&skews_before, &skews_after, world),
+        services: services(&endpoints_before, &endpoints_after, &world.cluster.names),
+    })
 }
 
-fn pods(trial: &Trial<'_>, world: &World) -> Vec<TurnedPod> {
-    let (base, now) = (&world.cluster, trial.cluster());
-    let entry = |turned: strew_plan::Turned| {
-        let class = now.class_of(turned.pod);
-        let name = |cluster: &strew_cluster::Cluster, node| {
-            cluster.names.text(cluster.node(node).name()).to_owned()
+fn services(
+    before: &BTreeMap<(Symbol, Symbol), usize>,
+    after: &BTreeMap<(Symbol, Symbol), usize>,
+    names: &Interner,
+) -> Vec<TurnedService> {
+    let both = before.iter().zip(after.values());
+    let turned = both.filter(|((_, before), after)| before != after);
+    let service =
+        |((&(namespace, name), &before), &after): ((&(Symbol, Symbol), &usize), &usize)| {
+            TurnedService {
+                namespace: names.text(namespace).to_owned(),
+                name: names.text(name).to_owned(),
+                before,
+                after,
+            }
         };
+    let mut services: Vec<TurnedService> = turned.map(service).collect();
+    services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    services
+}
+
+fn pods(trial: &Transaction<'_>) -> Vec<TurnedPod> {
+    let cluster = trial.cluster();
+    let name = |node| cluster.names.text(node).to_owned();
+    let entry = |turned: strew_plan::Turned| {
+        let class = cluster.class_of(turned.pod);
+        let from = turned.from.map(name);
         let (becomes, to, message) = match turned.to {
-            Fate::On(node) => (Becomes::Placed, Some(name(now, node)), None),
+            Fate::On(node) => (Becomes::Placed, Some(name(node)), None),
             Fate::Pending(unfit) => {
-                let text = unfit.map(|u| u.message(now.nodes_present(), &now.names));
+                let text = unfit.map(|u| u.message(cluster.nodes_present(), &cluster.names));
                 (Becomes::Pending, None, text)
             }
             Fate::Gone => (Becomes::Gone, None, None),
+            Fate::Kept(budget) => {
+                let text = format!("its budget {} allows no eviction", name(budget));
+                (Becomes::Kept, from.clone(), Some(text))
+            }
         };
         TurnedPod {
-            namespace: now.names.text(class.key.namespace).to_owned(),
-            name: now.pod(turned.pod).name.to_string(),
-            from: turned.from.map(|node| name(base, node)),
+            namespace: name(class.key.namespace),
+            name: cluster.pod(turned.pod).name.to_string(),
+            from,
             becomes,
             to,
             message,

@@ -143,13 +143,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Slow to build, so nothing of ours is below it.
     ("strew-cel", &[]),
-    // The wire for the texts and objects of the stream, with their places; the model for time.
+    // The wire for the texts and objects of the stream, with their places; the model for time; plans for how taints and
+    // labels are written, which steps have in common with `--what-if`.
     (
         "strew-scenario",
         &[
             "strew-model",
             "strew-spread",
             "strew-scheduler",
+            "strew-plan",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",

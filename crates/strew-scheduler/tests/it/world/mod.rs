@@ -422,6 +422,7 @@ impl World {
         for name in self.apps.clone() {
             let budget = Budget {
                 selector: self.selector(),
+                counted: true,
                 disruptions_allowed: self.dice.between(0, 2) as i32,
                 disrupted: Default::default(),
             };

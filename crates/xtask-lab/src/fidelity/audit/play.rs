@@ -17,7 +17,7 @@ use super::watched::Watched;
 use crate::fidelity::verb;
 
 /// How long a node may be silent: the order of what follows does not depend on it.
-const GRACE: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_secs(40);
 
 /// The time for a cluster to come to rest.
 const REST_WITHIN: Duration = Duration::from_secs(200);
@@ -157,15 +157,26 @@ impl Run<'_> {
     fn settle(&self, alive: &mut BTreeSet<String>, when: &str) -> anyhow::Result<()> {
         for (name, why) in self.watched.rest(alive, REST_WITHIN)? {
             alive.remove(&name);
-            let why = format!("no rest {when}: {why}");
-            self.found
-                .send(Found::Void(format!("s{}-{name}", self.drawn.seed), why))?;
+            self.void(&name, format!("no rest {when}: {why}"))?;
         }
         Ok(())
     }
 
+    /// A cluster that takes no further part.
+    fn void(&self, cluster: &str, why: String) -> anyhow::Result<()> {
+        let name = format!("s{}-{cluster}", self.drawn.seed);
+        Ok(self.found.send(Found::Void(name, why))?)
+    }
+
     /// Plays an event in a zone of each cluster, and gives the zone back.
     fn event(&self, event: Event, turn: usize, alive: &mut BTreeSet<String>) -> anyhow::Result<()> {
+        for cluster in alive.clone() {
+            if let Some(pod) = self.watched.unready(&cluster) {
+                alive.remove(&cluster);
+                let why = format!("{pod} runs, and is not ready before the {}", event.name());
+                self.void(&cluster, why)?;
+            }
+        }
         let dump = self.snapshot()?;
         let parts = self.drawn.clusters.iter().enumerate();
         let parts = parts.filter(|(_, cluster)| alive.contains(&cluster.name));

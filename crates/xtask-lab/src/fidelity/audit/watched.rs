@@ -122,6 +122,12 @@ impl Watched {
         lock(&self.clusters).get(cluster)?.disturbed.clone()
     }
 
+    /// A pod that runs and is not ready: kwok does not say so again after its node was lost for a moment, as a kubelet
+    /// does.
+    pub(super) fn unready(&self, cluster: &str) -> Option<String> {
+        lock(&self.clusters).get(cluster)?.unready()
+    }
+
     /// What became of all workloads of a cluster.
     pub(super) fn observed(&self, cluster: &str) -> BTreeMap<String, Observed> {
         let clusters = lock(&self.clusters);
@@ -245,12 +251,24 @@ impl State {
         })
     }
 
+    fn unready(&self) -> Option<String> {
+        let mut pods = self.objects.values().filter(|o| o["kind"] == "Pod");
+        let unready = pods.find(|pod| pod["status"]["phase"] == "Running" && !is_ready(pod));
+        unready.map(|pod| name(pod).to_owned())
+    }
+
     /// Why it is not at rest; `None` if it is.
     fn unrest(&self) -> Option<String> {
+        let changed = |calm: Duration| {
+            let is_new = self.changed.elapsed() < calm;
+            is_new.then(|| format!("it changed in the last {} s", calm.as_secs()))
+        };
+        if let Some(why) = changed(CALM) {
+            return Some(why);
+        }
         let snapshot = Snapshot::of(self.objects.values().cloned().collect());
-        let calm = snapshot.calm().max(CALM);
-        if self.changed.elapsed() < calm {
-            return Some(format!("it changed in the last {} s", calm.as_secs()));
+        if let Some(why) = changed(snapshot.calm()) {
+            return Some(why);
         }
         snapshot.unrest().or_else(|| self.evicting(&snapshot))
     }
@@ -357,6 +375,7 @@ mod tests {
         state.take_in("ADDED", &pod("p2", "n2", true));
         state.begin("a", Event::Loss);
         state.take_in("MODIFIED", &pod("p2", "n2", false));
+        assert_eq!(state.unready().as_deref(), Some("p2"));
         state.take_in("ADDED", &pod("p3", "n2", true));
         state.take_in("MODIFIED", &pod("p2", "n2", true));
         let web = &state.tallies["deployment/web"];

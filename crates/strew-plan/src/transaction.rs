@@ -1,0 +1,584 @@
+//! Changes of a cluster that are tried: carried out, decided, compared, and taken back.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
+use strew_cluster::{ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodIdx, Policy, SpreadConstraint};
+use strew_model::{Labels, Selector, Symbol};
+use strew_scheduler::plugins::pod_topology_spread::Origin;
+use strew_scheduler::preemption::{Budget, Budgets, NOT_STARTED_S, Nominations, Outcome, preempt};
+use strew_scheduler::profiles::Profiles;
+use strew_scheduler::{Decision, Profile, Unfit};
+
+use crate::apply::{Subject, is_made_for};
+use crate::change::Change;
+use crate::suggest::own_constraints;
+
+/// A cluster in which changes are carried out and pods are decided again. What is not [kept](Self::keep) is taken back,
+/// at the latest on drop.
+///
+/// A pod that a change takes off its node stands for the pod that its controller makes instead, with the same row. A pod
+/// without a controller, and one made for a node that is gone or evicts it, has no such pod: it is [gone](Fate::Gone).
+/// A drain asks the PodDisruptionBudgets before each eviction: a pod that has a node again counts as healthy again. A
+/// pod that fits nowhere preempts others as the scheduler has it.
+///
+/// Cost: one visit of every pod at the beginning; then of each change what it touches.
+pub struct Transaction<'a> {
+    draft: Draft<'a>,
+    profiles: Profiles,
+    budgets: Budgets,
+    nominations: Nominations,
+    /// The pods that were on no node at the beginning.
+    waited: Vec<PodIdx>,
+    /// The pods that a change or a decision was about.
+    pods: BTreeMap<PodIdx, Standing>,
+    /// The nodes whose pods get no requests.
+    shifted: BTreeSet<Symbol>,
+    log: Vec<Note>,
+}
+
+/// What became of a pod so far.
+#[derive(Debug, Clone, Default)]
+struct Standing {
+    /// Its node at the beginning.
+    from: Option<Symbol>,
+    is_gone: bool,
+    /// It was made since.
+    is_new: bool,
+    /// A drain wants it to leave its node.
+    is_asked_to_leave: bool,
+    refused: Option<Rc<Unfit>>,
+}
+
+/// By budget, how many disruptions are used up.
+type Charges = BTreeMap<(Symbol, Symbol), i32>;
+
+/// The state before a change, beside that of the cluster.
+enum Note {
+    Pod(PodIdx, Option<Standing>),
+    Budget((Symbol, Symbol), i32),
+    Shifted(Symbol),
+}
+
+/// How far a cluster is from what is asked for: the less, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Measure {
+    /// The pods that the scheduler finds no node for.
+    pub pending: usize,
+    /// The sum over all hard constraints of how far their skew is above maxSkew.
+    pub excess: u64,
+}
+
+/// A state of a transaction to which it can be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint {
+    n_changes: usize,
+    n_notes: usize,
+}
+
+/// What a change touched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// The nodes that it was about, by name.
+    pub nodes: BTreeSet<Symbol>,
+    /// The pods that left their nodes, moved, or ask for something else.
+    pub pods: BTreeSet<PodIdx>,
+}
+
+/// A pod for which changes made a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turned {
+    /// The pod.
+    pub pod: PodIdx,
+    /// The name of its node before. `None`: it was Pending.
+    pub from: Option<Symbol>,
+    /// What became of it.
+    pub to: Fate,
+}
+
+/// What becomes of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It is on the node of this name.
+    On(Symbol),
+    /// It is Pending; why, if one of the profiles decides for it.
+    Pending(Option<Rc<Unfit>>),
+    /// No controller makes another one.
+    Gone,
+    /// It stays on its node, since the budget of this name allows no eviction.
+    Kept(Symbol),
+}
+
+/// How a constraint of a workload is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skew {
+    /// The namespace of its pods.
+    pub namespace: Symbol,
+    /// The controller of its pods.
+    pub owner: Option<OwnerRef>,
+    /// The constraint.
+    pub constraint: SpreadConstraint,
+    /// Its index in the spec, or in the defaults.
+    pub index: usize,
+    /// Whether it is a default of the profile.
+    pub is_default: bool,
+    /// The largest domain minus the minimum; `None` if no node counts.
+    pub skew: Option<i32>,
+}
+
+impl<'a> Transaction<'a> {
+    /// A transaction without changes.
+    pub fn new(cluster: &'a mut Cluster, profiles: &[Profile], budgets: Budgets) -> Self {
+        let waited = cluster.pods().filter(|(_, row)| row.node.is_none());
+        Self {
+            waited: waited.map(|(pod, _)| pod).collect(),
+            profiles: Profiles::new(&mut cluster.names, profiles.to_vec()),
+            budgets,
+            nominations: Nominations::of(cluster),
+            draft: Draft::new(cluster),
+            pods: BTreeMap::new(),
+            shifted: BTreeSet::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// The cluster as it is now.
+    pub fn cluster(&self) -> &Cluster {
+        &self.draft
+    }
+
+    /// The state as it is now.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            n_changes: self.draft.n_changes(),
+            n_notes: self.log.len(),
+        }
+    }
+
+    /// The number of steps that were made since the beginning and not taken back, which is what taking all back costs.
+    pub fn n_steps(&self) -> usize {
+        self.draft.n_changes() + self.log.len()
+    }
+
+    /// Takes all back since a savepoint: changes and decisions. Later decisions are those of new engines.
+    pub fn undo_to(&mut self, savepoint: Savepoint) {
+        self.draft.undo_to(savepoint.n_changes);
+        while self.log.len() > savepoint.n_notes
+            && let Some(note) = self.log.pop()
+        {
+            match note {
+                Note::Pod(pod, Some(before)) => drop(self.pods.insert(pod, before)),
+                Note::Pod(pod, None) => drop(self.pods.remove(&pod)),
+                Note::Budget((namespace, name), allowed) => {
+                    self.budgets.allow(namespace, name, allowed);
+                }
+                Note::Shifted(node) => drop(self.shifted.remove(&node)),
+            }
+        }
+        self.profiles.rewind();
+    }
+
+    /// Ends the transaction with its changes; a pod that is gone has a row there still, on no node.
+    pub fn keep(self) {
+        self.draft.keep();
+    }
+
+    /// Carries a change out, and returns what it touched; changes of "the pod" are made to these pods, which are alike:
+    /// those of a workload. What leaves its node waits for [`decide`](Self::decide), and so do pods that ask for
+    /// something else now: others are made in their place, all at once.
+    pub fn apply(&mut self, change: &Change, pods: &[PodIdx]) -> Touched {
+        let constraints = pods.first().map(|&pod| self.constraints(pod));
+        let subject = Subject {
+            pods,
+            constraints: constraints.as_deref().unwrap_or_default(),
+        };
+        let start = self.draft.n_changes();
+        let applied = change.apply(&mut self.draft, subject);
+        match *change {
+            Change::AllowDisruptions {
+                namespace,
+                name,
+                allowed,
+            } => self.allow(namespace, name, allowed),
+            Change::Shift { node } => {
+                let name = self.draft.node(node).name();
+                if self.shifted.insert(name) {
+                    self.log.push(Note::Shifted(name));
+                }
+            }
+            _ => {}
+        }
+        for &pod in &applied.added {
+            self.note(pod, |standing| standing.is_new = true);
+        }
+        for &(pod, node) in &applied.left {
+            self.note(pod, |standing| standing.from = Some(node));
+        }
+        for &pod in &applied.edited {
+            self.unbind(pod);
+        }
+        for (pod, node) in applied.left {
+            // A DaemonSet makes another pod for the same node, unless the node is gone or keeps it off.
+            let is_asked = matches!(change, Change::DeletePod { .. });
+            self.left(pod, node, !is_asked);
+        }
+        for pod in applied.scaled_away {
+            self.note(pod, |standing| standing.is_gone = true);
+        }
+        for pod in applied.asked_to_leave {
+            self.note(pod, |standing| standing.is_asked_to_leave = true);
+        }
+        self.evict();
+        Touched {
+            nodes: self.draft.nodes_since(start).collect(),
+            pods: self.draft.pods_since(start).collect(),
+        }
+    }
+
+    fn allow(&mut self, namespace: Symbol, name: Symbol, allowed: i32) {
+        if let Some(before) = self.budgets.allow(namespace, name, allowed) {
+            self.log.push(Note::Budget((namespace, name), before));
+        }
+    }
+
+    /// The symbol of a text.
+    pub fn intern(&mut self, text: &str) -> Symbol {
+        self.draft.intern(text)
+    }
+
+    /// Whether there is a budget of this name.
+    pub fn has_budget(&self, namespace: Symbol, name: Symbol) -> bool {
+        self.budgets.has(namespace, name)
+    }
+
+    /// Whether no controller makes a pod instead of this one.
+    pub fn is_gone(&self, pod: PodIdx) -> bool {
+        self.pods.get(&pod).is_some_and(|standing| standing.is_gone)
+    }
+
+    /// The hard constraint with which a pod's workload spreads over the domains of a key. It counts what the workload's
+    /// other constraints count, or what its controller and its Services select.
+    pub fn constraint_over(&mut self, pod: PodIdx, key: Symbol, max_skew: i32) -> SpreadConstraint {
+        let known = self.constraints(pod).into_iter().next();
+        let class = &self.draft.class_of(pod).key;
+        let labels = self.draft.labels_of(pod);
+        let deduce = || match self
+            .draft
+            .owners()
+            .deduce(class.namespace, labels, class.owner)
+        {
+            Selector::AllOf(requirements) if requirements.is_empty() => {
+                Selector::of_labels(labels.iter())
+            }
+            selector => selector,
+        };
+        SpreadConstraint {
+            max_skew,
+            key,
+            hard: true,
+            selector: known.map_or_else(deduce, |known| known.selector),
+            min_domains: None,
+            node_affinity_policy: Policy::Honor,
+            node_taints_policy: Policy::Ignore,
+            match_label_keys: Box::default(),
+        }
+    }
+
+    /// Changes what is noted about a pod; its node so far is that of the beginning, unless it is noted already.
+    fn note(&mut self, pod: PodIdx, change: impl FnOnce(&mut Standing)) {
+        let before = self.pods.get(&pod).cloned();
+        let mut standing = before.clone().unwrap_or_else(|| {
+            let node = self.draft.pod(pod).node;
+            Standing {
+                from: node.map(|node| self.draft.node(node).name()),
+                ..Standing::default()
+            }
+        });
+        let from = standing.from;
+        change(&mut standing);
+        if before.is_some() {
+            standing.from = from;
+        }
+        self.log.push(Note::Pod(pod, before));
+        self.pods.insert(pod, standing);
+    }
+
+    /// Takes a pod off its node.
+    fn unbind(&mut self, pod: PodIdx) {
+        self.note(pod, |_| {});
+        self.draft.unbind(pod);
+    }
+
+    /// A pod has left a node: it is gone if no controller makes another one.
+    fn left(&mut self, pod: PodIdx, node: Symbol, goes_with_node: bool) {
+        let is_off = self.draft.pod(pod).node.is_none();
+        let is_alone = self.draft.class_of(pod).key.owner.is_none();
+        let is_orphan = is_alone || (goes_with_node && is_made_for(&self.draft, pod, node));
+        if is_off && is_orphan {
+            self.note(pod, |standing| standing.is_gone = true);
+        }
+    }
+
+    /// Evicts the pods that are to leave, as far as their budgets allow it. Returns whether any was.
+    fn evict(&mut self) -> bool {
+        let asked = self.pods.iter().filter(|(_, s)| s.is_asked_to_leave);
+        let asked: Vec<PodIdx> = asked.map(|(pod, _)| *pod).collect();
+        let mut charges = match asked.is_empty() {
+            true => return false,
+            false => self.charges(),
+        };
+        let mut is_any = false;
+        for pod in asked {
+            let Some(node) = self.draft.pod(pod).node else {
+                continue;
+            };
+            if self.refusing(pod, &charges).is_some() {
+                continue;
+            }
+            let budgets = self.budgets.of(&self.draft, pod);
+            budgets.for_each(|(budget, _)| *charges.entry(*budget).or_default() += 1);
+            let node = self.draft.node(node).name();
+            self.note(pod, |standing| standing.is_asked_to_leave = false);
+            self.draft.unbind(pod);
+            self.left(pod, node, true);
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// How many pods of each budget have lost their nodes since the beginning.
+    fn charges(&self) -> Charges {
+        let mut charges = Charges::new();
+        for (&pod, standing) in &self.pods {
+            if standing.from.is_some() && self.draft.pod(pod).node.is_none() {
+                let budgets = self.budgets.of(&self.draft, pod);
+                budgets.for_each(|(budget, _)| *charges.entry(*budget).or_default() += 1);
+            }
+        }
+        charges
+    }
+
+    /// The first budget that allows no eviction of a pod.
+    fn refusing(&self, pod: PodIdx, charges: &Charges) -> Option<Symbol> {
+        let is_used_up = |(id, budget): &(&(Symbol, Symbol), &Budget)| {
+            charges.get(*id).copied().unwrap_or(0) >= budget.disruptions_allowed
+        };
+        let found = self.budgets.of(&self.draft, pod).find(is_used_up);
+        found.map(|((_, name), _)| *name)
+    }
+
+    /// The constraints as a pod could have them itself.
+    pub fn constraints(&mut self, pod: PodIdx) -> Vec<SpreadConstraint> {
+        let cluster = self.draft.deciding();
+        let class = cluster.pod(pod).class;
+        let Some(engine) = self.profiles.engine_of(cluster, class) else {
+            return cluster.spec_of(pod).spread.to_vec();
+        };
+        let plan = engine.plan(cluster, class).spread.clone();
+        own_constraints(&plan, cluster.spec_of(pod))
+    }
+
+    /// Decides for all pods that wait, those of higher priority first, then those that waited before the changes; then
+    /// evicts what budgets allow now, until they allow no more.
+    pub fn decide(&mut self) {
+        loop {
+            self.decide_waiting();
+            if !self.evict() {
+                return;
+            }
+        }
+    }
+
+    fn decide_waiting(&mut self) {
+        let pods = self.waited.iter().chain(self.pods.keys());
+        let mut queue: BTreeSet<_> = pods.filter_map(|&pod| self.turn_of(pod)).collect();
+        while let Some((.., pod)) = queue.pop_first() {
+            if self.place(pod) {
+                continue;
+            }
+            for victim in self.preempt(pod) {
+                queue.extend(self.turn_of(victim));
+            }
+        }
+    }
+
+    /// A pod's turn among those that wait; `None` if it does not wait for the scheduler.
+    fn turn_of(&self, pod: PodIdx) -> Option<(Reverse<i32>, bool, PodIdx)> {
+        let standing = self.pods.get(&pod);
+        let spec = self.draft.spec_of(pod);
+        let waits = self.draft.pod(pod).node.is_none()
+            && standing.is_none_or(|standing| !standing.is_gone)
+            && !self.draft.class_of(pod).key.terminating
+            && spec.gates.is_empty();
+        let was_placed = standing.is_some_and(|standing| standing.from.is_some());
+        waits.then_some((Reverse(spec.priority), was_placed, pod))
+    }
+
+    /// Binds a pod to the node that it gets; returns whether it has one, or no profile decides for it.
+    fn place(&mut self, pod: PodIdx) -> bool {
+        let cluster = self.draft.deciding();
+        let Some(engine) = self.profiles.engine_of(cluster, cluster.pod(pod).class) else {
+            return true;
+        };
+        match engine.decide_with(cluster, pod, &self.nominations) {
+            Decision::Place { node, .. } => {
+                self.note(pod, |standing| standing.refused = None);
+                self.draft.bind(pod, node);
+                true
+            }
+            Decision::Unfit(unfit) => {
+                self.note(pod, |standing| standing.refused = Some(unfit));
+                false
+            }
+        }
+    }
+
+    /// Makes room for a pod that was refused, and binds it there. Returns the pods that left for it.
+    fn preempt(&mut self, pod: PodIdx) -> Vec<PodIdx> {
+        let unfit = self.pods.get(&pod).and_then(|s| s.refused.clone());
+        let cluster = self.draft.deciding();
+        let engine = self.profiles.engine_of(cluster, cluster.pod(pod).class);
+        let (Some(engine), Some(unfit)) = (engine, unfit) else {
+            return Vec::new();
+        };
+        let (budgets, nominations) = (&self.budgets, &self.nominations);
+        let found = preempt(
+            engine,
+            cluster,
+            pod,
+            &unfit,
+            budgets,
+            nominations,
+            NOT_STARTED_S,
+        );
+        let Outcome::Preempt(eviction) = found.outcome else {
+            return Vec::new();
+        };
+        let node = self.draft.node(eviction.node).name();
+        for &victim in &eviction.victims {
+            self.unbind(victim);
+            self.left(victim, node, false);
+        }
+        self.place(pod);
+        eviction.victims
+    }
+
+    /// The pods that are not where they were, and those that budgets keep from leaving, by row.
+    pub fn turned(&self) -> Vec<Turned> {
+        let charges = self.charges();
+        let turned = |(&pod, standing): (&PodIdx, &Standing)| {
+            let from = standing.from;
+            let node = self.draft.pod(pod).node;
+            let to = match node.map(|node| self.draft.node(node).name()) {
+                _ if standing.is_gone => Fate::Gone,
+                Some(_) if standing.is_asked_to_leave => Fate::Kept(self.refusing(pod, &charges)?),
+                Some(node) if from == Some(node) => return None,
+                Some(node) => Fate::On(node),
+                None if from.is_none() && !standing.is_new => return None,
+                None => Fate::Pending(standing.refused.clone()),
+            };
+            Some(Turned { pod, from, to })
+        };
+        self.pods.iter().filter_map(turned).collect()
+    }
+
+    /// The number of pods that each Service leads to, by namespace and name: of those on nodes that it selects, those that
+    /// get requests.
+    pub fn endpoints(&self) -> BTreeMap<(Symbol, Symbol), usize> {
+        let cluster = self.cluster();
+        let serves = |(_, node): &&(PodIdx, NodeIdx)| {
+            let row = cluster.node(*node);
+            row.fact().is_some() && !self.shifted.contains(&row.name())
+        };
+        let service = |(key, selector): ((Symbol, Symbol), &Labels)| {
+            let classes = cluster.tables().populated().filter(|(_, class)| {
+                let labels = cluster.tables().labels(class.key.labels);
+                let is_in = class.key.namespace == key.0 && !class.key.terminating;
+                is_in && labels.contains_all(selector)
+            });
+            let endpoints = classes.map(|(_, class)| class.members.iter().filter(serves).count());
+            (key, endpoints.sum())
+        };
+        cluster.owners().services().map(service).collect()
+    }
+
+    /// How far the cluster is from what is asked for.
+    pub fn measure(&mut self) -> Measure {
+        let waiting = self.waited.iter().chain(self.pods.keys());
+        let waiting: BTreeSet<_> = waiting.filter_map(|&pod| self.turn_of(pod)).collect();
+        let excess = |skew: &Skew| {
+            let skew_now = skew.skew.filter(|_| skew.constraint.hard)?;
+            u64::try_from(i64::from(skew_now) - i64::from(skew.constraint.max_skew)).ok()
+        };
+        Measure {
+            pending: waiting.len(),
+            excess: self.skews().iter().filter_map(excess).sum(),
+        }
+    }
+
+    /// Takes the change that lowers the [measure](Self::measure) most, the first of several; changes that do not lower it
+    /// are taken back. Returns the change with the measure before and after; `None` if none lowers it.
+    ///
+    /// Since the measure falls with every step and is never below zero, a sequence of steps ends.
+    pub fn step(&mut self, candidates: &[Change]) -> Option<(usize, Measure, Measure)> {
+        let before = self.measure();
+        let savepoint = self.savepoint();
+        let mut best: Option<(usize, Measure)> = None;
+        for (index, change) in candidates.iter().enumerate() {
+            self.apply(change, &[]);
+            self.decide();
+            let after = self.measure();
+            self.undo_to(savepoint);
+            if after < best.map_or(before, |(_, best)| best) {
+                best = Some((index, after));
+            }
+        }
+        let (index, after) = best?;
+        self.apply(&candidates[index], &[]);
+        self.decide();
+        Some((index, before, after))
+    }
+
+    /// Each constraint of each workload with its skew, by the first pod that has it.
+    ///
+    /// Cost: the counts of every constraint are made where no decision has needed them yet.
+    pub fn skews(&mut self) -> Vec<Skew> {
+        let mut n_gone: BTreeMap<ClassId, usize> = BTreeMap::new();
+        for (&pod, _) in self.pods.iter().filter(|(_, standing)| standing.is_gone) {
+            *n_gone.entry(self.draft.pod(pod).class).or_default() += 1;
+        }
+        let populated = self.draft.tables().populated();
+        let stay = populated.filter(|(id, class)| Some(&class.n_pods()) != n_gone.get(id));
+        let classes: BTreeSet<ClassId> = stay.map(|(id, _)| id).collect();
+        let mut skews: Vec<Skew> = Vec::new();
+        let mut seen: FxHashSet<(Symbol, Option<OwnerRef>, usize, SpreadConstraint)> =
+            FxHashSet::default();
+        for class in classes {
+            let cluster = self.draft.deciding();
+            let Some(engine) = self.profiles.engine_of(cluster, class) else {
+                continue;
+            };
+            let plan = engine.plan(cluster, class).spread.clone();
+            let key = cluster.tables().class(class).key.clone();
+            for (index, constraint) in plan.effective.constraints.iter().enumerate() {
+                let identity = (key.namespace, key.owner, index, constraint.clone());
+                if key.terminating || !seen.insert(identity) {
+                    continue;
+                }
+                let (_, tally) = plan.counted(cluster, class, index);
+                let tally = cluster.tally(tally);
+                skews.push(Skew {
+                    namespace: key.namespace,
+                    owner: key.owner,
+                    constraint: constraint.clone(),
+                    index,
+                    is_default: plan.effective.origin != Origin::Pod,
+                    skew: (tally.domains() > 0).then(|| tally.skew()),
+                });
+            }
+        }
+        skews
+    }
+}
