@@ -213,10 +213,7 @@ impl<'a> Written<'a> {
     ///
     /// # Errors
     /// A sentence about the word that is wrong.
-    pub fn members<E: Copy>(
-        &self,
-        effects: &Effects<E>,
-    ) -> Option<Result<(MemberVerb<E>, Vec<Part>), String>> {
+    pub fn members<E: Copy>(&self, effects: &Effects<E>) -> Option<Result<OfMembers<E>, String>> {
         let removal = |argument: &str| format!("{}-", argument.trim_end_matches('-'));
         let verb = match (self.verb, self.argument) {
             ("lose", None) => Ok(MemberVerb::Lose),
@@ -243,6 +240,9 @@ impl<'a> Written<'a> {
         )
     }
 }
+
+/// A change of members, and which they are.
+pub type OfMembers<E> = (MemberVerb<E>, Vec<Part>);
 
 /// `[NAMESPACE/]NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]

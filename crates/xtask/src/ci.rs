@@ -525,7 +525,7 @@ fn summary(rows: &[Row], total: Duration) -> String {
         Outcome::NoTool(tool) => Some(tool),
         _ => None,
     });
-    let tools: Vec<&str> = tools.collect();
+    let mut tools: Vec<&str> = tools.collect();
     for outcome in [Outcome::Skipped, Outcome::LeftOut, Outcome::NotRun] {
         if count(outcome) > 0 {
             counts.push(format!("{} {outcome}", count(outcome)));
@@ -534,6 +534,8 @@ fn summary(rows: &[Row], total: Duration) -> String {
     if !tools.is_empty() {
         counts.push(format!("{} without their tool", tools.len()));
     }
+    // Checks that follow each other may need the same tool.
+    tools.dedup();
     let verdict = match (count(Outcome::Failed), count(Outcome::NotRun)) {
         (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane".to_owned(),
         (0, 0) if !tools.is_empty() => format!("passed, without {}", tools.join(", ")),
@@ -617,7 +619,7 @@ mod tests {
         assert!(is_success(&rows));
         assert_eq!(
             last_line(&rows),
-            "passed, without promtool, helm, mdbook, python3, npm"
+            "passed, without promtool, helm, mdbook, python3, npm, chromium"
         );
         let text = summary(&rows, Duration::ZERO);
         assert!(
