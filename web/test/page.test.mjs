@@ -143,7 +143,10 @@ test("the map has the pods of the report, and the table says the same", async ()
   await page.getByText("The same as a table").click();
   const counts = run("shop").steps[0].workloads[0].spread[0].counts;
   const found = {};
-  for (const row of await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").all()) {
+  const rows = page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr");
+  // The table is filled when it is opened, a moment after the click.
+  await rows.first().waitFor();
+  for (const row of await rows.all()) {
     const [nodes, zone, ready] = await row.locator("th, td").allInnerTexts();
     const more = / and (\d+) more$/.exec(nodes);
     const n = more ? 3 + Number(more[1]) : nodes.split(", ").length;
