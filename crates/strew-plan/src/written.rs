@@ -264,9 +264,9 @@ pub enum ClusterVerb {
     Move(ObjectName, String),
     /// The constraint on a topology key changes.
     Constraint(String, ConstraintEdit),
-    /// The workload has so many pods.
+    /// The workload gets this number of pods.
     Scale(usize),
-    /// A budget allows so many disruptions.
+    /// A budget allows this number of disruptions.
     Budget(ObjectName, i32),
 }
 

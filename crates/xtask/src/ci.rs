@@ -44,6 +44,13 @@ struct ByTool {
     runs: &'static [&'static [&'static str]],
 }
 
+/// A command of `cargo xtask` itself.
+macro_rules! xtask {
+    ($($word:literal),+) => {
+        &["cargo", "run", "--locked", "--package", "xtask", "--", $($word),+]
+    };
+}
+
 const BY_TOOLS: &[ByTool] = &[
     ByTool {
         name: "rules",
@@ -103,46 +110,10 @@ const BY_TOOLS: &[ByTool] = &[
     },
 ];
 
-const PAGE_IS_MADE: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "web",
-    "--check",
-];
-const PAGE_IN_A_BROWSER: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "web",
-    "--test",
-];
-const CLIENT_OF_PYTHON: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "clients",
-    "python",
-];
-const CLIENT_OF_TYPESCRIPT: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "clients",
-    "typescript",
-];
+const PAGE_IS_MADE: &[&str] = xtask!["web", "--check"];
+const PAGE_IN_A_BROWSER: &[&str] = xtask!["web", "--test"];
+const CLIENT_OF_PYTHON: &[&str] = xtask!["clients", "python"];
+const CLIENT_OF_TYPESCRIPT: &[&str] = xtask!["clients", "typescript"];
 
 /// Cheap stages first; arrows between crates, licences and house rules are ordinary tests of xtask.
 const STAGES: &[Stage] = &[
