@@ -96,15 +96,16 @@ export class Run {
       const series = isBefore ? lower(times, at) : upper(times, at);
       this.frames.push({ at, clock, isBefore, lines, series, step });
     };
+    const begins = this.begins();
     this.lines.forEach((line, i) => {
       const at = seconds(line.at!), last = this.frames[this.frames.length - 1];
-      if (line.type === "step") {
+      if (begins.has(i)) {
         // The end of the step before is a moment of its own, with the counts of the moment before.
-        if (i > 0) {
+        if (i > 0 && step >= 0) {
           if (last && last.at === at && !last.isBefore) this.frames.pop();
           push(at, line.at!, true, i);
         }
-        step += 1;
+        step = begins.get(i)!;
         push(at, line.at!, false, i + 1);
       } else if (last && last.at === at && !last.isBefore) last.lines = i + 1;
       else push(at, line.at!, false, i + 1);
@@ -123,6 +124,22 @@ export class Run {
     });
     if (!this.frames.length) push(0, "0s", false, 0);
     for (const [name, history] of nodes) this.nodes.push({ name, history });
+  }
+
+  /** Steps by the line of the log with which they begin: a step without a name has no line of its own. */
+  private begins(): Map<number, number> {
+    const found = new Map<number, number>();
+    let from = 0;
+    this.report.steps.forEach((step, s) => {
+      const at = seconds(step.began);
+      let i = this.lines.findIndex((line, i) => i >= from && line.type === "step" && line.step === step.name && seconds(line.at!) === at);
+      if (i < 0) i = this.lines.findIndex((line, i) => i >= from && line.type === "verb" && seconds(line.at!) === at);
+      if (i < 0) i = this.lines.findIndex((line, i) => i >= from && seconds(line.at!) >= at);
+      if (i < 0) return;
+      found.set(i, s);
+      from = i + 1;
+    });
+    return found;
   }
 
   private readPod(

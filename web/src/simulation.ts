@@ -61,9 +61,10 @@ export function simulation(data: Data, root: HTMLElement): Probe {
 
   /** The key whose skew is drawn over time: that of the first hard constraint. */
   function key(of: string): string {
-    const spreads = of ? run.constraints(of, run.frames[run.frames.length - 1]!) : [];
+    const all = of ? run.constraints(of, run.frames[run.frames.length - 1]!) : [];
+    const spreads = all.filter((spread) => run.skews(of, spread.by).some((one) => one.skew > 0));
     const hard = spreads.find((spread) => spread.constraint?.whenUnsatisfiable === "DoNotSchedule");
-    return (hard ?? spreads[0])?.by ?? run.keys[0] ?? "";
+    return (hard ?? spreads[0] ?? all[0])?.by ?? run.keys[0] ?? "";
   }
 
   function values(label: string): number {

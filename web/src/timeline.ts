@@ -71,7 +71,7 @@ export function timeline(run: Run, move: (frame: number) => void): Timeline {
       if (drawn !== `${of} ${by}`) {
         drawn = `${of} ${by}`;
         const skews = run.skews(of, by);
-        const limit = run.constraints(of, frame).find((spread) => spread.by === by)?.constraint?.maxSkew;
+        const limit = skews.length ? run.constraints(of, frame).find((spread) => spread.by === by)?.constraint?.maxSkew : undefined;
         plot.replaceChildren(line(run, scale, skews, limit));
         what.textContent = skews.length
           ? `Skew of ${of.slice(of.indexOf("/") + 1)} by ${short(by)}: at most ${Math.max(...skews.map((one) => one.skew))}${limit === undefined ? "" : `; dashed: maxSkew ${limit}`}. ● breach ▲ warning │ step`

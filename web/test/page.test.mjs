@@ -32,11 +32,33 @@ spec:
   - {at: 5m, expect: [{cel: "'${HOSTILE}' == 'x'"}]}
 `;
 
+/** Steps without names have no line of their own in the log. */
+const unnamed = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec:
+  nodeGroups: [{name: n, size: 2, template: {status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}}}]
+  timeline:
+  - {at: 5m, scale: {deployment/web: 4}}
+  - {at: 10m, scale: {deployment/web: 1}}
+  - {at: 15m, expect: [{cel: "true"}]}
+`;
+
 /** Name of the page: command, standard input, exit code. */
 const RUNS = {
   shop: ["simulate examples/shop.yaml --nodes 12 --zones 3 --seed 0", "", 0],
   tight: ["simulate examples/tight.yaml --seeds 3", "", 1],
   rollout: ["simulate examples/scenarios/rollout.yaml --seeds 2", "", 0],
+  unnamed: ["simulate - --seed 1", unnamed, 0],
   hostile: ["simulate -", hostile, 1],
 };
 const reports = {};
@@ -103,13 +125,28 @@ test("the numbers at the end of each step equal the report", async () => {
   await close();
 });
 
+test("steps without names are steps, too", async () => {
+  const { page, close } = await open("unnamed");
+  const steps = run("unnamed").steps;
+  for (let s = 0; s < steps.length; s++) {
+    await page.getByRole("group", { name: "Steps" }).getByRole("button").nth(s).click();
+    assert.equal(await page.locator("[aria-current=step]").count(), 1);
+    const { replicas, ready } = steps[s].workloads[0];
+    assert.match(await workload(page, "web").innerText(), new RegExp(`${ready} of ${replicas} ready`), `step ${s + 1}`);
+  }
+  await close();
+});
+
 test("the map has the pods of the report, and the table says the same", async () => {
   const { page, close } = await open("shop");
   await page.getByRole("group", { name: "Steps" }).getByRole("button", { name: "deploy" }).click();
   await page.getByText("The same as a table").click();
   const counts = run("shop").steps[0].workloads[0].spread[0].counts;
   const found = {};
-  for (const row of await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").all()) {
+  const rows = page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr");
+  // The table is filled when it is opened, a moment after the click.
+  await rows.first().waitFor();
+  for (const row of await rows.all()) {
     const [nodes, zone, ready] = await row.locator("th, td").allInnerTexts();
     const more = / and (\d+) more$/.exec(nodes);
     const n = more ? 3 + Number(more[1]) : nodes.split(", ").length;

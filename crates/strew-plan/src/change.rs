@@ -30,7 +30,7 @@ pub enum Change {
         /// The node.
         node: NodeIdx,
     },
-    /// The workload of the pods has so many.
+    /// The workload of the pods gets this number of them.
     Scale {
         /// How many.
         to: usize,
@@ -40,7 +40,7 @@ pub enum Change {
         /// The constraint.
         constraint: SpreadConstraint,
     },
-    /// A PodDisruptionBudget allows so many disruptions.
+    /// A PodDisruptionBudget allows this number of disruptions.
     AllowDisruptions {
         /// The budget's namespace.
         namespace: Symbol,

@@ -213,10 +213,7 @@ impl<'a> Written<'a> {
     ///
     /// # Errors
     /// A sentence about the word that is wrong.
-    pub fn members<E: Copy>(
-        &self,
-        effects: &Effects<E>,
-    ) -> Option<Result<(MemberVerb<E>, Vec<Part>), String>> {
+    pub fn members<E: Copy>(&self, effects: &Effects<E>) -> Option<Result<OfMembers<E>, String>> {
         let removal = |argument: &str| format!("{}-", argument.trim_end_matches('-'));
         let verb = match (self.verb, self.argument) {
             ("lose", None) => Ok(MemberVerb::Lose),
@@ -244,6 +241,9 @@ impl<'a> Written<'a> {
     }
 }
 
+/// A change of members, and which they are.
+pub type OfMembers<E> = (MemberVerb<E>, Vec<Part>);
+
 /// `[NAMESPACE/]NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectName {
@@ -264,9 +264,9 @@ pub enum ClusterVerb {
     Move(ObjectName, String),
     /// The constraint on a topology key changes.
     Constraint(String, ConstraintEdit),
-    /// The workload has so many pods.
+    /// The workload gets this number of pods.
     Scale(usize),
-    /// A budget allows so many disruptions.
+    /// A budget allows this number of disruptions.
     Budget(ObjectName, i32),
 }
 

@@ -110,6 +110,20 @@ mod tests {
     }
 
     #[test]
+    fn long_data_are_packed_whole() {
+        let report = json!({"name": "</script>".repeat(PLAIN_MAX / 8)});
+        let page = page(&report, &[], &[]).unwrap();
+        assert!(page.len() < PLAIN_MAX, "{} bytes", page.len());
+        let (_, rest) = page.split_once(r#"id="data" data-packed>"#).unwrap();
+        let packed = STANDARD
+            .decode(rest.split_once("</script>").unwrap().0)
+            .unwrap();
+        let data: Value =
+            serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap();
+        assert_eq!(data["report"], report);
+    }
+
+    #[test]
     fn the_page_asks_for_nothing_from_outside() {
         for word in [
             "http:",

@@ -44,6 +44,13 @@ struct ByTool {
     runs: &'static [&'static [&'static str]],
 }
 
+/// A command of `cargo xtask` itself.
+macro_rules! xtask {
+    ($($word:literal),+) => {
+        &["cargo", "run", "--locked", "--package", "xtask", "--", $($word),+]
+    };
+}
+
 const BY_TOOLS: &[ByTool] = &[
     ByTool {
         name: "rules",
@@ -103,46 +110,10 @@ const BY_TOOLS: &[ByTool] = &[
     },
 ];
 
-const PAGE_IS_MADE: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "web",
-    "--check",
-];
-const PAGE_IN_A_BROWSER: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "web",
-    "--test",
-];
-const CLIENT_OF_PYTHON: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "clients",
-    "python",
-];
-const CLIENT_OF_TYPESCRIPT: &[&str] = &[
-    "cargo",
-    "run",
-    "--locked",
-    "--package",
-    "xtask",
-    "--",
-    "clients",
-    "typescript",
-];
+const PAGE_IS_MADE: &[&str] = xtask!["web", "--check"];
+const PAGE_IN_A_BROWSER: &[&str] = xtask!["web", "--test"];
+const CLIENT_OF_PYTHON: &[&str] = xtask!["clients", "python"];
+const CLIENT_OF_TYPESCRIPT: &[&str] = xtask!["clients", "typescript"];
 
 /// Cheap stages first; arrows between crates, licences and house rules are ordinary tests of xtask.
 const STAGES: &[Stage] = &[
@@ -525,7 +496,7 @@ fn summary(rows: &[Row], total: Duration) -> String {
         Outcome::NoTool(tool) => Some(tool),
         _ => None,
     });
-    let tools: Vec<&str> = tools.collect();
+    let mut tools: Vec<&str> = tools.collect();
     for outcome in [Outcome::Skipped, Outcome::LeftOut, Outcome::NotRun] {
         if count(outcome) > 0 {
             counts.push(format!("{} {outcome}", count(outcome)));
@@ -534,6 +505,8 @@ fn summary(rows: &[Row], total: Duration) -> String {
     if !tools.is_empty() {
         counts.push(format!("{} without their tool", tools.len()));
     }
+    // Checks that follow each other may need the same tool.
+    tools.dedup();
     let verdict = match (count(Outcome::Failed), count(Outcome::NotRun)) {
         (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane".to_owned(),
         (0, 0) if !tools.is_empty() => format!("passed, without {}", tools.join(", ")),
@@ -617,7 +590,7 @@ mod tests {
         assert!(is_success(&rows));
         assert_eq!(
             last_line(&rows),
-            "passed, without promtool, helm, mdbook, python3, npm"
+            "passed, without promtool, helm, mdbook, python3, npm, chromium"
         );
         let text = summary(&rows, Duration::ZERO);
         assert!(

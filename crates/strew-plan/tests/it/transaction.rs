@@ -247,7 +247,7 @@ fn change(cluster: &Cluster, dice: &mut Prng, pods: &[PodIdx]) -> Change {
     let there = nodes(cluster);
     let node = *dice.pick(&there);
     let pod = *dice.pick(pods);
-    let fact = cluster.node(node).fact().unwrap();
+    let fact = cluster.node(node).fact().expect("a node has a fact");
     let value = fact.labels.get(well_known::ZONE);
     let value = value.unwrap_or(well_known::EMPTY);
     let taint = Taint {
@@ -313,7 +313,7 @@ fn change(cluster: &Cluster, dice: &mut Prng, pods: &[PodIdx]) -> Change {
             },
         },
         _ => {
-            let name = cluster.names.get("web").unwrap();
+            let name = cluster.names.get("web").expect("the name is known");
             Change::AllowDisruptions {
                 namespace: well_known::DEFAULT_NAMESPACE,
                 name,

@@ -1,14 +1,12 @@
 //! The manifests of the audit: a controller that only reads.
 
 use clap::Args;
-use serde_json::json;
 use strew_kube::controller::Name;
 
 use super::Common;
 use super::manifest::Manifest;
-use super::network::Door;
 use super::objects::Part;
-use super::workloadspread::{CONTROLLER_PAGES, controller, controller_account};
+use super::workloadspread::{controller_account, controller_alone};
 use crate::cluster::access::AccessArgs;
 use crate::failure::Failure;
 
@@ -33,19 +31,7 @@ impl AuditPart {
     pub(super) fn manifests(&self) -> Result<Vec<Manifest>, Failure> {
         let part = self.part();
         let mut manifests = vec![Manifest::from(part.namespace())];
-        let account = controller_account(&part, Name::Audit);
-        manifests.extend(account.objects().into_iter().map(Manifest::from));
-        let container = controller(&self.common, Name::Audit, NAME)?;
-        let pod = json!({"containers": [container.value()]});
-        manifests.extend(part.quota(&self.common).map(Manifest::from));
-        let deployment = part.deployment(&self.common, &pod, None)?;
-        manifests.push(Manifest::with_comment(ABOUT, deployment));
-        manifests.push(part.budget().into());
-        let doors = [Door::of_pages(
-            CONTROLLER_PAGES,
-            &self.common.metrics_namespace,
-        )];
-        manifests.push(part.network_policy(&doors).into());
+        manifests.extend(controller_alone(&self.common, &part, Name::Audit, ABOUT)?);
         Ok(manifests)
     }
 

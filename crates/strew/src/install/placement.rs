@@ -1,16 +1,14 @@
 //! The manifests of Placement: the controller on a hub.
 
 use clap::Args;
-use serde_json::json;
 use strew_kube::controller::Name;
 use strew_wire::placement::crd;
 
 use super::Common;
 use super::definitions::DefinitionArgs;
 use super::manifest::Manifest;
-use super::network::Door;
 use super::objects::Part;
-use super::workloadspread::{CONTROLLER_PAGES, controller, controller_account};
+use super::workloadspread::{controller_account, controller_alone};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -37,19 +35,12 @@ impl PlacementPart {
         let part = self.part();
         let mut manifests = vec![Manifest::from(part.namespace())];
         manifests.extend(self.definitions.chosen(crd::all(), context)?);
-        let account = controller_account(&part, Name::Placement);
-        manifests.extend(account.objects().into_iter().map(Manifest::from));
-        let container = controller(&self.common, Name::Placement, NAME)?;
-        let pod = json!({"containers": [container.value()]});
-        manifests.extend(part.quota(&self.common).map(Manifest::from));
-        let deployment = part.deployment(&self.common, &pod, None)?;
-        manifests.push(Manifest::with_comment(ABOUT, deployment));
-        manifests.push(part.budget().into());
-        let doors = [Door::of_pages(
-            CONTROLLER_PAGES,
-            &self.common.metrics_namespace,
-        )];
-        manifests.push(part.network_policy(&doors).into());
+        manifests.extend(controller_alone(
+            &self.common,
+            &part,
+            Name::Placement,
+            ABOUT,
+        )?);
         Ok(manifests)
     }
 

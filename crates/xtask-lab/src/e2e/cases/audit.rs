@@ -11,6 +11,7 @@ use crate::e2e::stage::{PAUSE, SOON, Stage};
 /// A workload in one zone is LOST with it: its node selector admits no other. After a rollout without the selector and
 /// with a constraint it survives.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
+    let _scheduler = stage.scheduler(&["--scheduler-name=default-scheduler"])?;
     stage.apply("audited.yaml")?;
     let rolled_out = ["rollout", "status", "deployment/web", "--timeout=60s"];
     stage.run(&rolled_out)?;
@@ -21,7 +22,11 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     let is_told = |line: &str| {
         let mut last = String::new();
         let told = until(&format!("the metrics tell {line}"), SOON, PAUSE, || {
-            last = page(port, Some(&token), "/metrics")?.body;
+            // It does not listen at once.
+            last = match page(port, Some(&token), "/metrics") {
+                Ok(page) => page.body,
+                Err(error) => format!("{error:#}"),
+            };
             Ok(last.lines().any(|other| other == line).then_some(()))
         });
         told.with_context(|| last)
