@@ -48,7 +48,9 @@ pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -
             continue;
         }
         let spec = cluster.spec_of(*pod);
-        found.needs_milli_cpu = found.needs_milli_cpu.saturating_add(spec.requests.cpu_milli);
+        found.needs_milli_cpu = found
+            .needs_milli_cpu
+            .saturating_add(spec.requests.cpu_milli);
         found.needs_bytes = found.needs_bytes.saturating_add(spec.requests.memory);
         if !tolerations.contains(&&*spec.tolerations) {
             tolerations.push(&spec.tolerations);

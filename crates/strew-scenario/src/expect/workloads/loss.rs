@@ -14,6 +14,7 @@ use strew_sim::Simulation;
 use strew_view::loss::{Loss, LossVerdict};
 
 use super::budget::Budgets;
+use super::replicas::Replicas;
 use super::{eviction, is, is_counted, name, workload_of};
 use crate::expect::Verdict;
 use crate::expect::availability::{Availability, Record};
@@ -288,12 +289,18 @@ fn missing(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> Option<M
     Some(Missing::Pending(pending.len(), hindrance))
 }
 
-/// Why the last pod of a workload was refused at its creation; `None` if it was not.
+/// Why pods of a workload were refused at their creation; `None` if none is missing, of the newest template either, or
+/// none was refused.
 fn refusal(simulation: &Simulation, record: &Record) -> Option<String> {
     let server = simulation.server();
     let target = ObjectTarget::of_key(&record.key)?;
     let (_, refusal) = super::wanted((server.tables(), server.events()), &target)?;
-    refusal
+    refusal.or_else(|| {
+        let object = server.tables().find(&record.key)?;
+        let replicas = Replicas::of(&object)?;
+        let (updated, to_be) = replicas.updated?;
+        replicas.refused.filter(|_| updated < to_be)
+    })
 }
 
 /// What keeps a Pending pod from the nodes that are left.
