@@ -238,7 +238,7 @@ impl Judge {
         self.ground.take_if(|(of, _)| of != profiles);
         let begin = || (profiles.clone(), Ground::new(server, names, profiles));
         let (_, ground) = self.ground.get_or_insert_with(begin);
-        ground.follow(server, |_, _| {});
+        ground.follow(server);
         ground
     }
 
