@@ -8,7 +8,7 @@ use strew_wire::workloadspread::registration::Reach;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{audit, diff, explain, explain_output, lint, terminal};
+use crate::{audit, diff, explain, explain_output, lint, rebalance, terminal};
 use strew_suite::report;
 use strew_suite::summary;
 
@@ -44,6 +44,8 @@ pub(crate) enum SchemaKind {
     Pending,
     /// Kind Audit, which audit -o json writes
     Audit,
+    /// Kind RebalancePlan, which rebalance -o json writes
+    Rebalance,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -82,6 +84,7 @@ impl SchemaKind {
             Self::Explanation => explain_output::schema(),
             Self::Pending => explain::pending::schema(),
             Self::Audit => audit::schema(),
+            Self::Rebalance => rebalance::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement
