@@ -3,20 +3,23 @@
 //! Each step evicts one pod; the engine decides where the pod goes that its controller makes instead, and where those go
 //! that wait. A step is taken only if it lowers the [`Measure`](crate::Measure) of the constraints, and its pod has a
 //! node again. The measure is never below zero, so the steps end; nothing preempts, so no pod is Pending that was not.
+//! Candidates are tried without those that wait; the best is taken with them, or not at all.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 use strew_cluster::topology::EMPTY_DOMAIN;
 use strew_cluster::{CensusId, ClassId, Cluster, NodeIdx, OwnerRef, PodIdx};
 use strew_model::Symbol;
+use strew_scheduler::Unfit;
 use strew_spread::DomainIdx;
 
 use crate::apply::is_made_for;
 use crate::deletions::SYSTEM_PRIORITY;
 use crate::rule::{Measure, Rule};
-use crate::transaction::{Refusal, Transaction};
+use crate::transaction::{Refusal, Savepoint, Transaction};
 
 /// How many pods are tried that differ in their node alone, if the first does not help.
 const TRIES_OF_A_GROUP_MAX: usize = 3;
@@ -323,6 +326,33 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
             self.left[rule] = left;
             return false;
         }
+        let mut in_vain = BTreeSet::new();
+        let taken = loop {
+            let mut left_now = left.clone();
+            let Some(best) = self.best_of(&candidates, &in_vain, &mut left_now) else {
+                left = left_now;
+                break false;
+            };
+            match self.carry_out(&candidates[best]) {
+                Ok(()) => break true,
+                Err(why) => {
+                    in_vain.insert(best);
+                    *left.entry(why).or_default() += 1;
+                }
+            }
+        };
+        self.left[rule] = left;
+        taken
+    }
+
+    /// The index of the candidate that helps most by itself, without those that are in vain; `None` if none does, and
+    /// `left` gets the reasons.
+    fn best_of(
+        &mut self,
+        candidates: &[Candidate],
+        in_vain: &BTreeSet<usize>,
+        left: &mut BTreeMap<Stays, usize>,
+    ) -> Option<usize> {
         let mut best: Option<([i64; 2], usize)> = None;
         let mut tried: BTreeMap<&(ClassId, Vec<Option<DomainIdx>>), (usize, Stays)> =
             BTreeMap::new();
@@ -330,6 +360,9 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
             let bound = candidate.bound.map(|most| most as i64);
             if best.is_some_and(|(gain, _)| gain >= bound) {
                 break;
+            }
+            if in_vain.contains(&index) {
+                continue;
             }
             let of_group = tried.get_mut(&candidate.group);
             if let Some((TRIES_OF_A_GROUP_MAX, why)) = of_group {
@@ -348,14 +381,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
                 }
             }
         }
-        self.left[rule] = left;
-        match best {
-            Some((_, index)) => {
-                self.carry_out(&candidates[index]);
-                true
-            }
-            None => false,
-        }
+        best.map(|(_, index)| index)
     }
 
     /// The pods of domains that have too many for a rule, those first that can help most; `left` gets those that must
@@ -438,16 +464,29 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         self.trial.eviction_refused(pod).map(Stays::Refused)
     }
 
-    /// Tries an eviction and takes it back. Returns by how much it lowers hard and soft moves.
+    /// Tries an eviction by itself and takes it back. Returns by how much it lowers hard and soft moves.
     fn try_step(&mut self, candidate: &Candidate) -> Result<[i64; 2], Stays> {
         let start = self.trial.savepoint();
         // Decisions of all trials are those of new engines.
         self.trial.undo_to(start);
-        let result = match self.trial.relocate(candidate.pod) {
+        let relocated = self.trial.relocate_alone(candidate.pod);
+        let result = self.judged(candidate, start, relocated);
+        self.trial.undo_to(start);
+        result.map(|(_, gain)| gain)
+    }
+
+    /// The node, and by how much an eviction lowered hard and soft moves, if it did.
+    fn judged(
+        &self,
+        candidate: &Candidate,
+        start: Savepoint,
+        relocated: Result<NodeIdx, Option<Rc<Unfit>>>,
+    ) -> Result<(NodeIdx, [i64; 2]), Stays> {
+        match relocated {
             Ok(to) => {
                 let gain = self.gain(self.changed(start));
                 match gain > [0, 0] {
-                    true => Ok(gain),
+                    true => Ok((to, gain)),
                     false => Err(self.in_vain(candidate, to)),
                 }
             }
@@ -456,9 +495,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
                 let message = unfit.map(|u| u.message(cluster.nodes_present(), &cluster.names));
                 Err(Stays::Pending(message.unwrap_or_default()))
             }
-        };
-        self.trial.undo_to(start);
-        result
+        }
     }
 
     /// Why an eviction does not help whose pod comes back on this node.
@@ -480,7 +517,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
     }
 
     /// The rules that count pods which changed since a savepoint, with their moves now.
-    fn changed(&self, start: crate::Savepoint) -> BTreeMap<usize, u64> {
+    fn changed(&self, start: Savepoint) -> BTreeMap<usize, u64> {
         let cluster = self.trial.cluster();
         let pods: BTreeSet<PodIdx> = self.trial.pods_since(start).collect();
         let rules = pods
@@ -502,14 +539,21 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         gain
     }
 
-    /// Takes a step that was tried.
-    fn carry_out(&mut self, candidate: &Candidate) {
+    /// Takes a step, together with those that wait.
+    ///
+    /// # Errors
+    /// With them it does not help; then nothing is changed.
+    fn carry_out(&mut self, candidate: &Candidate) -> Result<(), Stays> {
         let rules = self.rules_of[&candidate.group.0].clone();
         let skews_before = self.skews(&rules);
         let start = self.trial.savepoint();
-        let Ok(to) = self.trial.relocate(candidate.pod) else {
-            self.trial.undo_to(start);
-            return;
+        let relocated = self.trial.relocate(candidate.pod);
+        let to = match self.judged(candidate, start, relocated) {
+            Ok((to, _)) => to,
+            Err(why) => {
+                self.trial.undo_to(start);
+                return Err(why);
+            }
         };
         for (rule, now) in self.changed(start) {
             let sum = self.measure.of(&self.rules[rule]);
@@ -540,6 +584,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
             after: self.measure,
         };
         self.steps.push(step);
+        Ok(())
     }
 
     /// The largest skews of rules.

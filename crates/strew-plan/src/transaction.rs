@@ -573,6 +573,20 @@ impl<'a> Transaction<'a> {
     pub fn relocate(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
         self.apply(&Change::DeletePod { pod }, &[]);
         self.place_waiting();
+        self.node_or_refusal(pod)
+    }
+
+    /// As [`relocate`](Self::relocate), but those that wait are not asked, which may be many.
+    ///
+    /// # Errors
+    /// It stays Pending.
+    pub(crate) fn relocate_alone(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
+        self.apply(&Change::DeletePod { pod }, &[]);
+        self.place(pod);
+        self.node_or_refusal(pod)
+    }
+
+    fn node_or_refusal(&self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
         let refused = || self.pods.get(&pod).and_then(|s| s.refused.clone());
         self.draft.pod(pod).node.ok_or_else(refused)
     }
