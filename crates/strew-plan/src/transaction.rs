@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 use strew_cluster::{
-    ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodIdx, Policy, SpreadConstraint, TallyId,
+    ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodIdx, PodSpec, Policy, SpreadConstraint, TallyId,
 };
 use strew_model::{Labels, Selector, Symbol};
 use strew_scheduler::plugins::pod_topology_spread::Origin;
@@ -451,6 +451,29 @@ impl<'a> Transaction<'a> {
         waits.then_some((Reverse(spec.priority), was_placed, pod))
     }
 
+    /// Binds a pod to the node that it gets; returns whether it has one, or no profile decides for it. Why it has none is
+    /// noted of pods that are noted already, since a refusal is large.
+    fn place_quietly(&mut self, pod: PodIdx) -> bool {
+        match self.pods.contains_key(&pod) {
+            true => self.place(pod),
+            false => {
+                let cluster = self.draft.deciding();
+                let class = cluster.pod(pod).class;
+                let Some(engine) = self.profiles.engine_of(cluster, class) else {
+                    return true;
+                };
+                let decision = engine.decide_with(cluster, pod, &self.nominations);
+                let Decision::Place { node, .. } = decision else {
+                    return false;
+                };
+                self.note(pod, |_| {});
+                self.draft.bind(pod, node);
+                self.index(pod);
+                true
+            }
+        }
+    }
+
     /// Binds a pod to the node that it gets; returns whether it has one, or no profile decides for it.
     fn place(&mut self, pod: PodIdx) -> bool {
         let cluster = self.draft.deciding();
@@ -559,21 +582,52 @@ impl<'a> Transaction<'a> {
         let mut refused: FxHashSet<ClassId> = FxHashSet::default();
         for (.., pod) in self.waiting() {
             let class = self.draft.pod(pod).class;
-            if !refused.contains(&class) && !self.place(pod) {
+            if !refused.contains(&class) && !self.place_quietly(pod) {
                 refused.insert(class);
             }
         }
     }
 
     /// Evicts a pod, whose controller makes another one, and decides for that one and for those that wait; none makes
-    /// room for itself. Returns its node; `Err`: it stays Pending, and why, if one of the profiles decides for it.
+    /// room for itself. Those that wait must have been [asked](Self::place_waiting) before. Returns its node; `Err`: it stays Pending, and why, if one of the profiles decides for it.
     ///
     /// # Errors
     /// It stays Pending; then the state is between, and is to be taken back.
     pub fn relocate(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
+        let left = self.draft.pod(pod).node;
         self.apply(&Change::DeletePod { pod }, &[]);
-        self.place_waiting();
+        let mut refused: FxHashSet<ClassId> = FxHashSet::default();
+        for (.., waiting) in self.waiting() {
+            let class = self.draft.pod(waiting).class;
+            let may_fit = waiting == pod
+                || !refused.contains(&class)
+                    && left.is_none_or(|left| self.may_fit_now(waiting, pod, left));
+            if may_fit && self.place_quietly(waiting) {
+                continue;
+            }
+            refused.insert(class);
+        }
         self.node_or_refusal(pod)
+    }
+
+    /// Whether a pod that no node took may fit now that another one has left a node: there, or anywhere if one of the two
+    /// has needs that are counted beyond a node.
+    fn may_fit_now(&mut self, waiting: PodIdx, gone: PodIdx, left: NodeIdx) -> bool {
+        let is_counted = |spec: &PodSpec| {
+            !spec.affinity.required.is_empty()
+                || !spec.affinity.required_anti.is_empty()
+                || !spec.claims.is_empty()
+        };
+        let cluster = self.draft.deciding();
+        if is_counted(cluster.spec_of(waiting)) || is_counted(cluster.spec_of(gone)) {
+            return true;
+        }
+        let class = cluster.pod(waiting).class;
+        let Some(engine) = self.profiles.engine_of(cluster, class) else {
+            return false;
+        };
+        !engine.plan(cluster, class).spread.hard.is_empty()
+            || engine.refusal_on(cluster, waiting, left).is_none()
     }
 
     /// As [`relocate`](Self::relocate), but those that wait are not asked, which may be many.

@@ -65,6 +65,11 @@ fn check(
         assert_eq!(again.relocate(step.pod), Ok(step.to), "{context}");
         let now = counted(&mut again);
         assert_eq!(now, step.after, "{context}");
+        // All were asked that might fit now.
+        let asked = again.savepoint();
+        again.place_waiting();
+        assert_eq!(again.n_waiting(), now.pending, "{context}");
+        again.undo_to(asked);
         assert!(now.pending <= last.pending, "{context}");
         assert!((now.hard, now.soft) < (last.hard, last.soft), "{context}");
         last = now;
