@@ -216,6 +216,9 @@ struct Rebalancer<'t, 'a> {
     left: Vec<BTreeMap<Stays, usize>>,
 }
 
+/// A class of pods, and their domains by the rules that count them.
+type Group = (ClassId, Vec<Option<DomainIdx>>);
+
 /// A pod whose eviction may help.
 struct Candidate {
     pod: PodIdx,
@@ -223,7 +226,7 @@ struct Candidate {
     /// By how much hard and soft moves can fall at most.
     bound: [u64; 2],
     /// What decides where the pod in its place goes, apart from the room that it leaves.
-    group: (ClassId, Vec<Option<DomainIdx>>),
+    group: Group,
 }
 
 impl<'t, 'a> Rebalancer<'t, 'a> {
@@ -300,13 +303,13 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         let mut in_vain = vec![usize::MAX; self.rules.len()];
         loop {
             let n_steps = self.steps.len();
-            for rule in 0..self.rules.len() {
+            for (rule, in_vain) in in_vain.iter_mut().enumerate() {
                 if !self.wanted.means(&self.rules[rule]) {
                     continue;
                 }
-                while self.moves[rule] > 0 && in_vain[rule] != self.steps.len() {
+                while self.moves[rule] > 0 && *in_vain != self.steps.len() {
                     if !self.take_step(rule) {
-                        in_vain[rule] = self.steps.len();
+                        *in_vain = self.steps.len();
                     }
                 }
             }
@@ -354,8 +357,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         left: &mut BTreeMap<Stays, usize>,
     ) -> Option<usize> {
         let mut best: Option<([i64; 2], usize)> = None;
-        let mut tried: BTreeMap<&(ClassId, Vec<Option<DomainIdx>>), (usize, Stays)> =
-            BTreeMap::new();
+        let mut tried: BTreeMap<&Group, (usize, Stays)> = BTreeMap::new();
         for (index, candidate) in candidates.iter().enumerate() {
             let bound = candidate.bound.map(|most| most as i64);
             if best.is_some_and(|(gain, _)| gain >= bound) {

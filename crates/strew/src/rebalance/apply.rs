@@ -75,6 +75,8 @@ fn plan_of(path: &Path) -> Result<RebalancePlan, Failure> {
     let text = text.map_err(Failure::input)?;
     let hint = "strew rebalance -o yaml --out plan.yaml writes one";
     let plan: RebalancePlan = serde_saphyr::from_str(&text).map_err(|error| {
+        let error = error.to_string();
+        let error = error.lines().next().unwrap_or_default();
         let error = anyhow!("{} is no RebalancePlan: {error}", path.display());
         Failure::input(error).with_hint(hint)
     })?;

@@ -308,7 +308,10 @@ fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) 
         ),
         Stays::Refused(Refusal::Budget(budget)) => (
             "budget",
-            format!("{its} budget {} allows no eviction", name(budget)),
+            format!(
+                "may not leave: {its} budget {} allows no eviction",
+                name(budget)
+            ),
         ),
         Stays::Refused(Refusal::SeveralBudgets) => (
             "severalBudgets",

@@ -10,7 +10,7 @@ pub(crate) const KIND: &str = "RebalancePlan";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RebalancePlan {
-    /// `sim.strew.dev/v1alpha1`
+    /// `report.strew.dev/v1alpha1`
     pub(crate) api_version: String,
     /// `RebalancePlan`
     pub(crate) kind: String,
