@@ -27,7 +27,7 @@ pub(super) type NodeLabels = BTreeMap<String, BTreeMap<String, String>>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Next {
     /// Send this eviction, and report the answer.
-    Evict(Request),
+    Evict(Box<Request>),
     /// List the pods of the namespace again, after a while.
     Look(Span),
     /// All steps are carried out.
@@ -186,7 +186,7 @@ impl<'p> Carrying<'p> {
                 // The uid makes sure that it is evicted once.
                 true => {
                     self.stage = Stage::Asked(place);
-                    Next::Evict(eviction(step, false))
+                    Next::Evict(Box::new(eviction(step, false)))
                 }
                 false => self.wait(now, step, place, pods),
             },
@@ -210,7 +210,7 @@ impl<'p> Carrying<'p> {
             owner,
             known: pods.iter().map(|pod| pod.uid.clone()).collect(),
         });
-        Next::Evict(eviction(step, false))
+        Next::Evict(Box::new(eviction(step, false)))
     }
 
     /// What is next, after the answer to the eviction.
