@@ -37,7 +37,8 @@ const SPEC: &[&str] = &[
 /// The fields of a container that stay.
 const CONTAINER: &[&str] = &["image", "name", "ports", "resources", "restartPolicy"];
 
-/// Volumes that decide where a pod goes; others become empty directories.
+/// Volumes that decide where a pod goes. Of an emptyDir stays that it is one, since it is lost with its pod; others become
+/// projected volumes of nothing.
 const VOLUME: &[&str] = &[
     "awsElasticBlockStore",
     "azureDisk",
@@ -86,10 +87,13 @@ const NODE_STATUS: &[&str] = &[
 const ANNOTATIONS: &[&str] = &[
     "apps.kruise.io/",
     "batch.kubernetes.io/",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster.open-cluster-management.io/",
     "controller.kubernetes.io/",
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
+    "descheduler.alpha.kubernetes.io/",
+    "karpenter.sh/do-not-disrupt",
     "pv.kubernetes.io/",
     "statefulset.kubernetes.io/",
     "strew.dev/",
@@ -224,7 +228,11 @@ fn volume(volume: &mut Map<String, Value>) -> Map<String, Value> {
     kept.push("name");
     let taken = take(volume, &kept);
     if volume.len() == 1 {
-        volume.insert("emptyDir".to_owned(), json!({}));
+        let source = match taken.contains_key("emptyDir") {
+            true => "emptyDir",
+            false => "projected",
+        };
+        volume.insert(source.to_owned(), json!({}));
     }
     for source in volume.values_mut() {
         if let Value::Object(source) = source {
@@ -275,6 +283,7 @@ mod tests {
                 "name": "web-1", "uid": "1", "labels": {"app": "web"},
                 "annotations": {
                     "controller.kubernetes.io/pod-deletion-cost": "5",
+                    "karpenter.sh/do-not-disrupt": "true",
                     "vault/token": "s3cret",
                 },
                 "managedFields": [{"manager": "s3cret"}],
@@ -291,6 +300,7 @@ mod tests {
                 "volumes": [
                     {"name": "data", "persistentVolumeClaim": {"claimName": "data-1"}},
                     {"name": "keys", "secret": {"secretName": "s3cret"}},
+                    {"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}},
                 ],
             },
             "status": {
@@ -306,7 +316,10 @@ mod tests {
             "kind": "Pod",
             "metadata": {
                 "name": "web-1", "uid": "1", "labels": {"app": "web"},
-                "annotations": {"controller.kubernetes.io/pod-deletion-cost": "5"},
+                "annotations": {
+                    "controller.kubernetes.io/pod-deletion-cost": "5",
+                    "karpenter.sh/do-not-disrupt": "true",
+                },
             },
             "spec": {
                 "schedulerName": "strew",
@@ -316,7 +329,8 @@ mod tests {
                 }],
                 "volumes": [
                     {"name": "data", "persistentVolumeClaim": {"claimName": "data-1"}},
-                    {"name": "keys", "emptyDir": {}},
+                    {"name": "keys", "projected": {}},
+                    {"name": "cache", "emptyDir": {}},
                 ],
             },
             "status": {

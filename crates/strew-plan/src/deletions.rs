@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::suggest::TRIES_OF_A_KIND_MAX;
 
 /// The priority of `system-cluster-critical`, and the least of what a cluster itself needs.
-const SYSTEM_PRIORITY: i32 = 2_000_000_000;
+pub(crate) const SYSTEM_PRIORITY: i32 = 2_000_000_000;
 
 impl Candidates<'_> {
     /// The pod on a node whose leaving makes room: of the lowest priority, then the smallest that does.

@@ -2,10 +2,12 @@
 //!
 //! Nothing is decided here: the engine of `strew-scheduler` decides, on the changed cluster. [`suggest`](fn@suggest)
 //! finds the smallest changes after which a refused pod has a node; a [`Transaction`] carries changes out and says which
-//! pods and skews they turned. No cluster is copied: what is tried is taken back.
+//! pods and skews they turned; [`rebalance`](fn@rebalance) finds evictions after which constraints are kept again. No
+//! cluster is copied: what is tried is taken back.
 //!
-//! Reading order: [`written`] (how changes are written), [`part`] (which nodes are meant), [`change`], `edit` and `apply` (carrying out),
-//! [`transaction`], `candidates` (which changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
+//! Reading order: [`written`] (how changes are written), [`part`] (which nodes are meant), [`change`], `edit` and `apply`
+//! (carrying out), [`rule`] (constraints with their counts), [`transaction`], [`mod@rebalance`], `candidates` (which
+//! changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
 
 mod apply;
 mod candidates;
@@ -14,11 +16,15 @@ mod deletions;
 mod edit;
 mod node_words;
 pub mod part;
+pub mod rebalance;
+pub mod rule;
 pub mod suggest;
 pub mod transaction;
 pub mod written;
 
 pub use change::{Change, ChangeKind, Target};
 pub use part::{Member, Part};
+pub use rebalance::rebalance;
+pub use rule::{Measure, Rule};
 pub use suggest::{Suggestion, WhatIf, decide_after, suggest};
-pub use transaction::{Fate, Measure, Savepoint, Skew, Touched, Transaction, Turned};
+pub use transaction::{Fate, Refusal, Savepoint, Skew, Touched, Transaction, Turned};

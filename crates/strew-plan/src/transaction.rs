@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
-use strew_cluster::{ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodIdx, Policy, SpreadConstraint};
+use strew_cluster::{
+    ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodIdx, PodSpec, Policy, SpreadConstraint, TallyId,
+};
 use strew_model::{Labels, Selector, Symbol};
 use strew_scheduler::plugins::pod_topology_spread::Origin;
 use strew_scheduler::preemption::{Budget, Budgets, NOT_STARTED_S, Nominations, Outcome, preempt};
@@ -14,6 +16,7 @@ use strew_scheduler::{Decision, Profile, Unfit};
 
 use crate::apply::{Subject, is_made_for};
 use crate::change::Change;
+use crate::rule::{Measure, Rule};
 use crate::suggest::own_constraints;
 
 /// A cluster in which changes are carried out and pods are decided again. What is not [kept](Self::keep) is taken back,
@@ -34,6 +37,10 @@ pub struct Transaction<'a> {
     waited: Vec<PodIdx>,
     /// The pods that a change or a decision was about.
     pods: BTreeMap<PodIdx, Standing>,
+    /// Those of them that are on no node.
+    unplaced: BTreeSet<PodIdx>,
+    /// Those of them that a drain wants to leave their nodes.
+    asked: BTreeSet<PodIdx>,
     /// The nodes whose pods get no requests.
     shifted: BTreeSet<Symbol>,
     log: Vec<Note>,
@@ -62,13 +69,13 @@ enum Note {
     Shifted(Symbol),
 }
 
-/// How far a cluster is from what is asked for: the less, the better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Measure {
-    /// The pods that the scheduler finds no node for.
-    pub pending: usize,
-    /// The sum over all hard constraints of how far their skew is above maxSkew.
-    pub excess: u64,
+/// Why the Eviction API refuses to evict a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// The budget of this name allows no disruption.
+    Budget(Symbol),
+    /// Several budgets select it.
+    SeveralBudgets,
 }
 
 /// A state of a transaction to which it can be taken back.
@@ -139,6 +146,8 @@ impl<'a> Transaction<'a> {
             nominations: Nominations::of(cluster),
             draft: Draft::new(cluster),
             pods: BTreeMap::new(),
+            unplaced: BTreeSet::new(),
+            asked: BTreeSet::new(),
             shifted: BTreeSet::new(),
             log: Vec::new(),
         }
@@ -169,8 +178,13 @@ impl<'a> Transaction<'a> {
             && let Some(note) = self.log.pop()
         {
             match note {
-                Note::Pod(pod, Some(before)) => drop(self.pods.insert(pod, before)),
-                Note::Pod(pod, None) => drop(self.pods.remove(&pod)),
+                Note::Pod(pod, before) => {
+                    match before {
+                        Some(before) => drop(self.pods.insert(pod, before)),
+                        None => drop(self.pods.remove(&pod)),
+                    }
+                    self.index(pod);
+                }
                 Note::Budget((namespace, name), allowed) => {
                     self.budgets.allow(namespace, name, allowed);
                 }
@@ -303,12 +317,28 @@ impl<'a> Transaction<'a> {
         }
         self.log.push(Note::Pod(pod, before));
         self.pods.insert(pod, standing);
+        self.index(pod);
+    }
+
+    /// Brings the lists of those that wait and leave up to date for a pod that was noted, bound or unbound.
+    fn index(&mut self, pod: PodIdx) {
+        let standing = self.pods.get(&pod);
+        let row = self.draft.try_pod(pod);
+        let waits = standing.is_some() && row.is_some_and(|row| row.node.is_none());
+        let is_asked = standing.is_some_and(|standing| standing.is_asked_to_leave);
+        for (list, is_in) in [(&mut self.unplaced, waits), (&mut self.asked, is_asked)] {
+            match is_in {
+                true => drop(list.insert(pod)),
+                false => drop(list.remove(&pod)),
+            }
+        }
     }
 
     /// Takes a pod off its node.
     fn unbind(&mut self, pod: PodIdx) {
         self.note(pod, |_| {});
         self.draft.unbind(pod);
+        self.index(pod);
     }
 
     /// A pod has left a node: it is gone if no controller makes another one.
@@ -323,8 +353,7 @@ impl<'a> Transaction<'a> {
 
     /// Evicts the pods that are to leave, as far as their budgets allow it. Returns whether any was.
     fn evict(&mut self) -> bool {
-        let asked = self.pods.iter().filter(|(_, s)| s.is_asked_to_leave);
-        let asked: Vec<PodIdx> = asked.map(|(pod, _)| *pod).collect();
+        let asked: Vec<PodIdx> = self.asked.iter().copied().collect();
         let mut charges = match asked.is_empty() {
             true => return false,
             false => self.charges(),
@@ -342,6 +371,7 @@ impl<'a> Transaction<'a> {
             let node = self.draft.node(node).name();
             self.note(pod, |standing| standing.is_asked_to_leave = false);
             self.draft.unbind(pod);
+            self.index(pod);
             self.left(pod, node, true);
             is_any = true;
         }
@@ -351,8 +381,8 @@ impl<'a> Transaction<'a> {
     /// How many pods of each budget have lost their nodes since the beginning.
     fn charges(&self) -> Charges {
         let mut charges = Charges::new();
-        for (&pod, standing) in &self.pods {
-            if standing.from.is_some() && self.draft.pod(pod).node.is_none() {
+        for &pod in &self.unplaced {
+            if self.pods[&pod].from.is_some() {
                 let budgets = self.budgets.of(&self.draft, pod);
                 budgets.for_each(|(budget, _)| *charges.entry(*budget).or_default() += 1);
             }
@@ -391,9 +421,14 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// The pods that wait for the scheduler, in their turn.
+    fn waiting(&self) -> BTreeSet<(Reverse<i32>, bool, PodIdx)> {
+        let pods = self.waited.iter().chain(&self.unplaced);
+        pods.filter_map(|&pod| self.turn_of(pod)).collect()
+    }
+
     fn decide_waiting(&mut self) {
-        let pods = self.waited.iter().chain(self.pods.keys());
-        let mut queue: BTreeSet<_> = pods.filter_map(|&pod| self.turn_of(pod)).collect();
+        let mut queue = self.waiting();
         while let Some((.., pod)) = queue.pop_first() {
             if self.place(pod) {
                 continue;
@@ -416,6 +451,29 @@ impl<'a> Transaction<'a> {
         waits.then_some((Reverse(spec.priority), was_placed, pod))
     }
 
+    /// Binds a pod to the node that it gets; returns whether it has one, or no profile decides for it. Why it has none is
+    /// noted of pods that are noted already, since a refusal is large.
+    fn place_quietly(&mut self, pod: PodIdx) -> bool {
+        match self.pods.contains_key(&pod) {
+            true => self.place(pod),
+            false => {
+                let cluster = self.draft.deciding();
+                let class = cluster.pod(pod).class;
+                let Some(engine) = self.profiles.engine_of(cluster, class) else {
+                    return true;
+                };
+                let decision = engine.decide_with(cluster, pod, &self.nominations);
+                let Decision::Place { node, .. } = decision else {
+                    return false;
+                };
+                self.note(pod, |_| {});
+                self.draft.bind(pod, node);
+                self.index(pod);
+                true
+            }
+        }
+    }
+
     /// Binds a pod to the node that it gets; returns whether it has one, or no profile decides for it.
     fn place(&mut self, pod: PodIdx) -> bool {
         let cluster = self.draft.deciding();
@@ -426,6 +484,7 @@ impl<'a> Transaction<'a> {
             Decision::Place { node, .. } => {
                 self.note(pod, |standing| standing.refused = None);
                 self.draft.bind(pod, node);
+                self.index(pod);
                 true
             }
             Decision::Unfit(unfit) => {
@@ -504,56 +563,159 @@ impl<'a> Transaction<'a> {
         cluster.owners().services().map(service).collect()
     }
 
-    /// How far the cluster is from what is asked for.
+    /// How far the cluster is from what is asked for, counted anew.
     pub fn measure(&mut self) -> Measure {
-        let waiting = self.waited.iter().chain(self.pods.keys());
-        let waiting: BTreeSet<_> = waiting.filter_map(|&pod| self.turn_of(pod)).collect();
-        let excess = |skew: &Skew| {
-            let skew_now = skew.skew.filter(|_| skew.constraint.hard)?;
-            u64::try_from(i64::from(skew_now) - i64::from(skew.constraint.max_skew)).ok()
+        let mut measure = Measure {
+            pending: self.waiting().len(),
+            ..Measure::default()
         };
-        Measure {
-            pending: waiting.len(),
-            excess: self.skews().iter().filter_map(excess).sum(),
+        let rules = Rule::distinct(self.rules());
+        for rule in rules {
+            *measure.of(&rule) += rule.moves(&self.draft);
+        }
+        measure
+    }
+
+    /// Binds the pods that wait to the nodes that they get; none makes room for itself.
+    pub fn place_waiting(&mut self) {
+        // Later pods of a class that was refused are refused, too.
+        let mut refused: FxHashSet<ClassId> = FxHashSet::default();
+        for (.., pod) in self.waiting() {
+            let class = self.draft.pod(pod).class;
+            if !refused.contains(&class) && !self.place_quietly(pod) {
+                refused.insert(class);
+            }
         }
     }
 
-    /// Takes the change that lowers the [measure](Self::measure) most, the first of several; changes that do not lower it
-    /// are taken back. Returns the change with the measure before and after; `None` if none lowers it.
+    /// Evicts a pod, whose controller makes another one, and decides for that one and for those that wait; none makes
+    /// room for itself. Those that wait must have been [asked](Self::place_waiting) before. Returns its node; `Err`: it stays Pending, and why, if one of the profiles decides for it.
     ///
-    /// Since the measure falls with every step and is never below zero, a sequence of steps ends.
-    pub fn step(&mut self, candidates: &[Change]) -> Option<(usize, Measure, Measure)> {
-        let before = self.measure();
-        let savepoint = self.savepoint();
-        let mut best: Option<(usize, Measure)> = None;
-        for (index, change) in candidates.iter().enumerate() {
-            self.apply(change, &[]);
-            self.decide();
-            let after = self.measure();
-            self.undo_to(savepoint);
-            if after < best.map_or(before, |(_, best)| best) {
-                best = Some((index, after));
+    /// # Errors
+    /// It stays Pending; then the state is between, and is to be taken back.
+    pub fn relocate(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
+        let left = self.draft.pod(pod).node;
+        self.apply(&Change::DeletePod { pod }, &[]);
+        let mut refused: FxHashSet<ClassId> = FxHashSet::default();
+        for (.., waiting) in self.waiting() {
+            let class = self.draft.pod(waiting).class;
+            let may_fit = waiting == pod
+                || !refused.contains(&class)
+                    && left.is_none_or(|left| self.may_fit_now(waiting, pod, left));
+            if may_fit && self.place_quietly(waiting) {
+                continue;
             }
+            refused.insert(class);
         }
-        let (index, after) = best?;
-        self.apply(&candidates[index], &[]);
-        self.decide();
-        Some((index, before, after))
+        self.node_or_refusal(pod)
+    }
+
+    /// Whether a pod that no node took may fit now that another one has left a node: there, or anywhere if one of the two
+    /// has needs that are counted beyond a node.
+    fn may_fit_now(&mut self, waiting: PodIdx, gone: PodIdx, left: NodeIdx) -> bool {
+        let is_counted = |spec: &PodSpec| {
+            !spec.affinity.required.is_empty()
+                || !spec.affinity.required_anti.is_empty()
+                || !spec.claims.is_empty()
+        };
+        let cluster = self.draft.deciding();
+        if is_counted(cluster.spec_of(waiting)) || is_counted(cluster.spec_of(gone)) {
+            return true;
+        }
+        let class = cluster.pod(waiting).class;
+        let Some(engine) = self.profiles.engine_of(cluster, class) else {
+            return false;
+        };
+        !engine.plan(cluster, class).spread.hard.is_empty()
+            || engine.refusal_on(cluster, waiting, left).is_none()
+    }
+
+    /// As [`relocate`](Self::relocate), but those that wait are not asked, which may be many.
+    ///
+    /// # Errors
+    /// It stays Pending.
+    pub(crate) fn relocate_alone(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
+        self.apply(&Change::DeletePod { pod }, &[]);
+        self.place(pod);
+        self.node_or_refusal(pod)
+    }
+
+    fn node_or_refusal(&self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
+        let refused = || self.pods.get(&pod).and_then(|s| s.refused.clone());
+        self.draft.pod(pod).node.ok_or_else(refused)
+    }
+
+    /// Why the Eviction API refuses to evict a pod now.
+    pub fn eviction_refused(&self, pod: PodIdx) -> Option<Refusal> {
+        let budgets = self.budgets.of(&self.draft, pod);
+        let names: Vec<Symbol> = budgets.map(|((_, name), _)| *name).collect();
+        match *names {
+            [_, _, ..] => Some(Refusal::SeveralBudgets),
+            _ => self.refusing(pod, &self.charges()).map(Refusal::Budget),
+        }
+    }
+
+    /// Whether one of the profiles decides for a pod.
+    pub fn is_decided(&self, pod: PodIdx) -> bool {
+        let class = self.draft.pod(pod).class;
+        self.profiles.of_class(&self.draft, class).is_some()
+    }
+
+    /// The pods that changed since a savepoint, with duplicates.
+    pub(crate) fn pods_since(&self, savepoint: Savepoint) -> impl Iterator<Item = PodIdx> + '_ {
+        self.draft.pods_since(savepoint.n_changes)
+    }
+
+    /// The number of pods that wait for the scheduler.
+    pub fn n_waiting(&self) -> usize {
+        self.waiting().len()
     }
 
     /// Each constraint of each workload with its skew, by the first pod that has it.
     ///
     /// Cost: the counts of every constraint are made where no decision has needed them yet.
     pub fn skews(&mut self) -> Vec<Skew> {
+        let mut seen: FxHashSet<(Symbol, Option<OwnerRef>, usize, SpreadConstraint)> =
+            FxHashSet::default();
+        let mut rules = self.rules();
+        rules.retain(|rule| {
+            seen.insert((
+                rule.namespace,
+                rule.owner,
+                rule.index,
+                rule.constraint.clone(),
+            ))
+        });
+        let skew = |rule: Rule| {
+            let tally = self.draft.tally(rule.tally);
+            Skew {
+                skew: (tally.domains() > 0).then(|| tally.skew()),
+                namespace: rule.namespace,
+                owner: rule.owner,
+                constraint: rule.constraint,
+                index: rule.index,
+                is_default: rule.is_default,
+            }
+        };
+        rules.into_iter().map(skew).collect()
+    }
+
+    /// The constraints of all workloads with what they count; a constraint that counts other nodes for some pods than
+    /// for others is there for each.
+    ///
+    /// Cost: the counts of every constraint are made where no decision has needed them yet.
+    pub(crate) fn rules(&mut self) -> Vec<Rule> {
+        // All counts are read later, so none may go.
+        self.draft.deciding().set_census_bytes_max(usize::MAX);
         let mut n_gone: BTreeMap<ClassId, usize> = BTreeMap::new();
-        for (&pod, _) in self.pods.iter().filter(|(_, standing)| standing.is_gone) {
-            *n_gone.entry(self.draft.pod(pod).class).or_default() += 1;
+        for pod in self.unplaced.iter().filter(|pod| self.is_gone(**pod)) {
+            *n_gone.entry(self.draft.pod(*pod).class).or_default() += 1;
         }
         let populated = self.draft.tables().populated();
         let stay = populated.filter(|(id, class)| Some(&class.n_pods()) != n_gone.get(id));
         let classes: BTreeSet<ClassId> = stay.map(|(id, _)| id).collect();
-        let mut skews: Vec<Skew> = Vec::new();
-        let mut seen: FxHashSet<(Symbol, Option<OwnerRef>, usize, SpreadConstraint)> =
+        let mut rules: Vec<Rule> = Vec::new();
+        let mut seen: FxHashSet<(Symbol, Option<OwnerRef>, usize, SpreadConstraint, TallyId)> =
             FxHashSet::default();
         for class in classes {
             let cluster = self.draft.deciding();
@@ -562,23 +724,27 @@ impl<'a> Transaction<'a> {
             };
             let plan = engine.plan(cluster, class).spread.clone();
             let key = cluster.tables().class(class).key.clone();
+            if key.terminating {
+                continue;
+            }
             for (index, constraint) in plan.effective.constraints.iter().enumerate() {
-                let identity = (key.namespace, key.owner, index, constraint.clone());
-                if key.terminating || !seen.insert(identity) {
+                let (column, tally) = plan.counted(cluster, class, index);
+                let identity = (key.namespace, key.owner, index, constraint.clone(), tally);
+                if !seen.insert(identity) {
                     continue;
                 }
-                let (_, tally) = plan.counted(cluster, class, index);
-                let tally = cluster.tally(tally);
-                skews.push(Skew {
+                rules.push(Rule {
                     namespace: key.namespace,
                     owner: key.owner,
                     constraint: constraint.clone(),
                     index,
                     is_default: plan.effective.origin != Origin::Pod,
-                    skew: (tally.domains() > 0).then(|| tally.skew()),
+                    is_off: plan.is_off(index),
+                    key: column,
+                    tally,
                 });
             }
         }
-        skews
+        rules
     }
 }

@@ -60,6 +60,39 @@ impl Limit {
         i64::from(self.max_skew) + i64::from(self.minimum(tally).value()) - i64::from(self_match)
     }
 
+    /// The largest skew of a domain: its count minus the [minimum](Self::minimum); 0 without domains.
+    pub fn skew(self, tally: &Tally) -> i64 {
+        let fullest = tally.maximum().map_or(0, i64::from);
+        fullest - i64::from(self.minimum(tally).value()).min(fullest)
+    }
+
+    /// The least number of replicas that must change their domain until no skew is above `max_skew`: 0 exactly if none
+    /// is. With too few domains for `min_domains`, the number of those above `max_skew`, whether or not the others have
+    /// room for them.
+    ///
+    /// Cost: two passes over the distinct counts for each bit of the largest count.
+    pub fn moves(self, tally: &Tally) -> u64 {
+        let max_skew = i64::from(self.max_skew);
+        let (least, most) = match self.minimum(tally) {
+            Minimum::TooFewDomains { .. } => return tally.above(max_skew),
+            Minimum::Emptiest(count) => (i64::from(count), tally.maximum().map_or(0, i64::from)),
+        };
+        // All counts end between a lowest one and `max_skew` more. The higher the lowest one, the fewer replicas must
+        // leave and the more must come; the best lies where the two meet.
+        let moves = |lowest: i64| (tally.above(lowest + max_skew), tally.below(lowest));
+        let (mut low, mut high) = (least, most);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (leave, come) = moves(middle);
+            match come >= leave {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        let larger = |(leave, come): (u64, u64)| leave.max(come);
+        larger(moves(low)).min(larger(moves(low - 1)))
+    }
+
     /// The verdict on one more replica in `domain`; `self_match`: true if it would be counted itself.
     pub fn check(self, tally: &Tally, domain: DomainIdx, self_match: bool) -> SkewCheck {
         SkewCheck {
@@ -180,6 +213,60 @@ mod tests {
                 "both forms of the rule agree: {text}"
             );
         }
+    }
+
+    /// All ways to put as many replicas into the domains, by hand.
+    fn moves_by_hand(counts: &[i32], max_skew: i32) -> u64 {
+        let total: i32 = counts.iter().sum();
+        let mut best = u64::MAX;
+        let mut target = vec![0; counts.len()];
+        loop {
+            let (least, most) = (target.iter().min().unwrap(), target.iter().max().unwrap());
+            if target.iter().sum::<i32>() == total && most - least <= max_skew {
+                let leave = counts
+                    .iter()
+                    .zip(&target)
+                    .map(|(now, then)| (now - then).max(0));
+                best = best.min(leave.sum::<i32>() as u64);
+            }
+            let Some(place) = target.iter().position(|&n| n < total) else {
+                return best;
+            };
+            target[..place].fill(0);
+            target[place] += 1;
+        }
+    }
+
+    #[test]
+    fn moves_are_those_of_the_nearest_even_counts() {
+        let mut n_uneven = 0;
+        for code in 0..6i32.pow(4) {
+            let counts: Vec<i32> = (0..4).map(|place| code / 6i32.pow(place) % 6).collect();
+            let total: i32 = counts.iter().sum();
+            if total > 9 {
+                continue;
+            }
+            let tally = Tally::of_counts(counts.clone(), vec![1; 4]);
+            for max_skew in 1..4 {
+                let limit = |min_domains| Limit {
+                    max_skew,
+                    min_domains,
+                };
+                let moves = limit(1).moves(&tally);
+                assert_eq!(
+                    moves,
+                    moves_by_hand(&counts, max_skew),
+                    "{counts:?}, {max_skew}"
+                );
+                let is_even = limit(1).skew(&tally) <= i64::from(max_skew);
+                assert_eq!(moves == 0, is_even, "{counts:?}, {max_skew}");
+                n_uneven += usize::from(moves > 0);
+                let few = limit(5);
+                let is_even = few.skew(&tally) <= i64::from(max_skew);
+                assert_eq!(few.moves(&tally) == 0, is_even, "{counts:?}, {max_skew}");
+            }
+        }
+        assert!(n_uneven > 500, "{n_uneven}");
     }
 
     #[test]

@@ -160,6 +160,22 @@ impl Tally {
         self.maximum().unwrap_or(0) - self.minimum().unwrap_or(0)
     }
 
+    /// The replicas that existing domains have above a count, all together.
+    pub(crate) fn above(&self, count: i64) -> u64 {
+        let above = |&(of_level, n): &(i32, u32)| {
+            (i64::from(of_level) - count).max(0) as u64 * u64::from(n)
+        };
+        self.levels.iter().map(above).sum()
+    }
+
+    /// The replicas that existing domains lack to a count, all together.
+    pub(crate) fn below(&self, count: i64) -> u64 {
+        let below = |&(of_level, n): &(i32, u32)| {
+            (count - i64::from(of_level)).max(0) as u64 * u64::from(n)
+        };
+        self.levels.iter().map(below).sum()
+    }
+
     /// Bytes on the heap, for a budget over many tallies.
     pub fn bytes(&self) -> usize {
         4 * (self.counts.capacity() + self.places.capacity()) + 8 * self.levels.capacity()

@@ -411,7 +411,7 @@ fn life(
 }
 
 /// Parses `--at`: `90s`, `1h30m`.
-fn time_of(text: &str) -> Result<Span, String> {
+pub(crate) fn time_of(text: &str) -> Result<Span, String> {
     let duration = GoDuration::parse(text).filter(|duration| *duration >= GoDuration::ZERO);
     let span = duration.map(|duration| Span(duration.nanos()));
     span.ok_or_else(|| "no duration, as 90s or 1h30m are".to_owned())

@@ -4,7 +4,7 @@
 //! (the input), [`configuration`] (the file of the scheduler's), [`scenario`] (plays a Scenario, or the built-in story,
 //! by [`strew_suite`]), [`strew_view`] (a moment as plain values), [`spread_explain`] (the WorkloadSpread of a pod),
 //! [`text`] (for people), [`html`] (a page), [`sarif`] (for code scanning), [`simulate`], [`merge`], [`sweep`],
-//! [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`], [`schema`], [`mcp`],
+//! [`audit`], [`rebalance`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`], [`schema`], [`mcp`],
 //! [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (shared by commands that run until a
 //! signal), [`cluster`] (a live one), [`complete`] (shell completion), [`output`] (formats), [`diagnostics`], [`junit`],
 //! [`explain_output`], [`what_if`] (changes of `--what-if`), [`parts`] (names of nodes and domains), [`terminal`] and
@@ -46,6 +46,7 @@ mod place;
 #[cfg(feature = "cluster")]
 mod process;
 mod progress;
+mod rebalance;
 mod recorded;
 mod reference;
 mod sarif;

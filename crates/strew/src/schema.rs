@@ -8,7 +8,7 @@ use strew_wire::workloadspread::registration::Reach;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{audit, diff, explain, explain_output, lint, terminal};
+use crate::{audit, diff, explain, explain_output, lint, rebalance, terminal};
 use strew_suite::report;
 use strew_suite::summary;
 
@@ -50,6 +50,8 @@ pub(crate) enum SchemaKind {
     Auditdiff,
     /// Kind AuditList, which merge -o json writes for several audits
     Auditlist,
+    /// Kind RebalancePlan, which rebalance -o json writes
+    Rebalance,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -91,6 +93,7 @@ impl SchemaKind {
             Self::Auditatonce => audit::schema_at_once(),
             Self::Auditdiff => audit::compare::schema_of_diff(),
             Self::Auditlist => audit::compare::schema_of_list(),
+            Self::Rebalance => rebalance::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement

@@ -23,6 +23,8 @@ pub(crate) enum Suite {
     Admit,
     /// The audit of a large dump: every zone lost, shifted, drained
     Audit,
+    /// Evictions after a zone's return: 1,000 nodes, 20,000 pods, 2,000 workloads
+    Rebalance,
     /// The rules of `strew lint` on 2,000 workloads, with verified fixes
     Lint,
 }
@@ -35,6 +37,7 @@ impl Suite {
             Self::Lives => "strew-sim",
             Self::Place => "strew-placement",
             Self::Audit => "strew-scenario",
+            Self::Rebalance => "strew-plan",
             Self::Lint => "strew-lint",
             Self::Admit | Self::ChurnWorkloadSpread => "strew-workloadspread",
         }
@@ -49,6 +52,7 @@ impl Suite {
             Self::Place => "place",
             Self::Admit => "admit",
             Self::Audit => "audit",
+            Self::Rebalance => "rebalance",
             Self::Lint => "lint",
         }
     }

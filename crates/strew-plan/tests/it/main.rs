@@ -5,5 +5,6 @@
 #[path = "../../../strew-scheduler/tests/it/world/mod.rs"]
 mod world;
 
+mod rebalance;
 mod suggest;
 mod transaction;

@@ -31,7 +31,7 @@ fn each_schema_is_published() {
         assert_eq!(schema, std::fs::read_to_string(&path).unwrap(), "{file}");
         expected.insert(file);
     }
-    assert_eq!(expected.len(), 18, "{expected:?}");
+    assert_eq!(expected.len(), 19, "{expected:?}");
     let files = std::fs::read_dir(&folder).unwrap();
     let found: BTreeSet<String> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -184,6 +184,11 @@ fn every_result_is_of_its_schema() {
         "simulate crates/strew/tests/cases/51-values-the-api-server-refuses/in.yaml -o json";
     Judge::of("diagnostics").judge(wrong_input, &mut wrong);
     Judge::of("diagnostics").judge("lint examples -o json", &mut wrong);
+
+    for file in ["returned", "two-workloads", "full"] {
+        let file = format!("crates/strew/tests/cases/rebalance/{file}.yaml");
+        Judge::of("rebalance").judge(&format!("rebalance {file} -o json"), &mut wrong);
+    }
 
     let diff = format!("diff {} {} -o json", first.display(), second.display());
     Judge::of("diff").judge(&diff, &mut wrong);

@@ -10,6 +10,7 @@ const COMMANDS: &[&str] = &[
     "merge",
     "sweep",
     "audit",
+    "rebalance",
     "explain",
     "lint",
     "mcp",

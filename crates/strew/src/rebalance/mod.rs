@@ -1,0 +1,291 @@
+//! `strew rebalance`: evictions after which the constraints of a cluster are kept again, each simulated with those before
+//! it.
+//!
+//! Reading order: this file (arguments, what is asked), `plan` (from the files to a plan), `values` (what is written),
+//! `text` (for people), `carry` (carrying a plan out), `apply` (on a cluster).
+
+#[cfg(feature = "cluster")]
+mod apply;
+mod carry;
+mod plan;
+mod text;
+pub(crate) mod values;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+
+use crate::cluster::{self, access::AccessArgs};
+use crate::configuration;
+use crate::context::Context;
+use crate::destination;
+use crate::diagnostics;
+use crate::explain::time_of;
+use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
+use crate::inputs::{self, Input};
+use crate::output::{Format, serialized};
+use crate::scenario::{self, PlayArgs, Question, ScenarioArgs};
+use crate::world::WorldArgs;
+use strew_model::Span;
+use strew_scenario::story;
+use strew_suite::dump;
+use strew_suite::label_query::LabelQuery;
+use strew_suite::shown::Choice;
+use values::RebalancePlan;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM rebalance dump.json                      which evictions make the cluster even again?
+  PROGRAM rebalance                                the cluster of the current context, which is only read
+  PROGRAM rebalance dump.json --soft               soft constraints and the cluster's defaults, too
+  PROGRAM rebalance dump.json -n shop --max-evictions 10
+  PROGRAM rebalance -o yaml --out plan.yaml        a plan to read, and to carry out:
+  PROGRAM rebalance --apply plan.yaml --dry-run=server
+  PROGRAM rebalance --apply plan.yaml              evicts, after a question
+  PROGRAM rebalance dump.json --fail-on Uneven     exit code 1 if there is anything to do
+  PROGRAM rebalance dump.json -o json | jq -r '.steps[] | \"\\(.namespace)/\\(.pod)\"'
+
+Each step evicts one pod, as the Eviction API does; its controller makes another one, and the scheduler's own code
+decides where that goes, on the cluster as it is after the steps before. A step is in the plan only if fewer pods have
+to move after it, and its pod has a node again. Budgets are kept, and nothing more stays Pending. Pods stay that no
+controller makes again, that are made for a node, run to an end (Jobs), have an emptyDir (see
+--delete-emptydir-data), are critical to the cluster, or whose annotation says so:
+cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\", karpenter.sh/do-not-disrupt: \"true\",
+descheduler.alpha.kubernetes.io/prefer-no-eviction. They count nevertheless.
+
+--apply evicts the pods of a plan one after the other, each by its uid, and waits until the pod in its place is ready
+in the domain of the plan. What goes otherwise ends it; then make a new plan. Nothing else evicts.
+
+Exit codes: 0 all constraints that were looked at are kept, now or after the plan, or --apply carried it out; 1 the plan
+leaves one that is not, one is not kept now and --fail-on Uneven is given, or --apply stopped; 2 wrong input, such as
+one without pods on nodes; 3 something outside failed.";
+
+/// Arguments of `strew rebalance`.
+#[derive(Args, Debug)]
+pub(crate) struct RebalanceArgs {
+    /// Dumps: files, folders, or - for standard input; without files a live cluster, which is only read
+    #[arg(value_name = "FILE")]
+    files: Vec<String>,
+    /// Keep soft constraints, too, the cluster's defaults among them, as far as no hard one is kept less
+    #[arg(long)]
+    soft: bool,
+    /// The most evictions [default: as many as help]
+    #[arg(long, value_name = "N")]
+    max_evictions: Option<usize>,
+    /// Evict pods with an emptyDir, too: its content is lost
+    #[arg(long)]
+    delete_emptydir_data: bool,
+    /// End with exit code 1 if a constraint is not kept now, even if the plan mends it
+    #[arg(long, value_name = "STATE", ignore_case = true)]
+    fail_on: Option<FailOn>,
+    /// Evict the pods of this plan, one after the other
+    #[arg(long, value_name = "PLAN", conflicts_with_all = ["files", "filename", "output", "out", "fail_on"])]
+    apply: Option<PathBuf>,
+    /// With --apply: ask no question
+    #[arg(long, requires = "apply")]
+    yes: bool,
+    /// With --apply: the API server checks each eviction alone, and evicts nothing
+    #[arg(long, requires = "apply", value_name = "WHO", value_parser = ["server"])]
+    dry_run: Option<String>,
+    /// With --apply: how long a step may wait for its budget, and for the pod in its place
+    #[arg(long, requires = "apply", value_name = "DURATION", default_value = "10m", value_parser = time_of)]
+    step_timeout: Span,
+    /// How to write the plan
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<PlanFormat>,
+    /// Write the plan into this file, completely or not at all, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Look only at constraints of workloads of this namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Look at the workloads of all namespaces; the default
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Look only at workloads with these labels, or whose pods have them
+    #[arg(short = 'l', long, value_name = "QUERY")]
+    selector: Option<String>,
+    /// If there are more evictions or constraints than this, show the first; -o wide shows all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
+    world: WorldArgs,
+}
+
+/// The values of `--fail-on`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[value(rename_all = "PascalCase")]
+enum FailOn {
+    Uneven,
+}
+
+/// The values of `-o`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum PlanFormat {
+    /// Kind RebalancePlan
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// All evictions, with their nodes, and all constraints
+    Wide,
+}
+
+impl PlanFormat {
+    fn of_programs(self) -> Option<Format> {
+        match self {
+            Self::Json => Some(Format::Json),
+            Self::Yaml => Some(Format::Yaml),
+            Self::Wide => None,
+        }
+    }
+}
+
+pub(crate) fn run(args: &RebalanceArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some(plan) = &args.apply {
+        return args.apply(plan, context);
+    }
+    let names: Vec<String> = { args.files.iter() }
+        .chain(&args.world.filename)
+        .cloned()
+        .collect();
+    planned(args, &names, context).inspect_err(|failure| {
+        let first_file = names.first().map_or("", String::as_str);
+        let output = args.output.and_then(PlanFormat::of_programs);
+        diagnostics::print_failure("rebalance", failure, output, first_file);
+    })
+}
+
+fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
+    let query = args.selector.as_deref().map(LabelQuery::parse);
+    let choice = Choice {
+        namespace: args.namespace.clone(),
+        query: query.transpose()?,
+        top: usize::MAX,
+    };
+    let inputs = args.inputs(names, context)?;
+    if let Some(out) = &args.out {
+        inputs::check_output(out, &inputs)?;
+    }
+    if scenario::is_in(&inputs) {
+        let error = anyhow!("rebalance looks at a dump of a cluster, and a file holds a Scenario");
+        return Err(Failure::input(error).with_hint("strew simulate plays Scenarios"));
+    }
+    let format = args.output.and_then(PlanFormat::of_programs);
+    let Some(life) = args.life(names, inputs, format, context)? else {
+        return Ok(EXIT_INPUT);
+    };
+    let asked = plan::Asked {
+        choice,
+        soft: args.soft,
+        evictions_max: args.max_evictions.unwrap_or(usize::MAX),
+        deletes_empty_dirs: args.delete_emptydir_data,
+    };
+    let plan = plan::of(&life, &asked, context)?;
+    let text = match format {
+        Some(format) => serialized(&plan, format)?,
+        None => text::write(
+            &plan,
+            &text::Look {
+                context,
+                top: match args.output {
+                    Some(PlanFormat::Wide) => usize::MAX,
+                    _ => args.top,
+                },
+                wide: args.output == Some(PlanFormat::Wide),
+            },
+        ),
+    };
+    destination::write(args.out.as_deref(), &text)?;
+    Ok(exit(&plan, args.fail_on))
+}
+
+/// The exit code.
+fn exit(plan: &RebalancePlan, fail_on: Option<FailOn>) -> u8 {
+    let fails_now = fail_on == Some(FailOn::Uneven) && plan.summary.uneven_before > 0;
+    match fails_now || plan.summary.uneven_after > 0 {
+        true => EXIT_NO,
+        false => 0,
+    }
+}
+
+/// The JSON schema of a plan.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(RebalancePlan).to_value()
+}
+
+impl RebalanceArgs {
+    /// Carries a plan out.
+    #[cfg(feature = "cluster")]
+    fn apply(&self, plan: &Path, context: &Context) -> Result<u8, Failure> {
+        let how = apply::How {
+            access: &self.access,
+            yes: self.yes,
+            dry_run: self.dry_run.is_some(),
+            patience: self.step_timeout,
+        };
+        apply::run(plan, &how, context)
+    }
+
+    /// Refuses: there is no client of API servers.
+    #[cfg(not(feature = "cluster"))]
+    fn apply(&self, _: &Path, context: &Context) -> Result<u8, Failure> {
+        cluster::fetch(&self.access, context.quiet).map(|_| 0)
+    }
+
+    /// The files; without any, the cluster of the kubeconfig.
+    fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
+        configuration::check(&self.world.scheduling, names)?;
+        if names.is_empty() {
+            let list = cluster::fetch(&self.access, context.quiet)?;
+            let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
+            return Ok(vec![self.world.made("<cluster>", bytes)]);
+        }
+        let piped = format!("{} rebalance -", context.program);
+        self.world.inputs(names, piped)
+    }
+
+    /// The cluster of the files; `None` if they have errors, which were reported.
+    fn life(
+        &self,
+        names: &[String],
+        inputs: Vec<Input>,
+        output: Option<Format>,
+        context: &Context,
+    ) -> Result<Option<scenario::Life>, Failure> {
+        let mut world = self.world.clone();
+        if !world.nodes.is_shaped() && world.nodes.nodes.is_none() {
+            // Nothing moves to a node that is not there; made-up ones must be asked for.
+            world.nodes.nodes = Some(0);
+        }
+        let scenario = ScenarioArgs {
+            play: PlayArgs {
+                variant: vec![scenario::BASE.to_owned()],
+                until: Some(story::FIRST_STEP.to_owned()),
+                ..PlayArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let question = Question {
+            args: &scenario,
+            world: &world,
+            files: names,
+            output,
+            out: None,
+            html: None,
+            choice: Choice::ALL,
+            by: &[],
+            headers: true,
+        };
+        let life = scenario::life(&question, inputs, context)?;
+        match life {
+            Some(life) if !life.has_nodes() => {
+                let error =
+                    anyhow!("no node in the input, so there is nothing that a pod could go to");
+                Err(Failure::input(error).with_hint(dump::nodes_hint()))
+            }
+            life => Ok(life),
+        }
+    }
+}

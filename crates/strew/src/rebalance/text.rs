@@ -1,0 +1,319 @@
+//! A plan for people: the sum first, then the evictions in their order, then what is left uneven and why.
+
+use std::fmt::Write;
+
+use strew_manifest::printable::printable_line;
+
+use super::values::{
+    ConstraintCounts, DomainCount, PlannedConstraint, PlannedEffect, PlannedStep, RebalancePlan,
+};
+use crate::context::Context;
+use crate::text::{count, drawn, short_key};
+
+/// How it is written.
+pub(super) struct Look<'a> {
+    pub(super) context: &'a Context,
+    /// The most evictions, and the most constraints.
+    pub(super) top: usize,
+    /// With nodes.
+    pub(super) wide: bool,
+}
+
+/// The most domains of a constraint that are listed.
+const DOMAINS_MAX: usize = 8;
+
+pub(super) fn write(plan: &RebalancePlan, look: &Look<'_>) -> String {
+    let mut out = String::new();
+    write_sum(&mut out, plan, look);
+    write_steps(&mut out, plan, look);
+    write_outcomes(&mut out, plan, look);
+    write_left(&mut out, plan, look);
+    write_next(&mut out, plan, look);
+    drawn(out, &look.context.terminal)
+}
+
+fn write_sum(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
+    let styles = &look.context.terminal.styles;
+    let sums = &plan.summary;
+    let kind = match sums.soft {
+        true => "constraint",
+        false => "hard constraint",
+    };
+    if sums.workloads == 0 {
+        let hint = match sums.soft {
+            true => "",
+            false => " (--soft looks at soft ones and the cluster's defaults)",
+        };
+        let _ = writeln!(
+            out,
+            "no workload has a {kind} over domains: nothing to do{hint}"
+        );
+        return;
+    }
+    let of = count(sums.workloads, "workload");
+    if sums.uneven_before == 0 {
+        let (s, dim) = (&styles.good, &styles.dim);
+        let _ = writeln!(
+            out,
+            "{s}✓{s:#} nothing to do: every {kind} of {of} is kept {dim}(workloads without one are left out){dim:#}"
+        );
+        return;
+    }
+    let (before, after) = (sums.uneven_before, sums.uneven_after);
+    let evictions = count(sums.evictions, "eviction");
+    let make = if sums.evictions == 1 { "makes" } else { "make" };
+    let simulated = "each simulated with those before it; budgets kept, nothing more Pending";
+    match (sums.evictions, after) {
+        (0, _) => {
+            let s = styles.bad;
+            let are = if before == 1 { "is" } else { "are" };
+            let _ = writeln!(
+                out,
+                "{s}✗{s:#} {before} of {of} {are} uneven, and no eviction helps"
+            );
+        }
+        (_, 0) => {
+            let s = styles.good;
+            let _ = writeln!(
+                out,
+                "{s}✓{s:#} {evictions} {make} {before} of {of} even again ({simulated})"
+            );
+        }
+        _ => {
+            let s = styles.bad;
+            let even = before.saturating_sub(after);
+            let stay = if after == 1 { "stays" } else { "stay" };
+            let _ = writeln!(
+                out,
+                "{s}✗{s:#} {evictions} {make} {even} of {} even again, and {after} {stay} uneven ({simulated})",
+                count(before, "uneven workload"),
+            );
+        }
+    }
+    if sums.placed_first > 0 {
+        let _ = writeln!(
+            out,
+            "before them the scheduler places {}",
+            count(sums.placed_first, "Pending pod")
+        );
+    }
+}
+
+fn write_steps(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
+    let shown = || plan.steps.iter().take(look.top);
+    let pod = |step: &PlannedStep| {
+        printable_line(&format!("{}/{}", step.namespace, step.pod)).into_owned()
+    };
+    let width = shown()
+        .map(|step| pod(step).chars().count())
+        .max()
+        .unwrap_or(0);
+    let number_width = plan.steps.len().to_string().len();
+    for (number, step) in shown().enumerate() {
+        let mut effects = step.effects.iter().filter(|effect| effect.is_told(step));
+        let first = effects
+            .next()
+            .map_or_else(String::new, |effect| effect.text(step));
+        let nodes = match look.wide {
+            true => format!(
+                "{} -> {}   ",
+                printable_line(&step.from),
+                printable_line(&step.to)
+            ),
+            false => String::new(),
+        };
+        let _ = writeln!(
+            out,
+            "  {:>number_width$} {:width$}   {nodes}{first}",
+            number + 1,
+            pod(step),
+        );
+        let indent = 2 + number_width + 1 + width + 3;
+        for effect in effects {
+            let _ = writeln!(out, "{:indent$}{}", "", effect.text(step));
+        }
+    }
+    write_more(
+        out,
+        plan.steps.len().saturating_sub(look.top),
+        "eviction",
+        look,
+    );
+}
+
+fn write_more(out: &mut String, n: usize, noun: &str, look: &Look<'_>) {
+    if n > 0 {
+        let dim = look.context.terminal.styles.dim;
+        let _ = writeln!(
+            out,
+            "  {dim}… and {} (-o wide shows all){dim:#}",
+            count(n, &format!("more {noun}"))
+        );
+    }
+}
+
+impl PlannedEffect {
+    /// True if it changes the skew, or is of the pod's own workload.
+    fn is_told(&self, step: &PlannedStep) -> bool {
+        self.skew_before != self.skew_after || self.is_of(step)
+    }
+
+    fn is_of(&self, step: &PlannedStep) -> bool {
+        (&self.workload_kind, &self.workload_name) == (&step.workload_kind, &step.workload_name)
+    }
+
+    /// `zone-a 6 -> 5, zone-b 0 -> 1   skew 6 -> 4 over zone (maxSkew 1)`
+    fn text(&self, step: &PlannedStep) -> String {
+        let change = |domain: &Option<DomainCount>, by: i32, none: &str| match domain {
+            Some(DomainCount { domain, pods }) => {
+                format!("{} {} -> {pods}", printable_line(domain), pods + by)
+            }
+            None => none.to_owned(),
+        };
+        let from = change(&self.from, 1, "leaves a node that does not count");
+        let to = change(&self.to, -1, "comes back on a node that does not count");
+        let (before, after) = (self.skew_before, self.skew_after);
+        let skew = match before == after {
+            true => format!("skew {after}"),
+            false => format!("skew {before} -> {after}"),
+        };
+        let of = match self.is_of(step) {
+            true => String::new(),
+            false => format!(
+                " of {}/{}",
+                self.workload_kind.to_lowercase(),
+                self.workload_name
+            ),
+        };
+        format!(
+            "{from}, {to}   {skew} over {} (maxSkew {}){}",
+            short_key(&self.topology_key),
+            self.max_skew,
+            printable_line(&of)
+        )
+    }
+}
+
+impl PlannedConstraint {
+    /// `shop/deployment/web over zone, maxSkew 1`
+    fn title(&self) -> String {
+        let soft = if self.hard { "" } else { ", ScheduleAnyway" };
+        let default = if self.is_default { ", a default" } else { "" };
+        let min_domains = self
+            .min_domains
+            .map_or_else(String::new, |n| format!(", minDomains {n}"));
+        let text = format!(
+            "{}/{}/{} over {}, maxSkew {}{min_domains}{soft}{default}",
+            self.namespace,
+            self.workload_kind.to_lowercase(),
+            self.workload_name,
+            short_key(&self.topology_key),
+            self.max_skew
+        );
+        printable_line(&text).into_owned()
+    }
+}
+
+/// `zone-a 6 -> 2, zone-b 0 -> 2`: the domains that changed first.
+fn domains(before: &ConstraintCounts, after: &ConstraintCounts) -> String {
+    let both = after.domains.iter().map(|now| {
+        let then = before.domains.iter().find(|then| then.domain == now.domain);
+        (then.map_or(0, |then| then.pods), now)
+    });
+    let (changed, same): (Vec<_>, Vec<_>) = both.partition(|(then, now)| *then != now.pods);
+    let all = [changed, same].concat();
+    let n_left = all.len().saturating_sub(DOMAINS_MAX);
+    let text = |(then, now): &(i32, &DomainCount)| {
+        let name = printable_line(&now.domain).into_owned();
+        match *then == now.pods {
+            true => format!("{name} {then}"),
+            false => format!("{name} {then} -> {}", now.pods),
+        }
+    };
+    let mut texts: Vec<String> = all.iter().take(DOMAINS_MAX).map(text).collect();
+    if n_left > 0 {
+        texts.push(format!("{n_left} more"));
+    }
+    texts.join(", ")
+}
+
+fn skews(before: &ConstraintCounts, after: &ConstraintCounts) -> String {
+    match before.skew == after.skew {
+        true => format!("skew {}", after.skew),
+        false => format!("skew {} -> {}", before.skew, after.skew),
+    }
+}
+
+fn write_outcomes(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
+    let kept: Vec<_> = plan
+        .constraints
+        .iter()
+        .filter(|c| c.after.moves == 0)
+        .collect();
+    if kept.is_empty() {
+        return;
+    }
+    out.push('\n');
+    let good = look.context.terminal.styles.good;
+    for constraint in kept.iter().take(look.top) {
+        let (before, after) = (&constraint.before, &constraint.after);
+        let _ = writeln!(
+            out,
+            "{good}✓{good:#} {}: {}; {}",
+            constraint.title(),
+            domains(before, after),
+            skews(before, after)
+        );
+    }
+    write_more(
+        out,
+        kept.len().saturating_sub(look.top),
+        "kept constraint",
+        look,
+    );
+}
+
+fn write_left(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
+    let left: Vec<_> = plan
+        .constraints
+        .iter()
+        .filter(|c| c.after.moves > 0)
+        .collect();
+    if left.is_empty() {
+        return;
+    }
+    out.push_str("\nleft uneven\n");
+    let bad = look.context.terminal.styles.bad;
+    for constraint in left.iter().take(look.top) {
+        let (before, after) = (&constraint.before, &constraint.after);
+        let _ = writeln!(
+            out,
+            "{bad}✗{bad:#} {}: {}; {}",
+            constraint.title(),
+            domains(before, after),
+            skews(before, after)
+        );
+        for pods in &constraint.left {
+            let _ = writeln!(out, "    {} {}", count(pods.pods, "pod"), pods.message);
+        }
+    }
+    write_more(
+        out,
+        left.len().saturating_sub(look.top),
+        "uneven constraint",
+        look,
+    );
+}
+
+/// What to do with the plan.
+fn write_next(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
+    if plan.steps.is_empty() {
+        return;
+    }
+    let dim = look.context.terminal.styles.dim;
+    let _ = writeln!(
+        out,
+        "\n{dim}nothing was evicted: this is a plan; {} rebalance … -o yaml --out plan.yaml saves it{dim:#}",
+        look.context.program
+    );
+}
