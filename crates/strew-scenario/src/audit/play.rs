@@ -95,6 +95,7 @@ fn row(of: &LossOf, before: &BTreeMap<Name, (Kind, Before)>, question: &Question
         ready: 0,
         seconds_short: 0,
         seconds_without_ready: 0,
+        ready_over_time: Vec::new(),
         budgets: Vec::new(),
         sum: String::new(),
         cause: None,
@@ -104,6 +105,7 @@ fn row(of: &LossOf, before: &BTreeMap<Name, (Kind, Before)>, question: &Question
         loss.quorum = loss.wanted / 2 + 1;
     }
     row.set(&loss);
+    row.set_over_time(&of.over_time);
     let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
     let is_well = matches!(loss.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
     if !is_well {
