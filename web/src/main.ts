@@ -1,7 +1,8 @@
 // Reads the data of the page and draws it.
 
+import { audit } from "./audit.ts";
 import { simulation } from "./simulation.ts";
-import type { Data } from "./types.ts";
+import type { AuditData, Data } from "./types.ts";
 
 async function data(): Promise<unknown> {
   const element = document.getElementById("data")!;
@@ -15,5 +16,6 @@ async function data(): Promise<unknown> {
 const begin = performance.now();
 const found = await data();
 const root = document.getElementById("page")!;
-(window as unknown as Record<string, unknown>)["strew"] = simulation(found as Data, root);
+const isAudit = (found as AuditData).report.kind === "Audit";
+(window as unknown as Record<string, unknown>)["strew"] = isAudit ? audit(found as AuditData, root) : simulation(found as Data, root);
 document.body.dataset["drawn"] = String(Math.round(performance.now() - begin));

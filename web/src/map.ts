@@ -203,30 +203,46 @@ function paintPod(context: CanvasRenderingContext2D, pod: Pod, x: number, y: num
   context.fillStyle = colours.ready;
   context.lineWidth = 1.5;
   context.strokeRect(x + 0.75, y + 0.75, POD - 1.5, POD - 1.5);
-  if (pod.state.isTerminating) {
-    context.beginPath();
-    for (let d = 4; d < POD * 2; d += 4) {
-      context.moveTo(x + Math.max(0, d - POD), y + Math.min(d, POD));
-      context.lineTo(x + Math.min(d, POD), y + Math.max(0, d - POD));
-    }
-    context.lineWidth = 1;
-    context.stroke();
-  } else if (pod.state.isReady) context.fillRect(x, y, POD, POD);
+  if (pod.state.isTerminating) hatch(context, x, y, POD, POD);
+  else if (pod.state.isReady) context.fillRect(x, y, POD, POD);
 }
 
-function paintSmall(context: CanvasRenderingContext2D, held: Held, x: number, y: number, cell: number, colours: Colours): void {
-  const n = held.chosen.length;
-  context.strokeStyle = held.node.isReady ? colours.line : colours.bad;
+/** The sign of pods that are terminating: lines across. */
+function hatch(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number): void {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, wide, tall);
+  context.clip();
+  context.beginPath();
+  for (let d = 4; d < wide + tall; d += 4) {
+    context.moveTo(x + d - tall, y + tall);
+    context.lineTo(x + d, y);
+  }
   context.lineWidth = 1;
-  if (n) {
-    context.fillStyle = colours.ready;
-    context.fillRect(x, y, cell, cell);
+  context.stroke();
+  context.restore();
+}
+
+/** A node without a name: filled with ready pods, an outline with starting ones, hatched with terminating ones. */
+function paintSmall(context: CanvasRenderingContext2D, held: Held, x: number, y: number, cell: number, colours: Colours): void {
+  const leaving = held.chosen.filter((pod) => pod.state.isTerminating).length;
+  const ready = held.chosen.filter((pod) => pod.state.isReady && !pod.state.isTerminating).length;
+  const n = held.chosen.length - leaving;
+  context.lineWidth = 1;
+  if (held.chosen.length) {
+    // Of a cell with both, the right third is hatched.
+    const full = leaving === 0 ? cell : n ? Math.round(cell * 0.65) : 0;
+    context.strokeStyle = context.fillStyle = colours.ready;
+    context.strokeRect(x + 0.5, y + 0.5, cell - 1, cell - 1);
+    if (ready) context.fillRect(x, y, full, cell);
+    if (leaving) hatch(context, x + full, y, cell - full, cell);
     if (n > 1) {
-      context.fillStyle = colours.ground;
+      context.fillStyle = ready ? colours.ground : colours.text;
       context.font = "10px system-ui, sans-serif";
-      context.fillText(n > 9 ? "+" : String(n), x + 4, y + 2);
+      context.fillText(n > 9 ? "+" : String(n), x + full / 2 - 2.5, y + 2);
     }
   } else {
+    context.strokeStyle = held.node.isReady ? colours.line : colours.bad;
     if (held.others) {
       context.fillStyle = colours.other;
       context.fillRect(x + 3, y + 3, cell - 6, cell - 6);

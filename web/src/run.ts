@@ -238,7 +238,7 @@ export class Run {
   }
 
   /** Numbers of a kind, as the series has them at a moment. */
-  numbers(type: "cluster" | "workload" | "ledger", of: string, frame: Frame): SeriesLine | undefined {
+  numbers(type: "workload" | "ledger", of: string, frame: Frame): SeriesLine | undefined {
     const found = this.counts.get(`${type} ${of} `);
     return found && found.lines[upper(found.at, frame.series) - 1];
   }

@@ -98,9 +98,8 @@ export interface Line {
 /** What is counted at a moment; a line changes the lines before it. */
 export interface SeriesLine {
   at: string;
-  type: "cluster" | "workload" | "spread" | "ledger";
-  nodes?: number; onNodes?: number; pending?: number;
-  of?: string; ready?: number; terminating?: number;
+  type: "workload" | "spread" | "ledger";
+  of?: string; ready?: number; pending?: number; terminating?: number;
   by?: string; changed?: Record<string, number | null>; skew?: number;
   target?: string; rows?: Subset[];
 }
@@ -110,3 +109,32 @@ export interface Subset {
 }
 
 export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][] }
+
+// An audit: docs/schema/audit.json describes the report.
+
+export interface AuditRow {
+  kind: string; namespace: string; name: string; verdict: string;
+  wanted: number; before: number; atOnce: number; fewest: number; ready: number;
+  secondsShort: number; secondsWithoutReady: number;
+  readyOverTime?: { second: number; ready: number }[];
+  budgets?: { name: string; healthy: number; asks: number }[];
+  sum: string;
+  cause?: { code: string; text: string };
+}
+export interface AuditCase {
+  event: string; domains: string[]; atRest: boolean; seconds: number;
+  headroom: { needsMilliCpu: number; freeMilliCpu: number; needsBytes: number; freeBytes: number };
+  workloads: AuditRow[];
+  services: { namespace: string; name: string; before: number; atOnce: number }[];
+  blocked?: { object: string; pods: number; code: string; why: string }[];
+}
+export interface Fix { of: string; change: string; from: string; to: string; patches: unknown[] }
+export interface AuditReport {
+  kind: "Audit"; cluster?: string; by: string; seed: number;
+  domains: { name: string; nodes: number; pods: number }[];
+  nodesWithoutKey: number; workloads: number; cases: AuditCase[];
+  stuckBudgets?: { namespace: string; name: string; pods: number; asks: number }[];
+  fixes?: Fix[];
+}
+/** `hurt` has for each case the places of the workloads on which a person should act; `patches` the text of each fix. */
+export interface AuditData { report: AuditReport; files: string[]; fails: boolean; hurt: number[][]; patches: string[] }

@@ -53,6 +53,8 @@ spec:
   - {at: 15m, expect: [{cel: "true"}]}
 `;
 
+const CASES = "crates/strew/tests/cases";
+
 /** Name of the page: command, standard input, exit code. */
 const RUNS = {
   shop: ["simulate examples/shop.yaml --nodes 12 --zones 3 --seed 0", "", 0],
@@ -60,6 +62,10 @@ const RUNS = {
   rollout: ["simulate examples/scenarios/rollout.yaml --seeds 2", "", 0],
   unnamed: ["simulate - --seed 1", unnamed, 0],
   hostile: ["simulate -", hostile, 1],
+  many: ["simulate examples/shop.yaml --nodes 60 --zones 3 --seed 0", "", 0],
+  audit: [`audit ${CASES}/audit-four-causes/headroom.yaml`, "", 1],
+  budget: [`audit ${CASES}/audit-hurts/budget-of-all.yaml`, "", 0],
+  survives: [`audit ${CASES}/audit-survives/nine-with-service.yaml`, "", 0],
 };
 const reports = {};
 let chrome;
@@ -244,10 +250,10 @@ test("Show goes to the moment and the workload of a finding", async () => {
 
 for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forcedColors: "active" }]) {
   test(`axe finds nothing: ${JSON.stringify(options)}`, async () => {
-    for (const name of ["shop", "tight", "rollout"]) {
+    for (const name of ["shop", "tight", "rollout", "audit", "budget"]) {
       // Its text comes by the debugger: the page allows no script but its own.
       const { page, close } = await open(name, options);
-      await page.getByText("The same as a table").click();
+      for (const summary of await page.locator("summary:visible").all()) await summary.click();
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => window.axe.run());
       const told = violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`);
@@ -259,7 +265,7 @@ for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forc
 
 test("nothing is wider than the window, from 320 to 2560 pixels", async () => {
   for (const width of [320, 390, 700, 1400, 2560]) {
-    for (const name of ["shop", "tight", "hostile"]) {
+    for (const name of ["shop", "tight", "hostile", "audit", "budget"]) {
       const { page, close } = await open(name, { viewport: { width, height: 900 } });
       const [wide, cut] = await page.evaluate(() => [
         document.documentElement.scrollWidth,
@@ -293,4 +299,134 @@ test("an injected script does not run", async () => {
   await page.waitForSelector("body[data-ready]");
   assert.notEqual(await page.title(), "injected");
   await context.close();
+});
+
+test("terminating pods are hatched in small cells, too", async () => {
+  const { page, close } = await open("many");
+  const lost = run("many").steps.find((step) => step.name === "lose");
+  await page.getByRole("group", { name: "Steps" }).getByRole("button", { name: new RegExp(`lose ${lost.chosen[0]}`) }).click();
+  await workload(page, "db").getByRole("button", { name: "db" }).click();
+  const leaving = await page.evaluate(() => window.strew.pods().filter((pod) => pod.workload.endsWith("/db") && pod.state.isTerminating).length);
+  assert.ok(leaving > 0, "a pod of db is terminating on the lost zone");
+  const filled = await page.locator(".box.lost canvas").evaluate((canvas) => {
+    const probe = document.createElement("canvas").getContext("2d");
+    probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--ready");
+    probe.fillRect(0, 0, 1, 1);
+    const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let n = 0;
+    for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) n += 1;
+    return n;
+  });
+  // A filled cell has 169 pixels of this colour.
+  assert.ok(filled > 20 && filled < 120 * leaving, `${filled} pixels for ${leaving} pods`);
+  await close();
+});
+
+const cellsOf = (page) => page.getByRole("grid").locator("td[data-cell]");
+const ofRow = (row) => `${row.namespace === "default" ? "" : `${row.namespace}/`}${row.kind.toLowerCase()}/${row.name}`;
+
+for (const name of ["audit", "budget", "survives"]) {
+  test(`each cell of ${name} has the numbers of the JSON`, async () => {
+    const { page, close } = await open(name);
+    for (const button of await page.getByRole("region", { name: "What survives" }).getByRole("button", { name: "Show" }).all()) await button.click();
+    let n = 0;
+    for (const one of reports[name].cases) {
+      for (const row of one.workloads) {
+        const cell = page.locator(`td[data-cell="${one.event} ${one.domains.join(",")} ${ofRow(row)}"]`);
+        const label = await cell.locator(".sr").textContent();
+        const blocked = (one.blocked ?? []).find((other) => other.object === ofRow(row));
+        assert.ok(label.includes(`${one.event} of ${one.domains.join(" and ")}: ${row.verdict}, ${row.sum}`), label);
+        await cell.click();
+        const panel = page.getByRole("region", { name: "The chosen cell" });
+        const text = await panel.innerText();
+        assert.ok(text.includes(`${row.verdict}: ${row.sum}`), text);
+        if (row.cause) assert.ok(text.includes(row.cause.text), text);
+        if (blocked) assert.ok(text.includes(blocked.why) && (await cell.innerText()).includes("stuck"), text);
+        const numbers = Object.fromEntries(await panel.locator("tr").evaluateAll((rows) => rows.map((row) => [row.cells[0].textContent, row.cells[1].textContent])));
+        assert.equal(numbers["ready before"], `${row.before} of ${row.wanted}`);
+        assert.equal(numbers["fewest on the way"], String(row.fewest));
+        assert.match(numbers["at rest"], new RegExp(`^${row.ready} of ${row.wanted}`));
+        assert.equal(numbers["at once"], `${row.before} − ${row.before - row.atOnce} = ${row.atOnce}`);
+        n += 1;
+      }
+    }
+    assert.equal(n, await cellsOf(page).count());
+    await close();
+  });
+}
+
+test("an audit says what is wrong first, the worst first, and Show goes to its cell", async () => {
+  const { page, close } = await open("audit");
+  assert.match(await page.locator(".verdict").innerText(), /^✗ 1 LOST, 1 DEGRADED$/);
+  assert.match(await page.title(), /^✗ audit of headroom.yaml$/);
+  const wrong = page.getByRole("region", { name: "What is wrong" });
+  assert.ok((await wrong.boundingBox()).y < 200);
+  const first = wrong.locator(".finding").first();
+  assert.match(await first.innerText(), /shop\/web Deployment LOST by loss, drain of zone-a: 0 of 3/);
+  assert.match(await first.innerText(), /fix: .*LOST becomes SURVIVES/);
+  await wrong.getByRole("button", { name: /Show shop\/batch/ }).click();
+  assert.match(await page.getByRole("region", { name: "The chosen cell" }).innerText(), /^SHOP\/BATCH, /);
+  assert.match(await page.evaluate(() => decodeURIComponent(location.hash)), /cell=\w+\+zone-\w\+shop\/deployment\/batch/);
+  await close();
+});
+
+test("an audit without a loss says so with numbers", async () => {
+  const { page, close } = await open("survives");
+  assert.match(await page.locator(".verdict").innerText(), /^✓ nothing is lost$/);
+  assert.match(await page.getByRole("region", { name: "What is wrong" }).innerText(), /Nothing is lost: 1 of 1 workload survives each loss, shift and drain of zone-a, zone-b, zone-c/);
+  await close();
+});
+
+test("the matrix works by keyboard, and the address shows the same again", async () => {
+  const { page, close } = await open("audit");
+  await page.locator("td[data-cell][tabindex='0']").focus();
+  const chosen = () => page.locator("td[aria-selected=true]").getAttribute("data-cell");
+  const seen = new Set([await chosen()]);
+  for (const key of ["Home", "PageUp", ...Array(8).fill("ArrowRight"), "ArrowDown", ...Array(8).fill("ArrowLeft")]) {
+    await page.keyboard.press(key);
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.cell), await chosen(), key);
+    assert.equal(await page.locator("td[data-cell][tabindex='0']").count(), 1, key);
+    seen.add(await chosen());
+  }
+  assert.equal(seen.size, await cellsOf(page).count(), "every cell is reached");
+  assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement.querySelector(".c")).outlineStyle), "none");
+  await page.keyboard.press("End");
+  const [hash, text] = await page.evaluate(() => [location.hash, document.querySelector("main").innerText]);
+  await close();
+  const again = await open("audit", { hash });
+  assert.equal(await again.page.evaluate(() => document.querySelector("main").innerText), text);
+  await again.close();
+});
+
+test("what survives is one line until it is asked for", async () => {
+  const { page, close } = await open("survives");
+  await page.getByRole("region", { name: "What survives" }).getByRole("button", { name: "Hide" }).click();
+  assert.equal(await cellsOf(page).count(), 0);
+  await page.getByRole("region", { name: "What survives" }).getByRole("button", { name: "Show" }).click();
+  assert.equal(await cellsOf(page).count(), 9);
+  await close();
+});
+
+test("names in an audit are text and never markup", async () => {
+  const nasty = (value) => {
+    if (Array.isArray(value)) return value.map(nasty);
+    if (value === null || typeof value !== "object") return value;
+    const names = ["name", "namespace", "text", "sum", "why", "object", "of", "change", "cluster", "domains", "code"];
+    return Object.fromEntries(Object.entries(value).map(([field, one]) => [field, !names.includes(field) ? nasty(one)
+      : Array.isArray(one) ? one.map((each) => typeof each === "string" ? `${each}${HOSTILE}` : nasty(each)) : typeof one === "string" ? `${one}${HOSTILE}` : nasty(one)]));
+  };
+  const [head, json, tail] = readFileSync(`${folder}/audit.html`, "utf8").split(/(?<=id="data">)([^<]*)/);
+  const data = JSON.parse(json);
+  data.report = nasty(data.report);
+  data.files = [HOSTILE];
+  writeFileSync(`${folder}/nasty.html`, [head, JSON.stringify(data).replaceAll("<", "\\u003c"), tail].join(""));
+  const { page, close } = await open("nasty");
+  assert.equal(await page.locator("img").count(), 0);
+  assert.equal(await page.locator("script").count(), 2);
+  assert.ok((await page.getByRole("region", { name: "What is wrong" }).innerText()).includes("<img"));
+  assert.ok((await page.getByRole("region", { name: "The chosen cell" }).innerText()).includes("<img"));
+  const [wide, cut] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(wide <= cut, `${wide}`);
+  await close();
 });

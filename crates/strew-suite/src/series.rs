@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
-use strew_apiserver::object::{Kind, Name, Node, Object, Pod, WorkloadSpread};
+use strew_apiserver::object::{Kind, Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::Cursor;
 use strew_sim::Simulation;
 use strew_view::moment::Frame;
@@ -22,17 +22,18 @@ pub struct Series {
     /// The workload and the state of each pod.
     pods: HashMap<Name, (usize, State)>,
     workloads: BTreeMap<usize, Totals>,
+    /// The last written numbers of each workload.
+    told_totals: HashMap<usize, Totals>,
     /// The last written counts of each workload and key.
     told: HashMap<(usize, String), BTreeMap<String, i32>>,
     ledgers: Ledgers,
-    n_nodes: usize,
 }
 
 /// The states of pods on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Pending,
-    OnNode,
+    Starting,
     Ready,
     Terminating,
 }
@@ -41,7 +42,6 @@ enum State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Totals {
     pending: i64,
-    on_nodes: i64,
     ready: i64,
     terminating: i64,
 }
@@ -51,11 +51,8 @@ impl Totals {
         match state {
             State::Pending => self.pending += n,
             State::Terminating => self.terminating += n,
-            State::OnNode => self.on_nodes += n,
-            State::Ready => {
-                self.on_nodes += n;
-                self.ready += n;
-            }
+            State::Ready => self.ready += n,
+            State::Starting => {}
         }
     }
 }
@@ -128,7 +125,7 @@ impl Series {
             () if pod.meta.is_terminating() => State::Terminating,
             () if pod.node.is_none() => State::Pending,
             () if pod.is_ready() => State::Ready,
-            () => State::OnNode,
+            () => State::Starting,
         };
         let workload = match self.pods.get(name) {
             Some((_, known)) if *known == state => return,
@@ -157,24 +154,20 @@ impl Series {
     ) {
         let at = clock(simulation.elapsed());
         self.lines.extend(self.ledgers.lines(&at));
-        let n_nodes = simulation.server().tables().of::<Node>().len();
-        if touched.is_empty() && n_nodes == self.n_nodes {
-            return;
-        }
-        self.n_nodes = n_nodes;
         for &workload in &touched {
             let name = &frame.workloads.list[workload].name;
             let key = format!("{} {}/{}", name.kind, name.namespace, name.name);
             let totals = self.workloads.get(&workload).copied().unwrap_or_default();
-            self.lines.push(json!({
-                "at": at,
-                "type": "workload",
-                "of": key,
-                "onNodes": totals.on_nodes,
-                "ready": totals.ready,
-                "pending": totals.pending,
-                "terminating": totals.terminating,
-            }));
+            if self.told_totals.insert(workload, totals) != Some(totals) {
+                self.lines.push(json!({
+                    "at": at,
+                    "type": "workload",
+                    "of": key,
+                    "ready": totals.ready,
+                    "pending": totals.pending,
+                    "terminating": totals.terminating,
+                }));
+            }
             for now in skews.now(workload) {
                 let place = (workload, now.key.to_owned());
                 let known = self.told.entry(place).or_default();
@@ -204,17 +197,5 @@ impl Series {
                 }
             }
         }
-        let mut all = Totals::default();
-        for totals in self.workloads.values() {
-            all.on_nodes += totals.on_nodes;
-            all.pending += totals.pending;
-        }
-        self.lines.push(json!({
-            "at": at,
-            "type": "cluster",
-            "nodes": n_nodes,
-            "onNodes": all.on_nodes,
-            "pending": all.pending,
-        }));
     }
 }

@@ -1,7 +1,7 @@
-//! `--html`: a run as one page that needs no network: the log of a run for each variant, and the report.
+//! `--html`: a result as one page that needs no network.
 //!
-//! The lines equal those of `--events`, the verdicts those of `-o json`, and all counts are in the series: the page's
-//! script only displays them.
+//! The page's script only displays its data: the report of `-o json`, and of a run the lines of `--events` and the series
+//! of counts.
 
 use std::io::Write as _;
 
@@ -24,23 +24,19 @@ const MARK: &str = r#"id="data">{{DATA}}"#;
 /// Longer data are packed with gzip, in base64: JSON of a log gets ten times shorter.
 const PLAIN_MAX: usize = 512 * 1024;
 
-/// Writes the page: the report with one run per variant, the verdicts on all variants, and those runs in full.
+/// Writes the page of these data, which are JSON.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn write(
-    path: &str,
-    report: &Value,
-    verdicts: &[Value],
-    tapes: &[Tape],
-) -> Result<(), Failure> {
-    page(report, verdicts, tapes)
+pub(crate) fn write(path: &str, data: &str) -> Result<(), Failure> {
+    page(data)
         .and_then(|page| std::fs::write(path, page))
         .with_context(|| format!("cannot write {path}"))
         .map_err(Failure::outside)
 }
 
-fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> std::io::Result<String> {
+/// The data of runs: the report with one run per variant, the verdicts on all variants, and those runs in full.
+pub(crate) fn runs(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> String {
     let runs = tapes.iter().map(|tape| {
         let lines: Vec<&str> = tape.log.lines().collect();
         format!("[{}]", lines.join(","))
@@ -50,13 +46,14 @@ fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> std::io::Result<S
     let series = serde_json::json!(series);
     let runs = runs.join(",");
     let verdicts = serde_json::json!(verdicts);
-    let data = format!(
-        "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{runs}],\"series\":{series}}}"
-    );
+    format!("{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{runs}],\"series\":{series}}}")
+}
+
+fn page(data: &str) -> std::io::Result<String> {
     let (head, tail) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
     Ok(match data.len() > PLAIN_MAX {
-        true => [head, r#"id="data" data-packed>"#, &packed(&data)?, tail].concat(),
-        false => [head, r#"id="data">"#, &escaped(&data), tail].concat(),
+        true => [head, r#"id="data" data-packed>"#, &packed(data)?, tail].concat(),
+        false => [head, r#"id="data">"#, &escaped(data), tail].concat(),
     })
 }
 
@@ -94,7 +91,7 @@ mod tests {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
             series: vec![json!({"of": nasty})],
         }];
-        let page = page(&report, &[json!({"why": nasty})], &tapes).unwrap();
+        let page = page(&runs(&report, &[json!({"why": nasty})], &tapes)).unwrap();
         let plain = PAGE.matches("</script>").count();
         assert_eq!(page.matches("</script>").count(), plain);
         assert!(!page.contains("alert(1)</"), "{page}");
@@ -112,7 +109,7 @@ mod tests {
     #[test]
     fn long_data_are_packed_whole() {
         let report = json!({"name": "</script>".repeat(PLAIN_MAX / 8)});
-        let page = page(&report, &[], &[]).unwrap();
+        let page = page(&runs(&report, &[], &[])).unwrap();
         assert!(page.len() < PLAIN_MAX, "{} bytes", page.len());
         let (_, rest) = page.split_once(r#"id="data" data-packed>"#).unwrap();
         let packed = STANDARD

@@ -108,6 +108,7 @@ fn row(
         ready: 0,
         seconds_short: 0,
         seconds_without_ready: 0,
+        ready_over_time: Vec::new(),
         budgets: Vec::new(),
         sum: String::new(),
         cause: None,
@@ -117,6 +118,7 @@ fn row(
         loss.quorum = loss.wanted / 2 + 1;
     }
     row.set(&loss);
+    row.set_over_time(&of.over_time);
     let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
     let is_well = matches!(loss.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
     if !is_well {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strew_model::Span;
 use strew_view::away::Headroom;
 use strew_view::loss::{Loss, LossVerdict};
 
@@ -138,6 +139,10 @@ pub struct Row {
     pub seconds_short: u64,
     /// The time without one.
     pub seconds_without_ready: u64,
+    /// Its ready pods from change to change, from those before the event on; empty if they do not change. Of very many
+    /// changes, some are left out between the first and the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ready_over_time: Vec<ReadyAt>,
     /// What its budgets ask for, at rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetRow>,
@@ -146,6 +151,16 @@ pub struct Row {
     /// Why; `None` if it survives, or if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+}
+
+/// So many pods are ready from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReadyAt {
+    /// Seconds after the begin of the event.
+    pub second: u64,
+    /// The ready pods.
+    pub ready: u32,
 }
 
 /// The healthy pods of a PodDisruptionBudget at rest.
@@ -174,6 +189,9 @@ pub struct StuckBudget {
     pub asks: u32,
 }
 
+/// The most points of ready pods over time.
+const POINTS_MAX: usize = 32;
+
 impl Row {
     /// The verdict; `Unknown` for a word that is none.
     pub fn judged(&self) -> LossVerdict {
@@ -200,8 +218,30 @@ impl Row {
         }
     }
 
+    /// Takes over the ready pods over time, at most [`POINTS_MAX`] of them, among them the fewest.
+    pub(super) fn set_over_time(&mut self, points: &[(Span, u32)]) {
+        let Some(last) = points.len().checked_sub(1).filter(|last| *last > 0) else {
+            return;
+        };
+        let lowest = points
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, (_, ready))| ready);
+        let lowest = lowest.map(|(index, _)| index);
+        let every = last.div_ceil(POINTS_MAX - 2).max(1);
+        let kept = points
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| index % every == 0 || *index == last || Some(*index) == lowest);
+        let kept = kept.map(|(_, &(at, ready))| ReadyAt {
+            second: at.0 / 1_000_000_000,
+            ready,
+        });
+        self.ready_over_time = kept.collect();
+    }
+
     pub(super) fn set(&mut self, loss: &Loss) {
-        let seconds = |span: strew_model::Span| span.0 / 1_000_000_000;
+        let seconds = |span: Span| span.0 / 1_000_000_000;
         self.verdict = loss.verdict().name().to_owned();
         (self.wanted, self.before) = (loss.wanted, loss.before);
         (self.at_once, self.fewest, self.ready) = (loss.at_once, loss.fewest, loss.ready);

@@ -47,6 +47,8 @@ pub struct Record {
     pub at_once: u32,
     /// The fewest available ones since the step began, at the end of any instant.
     pub fewest: u32,
+    /// The available ones from change to change, since the step began: once before its verbs, then from each time on.
+    pub over_time: Vec<(Span, u32)>,
     /// The time with fewer available pods than it asks for.
     short: Stopwatch,
     /// The time without an available pod.
@@ -89,6 +91,7 @@ impl Record {
             before: 0,
             at_once: 0,
             fewest: 0,
+            over_time: Vec::new(),
             short: Stopwatch::default(),
             none: Stopwatch::default(),
             is_gone: false,
@@ -108,12 +111,20 @@ impl Record {
     fn begin_step(&mut self, now: Span) {
         (self.before, self.at_once, self.fewest) = (self.ready, self.ready, self.ready);
         (self.short, self.none) = Default::default();
+        self.over_time.clear();
         self.settle(now);
     }
 
     /// Takes in the state at the end of an instant.
     fn settle(&mut self, now: Span) {
         self.fewest = self.fewest.min(self.ready);
+        if self
+            .over_time
+            .last()
+            .is_none_or(|(_, ready)| *ready != self.ready)
+        {
+            self.over_time.push((now, self.ready));
+        }
         self.short.set(self.ready < self.wanted, now);
         self.none.set(self.wanted > 0 && self.ready == 0, now);
     }

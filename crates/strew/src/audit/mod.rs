@@ -1,19 +1,20 @@
 //! `strew audit`: what a cluster loses with each domain, how it comes back, why, and what would prevent it.
 //!
 //! Reading order: this file (arguments, what is asked), `work` (plays cases on all cores), `fixes` (changes that are
-//! played, too), `at_once` (what is left in the instant of a loss), `text` (for people), `findings` (for pipelines), `patches` (files of changes), `compare` (two audits, or
-//! those of many clusters).
+//! played, too), `at_once` (what is left in the instant of a loss), `text` (for people), `page` (the same in a browser),
+//! `findings` (for pipelines), `patches` (files of changes), `compare` (two audits, or those of many clusters).
 
 mod at_once;
 pub(crate) mod compare;
 mod findings;
 mod fixes;
+mod page;
 mod patches;
 mod text;
 mod work;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
@@ -51,6 +52,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM audit dump.json --quorum                 a StatefulSet without its majority is LOST
   PROGRAM audit dump.json --fix --out-dir patches  a patch for each change that helps, all of them played
   PROGRAM audit dump.json -n shop --fail-on DEGRADED
+  PROGRAM audit dump.json --html audit.html        a page for a browser
   PROGRAM audit dump.json -o json | jq '.cases[].workloads[] | select(.verdict == \"LOST\")'
   PROGRAM audit deploy/ -o sarif > strew.sarif     for code scanning
 
@@ -111,6 +113,9 @@ pub(crate) struct AuditArgs {
     /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Also write a page for a browser: each verdict with its causes and the way back
+    #[arg(long, value_name = "FILE")]
+    html: Option<String>,
     /// Show only the workloads of this namespace
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -202,8 +207,9 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
     let query = args.selector.as_deref().map(LabelQuery::parse);
     let query = query.transpose()?;
     let inputs = args.inputs(names, context)?;
-    if let Some(out) = &args.out {
-        inputs::check_output(out, &inputs)?;
+    let page = args.html.as_ref().map(Path::new);
+    for output in args.out.as_deref().into_iter().chain(page) {
+        inputs::check_output(output, &inputs)?;
     }
     if scenario::is_in(&inputs) {
         let error = anyhow!("audit plays manifests and dumps, and a file holds a Scenario");
@@ -257,6 +263,9 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
         patches::write(folder, &audit)?;
     }
     let fail_on = args.fail_on.verdict();
+    if let Some(path) = &args.html {
+        page::write(path, &audit, names, exit(&audit, fail_on) != 0)?;
+    }
     let first_file = names.first().map_or("<cluster>", String::as_str);
     let text = match args.output {
         None => text::write(

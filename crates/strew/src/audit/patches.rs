@@ -15,20 +15,31 @@ use crate::output::{Format, serialized};
 /// # Errors
 /// Never.
 pub(super) fn text(audit: &Audit) -> Result<String, Failure> {
+    let each = (0..audit.fixes.len()).map(|number| of_fix(audit, number));
+    let all: String = each.collect::<Result<_, _>>()?;
+    Ok(match all.is_empty() {
+        true => "# no change that was played helps\n".to_owned(),
+        false => all,
+    })
+}
+
+/// The patches of one change; empty if there is none of this number.
+///
+/// # Errors
+/// Never.
+pub(super) fn of_fix(audit: &Audit, number: usize) -> Result<String, Failure> {
     let mut out = String::new();
-    for (number, fix) in audit.fixes.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "# {}: {} ({} -> {})",
-            fix.of, fix.change, fix.from, fix.to
-        );
-        for patch in &fix.patches {
-            let _ = writeln!(out, "# {}", command(patch, &file_name(number, patch)));
-            let _ = writeln!(out, "---\n{}", document(patch)?.trim_end());
-        }
-    }
-    if out.is_empty() {
-        out.push_str("# no change that was played helps\n");
+    let Some(fix) = audit.fixes.get(number) else {
+        return Ok(out);
+    };
+    let _ = writeln!(
+        out,
+        "# {}: {} ({} -> {})",
+        fix.of, fix.change, fix.from, fix.to
+    );
+    for patch in &fix.patches {
+        let _ = writeln!(out, "# {}", command(patch, &file_name(number, patch)));
+        let _ = writeln!(out, "---\n{}", document(patch)?.trim_end());
     }
     Ok(out)
 }

@@ -52,7 +52,7 @@ pub(super) fn write(
             tapes.extend(tape.clone());
         }
     }
-    html::write(path, &report, &verdicts, &tapes)
+    html::write(path, &html::runs(&report, &verdicts, &tapes))
 }
 
 /// The index of the run that is shown: the one that is written step by step, if one is.

@@ -218,3 +218,59 @@ fn a_page_that_cannot_be_written_is_told() {
     let run = run.assert().code(3);
     assert_eq!(stdout(&run), "");
 }
+
+/// A line of the series changes something: the page of a large cluster repeats nothing.
+#[test]
+fn no_line_of_the_series_repeats_the_one_before() {
+    let command = "simulate examples/shop.yaml --nodes 12 --zones 3";
+    let (_, page) = page("series.html", command, "", 0);
+    let data = data(&page);
+    let mut known = BTreeMap::<[String; 3], Value>::new();
+    for mut line in data["series"][0].as_array().unwrap().clone() {
+        let of = ["type", "of", "by"].map(|field| line[field].to_string());
+        line["at"].take();
+        let before = known.insert(of, line.clone());
+        assert_ne!(before.as_ref(), Some(&line));
+    }
+    assert!(known.len() > 6, "{known:?}");
+}
+
+/// The page of an audit has the report of `-o json`, and ready pods over time that agree with its numbers.
+#[test]
+fn the_page_of_an_audit_has_its_report() {
+    let command = "audit crates/strew/tests/cases/audit-four-causes/headroom.yaml";
+    let (report, page) = page("audit.html", command, "", 1);
+    let data = data(&page);
+    assert_eq!(data["report"], report);
+    assert_eq!(
+        (&data["fails"], &data["hurt"][0]),
+        (&true.into(), &serde_json::json!([0]))
+    );
+    let patch = data["patches"][0].as_str().unwrap();
+    assert!(
+        patch.contains("kubectl patch deployment web -n shop"),
+        "{patch}"
+    );
+    let cases = report["cases"].as_array().unwrap().iter();
+    let rows = cases.flat_map(|case| case["workloads"].as_array().unwrap());
+    let changing = rows.filter_map(|row| Some((row, row["readyOverTime"].as_array()?)));
+    let mut n = 0;
+    for (row, points) in changing {
+        let ready: Vec<u64> = points
+            .iter()
+            .map(|p| p["ready"].as_u64().unwrap())
+            .collect();
+        let fewest = ready.iter().skip(1).chain([&ready[0]]).min();
+        let ends = (ready.first(), ready.last(), fewest);
+        let told = ["before", "ready", "fewest"].map(|name| row[name].as_u64());
+        assert_eq!(
+            [ends.0.copied(), ends.1.copied(), ends.2.copied()],
+            told,
+            "{row}"
+        );
+        let at_once = points.iter().rfind(|point| point["second"] == 0).unwrap();
+        assert!(at_once["ready"].as_u64() <= row["before"].as_u64(), "{row}");
+        n += 1;
+    }
+    assert!(n > 6, "{n}");
+}

@@ -36,6 +36,8 @@ pub struct LossOf {
     pub name: String,
     /// The numbers.
     pub loss: Loss,
+    /// Its ready pods from change to change, with the time since the step began.
+    pub over_time: Vec<(Span, u32)>,
     /// Why pods are missing at rest; `None` if none is, or if it is not known.
     pub missing: Option<Missing>,
     /// True if it is of a dump beside which something new comes: then its loss is a note.
@@ -66,6 +68,7 @@ pub fn survives(
                 key: record.key.clone(),
                 name: name(&record.key),
                 loss,
+                over_time: since_the_begin(record),
                 missing: is_missed
                     .then(|| missing(simulation, uid, record))
                     .flatten(),
@@ -80,6 +83,14 @@ pub fn survives(
     let findings = losses.iter().filter_map(LossOf::finding).collect();
     let verdict = Verdict::new(lost.is_empty(), lost.join("; ")).with_findings(findings);
     (verdict, losses)
+}
+
+fn since_the_begin(record: &Record) -> Vec<(Span, u32)> {
+    let begin = record.over_time.first().map_or(0, |(at, _)| at.0);
+    let points = record.over_time.iter();
+    points
+        .map(|(at, ready)| (Span(at.0.saturating_sub(begin)), *ready))
+        .collect()
 }
 
 impl LossOf {
