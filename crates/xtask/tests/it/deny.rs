@@ -17,6 +17,12 @@ pub(crate) fn banned() -> Vec<(String, String)> {
     banned
 }
 
+/// The targets of Rust that are looked at: `graph.targets`.
+pub(crate) fn targets() -> Vec<String> {
+    let lines = list("[graph]", "targets = [");
+    lines.iter().filter_map(|line| quoted(line, 0)).collect()
+}
+
 /// The entries of a list.
 fn list(section: &str, begin: &str) -> Vec<String> {
     let text = repository::read("deny.toml");
