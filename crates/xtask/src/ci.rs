@@ -51,6 +51,21 @@ macro_rules! xtask {
     };
 }
 
+/// Tests that an ordinary run leaves out. With all of the workspace, so that nothing is compiled again.
+macro_rules! ignored {
+    ($name:literal) => {
+        &[
+            "cargo",
+            "test",
+            "--locked",
+            "--workspace",
+            $name,
+            "--",
+            "--ignored",
+        ]
+    };
+}
+
 const BY_TOOLS: &[ByTool] = &[
     ByTool {
         name: "rules",
@@ -70,16 +85,7 @@ const BY_TOOLS: &[ByTool] = &[
     ByTool {
         name: "chart",
         tool: "helm",
-        runs: &[&[
-            "cargo",
-            "test",
-            "--locked",
-            "--workspace",
-            "--test=it",
-            "helm_renders",
-            "--",
-            "--ignored",
-        ]],
+        runs: &[ignored!("helm_renders")],
     },
     ByTool {
         name: "book",
@@ -104,6 +110,12 @@ const BY_TOOLS: &[ByTool] = &[
         tool: "go",
         runs: &[ACTIONLINT],
     },
+    // Installers of others take what dist makes for them.
+    ByTool {
+        name: "wheel",
+        tool: "python3",
+        runs: &[ignored!("python_installs_the_wheel")],
+    },
     ByTool {
         name: "workflows, rights",
         tool: "python3",
@@ -119,6 +131,11 @@ const BY_TOOLS: &[ByTool] = &[
         name: "mcp, TypeScript",
         tool: "npm",
         runs: &[CLIENT_OF_TYPESCRIPT],
+    },
+    ByTool {
+        name: "npm package",
+        tool: "npm",
+        runs: &[ignored!("npm_installs_the_package")],
     },
     // The committed page is what its sources make.
     ByTool {
@@ -651,6 +668,26 @@ mod tests {
         rows.push(("chart", outcome, Duration::ZERO));
         assert!(!is_success(&rows));
         assert_eq!(last_line(&rows), "INCOMPLETE: not installed: helm");
+    }
+
+    /// A filter that no test has passes.
+    #[test]
+    fn tests_that_stages_name_are_there() {
+        let mut names = BY_TOOLS
+            .iter()
+            .flat_map(|check| check.runs)
+            .filter(|words| words.last() == Some(&"--ignored"))
+            .filter_map(|words| words.iter().rev().nth(2))
+            .peekable();
+        assert!(names.peek().is_some());
+        for name in names {
+            let found = Command::new("git")
+                .args(["grep", "--quiet", "--untracked", &format!("fn {name}")])
+                .arg("crates")
+                .current_dir(top())
+                .status();
+            assert!(found.unwrap().success(), "{name}");
+        }
     }
 
     #[test]
