@@ -21,10 +21,10 @@ const FILLED: [&str; 12] = [
     "PKGBUILD",
     "artifacthub-repo.yml",
     "flake.nix",
-    "homebrew.rb",
+    "strew.rb",
     "install.sh",
     "krew.yaml",
-    "scoop.json",
+    "strew.json",
     "server.json",
     "winget.installer.yaml",
     "winget.locale.en-US.yaml",
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn recipes_of_windows_name_its_archives() {
-        let scoop = json("scoop.json", &all());
+        let scoop = json("strew.json", &all());
         let winget = yaml("winget.installer.yaml");
         let installers = winget["Installers"].as_array().unwrap();
         let of_windows = all().into_iter().filter(|b| b.platform.os == "windows");
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn quotation_marks_and_braces_are_in_pairs() {
-        for name in ["homebrew.rb", "flake.nix"] {
+        for name in ["strew.rb", "flake.nix"] {
             let text = text(name, &all());
             for (open, close) in ['{', '['].into_iter().zip(['}', ']']) {
                 let count = |c| text.matches(c).count();

@@ -1,4 +1,4 @@
-# A formula for Homebrew: brew install --formula ./homebrew.rb
+# A formula for Homebrew: brew install --formula ./strew.rb
 class Strew < Formula
   desc "Predict how Kubernetes spreads pods, and say why"
   homepage "@HOMEPAGE@"
