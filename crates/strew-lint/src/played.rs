@@ -1,10 +1,11 @@
-//! Short rollouts, played by the code that `strew simulate` plays with, on nodes that are made for it.
+//! Short rollouts, played by the code that `strew simulate` plays with, on the nodes that it makes up.
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value, json};
-use strew_manifest::read::Sources;
+use serde_json::{Value, json};
+use strew_manifest::read::{KubeObject, Sources};
 use strew_scenario::format::{API_VERSION, KIND, load};
+use strew_scenario::made::{NODES, Shape};
 use strew_scenario::run::{Plan, play as play_seed, scheduler_of};
 
 /// How often a rollout is played: as often as the story of a small cluster.
@@ -16,20 +17,18 @@ const PODS_MAX: i64 = 50;
 /// The most pods that all plays together make; equal rollouts are played once.
 const PLAYED_MAX: i64 = 5_000;
 
-/// The nodes that are made, and the domains that they are in where the files do not say it: those of `strew simulate`.
-const NODES: usize = 12;
-const DOMAINS: usize = 3;
-
 /// The label by which a constraint counts one revision only.
 pub(crate) const REVISION: &str = "pod-template-hash";
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A rollout to play: what decides about the spread, and nothing else, so that equal ones are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Rollout {
     deployment: String,
-    nodes: String,
+    /// Those of `strew simulate`, and larger ones for pods that find no room there.
+    nodes: [String; 2],
     n_pods: i64,
     /// The topology key of the constraint that is looked at.
     key: String,
@@ -71,7 +70,7 @@ impl Rollout {
             value["labelSelector"] = own.clone();
             let key = constraint["topologyKey"].as_str()?;
             let n_domains = match domains(key) {
-                0 => DOMAINS,
+                0 => Shape::default().zones,
                 n => n.min(NODES),
             };
             keys.insert(key, n_domains);
@@ -111,26 +110,38 @@ impl Rollout {
                 },
             },
         });
-        let nodes = (0..NODES).map(|number| {
-            let name = format!("node-{number}");
-            let labels = keys.iter().map(|(key, n)| ((*key).to_owned(), json!((number % n).to_string())));
-            let mut labels: Map<String, Value> = labels.collect();
-            labels.insert(HOSTNAME.to_owned(), json!(name));
-            let node = json!({
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": name, "labels": labels},
-                "status": {"allocatable": {"cpu": "64", "memory": "1Ti", "ephemeral-storage": "10Ti", "pods": "110"}},
-            });
-            node.to_string()
-        });
+        // Other sizes score otherwise, and other ties would be drawn than in `strew simulate`.
+        let usual = Shape {
+            zones: keys.get(ZONE).copied().unwrap_or(Shape::default().zones),
+            ..Shape::default()
+        };
+        let large = Shape {
+            cpu: "128".to_owned(),
+            memory: "1Ti".to_owned(),
+            ..usual.clone()
+        };
         Some(Self {
             deployment: deployment.to_string(),
-            nodes: nodes.collect::<Vec<_>>().join("\n---\n"),
+            nodes: [usual, large].map(|shape| nodes(&shape, &keys)),
             n_pods: replicas,
             key: written.get(index)?["topologyKey"].as_str()?.to_owned(),
         })
     }
+}
+
+/// The nodes as documents, with labels for these keys by their numbers of domains.
+fn nodes(shape: &Shape, keys: &BTreeMap<&str, usize>) -> String {
+    let nodes = (0..NODES).map(|number| {
+        let mut node = shape.node(number);
+        let labels = node.metadata.labels.get_or_insert_default();
+        for (key, n) in keys {
+            if ![ZONE, HOSTNAME].contains(key) {
+                labels.insert((*key).to_owned(), (number % n).to_string());
+            }
+        }
+        KubeObject::from(node).to_json().to_string()
+    });
+    nodes.collect::<Vec<_>>().join("\n---\n")
 }
 
 impl Plays {
@@ -153,51 +164,50 @@ impl Plays {
             return *known;
         }
         self.n_pods += rollout.n_pods * i64::from(SEEDS);
-        let played = played(rollout);
+        let mut sizes = rollout.nodes.iter();
+        let played = sizes.find_map(|nodes| played(rollout, nodes));
         self.known.insert(rollout.clone(), played);
         played
     }
 }
 
-fn played(rollout: &Rollout) -> Option<Uneven> {
+/// Plays a rollout on these nodes; `None`: it cannot be played, or not all pods find room.
+fn played(rollout: &Rollout, nodes: &str) -> Option<Uneven> {
     let scenario = json!({
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {"name": "lint"},
         "spec": {"timeline": [
             {"name": "deploy", "rest": {}},
-            {"name": "rollout", "rollout-restart": ["deployment/w"], "rest": {}, "expect": [{"withinConstraints": {}}]},
+            {"name": "rollout", "rollout-restart": ["deployment/w"], "rest": {},
+             "expect": [{"rolledOut": {}}, {"withinConstraints": {}}]},
         ]},
     });
     let scenario = scenario.to_string();
     let mut sources = Sources::new();
     sources.add(
         "lint",
-        [&*rollout.nodes, &*rollout.deployment, &*scenario].join("\n---\n"),
+        [nodes, &*rollout.deployment, &*scenario].join("\n---\n"),
     );
     let loaded = load(&sources);
     let variant = loaded.variants.first()?;
     let gates = &variant.scenario.feature_gates;
     let configure = scheduler_of(&sources, &variant.objects, gates).ok()?;
     let plan = Plan::new(&variant.scenario, &variant.objects, configure).ok()?;
-    // The judge's sentence names the key in short.
-    let by = match rollout.key.as_str() {
-        "topology.kubernetes.io/zone" => " by zone: ".to_owned(),
-        HOSTNAME => " by hostname: ".to_owned(),
-        key => format!(" by {key}: "),
-    };
     let mut uneven = Uneven { times: 0, skew: 0 };
     for seed in 0..SEEDS {
         let run = play_seed(&plan, seed.into(), None, &mut ()).ok()?;
-        let outcome = run.steps.get(1)?.expectations.first()?;
-        if outcome.is_unknown || outcome.is_open {
+        let step = run.steps.get(1)?;
+        let [rolled_out, outcome] = step.expectations.as_slice() else {
+            return None;
+        };
+        if !rolled_out.held || outcome.is_unknown || outcome.is_open {
             return None;
         }
-        let of_key = outcome.findings.iter().filter(|f| f.message.contains(&by));
-        let skew = of_key.filter_map(|f| f.numbers.get("skew")).max();
-        if let Some(skew) = skew {
+        let mut exceeded = step.facts.exceeded.iter();
+        if let Some(exceeded) = exceeded.find(|exceeded| exceeded.by == rollout.key) {
             uneven.times += 1;
-            uneven.skew = uneven.skew.max(*skew);
+            uneven.skew = uneven.skew.max(exceeded.skew);
         }
     }
     Some(uneven)

@@ -121,6 +121,14 @@ pub const RULES: &[Rule] = &[
         constraint::counts_others,
     ),
     tried(
+        "defaults-count-others",
+        "Default constraints would count the pods of another workload behind the same Service",
+        "Pods without constraints get those of the scheduler's configuration, or the built-in soft ones over nodes and \
+         zones. Their selector is made of the Services that select the pod, and of its ReplicaSet, StatefulSet or \
+         ReplicationController. For a CloneSet or a Job the Services are all there is. It is a note.",
+        constraint::defaults_count_others,
+    ),
+    tried(
         "soft-only-majority",
         "A StatefulSet of 3, 5, 7… pods is spread by preferences only",
         "Such numbers are chosen for a majority. A preference gives way to every other score, so that one domain may \

@@ -11,7 +11,7 @@ use strew_cluster::{
 use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Labels, Resources, Selector, Symbol};
 use strew_scheduler::{Decision, Engine, Profile, explain};
-use strew_wire::explanation::PodExplanation;
+use strew_view::explanation::PodExplanation;
 use strew_wire::facts;
 
 use crate::files::Workload;

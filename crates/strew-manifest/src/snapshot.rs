@@ -141,11 +141,18 @@ impl Scrubber {
         match value {
             Value::Array(items) => items.iter_mut().for_each(|item| self.visit(item)),
             Value::Object(map) => {
-                if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
-                    self::metadata(metadata);
-                }
+                let metadata = map.get_mut("metadata").and_then(Value::as_object_mut);
+                let annotations = metadata.map(self::metadata).unwrap_or_default();
                 if map.get("containers").is_some_and(Value::is_array) {
-                    self.pod_spec(map);
+                    self.pod_spec(map, Map::new());
+                    return;
+                }
+                // `kubectl rollout restart` makes a revision that differs in an annotation alone.
+                if !map.contains_key("kind")
+                    && let Some(Value::Object(spec)) = map.get_mut("spec")
+                    && spec.get("containers").is_some_and(Value::is_array)
+                {
+                    self.pod_spec(spec, annotations);
                     return;
                 }
                 map.values_mut().for_each(|value| self.visit(value));
@@ -154,8 +161,9 @@ impl Scrubber {
         }
     }
 
-    fn pod_spec(&mut self, spec: &mut Map<String, Value>) {
-        let mut taken = vec![take(spec, SPEC)];
+    /// `annotations` are those that were removed from the template.
+    fn pod_spec(&mut self, spec: &mut Map<String, Value>, annotations: Map<String, Value>) {
+        let mut taken = vec![annotations, take(spec, SPEC)];
         for list in ["initContainers", "containers"] {
             for container in objects(spec, list) {
                 taken.push(take(container, CONTAINER));
@@ -180,16 +188,22 @@ impl Scrubber {
     }
 }
 
-fn metadata(metadata: &mut Map<String, Value>) {
+/// Returns the removed annotations.
+fn metadata(metadata: &mut Map<String, Value>) -> Map<String, Value> {
     metadata.shift_remove("managedFields");
     metadata.shift_remove("selfLink");
     let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
-        return;
+        return Map::new();
     };
-    annotations.retain(|key, _| ANNOTATIONS.iter().any(|start| key.starts_with(start)));
+    let decides = |key: &str| ANNOTATIONS.iter().any(|start| key.starts_with(start));
+    let (kept, removed) = std::mem::take(annotations)
+        .into_iter()
+        .partition(|(key, _)| decides(key));
+    *annotations = kept;
     if annotations.is_empty() {
         metadata.shift_remove("annotations");
     }
+    removed
 }
 
 fn pod_status(status: &mut Map<String, Value>) {
@@ -329,6 +343,25 @@ mod tests {
             set["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"].clone()
         };
         assert_eq!(["a", "b", "a"].map(&mut number), ["1", "2", "1"]);
+    }
+
+    #[test]
+    fn templates_that_differ_in_an_annotation_still_differ() {
+        let mut scrubber = Scrubber::default();
+        let mut scrub = |restarted: Value| {
+            let metadata = json!({"labels": {"app": "web"}, "annotations": restarted});
+            let template = json!({"metadata": metadata, "spec": {"containers": [{"name": "c"}]}});
+            let mut set = json!({"kind": "Deployment", "spec": {"template": template}});
+            scrubber.scrub(&mut set);
+            set["spec"]["template"].clone()
+        };
+        let restarted = |at: &str| json!({"kubectl.kubernetes.io/restartedAt": at});
+        let [none, first, again, second] =
+            [json!({}), restarted("1"), restarted("1"), restarted("2")].map(&mut scrub);
+        assert_eq!(first, again);
+        assert_ne!(none, first);
+        assert_ne!(first, second);
+        assert!(!first.to_string().contains("restartedAt"), "{first}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The loop: at each instant every component acts, in an order drawn from the seed, until none has work left.
+//! The loop: at each instant every actor acts, in an order drawn from the seed, until none has work left.
 //!
 //! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when no component can act).
 
+mod actors;
 mod bounds;
 mod faults;
 mod judge;
@@ -172,7 +173,7 @@ pub struct Simulation {
 
 /// One generator per component, so that the draws of one do not change another's.
 pub(crate) struct Dice {
-    /// Which component acts next.
+    /// Which actor comes next.
     order: Prng,
     controllers: Prng,
     pub(crate) kubelets: Prng,
@@ -189,9 +190,6 @@ pub(crate) struct Dice {
     /// The durations of requests.
     requests: Prng,
 }
-
-/// The number of components beside the schedulers.
-const N_OTHERS: usize = 3;
 
 impl Simulation {
     /// Second 0 of a cluster with these objects: none of them is newer.
@@ -420,34 +418,14 @@ impl Simulation {
         (n_objects + 1).saturating_mul(STEPS_PER_OBJECT)
     }
 
-    /// Lets one component take one step. Returns false if none had work.
+    /// Lets one actor take one step. Returns false if none had work.
     fn step(&mut self) -> bool {
         self.begin_placing();
-        let n_placing = usize::from(self.placing.is_some());
-        let n_spreading = self.spreads.as_ref().map_or(0, |_| spreading::COMPONENTS);
-        let n_components = N_OTHERS + self.schedulers.len() + n_placing + n_spreading;
-        let first = self.dice.order.index(n_components);
-        (0..n_components).any(|i| self.act((first + i) % n_components))
-    }
-
-    fn act(&mut self, component: usize) -> bool {
-        match component {
-            0 => self.step_kubelets(),
-            1 => {
-                (self.requests.is_due() && self.requests.step(self.now, &mut self.server))
-                    || self.step_controllers()
-                    || self.requests.step(self.now, &mut self.server)
-            }
-            2 => self.step_autoscaler(),
-            n if n - N_OTHERS < self.schedulers.len() => self.step_scheduler(n - N_OTHERS),
-            n => {
-                let n = n - N_OTHERS - self.schedulers.len();
-                match n.checked_sub(usize::from(self.placing.is_some())) {
-                    Some(n) => self.step_spreading(n),
-                    None => self.step_placing(),
-                }
-            }
-        }
+        let actors = self.actors();
+        let n_actors = actors.clone().count();
+        let first = self.dice.order.index(n_actors);
+        let mut in_turn = actors.cycle().skip(first).take(n_actors);
+        in_turn.any(|actor| self.act(actor))
     }
 
     fn step_kubelets(&mut self) -> bool {
@@ -463,6 +441,13 @@ impl Simulation {
         self.kubelets
             .step(now, &mut self.server, &mut dice.kubelets)
             || told
+    }
+
+    /// The controllers, and their requests: those that are due come first.
+    fn step_controllers_and_requests(&mut self) -> bool {
+        (self.requests.is_due() && self.requests.step(self.now, &mut self.server))
+            || self.step_controllers()
+            || self.requests.step(self.now, &mut self.server)
     }
 
     fn step_controllers(&mut self) -> bool {
@@ -545,56 +530,5 @@ impl Simulation {
         let acted = replica.step(&mut around, eyes);
         slot.meet_doom(self.now);
         acted
-    }
-
-    fn next_wake(&self) -> Option<Instant> {
-        self.wakes().filter_map(|(_, at)| at).min()
-    }
-
-    /// Components that time alone should have made act by now.
-    fn overdue(&self) -> Vec<&'static str> {
-        let due = self
-            .wakes()
-            .filter(|(_, at)| at.is_some_and(|at| at <= self.now));
-        due.map(|(name, _)| name).collect()
-    }
-
-    /// When time alone gives each component something to do.
-    fn wakes(&self) -> impl Iterator<Item = (&'static str, Option<Instant>)> {
-        let schedulers = self.schedulers.iter().flat_map(|slot| {
-            let own = slot.alive.as_ref().and_then(Replica::next_wake);
-            [("scheduler", own), ("scheduler's restart", slot.restart)]
-        });
-        let controllers = self.controllers.alive.as_ref();
-        let placing = self.placing.as_ref();
-        let others = [
-            (
-                "placement controller",
-                placing.and_then(|slot| slot.alive.as_ref()?.next_wake()),
-            ),
-            (
-                "placement controller's restart",
-                placing.and_then(|slot| slot.restart),
-            ),
-            ("kubelets", self.kubelets.next_wake()),
-            ("kubelets' watch", self.kubelet_feed.next_wake()),
-            (
-                "controllers",
-                controllers.and_then(|c| c.manager.next_wake()),
-            ),
-            (
-                "controllers' watch",
-                controllers.and_then(|c| c.feed.next_wake()),
-            ),
-            ("controllers' restart", self.controllers.restart),
-            (
-                "autoscaler",
-                self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
-            ),
-            ("faults", self.faults.next_wake()),
-        ];
-        let spreading = self.spreading_wakes();
-        let spreading = spreading.map(|at| ("webhook or its controller", at));
-        schedulers.chain(others).chain(spreading)
     }
 }

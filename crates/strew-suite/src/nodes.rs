@@ -1,12 +1,9 @@
 //! Made-up nodes: `--nodes 12 --zones 3 --node-cpu 8`.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::{Node, NodeStatus};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 use strew_manifest::quantity::Quantity;
+use strew_scenario::made::{NODES, Shape};
 
 use crate::failure::Failure;
 
@@ -40,13 +37,6 @@ pub struct NodeArgs {
     pub node_pods: Option<u32>,
 }
 
-const NODES_DEFAULT: usize = 12;
-const ZONES_DEFAULT: usize = 3;
-const REGIONS_DEFAULT: usize = 1;
-
-/// A node without disk would refuse every pod that asks for some; real nodes have disk.
-const STORAGE: &str = "100Gi";
-
 /// Twenty times the largest cluster that Kubernetes supports.
 const NODES_MAX: usize = 100_000;
 
@@ -65,7 +55,7 @@ impl NodeArgs {
     /// # Errors
     /// The arguments contradict each other or the files.
     pub fn make(&self, files_hold_nodes: bool) -> Result<MadeNodes, Failure> {
-        let shape = Shape::of(self)?;
+        let shape = self.shape()?;
         let (count, by_default) = match self.nodes {
             Some(count) => (count, false),
             None if files_hold_nodes && self.is_shaped() => {
@@ -75,7 +65,7 @@ impl NodeArgs {
                 );
             }
             None if files_hold_nodes => return Ok(MadeNodes::default()),
-            None => (NODES_DEFAULT.max(shape.zones), true),
+            None => (NODES.max(shape.zones), true),
         };
         if count > NODES_MAX {
             return Err(bad("--nodes", format!("{count} is more than {NODES_MAX}")));
@@ -176,28 +166,16 @@ impl NodeArgs {
     }
 }
 
-/// The properties of every made-up node.
-struct Shape {
-    zones: usize,
-    regions: usize,
-    cpu: String,
-    memory: String,
-    pods: u32,
-}
-
-impl Shape {
-    fn of(args: &NodeArgs) -> Result<Self, Failure> {
-        let shape = Self {
-            zones: args
-                .zones
-                .unwrap_or(ZONES_DEFAULT.min(args.nodes.unwrap_or(ZONES_DEFAULT).max(1))),
-            regions: args.regions.unwrap_or(REGIONS_DEFAULT),
-            cpu: args.node_cpu.clone().unwrap_or_else(|| "8".to_owned()),
-            memory: args
-                .node_memory
-                .clone()
-                .unwrap_or_else(|| "32Gi".to_owned()),
-            pods: args.node_pods.unwrap_or(110),
+impl NodeArgs {
+    fn shape(&self) -> Result<Shape, Failure> {
+        let default = Shape::default();
+        let n_nodes = self.nodes.unwrap_or(default.zones).max(1);
+        let shape = Shape {
+            zones: self.zones.unwrap_or(default.zones.min(n_nodes)),
+            regions: self.regions.unwrap_or(default.regions),
+            cpu: self.node_cpu.clone().unwrap_or(default.cpu),
+            memory: self.node_memory.clone().unwrap_or(default.memory),
+            pods: self.node_pods.unwrap_or(default.pods),
         };
         let cpu = amount("--node-cpu", &shape.cpu)?;
         cpu.checked_milli_value()
@@ -211,53 +189,6 @@ impl Shape {
             ));
         }
         Ok(shape)
-    }
-
-    fn node(&self, index: usize) -> Node {
-        let name = format!("node-{index}");
-        let mut labels: BTreeMap<String, String> = [
-            ("kubernetes.io/arch", "amd64"),
-            ("kubernetes.io/os", "linux"),
-            ("kubernetes.io/hostname", &name),
-        ]
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
-        let zone = (self.zones > 0).then(|| index % self.zones);
-        if let Some(zone) = zone {
-            let value = format!("zone-{}", letters(zone));
-            labels.insert("topology.kubernetes.io/zone".to_owned(), value);
-        }
-        if self.regions > 0 {
-            // A zone is in one region.
-            let region = zone.map_or(index % self.regions, |zone| {
-                zone * self.regions / self.zones
-            });
-            let value = format!("region-{}", region + 1);
-            labels.insert("topology.kubernetes.io/region".to_owned(), value);
-        }
-        let (pods, storage) = (self.pods.to_string(), STORAGE.to_owned());
-        let amounts = [
-            ("cpu", &self.cpu),
-            ("memory", &self.memory),
-            ("ephemeral-storage", &storage),
-            ("pods", &pods),
-        ];
-        let amounts = amounts.map(|(key, value)| (key.to_owned(), WireQuantity(value.clone())));
-        let amounts = BTreeMap::from(amounts);
-        Node {
-            metadata: ObjectMeta {
-                name: Some(name),
-                labels: Some(labels),
-                ..ObjectMeta::default()
-            },
-            spec: None,
-            status: Some(NodeStatus {
-                allocatable: Some(amounts.clone()),
-                capacity: Some(amounts),
-                ..NodeStatus::default()
-            }),
-        }
     }
 }
 
@@ -274,26 +205,9 @@ fn bad(flag: &str, why: String) -> Failure {
     Failure::input(format!("{flag}: {why}"))
 }
 
-/// a, b, …, z, aa, ab, …
-fn letters(index: usize) -> String {
-    let last = char::from(b'a' + (index % 26) as u8);
-    match index / 26 {
-        0 => last.to_string(),
-        rest => format!("{}{last}", letters(rest - 1)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn zones_are_lettered() {
-        assert_eq!(
-            [0, 2, 25, 26, 701, 702].map(letters).join(" "),
-            "a c z aa zz aaa"
-        );
-    }
 
     #[test]
     fn nodes_go_round_the_zones() {

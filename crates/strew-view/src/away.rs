@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
-use strew_model::Resources;
+use strew_model::{Resources, Toleration, tolerates_all};
+use strew_scheduler::explain::constraint::{HardExplained, Warning};
 use strew_scheduler::{PluginId, Reason};
 
 use crate::world::World;
@@ -19,7 +20,7 @@ pub type Nodes<'a> = BTreeSet<&'a str>;
 pub struct Headroom {
     /// CPU that the pods in the domains request, DaemonSets' left out.
     pub needs_milli_cpu: i64,
-    /// CPU that is free on the other nodes that take pods.
+    /// CPU that is free on the other nodes that take such pods: neither cordoned nor tainted for all of them.
     pub free_milli_cpu: i64,
     /// Memory that the pods request.
     pub needs_bytes: i64,
@@ -35,23 +36,32 @@ impl Headroom {
 }
 
 /// The headroom without these nodes. `stays` is asked for each pod on them by its uid: true for one that is made on its
-/// own node only.
+/// own node only. A node counts as free if one of the pods that move, or any pod, tolerates its taints.
 pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -> Headroom {
     let mut found = Headroom::default();
     let cluster = &world.cluster;
-    for node in nodes(cluster) {
+    let mut tolerations: Vec<&[Toleration]> = vec![&[]];
+    let (gone, left): (Vec<NodeIdx>, Vec<NodeIdx>) =
+        nodes(cluster).partition(|&node| is_in(cluster, node, away));
+    for pod in gone.iter().flat_map(|&node| cluster.node(node).pods()) {
+        if stays(&cluster.pod(*pod).uid) {
+            continue;
+        }
+        let spec = cluster.spec_of(*pod);
+        found.needs_milli_cpu = found
+            .needs_milli_cpu
+            .saturating_add(spec.requests.cpu_milli);
+        found.needs_bytes = found.needs_bytes.saturating_add(spec.requests.memory);
+        if !tolerations.contains(&&*spec.tolerations) {
+            tolerations.push(&spec.tolerations);
+        }
+    }
+    for node in left {
         let row = cluster.node(node);
         let Some(fact) = row.fact() else { continue };
-        if away.contains(world.node_name(node)) {
-            for &pod in row.pods() {
-                if !stays(&cluster.pod(pod).uid) {
-                    let requests = &cluster.spec_of(pod).requests;
-                    found.needs_milli_cpu =
-                        found.needs_milli_cpu.saturating_add(requests.cpu_milli);
-                    found.needs_bytes = found.needs_bytes.saturating_add(requests.memory);
-                }
-            }
-        } else if !fact.unschedulable {
+        let mut all = tolerations.iter();
+        let is_tolerated = all.any(|tolerations| tolerates_all(tolerations, &fact.taints));
+        if !fact.unschedulable && is_tolerated {
             let [cpu, memory] = free(&fact.allocatable, row.used());
             found.free_milli_cpu = found.free_milli_cpu.saturating_add(cpu);
             found.free_bytes = found.free_bytes.saturating_add(memory);
@@ -182,6 +192,68 @@ fn without(world: &mut World, pod: PodIdx, away: &Nodes<'_>) -> Obstacle {
         None => Obstacle::Room(lacks),
         Some(refusal) => Obstacle::Other(refusal.plugin.name()),
     }
+}
+
+/// Why the hard constraints of a Pending pod refuse the nodes that it may go to, where the reason is not a domain that
+/// takes no pod of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusing {
+    /// The constraint over this key asks for more domains than there are.
+    MinDomains {
+        /// The topology key.
+        key: String,
+        /// `minDomains`.
+        min: i32,
+        /// The domains that count.
+        there: u32,
+    },
+    /// The constraint over this key counts pods of other workloads.
+    Others {
+        /// The topology key.
+        key: String,
+        /// The counted pods of other workloads.
+        others: usize,
+        /// All counted pods.
+        all: usize,
+    },
+}
+
+/// What the engine's explanation says of the first hard constraint that refuses a domain that the pod may use. `None` if
+/// none does, if a domain that takes no pod of it holds the minimum, or if the pod is not there.
+pub fn refusing(world: &mut World, uid: &str) -> Option<Refusing> {
+    let pod = world.cluster.find_pod(uid)?;
+    let World {
+        cluster,
+        schedulers,
+        ..
+    } = &mut *world;
+    let explanation = schedulers.explain(cluster, pod, None);
+    let refuses = |hard: &&HardExplained| {
+        let mut usable = hard.domains.iter().filter(|domain| domain.usable > 0);
+        usable.any(|domain| domain.check.is_some_and(|check| !check.allowed()))
+    };
+    let hard = explanation.hard.iter().find(refuses)?;
+    let constraint = &hard.common.constraint;
+    let key = cluster.names.text(constraint.key).to_owned();
+    let there = hard.domains_existing;
+    let min = constraint.min_domains.unwrap_or(0);
+    if u32::try_from(min).is_ok_and(|min| min > there) {
+        return Some(Refusing::MinDomains { key, min, there });
+    }
+    let holds_minimum = |warning: &Warning| matches!(warning, Warning::UnusableMinimum(_));
+    if hard.common.warnings.iter().any(holds_minimum) {
+        return None;
+    }
+    let workload = world.pods.iter().find(|entry| entry.pod == pod)?.workload;
+    let own = world.members.get(workload)?.iter();
+    let own: BTreeSet<PodIdx> = own.map(|&entry| world.pods[entry].pod).collect();
+    let counted = hard.counted.iter();
+    let others = counted.filter(|pod| !own.contains(pod)).count();
+    (others > 0).then(|| Refusing::Others {
+        key,
+        others,
+        all: hard.counted.len(),
+    })
 }
 
 fn is_in(cluster: &Cluster, node: NodeIdx, away: &Nodes<'_>) -> bool {

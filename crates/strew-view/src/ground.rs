@@ -55,20 +55,27 @@ impl Ground {
         }
     }
 
-    /// Takes in the changes since the last call, and passes each to `hear`. Returns true if nodes changed so that other
-    /// domains may count.
-    pub fn follow(&mut self, server: &Server, mut hear: impl FnMut(&mut Self, &Change)) -> bool {
-        let mut nodes_changed = false;
-        while let Some(change) = server.next_change(&mut self.seen) {
-            nodes_changed |= change.is_of(&Kind::Node) && self.node(change);
-            if let Some(new) = &change.new
-                && !change.is_of(&Kind::Node)
-            {
-                self.set(new);
-            }
-            hear(self, change);
+    /// Takes in the changes since the last call.
+    pub fn follow(&mut self, server: &Server) {
+        while let Some(change) = self.next(server) {
+            self.take_in(change);
         }
-        nodes_changed
+    }
+
+    /// The next change since the last call, for [`Ground::take_in`].
+    pub fn next<'a>(&mut self, server: &'a Server) -> Option<&'a Change> {
+        server.next_change(&mut self.seen)
+    }
+
+    /// Takes in a change. Returns true if it is one of a node that may stand elsewhere now.
+    pub fn take_in(&mut self, change: &Change) -> bool {
+        if change.is_of(&Kind::Node) {
+            return self.node(change);
+        }
+        if let Some(new) = &change.new {
+            self.set(new);
+        }
+        false
     }
 
     /// True if the change affects domains.
@@ -105,6 +112,19 @@ impl Ground {
         let cluster = &self.world.cluster;
         let node = cluster.find_node(cluster.names.get(node)?)?;
         cluster.column(column).domain(node)
+    }
+
+    /// Where a node, by name, stands under a rule; `column` is that of its key.
+    pub fn stand(&self, rule: &Rule, column: KeyId, node: &str) -> Stand {
+        let cluster = &self.world.cluster;
+        let node = cluster.names.get(node);
+        let node = node.and_then(|name| cluster.find_node(name));
+        let domain = node.and_then(|node| cluster.column(column).domain(node));
+        let counts = node.is_some_and(|node| spread::admits(cluster, &rule.nodes, node));
+        Stand {
+            domain,
+            place: domain.filter(|_| counts),
+        }
     }
 
     /// The value of the key for a domain.
@@ -196,6 +216,15 @@ impl Ground {
     pub fn domains(&mut self, rule: &Rule) -> (KeyId, Tally) {
         spread::places(&mut self.world.cluster, rule.key, &rule.nodes)
     }
+}
+
+/// Where a node stands under a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stand {
+    /// Its domain, in which its pods are.
+    pub domain: Option<DomainIdx>,
+    /// The same if the node counts: it makes the domain exist.
+    pub place: Option<DomainIdx>,
 }
 
 /// The nodes that form the domains of a key: those that one of the rules of its pods admits.

@@ -4,11 +4,12 @@
 //! without a simulation), [`spread`] (each constraint with its counts: the one rule for domains that count), [`loss`]
 //! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
 //! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
-//! count, kept current), [`skews`] (the largest skews of a run), [`natural_order`](mod@natural_order),
-//! [`time_text`](mod@time_text), [`words`].
+//! count, kept current), [`skews`] (the largest skews of a run), [`explanation`] (why a pod is where it is, or nowhere),
+//! [`natural_order`](mod@natural_order), [`time_text`](mod@time_text), [`words`].
 
 pub mod away;
 pub mod blocked;
+pub mod explanation;
 pub mod facts;
 pub mod ground;
 pub mod loss;

@@ -1,18 +1,18 @@
 //! The largest skews during a run: of a workload's own pods, by the keys of its constraints, by zone and by node.
 //!
-//! Nothing is recounted while nodes and templates stay the same: each write moves one pod. A pod counts while it is on
+//! Nothing is recounted: each write moves one pod, or one node with the pods that are on it. A pod counts while it is on
 //! a node and does not terminate; skews are read at the end of an instant, as an observer of the API server would.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Name, Object, Pod};
-use strew_apiserver::server::Server;
+use strew_apiserver::object::{Kind, Name, Object, Pod};
+use strew_apiserver::server::{Change, Server};
 use strew_cluster::KeyId;
 use strew_spread::Tally;
 
-use crate::ground::{Ground, Rule};
+use crate::ground::{Ground, Rule, Stand};
 use crate::moment::Frame;
 use crate::workload::Workloads;
 
@@ -47,10 +47,24 @@ struct Counts {
     /// Per workload of the frame; empty until a pod of it was on a node.
     workloads: Vec<Counted>,
     by_owner: HashMap<Arc<str>, usize>,
+    /// Each rule that a key of a workload has or had.
+    rules: Vec<Followed>,
     /// Where each pod is counted.
     places: BTreeMap<Name, Place>,
+    /// The counted pods of each workload on each node.
+    on_nodes: HashMap<Arc<str>, BTreeMap<usize, i32>>,
     /// The workloads whose counts have changed in this instant.
     touched: BTreeSet<usize>,
+}
+
+/// A rule, followed for all workloads that have it.
+struct Followed {
+    rule: Rule,
+    column: KeyId,
+    /// Its domains, without pods.
+    empty: Tally,
+    /// Workloads, each with the index of the key.
+    users: Vec<(usize, usize)>,
 }
 
 /// Where a pod is counted.
@@ -79,8 +93,8 @@ struct Group {
 /// A key, and the pods by domain.
 struct ByKey {
     key: String,
-    /// The nodes that count for one of the groups.
-    rule: Rule,
+    /// The index of the rule that says which nodes count for one of the groups.
+    rule: usize,
     column: KeyId,
     tally: Tally,
     largest: Largest,
@@ -113,13 +127,16 @@ impl Skews {
     pub fn observe(&mut self, server: &Server, frame: &mut Frame) -> BTreeSet<usize> {
         let Self { ground, counts } = self;
         let tables = server.tables();
-        let nodes_changed = ground.follow(server, |ground, change| match &change.new {
-            Some(Object::Pod(pod)) => counts.set(ground, tables, &mut frame.workloads, pod),
-            None => counts.take(ground, &change.key.name),
-            Some(_) => {}
-        });
-        if nodes_changed {
-            counts.recount(ground, None);
+        while let Some(change) = ground.next(server) {
+            match &change.new {
+                _ if change.is_of(&Kind::Node) => counts.node(ground, change),
+                Some(Object::Pod(pod)) => {
+                    ground.take_in(change);
+                    counts.set(ground, tables, &mut frame.workloads, pod);
+                }
+                None if change.is_of(&Kind::Pod) => counts.take(ground, &change.key.name),
+                _ => drop(ground.take_in(change)),
+            }
         }
         counts.read()
     }
@@ -186,18 +203,16 @@ impl Counts {
         let counted = &mut self.workloads[workload];
         let group = counted.group(ground, pod);
         counted.groups[group].n_pods += 1;
-        let is_first = counted.groups[group].n_pods == 1;
-        let node = Arc::clone(node);
-        self.count(ground, workload, &node, 1);
+        if counted.groups[group].n_pods == 1 {
+            self.regroup(ground, workload);
+        }
+        self.count(ground, workload, node, 1);
         let place = Place {
             workload,
             group,
-            node,
+            node: Arc::clone(node),
         };
         self.places.insert(name.clone(), place);
-        if is_first {
-            self.regroup(ground, workload);
-        }
     }
 
     fn take(&mut self, ground: &mut Ground, name: &Name) {
@@ -212,34 +227,105 @@ impl Counts {
         }
     }
 
-    fn count(&mut self, ground: &Ground, workload: usize, node: &str, delta: i32) {
+    fn count(&mut self, ground: &Ground, workload: usize, node: &Arc<str>, delta: i32) {
         self.workloads[workload].count(ground, node, delta);
         self.touched.insert(workload);
+        let here = self.on_nodes.entry(Arc::clone(node)).or_default();
+        let n = here.entry(workload).or_default();
+        *n += delta;
+        if *n == 0 {
+            here.remove(&workload);
+        }
+        if here.is_empty() {
+            self.on_nodes.remove(node);
+        }
+    }
+
+    /// Takes in a change of a node: where it stands elsewhere, the pods on it do as well.
+    fn node(&mut self, ground: &mut Ground, change: &Change) {
+        let node = &change.key.name.name;
+        let stands = |ground: &Ground, rules: &[Followed]| -> Vec<Stand> {
+            let rules = rules.iter();
+            rules
+                .map(|followed| ground.stand(&followed.rule, followed.column, node))
+                .collect()
+        };
+        let before = stands(ground, &self.rules);
+        if !ground.take_in(change) {
+            return;
+        }
+        let after = stands(ground, &self.rules);
+        let pods = self.on_nodes.get(node);
+        let n_pods = |workload| pods.and_then(|pods| pods.get(&workload)).copied();
+        for ((followed, before), after) in self.rules.iter_mut().zip(before).zip(after) {
+            if before == after {
+                continue;
+            }
+            shift(&mut followed.empty, before, after, 0);
+            for &(workload, key) in &followed.users {
+                let n_pods = n_pods(workload).unwrap_or(0);
+                let tally = &mut self.workloads[workload].by_key[key].tally;
+                shift(tally, before, after, n_pods);
+                if before.place != after.place || n_pods > 0 {
+                    self.touched.insert(workload);
+                }
+            }
+        }
     }
 
     /// The first pod of a group has come, or the last one has gone: counts again if other nodes count now.
     fn regroup(&mut self, ground: &mut Ground, workload: usize) {
-        if self.workloads[workload].regroup(ground) {
-            self.recount(ground, Some(workload));
+        let changed = self.workloads[workload].changed(&self.rules);
+        if changed.is_empty() {
+            return;
         }
+        for (key, rule) in changed {
+            let index = self.follow(ground, rule);
+            let Followed { column, empty, .. } = &self.rules[index];
+            let by_key = &mut self.workloads[workload].by_key;
+            let place = by_key.iter().position(|by_key| by_key.key == key);
+            let place = place.unwrap_or(by_key.len());
+            match by_key.get_mut(place) {
+                Some(by_key) => {
+                    let old = std::mem::replace(&mut by_key.rule, index);
+                    (by_key.column, by_key.tally) = (*column, empty.clone());
+                    let users = &mut self.rules[old].users;
+                    users.retain(|user| *user != (workload, place));
+                }
+                None => by_key.push(ByKey {
+                    key,
+                    rule: index,
+                    column: *column,
+                    tally: empty.clone(),
+                    largest: Largest { run: 0, step: 0 },
+                }),
+            }
+            self.rules[index].users.push((workload, place));
+        }
+        let counted = &mut self.workloads[workload];
+        if counted.groups.iter().any(|group| group.n_pods > 0) {
+            for (node, pods) in &self.on_nodes {
+                if let Some(n_pods) = pods.get(&workload) {
+                    counted.count(ground, node, *n_pods);
+                }
+            }
+        }
+        self.touched.insert(workload);
     }
 
-    /// Other domains may count, for one workload or for all: counts its pods again.
-    fn recount(&mut self, ground: &mut Ground, only: Option<usize>) {
-        let is_meant = |workload: usize| only.is_none_or(|only| only == workload);
-        for (workload, counted) in self.workloads.iter_mut().enumerate() {
-            if is_meant(workload) {
-                for by_key in &mut counted.by_key {
-                    (by_key.column, by_key.tally) = ground.domains(&by_key.rule);
-                }
-                self.touched.insert(workload);
-            }
-        }
-        for place in self.places.values() {
-            if is_meant(place.workload) {
-                self.workloads[place.workload].count(ground, &place.node, 1);
-            }
-        }
+    /// The index of a rule.
+    fn follow(&mut self, ground: &mut Ground, rule: Rule) -> usize {
+        let known = self.rules.iter().position(|known| known.rule == rule);
+        known.unwrap_or_else(|| {
+            let (column, empty) = ground.domains(&rule);
+            self.rules.push(Followed {
+                rule,
+                column,
+                empty,
+                users: Vec::new(),
+            });
+            self.rules.len() - 1
+        })
     }
 
     /// The index of a pod's workload; `None` if it does not spread.
@@ -286,38 +372,44 @@ impl Counted {
         group
     }
 
-    /// Finds the nodes that count for the groups with pods; without any, those of the last ones stay. Returns true if
-    /// others count now.
-    fn regroup(&mut self, ground: &mut Ground) -> bool {
-        let mut rules: Vec<(&String, Rule)> = Vec::new();
+    /// The keys for which other nodes count now than before, each with its new rule: that of the groups with pods.
+    /// Without any, those of the last ones stay.
+    fn changed(&self, followed: &[Followed]) -> Vec<(String, Rule)> {
+        let mut rules: Vec<(String, Rule)> = Vec::new();
         let groups = self.groups.iter().filter(|group| group.n_pods > 0);
         for (key, rule) in groups.flat_map(|group| &group.keys) {
-            match rules.iter_mut().find(|(known, _)| *known == key) {
+            match rules.iter_mut().find(|(known, _)| known == key) {
                 Some((_, known)) => known.add(rule),
-                None => rules.push((key, rule.clone())),
+                None => rules.push((key.clone(), rule.clone())),
             }
         }
-        let mut changed = false;
-        for (key, rule) in rules {
-            match self.by_key.iter_mut().find(|by_key| by_key.key == *key) {
-                Some(by_key) => {
-                    changed |= by_key.rule != rule;
-                    by_key.rule = rule;
-                }
-                None => {
-                    let (column, tally) = ground.domains(&rule);
-                    let key = key.clone();
-                    self.by_key.push(ByKey {
-                        key,
-                        rule,
-                        column,
-                        tally,
-                        largest: Largest { run: 0, step: 0 },
-                    });
-                    changed = true;
-                }
-            }
-        }
-        changed
+        rules.retain(|(key, rule)| {
+            let known = self.by_key.iter().find(|by_key| by_key.key == *key);
+            known.is_none_or(|known| followed[known.rule].rule != *rule)
+        });
+        rules
     }
 }
+
+/// A node with this many pods of a tally stands elsewhere now.
+fn shift(tally: &mut Tally, before: Stand, after: Stand, n_pods: i32) {
+    if before.domain != after.domain {
+        if let Some(domain) = before.domain {
+            tally.add(domain, -n_pods);
+        }
+        if let Some(domain) = after.domain {
+            tally.add(domain, n_pods);
+        }
+    }
+    if before.place != after.place {
+        if let Some(domain) = before.place {
+            tally.remove_place(domain);
+        }
+        if let Some(domain) = after.place {
+            tally.add_place(domain);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -429,7 +429,7 @@ pub fn places(cluster: &mut Cluster, key: Symbol, rules: &[Eligibility]) -> (Key
 }
 
 /// True if a node counts for at least one of the rules.
-fn admits(cluster: &Cluster, rules: &[Eligibility], node: NodeIdx) -> bool {
+pub(crate) fn admits(cluster: &Cluster, rules: &[Eligibility], node: NodeIdx) -> bool {
     let node = cluster.node(node);
     rules
         .iter()

@@ -1,13 +1,12 @@
 //! The wire: Kubernetes objects to what decisions read, and decisions to requests.
 //!
 //! Objects come in through [`facts`]; their text was read by [`strew_manifest`]. Effects go out as a [`request`],
-//! repeated as [`retry`] says, while a [`lease`] names the replica that sends them; an [`explanation`] is the output
-//! for users. [`config`] reads the scheduler's configuration. [`placement`] and [`workloadspread`] have all of this for
-//! their kinds, [`definition`] has their CustomResourceDefinitions. [`rolling`] has what rollouts may add and miss.
+//! repeated as [`retry`] says, while a [`lease`] names the replica that sends them. [`config`] reads the scheduler's
+//! configuration. [`placement`] and [`workloadspread`] have all of this for their kinds, [`definition`] has their
+//! CustomResourceDefinitions. [`rolling`] has what rollouts may add and miss.
 
 pub mod config;
 pub mod definition;
-pub mod explanation;
 pub mod facts;
 mod fnv;
 pub mod lease;

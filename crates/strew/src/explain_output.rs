@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use strew_manifest::finding::Finding;
-use strew_wire::explanation::{Owner, PodExplanation, State};
+use strew_view::explanation::{Owner, PodExplanation, State};
 
 use crate::context::Context;
 use crate::explain::{Explained, Moment, cause};

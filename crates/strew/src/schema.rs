@@ -44,6 +44,12 @@ pub(crate) enum SchemaKind {
     Pending,
     /// Kind Audit, which audit -o json writes
     Audit,
+    /// Kind AuditAtOnce, which audit --at-once -o json writes
+    Auditatonce,
+    /// Kind AuditDiff, which diff -o json writes for two audits
+    Auditdiff,
+    /// Kind AuditList, which merge -o json writes for several audits
+    Auditlist,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -82,6 +88,9 @@ impl SchemaKind {
             Self::Explanation => explain_output::schema(),
             Self::Pending => explain::pending::schema(),
             Self::Audit => audit::schema(),
+            Self::Auditatonce => audit::schema_at_once(),
+            Self::Auditdiff => audit::compare::schema_of_diff(),
+            Self::Auditlist => audit::compare::schema_of_list(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement

@@ -1,5 +1,7 @@
 //! PodDisruptionBudgets and the pods that they protect.
 
+use std::collections::HashMap;
+
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
@@ -194,13 +196,15 @@ fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
 /// Source: spec/controllers §8.2
 pub(crate) fn two(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    for (number, budget) in files.budgets.iter().enumerate() {
+    let mut earlier: HashMap<&str, Vec<&Budget<'_>>> = HashMap::new();
+    for budget in &files.budgets {
+        let of_namespace = earlier.entry(budget.namespace).or_default();
         let both = selected(files, budget).find_map(|workload| {
-            let earlier = files.budgets[..number].iter();
-            let mut earlier = earlier.filter(|other| other.namespace == budget.namespace);
-            let other = earlier.find(|other| other.selector.matches(&workload.labels))?;
-            Some((workload, other))
+            let mut others = of_namespace.iter();
+            let other = others.find(|other| other.selector.matches(&workload.labels))?;
+            Some((workload, *other))
         });
+        of_namespace.push(budget);
         if let Some((workload, other)) = both {
             let label = files.objects[workload.object].label();
             let message = format!(

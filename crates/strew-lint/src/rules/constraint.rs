@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_manifest::fix::Fix;
-use strew_manifest::read::nearest;
+use strew_manifest::read::{KubeObject, nearest};
 use strew_model::Selector;
 
 use super::labels::{labels_text, other_value};
 use crate::Found;
-use crate::files::{Files, POD_INDEX, POD_NAME, Workload};
+use crate::files::{Files, POD_INDEX, POD_NAME, Workload, namespace_of};
 
 /// Constraints that count none of their workload's pods.
 ///
@@ -211,6 +211,66 @@ impl Uncounted<'_, '_> {
             None => found,
         }
     }
+}
+
+/// Kinds whose selector the scheduler does not read for default constraints: those of their Services are all it has.
+const WITHOUT_SELECTOR: [&str; 3] = ["CloneSet", "Job", "CronJob"];
+
+/// Workloads without constraints whose default constraints would count the pods of another workload, since a Service
+/// selects both.
+///
+/// Source: spec/scheduler §1.5
+pub(crate) fn defaults_count_others(files: &Files<'_>) -> Vec<Found> {
+    let mut services: BTreeMap<&str, Vec<(usize, &BTreeMap<String, String>)>> = BTreeMap::new();
+    for (object, found) in files.objects.iter().enumerate() {
+        if let KubeObject::Service(service) = found
+            && let Some(selector) = service
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.selector.as_ref())
+            && !selector.is_empty()
+        {
+            let namespace = services.entry(namespace_of(&service.metadata));
+            namespace.or_default().push((object, selector));
+        }
+    }
+    let has = |workload: &Workload<'_>, selector: &BTreeMap<String, String>| {
+        let mut pairs = selector.iter();
+        pairs.all(|(key, value)| workload.written.get(key) == Some(value))
+    };
+    let mut found = Vec::new();
+    for (number, workload) in files.workloads.iter().enumerate() {
+        let own = workload.spec.topology_spread_constraints.as_deref();
+        let is_meant = WITHOUT_SELECTOR.contains(&workload.kind)
+            && own.unwrap_or_default().is_empty()
+            && workload.n_pods.is_none_or(|n| n > 1);
+        let of_namespace = services.get(workload.namespace).into_iter().flatten();
+        let its: Vec<_> = of_namespace.filter(|(_, s)| has(workload, s)).collect();
+        let (true, Some((service, _))) = (is_meant, its.first()) else {
+            continue;
+        };
+        // The scheduler asks for the labels of all of them.
+        let mut others = files.of_namespace(workload.namespace).filter(|(other, w)| {
+            let is_counted = *other != number && w.kind != "Pod" && w.n_pods != Some(0);
+            is_counted && its.iter().all(|(_, selector)| has(w, selector))
+        });
+        let Some((_, first)) = others.next() else {
+            continue;
+        };
+        let n = 2 + others.count();
+        let message = format!(
+            "default constraints would spread its pods together with those of {}: {} selects both, and the scheduler does not read the selector of a {}",
+            files.objects[first.object].label(),
+            files.objects[*service].label(),
+            workload.kind,
+        );
+        let note = Found::note(workload.object, workload.spec_path.clone(), message)
+            .help("give it a constraint with a selector of its own, or a Service of its own")
+            .number("workloads", i64::try_from(n).unwrap_or(i64::MAX))
+            .related(*service, "the Service");
+        found.push(note);
+    }
+    found
 }
 
 /// Constraints that count pods of other workloads, too.

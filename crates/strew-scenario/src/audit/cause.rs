@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_apiserver::object::{Kind, Pod};
 use strew_apiserver::selection::Selection;
-use strew_view::away::Obstacle;
+use strew_view::away::{Obstacle, Refusing};
 
 use super::Question;
 use super::values::{Cause, CauseCode, Event};
@@ -24,6 +24,26 @@ pub(super) struct Before {
     pub(super) over: Over,
     /// The pods that it asks for.
     pub(super) wanted: u32,
+}
+
+/// The cause of `n` Pending pods whose hard constraints refuse the nodes that are left.
+fn refused_by_constraints(refusing: &Refusing, n: usize) -> Cause {
+    match refusing {
+        Refusing::MinDomains { key, min, there } => Cause {
+            code: CauseCode::ConstraintMinDomains,
+            text: format!(
+                "{n} Pending: minDomains {min} over {}, and there are {there}: each takes no more than maxSkew",
+                short_key(key)
+            ),
+        },
+        Refusing::Others { key, others, all } => Cause {
+            code: CauseCode::ConstraintCountsOthers,
+            text: format!(
+                "{n} Pending: {others} of the {all} pods that its hard constraint over {} counts are of other workloads",
+                short_key(key)
+            ),
+        },
+    }
 }
 
 /// The pods' constraints over the key, as far as they could keep pods out of one domain.
@@ -66,7 +86,12 @@ pub(super) fn over(pod: &Pod, key: &str, known: &BTreeSet<String>) -> Over {
 }
 
 /// The cause of what the event did to a workload; `None` if it is not known.
-pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> Option<Cause> {
+pub(super) fn of(
+    of: &LossOf,
+    before: Option<&Before>,
+    refusing: Option<&Refusing>,
+    question: &Question,
+) -> Option<Cause> {
     let missing = of.missing.as_ref();
     let is_pinned = before.is_some_and(|before| before.obstacle == Obstacle::Volume);
     if of.key.kind == Kind::Pod && !is_pinned {
@@ -76,7 +101,12 @@ pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> O
         });
     }
     let together = before.and_then(|before| together(before, question));
-    let at_rest = missing.map(|missing| at_rest(missing, question.event));
+    let at_rest = missing.map(|missing| match (missing, refusing) {
+        (Missing::Pending(n, Hindrance::CountsTheLost), Some(refusing)) => {
+            refused_by_constraints(refusing, *n)
+        }
+        _ => at_rest(missing, question.event),
+    });
     let short = of.loss.budgets.iter().find(|budget| budget.is_short());
     let budget = short.map(|budget| Cause {
         code: CauseCode::Budget,
@@ -205,6 +235,8 @@ fn at_rest(missing: &Missing, event: Event) -> Cause {
     let code = match missing {
         Missing::Gone => CauseCode::BarePod,
         Missing::Evicted(..) => CauseCode::Other,
+        Missing::Refused(_, why) if why.contains("exceeded quota") => CauseCode::Quota,
+        Missing::Refused(..) => CauseCode::Other,
         Missing::Terminating(_, Kind::StatefulSet) => CauseCode::StatefulSetWaits,
         Missing::Terminating(..) => CauseCode::Other,
         Missing::Pending(_, hindrance) => match hindrance {

@@ -5,20 +5,24 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
+use strew_apiserver::eviction::{self, Eviction};
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
-use strew_apiserver::selection::Selection;
+use strew_model::Instant;
 use strew_sim::Simulation;
-use strew_view::away::{self, Headroom};
+use strew_view::away::{self, Headroom, Refusing};
 use strew_view::loss::LossVerdict;
 use strew_view::moment::{Frame, world};
 use strew_view::values::{self, EndpointValues};
+use strew_view::world::World;
 
 use super::Question;
 use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
 use super::values::{Blocked, Case, Endpoints, Event, Row, StuckBudget};
-use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
+use crate::expect::workloads::{
+    Hindrance, LossOf, Missing, is_counted, name, wanted_of, workload_of,
+};
 use crate::format::Step;
 use crate::run::{Plan, RunError, StepResult, StepState, Watcher, play};
 
@@ -41,6 +45,7 @@ pub fn play_case(
         services: Vec::new(),
         stuck_budgets: Vec::new(),
         before: BTreeMap::new(),
+        refusing: BTreeMap::new(),
         blocked: Vec::new(),
     };
     let played = play(&plan, seed, None, &mut follow)?;
@@ -49,6 +54,7 @@ pub fn play_case(
         services,
         stuck_budgets,
         before,
+        refusing,
         blocked,
         ..
     } = follow;
@@ -60,7 +66,9 @@ pub fn play_case(
     let refused = refused.map(|refused| refused.why.clone()).collect();
     let event = played.steps.get(EVENT_STEP);
     let losses = event.map_or(&[][..], |step| step.facts.losses.as_slice());
-    let rows = losses.iter().map(|of| row(of, &before, question));
+    let rows = losses
+        .iter()
+        .map(|of| row(of, &before, &refusing, question));
     let mut rows: Vec<Row> = rows.collect();
     rows.sort_by(|a, b| {
         let place = |row: &Row| (row.judged(), row.of());
@@ -81,7 +89,12 @@ pub fn play_case(
     })
 }
 
-fn row(of: &LossOf, before: &BTreeMap<Name, (Kind, Before)>, question: &Question) -> Row {
+fn row(
+    of: &LossOf,
+    before: &BTreeMap<Name, (Kind, Before)>,
+    refusing: &BTreeMap<Key, Refusing>,
+    question: &Question,
+) -> Row {
     let meta = &of.key.name;
     let mut row = Row {
         kind: of.key.kind.name().to_owned(),
@@ -107,7 +120,8 @@ fn row(of: &LossOf, before: &BTreeMap<Name, (Kind, Before)>, question: &Question
     let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
     let is_well = matches!(loss.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
     if !is_well {
-        row.cause = cause::of(of, known.map(|(_, before)| before), question);
+        let before = known.map(|(_, before)| before);
+        row.cause = cause::of(of, before, refusing.get(&of.key), question);
     }
     row
 }
@@ -123,6 +137,8 @@ struct Follow<'a> {
     stuck_budgets: Vec<StuckBudget>,
     /// The workloads whose ready pods are all in the domains, by name.
     before: BTreeMap<Name, (Kind, Before)>,
+    /// Why hard constraints refuse the Pending pods of a workload at rest, where it is not a domain without pods.
+    refusing: BTreeMap<Key, Refusing>,
     blocked: Vec<Blocked>,
 }
 
@@ -137,24 +153,24 @@ impl Watcher for Follow<'_> {
         &mut self,
         number: usize,
         _: &Step,
-        _: &StepResult,
+        result: &StepResult,
         simulation: &Simulation,
     ) -> ControlFlow<()> {
-        if number == EVENT_STEP && self.question.event == Event::Drain {
-            self.blocked = blocked(simulation.server().tables(), &self.away);
+        if number != EVENT_STEP {
+            return ControlFlow::Continue(());
         }
+        if self.question.event == Event::Drain {
+            let now = simulation.now();
+            self.blocked = blocked(simulation.server().tables(), &self.away, now);
+        }
+        self.look_at_refused(&result.facts.losses, simulation);
         ControlFlow::Continue(())
     }
 }
 
 impl Follow<'_> {
-    fn look(&mut self, simulation: &Simulation) {
-        let tables = simulation.server().tables();
-        let nodes = tables.of::<Node>().iter();
-        let nodes = nodes.filter(|node| of_domains(node, self.question));
-        self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
-        self.services = services(tables, &self.away);
-        self.stuck_budgets = stuck_budgets(tables);
+    /// The world at this moment.
+    fn world(&self, simulation: &Simulation) -> World {
         let blueprint = self.plan.blueprint();
         let mut frame = Frame {
             names: blueprint.names.clone(),
@@ -162,7 +178,45 @@ impl Follow<'_> {
             workloads: self.plan.admitted().workloads.clone(),
             keys: Vec::new(),
         };
-        let (mut world, _) = world(crate::moment(simulation), &mut frame);
+        world(crate::moment(simulation), &mut frame).0
+    }
+
+    /// Asks for each workload whose Pending pods are refused by a hard constraint why it refuses them.
+    fn look_at_refused(&mut self, losses: &[LossOf], simulation: &Simulation) {
+        let is_refused = |of: &&LossOf| {
+            let missing = of.missing.as_ref();
+            matches!(missing, Some(Missing::Pending(_, Hindrance::CountsTheLost)))
+        };
+        let mut refused = losses.iter().filter(is_refused).peekable();
+        if refused.peek().is_none() {
+            return;
+        }
+        let tables = simulation.server().tables();
+        let mut pending: BTreeMap<Key, Arc<str>> = BTreeMap::new();
+        let waiting = tables.of::<Pod>().iter();
+        for pod in waiting.filter(|pod| pod.node.is_none() && pod.is_active()) {
+            if let Some((kind, name, _)) = workload(tables, pod) {
+                let uid = Arc::clone(&pod.meta.uid);
+                pending.entry(Key { kind, name }).or_insert(uid);
+            }
+        }
+        let mut world = self.world(simulation);
+        for of in refused {
+            let uid = pending.get(&of.key);
+            let refusing = uid.and_then(|uid| away::refusing(&mut world, uid));
+            self.refusing
+                .extend(refusing.map(|refusing| (of.key.clone(), refusing)));
+        }
+    }
+
+    fn look(&mut self, simulation: &Simulation) {
+        let tables = simulation.server().tables();
+        let nodes = tables.of::<Node>().iter();
+        let nodes = nodes.filter(|node| of_domains(node, self.question));
+        self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
+        self.services = services(tables, &self.away);
+        self.stuck_budgets = stuck_budgets(tables);
+        let mut world = self.world(simulation);
         let away: away::Nodes<'_> = self.away.iter().map(|name| &**name).collect();
         let stays = staying(tables);
         self.headroom = away::headroom(&world, &away, |uid| stays.contains(uid));
@@ -298,7 +352,7 @@ fn stuck_budgets(tables: &Tables) -> Vec<StuckBudget> {
 }
 
 /// The pods that a drain has left on these nodes, by workload.
-fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Blocked> {
+fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Blocked> {
     let mut left: BTreeMap<String, Vec<&Arc<Pod>>> = BTreeMap::new();
     for pod in away.iter().flat_map(|node| tables.pods_on(node)) {
         if stays(pod) || pod.is_finished() || pod.meta.is_terminating() {
@@ -316,12 +370,23 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Blocked> {
     let each = left.into_iter().filter_map(|(object, pods)| {
         let first = pods.first()?;
         let n_pods = pods.len();
-        let (code, why, budget) = match budget_of(tables, first) {
-            Some(budget) => {
+        let refused = pods
+            .iter()
+            .find_map(|pod| refusing_budgets(tables, pod, now));
+        let (code, why, budget) = match refused.as_deref() {
+            Some([budget, others @ ..]) => {
                 let name = &budget.meta.name;
                 let named = [name.namespace.to_string(), name.name.to_string()];
-                ("budget", budget_text(budget), Some(named))
+                let text = match others {
+                    [] => budget_text(budget),
+                    [other, ..] => format!(
+                        "it has two budgets, {} and {}: the API server refuses its eviction",
+                        name.name, other.meta.name.name
+                    ),
+                };
+                ("budget", text, Some(named))
             }
+            Some([]) => return None,
             None if first.meta.controller().is_none() => (
                 "bare-pod",
                 "it has no workload: kubectl drain refuses its node without --force".to_owned(),
@@ -340,15 +405,11 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Blocked> {
     each.collect()
 }
 
-/// The budget that allows no eviction of a pod now.
-fn budget_of<'a>(tables: &'a Tables, pod: &Pod) -> Option<&'a Arc<Budget>> {
-    let namespace = &pod.meta.name.namespace;
-    let mut budgets = tables.of::<Budget>().in_namespace(namespace);
-    budgets.find(|budget| {
-        let selector = budget.spec.selector.as_ref().and_then(Selection::of);
-        budget.status.disruptions_allowed.unwrap_or(0) < 1
-            && selector.is_some_and(|selector| selector.matches(&pod.meta.labels))
-    })
+/// The budgets of a pod whose eviction the API refuses now; `None` if it does not.
+fn refusing_budgets(tables: &Tables, pod: &Pod, now: Instant) -> Option<Vec<Arc<Budget>>> {
+    let budgets = eviction::budgets_of(pod, tables);
+    let decided = eviction::decide(pod, &budgets, now);
+    matches!(decided, Eviction::Refuse(_)).then_some(budgets)
 }
 
 fn budget_text(budget: &Budget) -> String {

@@ -253,6 +253,12 @@ pub enum CauseCode {
     ConstraintHoldsInOneDomain,
     /// Its hard constraint counts the domain, though it takes no pod.
     ConstraintCountsTheLost,
+    /// Its hard constraint asks for more domains than are left.
+    ConstraintMinDomains,
+    /// Its hard constraint counts pods of other workloads, and refuses the nodes that are left for them.
+    ConstraintCountsOthers,
+    /// The API server refuses its pods: a ResourceQuota.
+    Quota,
     /// It asks for one pod.
     SingleReplica,
     /// It is a pod without a workload.

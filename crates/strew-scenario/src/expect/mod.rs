@@ -29,7 +29,7 @@ use strew_view::ground::Ground;
 
 use availability::{Availability, Preemption};
 use expression::Views;
-use workloads::LossOf;
+use workloads::{Exceeded, LossOf};
 
 use crate::format::{Claim, Expectation, ObjectTarget};
 use crate::run::Plan;
@@ -151,6 +151,7 @@ pub struct Judge {
     subsets_before: workloads::SubsetPods,
     /// What the last judged claim about a loss found, for the facts of its step.
     losses: Vec<LossOf>,
+    exceeded: Vec<Exceeded>,
     /// `None` if no claim asks for pods over time.
     availability: Option<Availability>,
     /// The number of claims of `always`.
@@ -164,6 +165,8 @@ pub struct Judge {
 pub struct StepFacts {
     /// What a loss did to each workload, the worst first; empty unless a claim asks for it.
     pub losses: Vec<LossOf>,
+    /// The hard constraints that pods exceed at rest; empty unless a claim asks for them.
+    pub exceeded: Vec<Exceeded>,
     /// The pods that were deleted to make room for others; empty unless a claim asks whether workloads have their pods.
     pub preemptions: Vec<Preemption>,
 }
@@ -214,6 +217,7 @@ impl Judge {
             lasting_before: BTreeSet::new(),
             subsets_before: Default::default(),
             losses: Vec::new(),
+            exceeded: Vec::new(),
             availability,
             n_always: plan.scenario.always.len(),
             budgets_due: BTreeSet::new(),
@@ -234,7 +238,7 @@ impl Judge {
         self.ground.take_if(|(of, _)| of != profiles);
         let begin = || (profiles.clone(), Ground::new(server, names, profiles));
         let (_, ground) = self.ground.get_or_insert_with(begin);
-        ground.follow(server, |_, _| {});
+        ground.follow(server);
         ground
     }
 
@@ -248,6 +252,7 @@ impl Judge {
         self.lasting_before = workloads::lasting(server.tables());
         self.subsets_before = workloads::subset_pods(server.tables());
         self.losses.clear();
+        self.exceeded.clear();
         availability.begin_step(server, simulation.elapsed());
     }
 
@@ -270,6 +275,7 @@ impl Judge {
         let preemptions = self.availability.as_ref().map(Availability::preemptions);
         StepFacts {
             losses: std::mem::take(&mut self.losses),
+            exceeded: std::mem::take(&mut self.exceeded),
             preemptions: preemptions.unwrap_or_default().to_vec(),
         }
     }
@@ -334,9 +340,10 @@ impl Judge {
                 let before = std::mem::take(&mut self.exceeded_before);
                 let ground = self.ground(simulation);
                 let of = of.as_ref();
-                let verdict =
+                let (verdict, exceeded) =
                     workloads::within_constraints(simulation.server(), ground, of, &before);
                 self.exceeded_before = before;
+                self.exceeded = exceeded;
                 verdict
             }
             Claim::WithinBudget(of) => {

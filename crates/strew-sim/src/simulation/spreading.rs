@@ -2,7 +2,6 @@
 
 use strew_apiserver::object::WorkloadSpread;
 use strew_model::Prng;
-use strew_model::time::Instant;
 use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
@@ -14,9 +13,6 @@ use crate::workloadspread::{SpreadKeeper, Webhook, Webhooks, webhook, webhook_mu
 
 /// The default number of the webhook's replicas.
 pub(super) const REPLICAS: usize = 2;
-
-/// The number of components: the webhook and the controller.
-pub(super) const COMPONENTS: usize = 2;
 
 impl Simulation {
     /// Sets the number of the webhook's replicas. Call it before the first WorkloadSpread; later it restarts all
@@ -56,12 +52,9 @@ impl Simulation {
         self.judge_webhook();
     }
 
-    /// Lets one of the two take one step.
-    pub(super) fn step_spreading(&mut self, component: usize) -> bool {
+    /// Lets the controller take one step.
+    pub(super) fn step_spreading(&mut self) -> bool {
         let now = self.now;
-        if component == 0 {
-            return self.server.step_webhooks(now);
-        }
         let Some(slot) = &mut self.spreads else {
             return false;
         };
@@ -123,15 +116,6 @@ impl Simulation {
         if let Some(slot) = &mut self.spreads {
             slot.calm(now);
         }
-    }
-
-    /// The next times at which the two have something to do without an event.
-    pub(super) fn spreading_wakes(&self) -> impl Iterator<Item = Option<Instant>> + use<> {
-        let webhook = webhook(&self.server).and_then(Webhook::next_wake);
-        let slot = self.spreads.as_ref();
-        let keeper = slot.and_then(|slot| slot.alive.as_ref()?.next_wake());
-        let restart = slot.and_then(|slot| slot.restart);
-        [webhook, keeper, restart].into_iter()
     }
 }
 

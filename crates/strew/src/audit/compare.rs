@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anyhow::anyhow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use strew_manifest::printable::printable_line;
 use strew_scenario::audit::values::{Audit, Event, KIND};
 use strew_view::loss::LossVerdict;
@@ -31,6 +31,50 @@ pub(crate) struct Moved {
     pub(crate) after: Option<String>,
     /// True if it is worse now.
     pub(crate) is_worse: bool,
+}
+
+/// What is different in two audits.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AuditDiff<'a> {
+    /// `sim.strew.dev/v1alpha1`
+    api_version: &'a str,
+    /// `AuditDiff`
+    kind: &'a str,
+    /// Verdicts that are not the same, the worse ones first.
+    items: &'a [Moved],
+}
+
+impl<'a> AuditDiff<'a> {
+    pub(crate) fn of(items: &'a [Moved]) -> Self {
+        Self {
+            api_version: API_VERSION,
+            kind: "AuditDiff",
+            items,
+        }
+    }
+}
+
+/// The audits of several clusters.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AuditList<'a> {
+    /// `sim.strew.dev/v1alpha1`
+    api_version: &'a str,
+    /// `AuditList`
+    kind: &'a str,
+    /// By the names of clusters, which are in `cluster`.
+    items: Vec<&'a Audit>,
+}
+
+/// The JSON schema of kind AuditDiff.
+pub(crate) fn schema_of_diff() -> Value {
+    schemars::schema_for!(AuditDiff<'_>).to_value()
+}
+
+/// The JSON schema of kind AuditList.
+pub(crate) fn schema_of_list() -> Value {
+    schemars::schema_for!(AuditList<'_>).to_value()
 }
 
 type Verdicts = BTreeMap<(String, Event, Vec<String>), (LossVerdict, String)>;
@@ -174,9 +218,12 @@ impl Fleet {
     }
 
     /// Kind AuditList.
-    pub(crate) fn list(&self) -> Value {
-        let items: Vec<&Audit> = self.audits.values().collect();
-        json!({"apiVersion": API_VERSION, "kind": LIST, "items": items})
+    pub(crate) fn list(&self) -> impl Serialize + '_ {
+        AuditList {
+            api_version: API_VERSION,
+            kind: LIST,
+            items: self.audits.values().collect(),
+        }
     }
 
     /// A line for each cluster, the worst first.

@@ -1,9 +1,10 @@
 //! `strew audit`: what a cluster loses with each domain, how it comes back, why, and what would prevent it.
 //!
 //! Reading order: this file (arguments, what is asked), `work` (plays cases on all cores), `fixes` (changes that are
-//! played, too), `text` (for people), `findings` (for pipelines), `patches` (files of changes), `compare` (two audits, or
+//! played, too), `at_once` (what is left in the instant of a loss), `text` (for people), `findings` (for pipelines), `patches` (files of changes), `compare` (two audits, or
 //! those of many clusters).
 
+mod at_once;
 pub(crate) mod compare;
 mod findings;
 mod fixes;
@@ -19,6 +20,7 @@ use clap::{Args, ValueEnum};
 #[cfg(feature = "cluster")]
 use serde_json::json;
 use strew_manifest::read::nearest;
+use strew_scenario::audit::at_once::Left;
 use strew_scenario::audit::values::{Audit, Case, Event, Fix, KIND, Row};
 use strew_scenario::audit::{ZONE_KEYS, domains, keys, questions, size};
 use strew_scenario::run::Plan;
@@ -45,6 +47,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM audit app.yaml --nodes 12 --zones 3      manifests on made-up nodes
   PROGRAM audit dump.json --by kubernetes.io/hostname --event drain
   PROGRAM audit dump.json --losing 2               pairs of zones
+  PROGRAM audit dump.json --at-once                what is left in the instant of the loss; nothing is played
   PROGRAM audit dump.json --quorum                 a StatefulSet without its majority is LOST
   PROGRAM audit dump.json --fix --out-dir patches  a patch for each change that helps, all of them played
   PROGRAM audit dump.json -n shop --fail-on DEGRADED
@@ -78,6 +81,9 @@ pub(crate) struct AuditArgs {
     /// What happens to them [default: all three]
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     event: Vec<EventArg>,
+    /// Tell what is left in the instant of each loss, and play nothing: no verdict, and no way back
+    #[arg(long, conflicts_with_all = ["event", "fix", "out_dir"])]
+    at_once: bool,
     /// Call a StatefulSet LOST if fewer than the majority of its pods are ready at rest
     #[arg(long)]
     quorum: bool,
@@ -219,6 +225,18 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };
     let base = Base::new(&args.asked(), &plan, seed)?;
+    if args.at_once {
+        let is_shown = |left: &Left| {
+            question.choice.means_named(
+                &plan.admitted().workloads.list,
+                [&left.kind, &left.namespace, &left.name],
+            )
+        };
+        let audit = at_once::audit(&base, is_shown)?;
+        let text = at_once::written(&audit, args.output, args.top, context)?;
+        destination::write(args.out.as_deref(), &text)?;
+        return Ok(at_once::exit(&audit));
+    }
     let cases = base.play(&args.world)?;
     let is_shown = |row: &Row| {
         question.choice.means_named(
@@ -306,6 +324,9 @@ impl AuditArgs {
     }
 
     fn events(&self) -> Vec<Event> {
+        if self.at_once {
+            return vec![Event::Loss];
+        }
         let is_asked = |event: &Event| {
             self.event.is_empty()
                 || self.event.iter().any(|asked| match asked {
@@ -317,6 +338,8 @@ impl AuditArgs {
         Event::ALL.into_iter().filter(is_asked).collect()
     }
 }
+
+pub(crate) use at_once::schema as schema_at_once;
 
 /// The JSON schema of kind Audit.
 pub(crate) fn schema() -> serde_json::Value {

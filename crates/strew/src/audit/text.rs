@@ -7,6 +7,7 @@ use anstyle::Style;
 use strew_manifest::printable::printable_line;
 use strew_model::Span;
 use strew_scenario::audit::values::{Audit, Case, Cause, CauseCode, Event, Row};
+use strew_view::away::Headroom;
 use strew_view::loss::LossVerdict;
 use strew_view::time_text::length_text;
 use strew_view::usage::{bytes_short, cpu_short};
@@ -221,7 +222,7 @@ fn merged(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
 /// The most names that a line lists.
 const NAMES_MAX: usize = 12;
 
-fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     let some: Vec<&str> = names.iter().take(NAMES_MAX).copied().collect();
     match names.len() > NAMES_MAX {
         true => format!("{} and {} more", some.join(", "), names.len() - NAMES_MAX),
@@ -442,36 +443,36 @@ fn write_headroom(out: &mut String, audit: &Audit) {
         false => short,
     };
     for case in shown.into_iter().take(NAMES_MAX) {
-        let room = &case.headroom;
-        let cpu_is_short = room.needs_milli_cpu > room.free_milli_cpu;
-        let memory_is_short = room.needs_bytes > room.free_bytes;
-        let cpu = format!(
-            "{} CPU elsewhere, {} {} free",
-            cpu_short(room.needs_milli_cpu),
-            cpu_short(room.free_milli_cpu),
-            if room.free_milli_cpu == 1000 {
-                "is"
-            } else {
-                "are"
-            },
-        );
-        let memory = format!(
-            "{} memory elsewhere, {} are free",
-            bytes_short(room.needs_bytes),
-            bytes_short(room.free_bytes)
-        );
-        let text = match (cpu_is_short, memory_is_short) {
-            (_, false) => cpu,
-            (false, true) => memory,
-            (true, true) => format!("{cpu}, and {memory}"),
-        };
         let domains = case.domains.join(" and ");
-        let _ = writeln!(
-            out,
-            "headroom: losing {} needs {text}",
-            printable_line(&domains)
-        );
+        let _ = writeln!(out, "{}", headroom_text(&domains, &case.headroom));
     }
+}
+
+/// `headroom: losing a needs 34 CPU elsewhere, 20 are free`
+pub(super) fn headroom_text(domains: &str, room: &Headroom) -> String {
+    let cpu_is_short = room.needs_milli_cpu > room.free_milli_cpu;
+    let memory_is_short = room.needs_bytes > room.free_bytes;
+    let are = if room.free_milli_cpu == 1000 {
+        "is"
+    } else {
+        "are"
+    };
+    let cpu = format!(
+        "{} CPU elsewhere, {} {are} free",
+        cpu_short(room.needs_milli_cpu),
+        cpu_short(room.free_milli_cpu),
+    );
+    let memory = format!(
+        "{} memory elsewhere, {} are free",
+        bytes_short(room.needs_bytes),
+        bytes_short(room.free_bytes)
+    );
+    let text = match (cpu_is_short, memory_is_short) {
+        (_, false) => cpu,
+        (false, true) => memory,
+        (true, true) => format!("{cpu}, and {memory}"),
+    };
+    format!("headroom: losing {} needs {text}", printable_line(domains))
 }
 
 fn write_survivors(out: &mut String, audit: &Audit, groups: &[Group<'_>], look: &Look<'_>) {

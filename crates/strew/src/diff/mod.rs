@@ -320,7 +320,7 @@ fn audits(
     let moved: Vec<_> = moved.iter().filter(is_meant).cloned().collect();
     let text = match args.output {
         Some(format) => {
-            let value = json!({"apiVersion": API_VERSION, "kind": "AuditDiff", "items": moved});
+            let value = audit::compare::AuditDiff::of(&moved);
             let format = match format {
                 DiffFormat::Json => Format::Json,
                 DiffFormat::Yaml => Format::Yaml,

@@ -7,8 +7,8 @@ use strew_cluster::PodIdx;
 use strew_manifest::read::nearest;
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::{Cause, HardExplained, Standing as Stands};
+use strew_view::explanation::{self as wire, CountedWorkload};
 use strew_view::world::{Standing, World};
-use strew_wire::explanation::{self as wire, CountedWorkload};
 
 use crate::text::count;
 

@@ -13,9 +13,9 @@ use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::Standing;
+use strew_view::explanation::API_VERSION;
 use strew_view::moment::Frame;
 use strew_view::world::World;
-use strew_wire::explanation::API_VERSION;
 
 use super::moment::now_in;
 use super::newest::newest;

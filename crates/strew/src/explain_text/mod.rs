@@ -14,7 +14,7 @@ mod tests;
 #[cfg(test)]
 mod world;
 
-use strew_wire::explanation::{PodExplanation, State, Suggestion, WhatIf};
+use strew_view::explanation::{PodExplanation, State, Suggestion, WhatIf};
 
 use crate::recorded::Recorded;
 use paint::Paint;

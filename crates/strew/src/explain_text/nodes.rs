@@ -1,6 +1,6 @@
 //! The nodes that refuse the pod, by the plugin that refuses first.
 
-use strew_wire::explanation::{Cause, PodExplanation, RefusedNode, reading};
+use strew_view::explanation::{Cause, PodExplanation, RefusedNode, reading};
 
 use super::Page;
 use super::spread::{names, nodes};

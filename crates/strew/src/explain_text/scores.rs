@@ -1,6 +1,6 @@
 //! How the node was chosen: scores, other good nodes, the tie.
 
-use strew_wire::explanation::{Choice, Constraint, PodExplanation, ScoreRow};
+use strew_view::explanation::{Choice, Constraint, PodExplanation, ScoreRow};
 
 use super::Page;
 use super::spread::{names, nodes};

@@ -1,6 +1,6 @@
 //! A block per topology spread constraint: its counts, and the verdict.
 
-use strew_wire::explanation::{
+use strew_view::explanation::{
     Constraint, Constraints, Deduced, Domain, OtherReason, PodExplanation, SpreadOff, WithoutEffect,
 };
 

@@ -3,7 +3,7 @@ use strew_cluster::Cluster;
 use strew_plan::suggest;
 use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Decision, Engine, Profile, Unfit};
-use strew_wire::explanation::PodExplanation;
+use strew_view::explanation::PodExplanation;
 
 use super::world::World;
 use super::{Beside, TextStyle, explain_text};

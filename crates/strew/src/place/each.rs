@@ -58,7 +58,7 @@ impl Loss {
 /// The form for programs.
 pub(super) fn list(losses: &[Loss]) -> Value {
     json!({
-        "apiVersion": strew_wire::explanation::API_VERSION,
+        "apiVersion": strew_view::explanation::API_VERSION,
         "kind": "PlacementLossList",
         "items": losses,
     })

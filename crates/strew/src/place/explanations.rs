@@ -30,7 +30,7 @@ pub(super) fn list<'a>(
     let shown = outcome.decided.iter().filter(|d| !d.fact.ignored);
     let shown = shown.filter(|d| is_shown(&d.fact));
     ExplanationList {
-        api_version: strew_wire::explanation::API_VERSION,
+        api_version: strew_view::explanation::API_VERSION,
         kind: "PlacementExplanationList",
         items: shown
             .filter_map(|decided| outcome.why(decided, fleet))

@@ -41,8 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("strew-placement", &["strew-model", "strew-spread"]),
     // Texts and objects: it knows no machine.
     ("strew-manifest", &[]),
-    // The scheduler and plans for the wire form of explanations and suggestions; the spread arithmetic comes with them.
-    // Placement and
+    // The scheduler for its configuration and requests; the spread arithmetic comes with it. Placement and
     // WorkloadSpread for their facts and effects, and CEL for what is asked about a cluster: one answer for simulation
     // and real cluster.
     (
@@ -53,7 +52,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
-            "strew-plan",
             "strew-placement",
             "strew-cel",
             "strew-workloadspread",
@@ -128,7 +126,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-runtime",
         ],
     ),
-    // A moment of a cluster as plain values, from what an API server stores and its scheduler knows: nothing that runs.
+    // A moment of a cluster as plain values, from what an API server stores and its scheduler knows, and explanations
+    // with the changes that plans suggest: nothing that runs.
     (
         "strew-view",
         &[
@@ -136,6 +135,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-plan",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",
@@ -171,6 +171,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-manifest",
             "strew-wire",
+            "strew-view",
             "strew-scenario",
         ],
     ),

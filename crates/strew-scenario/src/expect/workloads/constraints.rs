@@ -39,12 +39,15 @@ pub const NOT_MOVED: &str = "no manifest prevents it: pods that run are not move
 
 /// A hard constraint that a workload's pods exceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Exceeded {
-    of: Key,
+pub struct Exceeded {
+    /// The workload.
+    pub of: Key,
     /// The topology key.
-    by: String,
-    skew: i64,
-    max_skew: i32,
+    pub by: String,
+    /// The skew.
+    pub skew: i64,
+    /// `maxSkew`.
+    pub max_skew: i32,
     /// Pods by domain.
     counts: Vec<(String, i32)>,
     /// True if `matchLabelKeys` would make it count the newest revision only.
@@ -61,20 +64,21 @@ pub fn exceeded_now(server: &Server, ground: &mut Ground) -> ExceededBefore {
 }
 
 /// Judges whether the pods of the newest revision of all workloads, or of that of `of`, keep their hard constraints.
-/// What was exceeded at second 0 is not judged.
+/// What was exceeded at second 0 is not judged. The second part is what is exceeded now.
 pub fn within_constraints(
     server: &Server,
     ground: &mut Ground,
     of: Option<&ObjectTarget>,
     before: &ExceededBefore,
-) -> Verdict {
+) -> (Verdict, Vec<Exceeded>) {
     let mut exceeded = exceeded(server.tables(), ground, of);
     if of.is_none() {
         exceeded.retain(|one| !before.contains(&(one.of.clone(), one.by.clone())));
     }
     let told: Vec<String> = exceeded.iter().map(Exceeded::sentence).collect();
     let findings = exceeded.iter().map(Exceeded::finding).collect();
-    Verdict::new(told.is_empty(), told.join("; ")).with_findings(findings)
+    let verdict = Verdict::new(told.is_empty(), told.join("; ")).with_findings(findings);
+    (verdict, exceeded)
 }
 
 impl Exceeded {

@@ -13,7 +13,9 @@ use strew_model::Span;
 use strew_sim::Simulation;
 use strew_view::loss::{Loss, LossVerdict};
 
-use super::{budget, eviction, is, is_counted, name, workload_of};
+use super::budget::Budgets;
+use super::replicas::Replicas;
+use super::{eviction, is, is_counted, name, workload_of};
 use crate::expect::Verdict;
 use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message};
@@ -51,13 +53,14 @@ pub fn survives(
 ) -> (Verdict, Vec<LossOf>) {
     let now = simulation.elapsed();
     let tables = simulation.server().tables();
+    let budgets = Budgets::of(tables, &BTreeSet::new());
     let judged = availability.records().filter(|(uid, record)| match of {
         Some(target) => is(&record.key, target),
         None => !before.contains(*uid),
     });
     let mut losses: Vec<LossOf> = judged
         .filter_map(|(uid, record)| {
-            let loss = loss(tables, record, now)?;
+            let loss = loss(tables, &budgets, record, now)?;
             let is_missed = loss.ready < loss.wanted && loss.verdict() != LossVerdict::Unknown;
             Some(LossOf {
                 key: record.key.clone(),
@@ -142,10 +145,10 @@ impl LossOf {
 }
 
 /// The numbers of a workload; `None` if it is not there any more, or is a pod that has ended.
-fn loss(tables: &Tables, record: &Record, now: Span) -> Option<Loss> {
+fn loss(tables: &Tables, budgets: &Budgets<'_>, record: &Record, now: Span) -> Option<Loss> {
     let object = tables.find(&record.key);
     let budgets = match &object {
-        Some(object) if is_counted(object) => budget::of_workload(tables, object),
+        Some(object) if is_counted(object) => budgets.of_workload(object),
         Some(Object::Pod(_)) => Vec::new(),
         _ if record.is_gone => Vec::new(),
         _ => return None,
@@ -174,6 +177,8 @@ pub enum Missing {
     Terminating(usize, Kind),
     /// So many are Pending.
     Pending(usize, Hindrance),
+    /// So many are not made, since the API server refuses their creation: why.
+    Refused(usize, String),
 }
 
 /// What keeps a Pending pod from the nodes that are left.
@@ -204,6 +209,7 @@ impl fmt::Display for Missing {
             ),
             Self::Terminating(n, _) => write!(f, "{n} Terminating on a lost node"),
             Self::Pending(n, why) => write!(f, "{n} Pending: {why}"),
+            Self::Refused(n, why) => write!(f, "{n} not made: {why}"),
         }
     }
 }
@@ -217,8 +223,15 @@ impl fmt::Display for Hindrance {
         match self {
             Self::Volume => f.write_str("its volume is where no node is left"),
             Self::CountsTheLost => f.write_str(COUNTS_THE_LOST),
-            Self::Room(reasons) => {
+            Self::Room(reasons) if reasons.split(", ").all(is_about_room) => {
                 write!(f, "no room on the nodes that are left{}", told(reasons))
+            }
+            Self::Room(reasons) => {
+                write!(
+                    f,
+                    "none of the nodes that are left takes it{}",
+                    told(reasons)
+                )
             }
             Self::Affinity(reasons) => write!(
                 f,
@@ -234,6 +247,17 @@ impl fmt::Display for Hindrance {
             Self::Nodes(reasons) | Self::Other(reasons) => f.write_str(reasons),
         }
     }
+}
+
+/// True for a reason of kube-scheduler's that more nodes of the same kind take away: `6 Insufficient cpu`.
+fn is_about_room(reason: &str) -> bool {
+    let reason = reason.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+    let words = [
+        "Insufficient ",
+        "Too many pods",
+        "node(s) didn't have free ports",
+    ];
+    reason.is_empty() || words.iter().any(|word| reason.starts_with(word))
 }
 
 /// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none;
@@ -254,11 +278,29 @@ fn missing(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> Option<M
         if let Some(why) = evicted.next() {
             return Some(Missing::Evicted(1 + evicted.count(), why));
         }
+        if let Some(why) = refusal(simulation, record) {
+            let n = record.wanted.saturating_sub(record.ready);
+            return Some(Missing::Refused(n as usize, why));
+        }
         let n = leaving.len();
         return (n > 0).then(|| Missing::Terminating(n, record.key.kind.clone()));
     };
     let hindrance = hindrance(simulation, first);
     Some(Missing::Pending(pending.len(), hindrance))
+}
+
+/// Why pods of a workload were refused at their creation; `None` if none is missing, of the newest template either, or
+/// none was refused.
+fn refusal(simulation: &Simulation, record: &Record) -> Option<String> {
+    let server = simulation.server();
+    let target = ObjectTarget::of_key(&record.key)?;
+    let (_, refusal) = super::wanted((server.tables(), server.events()), &target)?;
+    refusal.or_else(|| {
+        let object = server.tables().find(&record.key)?;
+        let replicas = Replicas::of(&object)?;
+        let (updated, to_be) = replicas.updated?;
+        replicas.refused.filter(|_| updated < to_be)
+    })
 }
 
 /// What keeps a Pending pod from the nodes that are left.
@@ -272,7 +314,7 @@ fn hindrance(simulation: &Simulation, pod: &Pod) -> Hindrance {
     if has(&["PodTopologySpread"]) {
         return Hindrance::CountsTheLost;
     }
-    if has(&["NodeResourcesFit"]) {
+    if has(&["NodeResourcesFit", "NodePorts"]) {
         return Hindrance::Room(reasons);
     }
     if has(&["InterPodAffinity"]) {
@@ -294,7 +336,7 @@ fn evicted(tables: &Tables, pod: &Pod) -> Option<String> {
     eviction(pod, &taints)
 }
 
-/// The reasons in kube-scheduler's sentence, without taints: those of lost nodes.
+/// The reasons in kube-scheduler's sentence, without taints and cordons: those of lost nodes.
 fn reasons(message: &str) -> String {
     let (_, reasons) = message
         .split_once(" nodes are available: ")
@@ -302,7 +344,10 @@ fn reasons(message: &str) -> String {
     let reasons = reasons.split(". ").next().unwrap_or_default();
     let reasons = reasons.trim_end_matches('.').split(", ");
     let reasons: Vec<&str> = reasons
-        .filter(|reason| !reason.is_empty() && !reason.contains("untolerated taint"))
+        .filter(|reason| {
+            let is_away = ["untolerated taint", "were unschedulable"];
+            !reason.is_empty() && !is_away.iter().any(|words| reason.contains(words))
+        })
         .collect();
     reasons.join(", ")
 }
@@ -316,5 +361,20 @@ mod tests {
         let message = "0/12 nodes are available: 4 node(s) had untolerated taint(s), 8 Insufficient cpu. preemption: 0/12 nodes are available: 12 No preemption victims found.";
         assert_eq!(reasons(message), "8 Insufficient cpu");
         assert_eq!(reasons("something else"), "");
+        let message = "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't have free ports for the requested pod ports.";
+        let ports = "2 node(s) didn't have free ports for the requested pod ports";
+        assert_eq!(reasons(message), ports);
+    }
+
+    #[test]
+    fn room_is_told_where_room_alone_is_missing() {
+        let told = |reasons: &str| super::Hindrance::Room(reasons.to_owned()).to_string();
+        let cpu = "no room on the nodes that are left (6 Insufficient cpu)";
+        assert_eq!(told("6 Insufficient cpu"), cpu);
+        let both = "3 Insufficient cpu, 3 node(s) didn't satisfy existing pods anti-affinity rules";
+        assert_eq!(
+            told(both),
+            format!("none of the nodes that are left takes it ({both})")
+        );
     }
 }

@@ -10,9 +10,10 @@ mod loss;
 mod remarks;
 pub(super) mod replicas;
 
+pub(crate) use budget::Budgets;
 pub use budget::{met as budgets_met, within_budget};
 pub use constraints::{
-    CONSTRAINT_EXCEEDED, ExceededBefore, MATCH_LABEL_KEYS, NOT_MOVED, exceeded_now,
+    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, MATCH_LABEL_KEYS, NOT_MOVED, exceeded_now,
     within_constraints,
 };
 pub use loss::{HONOR_TAINTS, Hindrance, LossOf, Missing, survives};

@@ -3,13 +3,15 @@
 //! It has names instead of indexes, and numbers beside every sentence. Fields may be added within `v1alpha1`; no field
 //! changes its meaning.
 //!
-//! Reading order: [`PodExplanation`], [`constraint`], [`node`], `summary`, `against`, `shortage`, [`choice`], [`change`], `words`.
+//! Reading order: [`PodExplanation`], [`constraint`], [`node`], `summary`, `against`, `shortage`, [`choice`], [`change`], `words`;
+//! [`NodeExplanation`].
 
 mod against;
 pub mod change;
 pub mod choice;
 pub mod constraint;
 pub mod node;
+mod of_node;
 mod shortage;
 mod summary;
 mod words;
@@ -27,6 +29,7 @@ pub use constraint::{
     SpreadOff, Weight, WithoutEffect,
 };
 pub use node::{Cause, Refusal, RefusedNode, ResourceShortage};
+pub use of_node::{Amounts, Counting, Judged, NodeExplanation, OnNode};
 pub use shortage::ShortResource;
 pub use words::reading;
 
