@@ -93,16 +93,28 @@ else
     row "\`strew lint\`" $code "$(tail -n 1 "$out/lint.txt" | tr '|' '/')"
 fi
 
-# compare: the base revision is checked out beside the work tree, and played with the same words.
+# compare: the files of the base revision are written beside the work tree, and played with the same words. Nothing is
+# written into the repository, which may belong to another user: a runner clones as root, and a container runs as nobody.
 compare() {
     if ! command -v git >/dev/null 2>&1; then
         row "\`strew diff\`" - "not compared: git is not installed"
         return
     fi
     tree=$(mktemp -d) || return
+    project=${CI_PROJECT_DIR:-${GITHUB_WORKSPACE:-}}
+    if [ -n "$project" ]; then
+        export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0="$project"
+    fi
     here=$(git rev-parse --show-prefix 2>/dev/null)
-    if ! git worktree add --quiet --detach "$tree/base" "$base" 2>"$out/diff.txt"; then
-        row "\`strew diff\`" 2 "no revision $base: fetch it first (fetch-depth: 0, or GIT_DEPTH: 0)"
+    mkdir "$tree/base"
+    if ! (
+        cd "./$(git rev-parse --show-cdup)" &&
+            export GIT_INDEX_FILE="$tree/index" &&
+            git read-tree "$base" &&
+            git checkout-index --all --prefix="$tree/base/"
+    ) 2>"$out/diff.txt"; then
+        told=$(head -n 1 "$out/diff.txt" | tr '|' '/')
+        row "\`strew diff\`" 2 "no revision $base: fetch it first (fetch-depth: 0, or GIT_DEPTH: 0). git says: $told"
         rm -rf "$tree"
         return
     fi
@@ -111,7 +123,6 @@ compare() {
         cd "$tree/base/$here" 2>/dev/null && simulate -o json
     ) >"$out/base.json" 2>"$out/diff.txt"
     played=$?
-    git worktree remove --force "$tree/base"
     rm -rf "$tree"
     if [ "$played" -gt 1 ]; then
         row "\`strew diff\`" - "not compared: the files of $base cannot be played ($(head -n 1 "$out/diff.txt" | tr '|' '/'))"

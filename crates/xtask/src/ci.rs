@@ -51,6 +51,21 @@ macro_rules! xtask {
     };
 }
 
+/// Tests that an ordinary run leaves out. With all of the workspace, so that nothing is compiled again.
+macro_rules! ignored {
+    ($name:literal) => {
+        &[
+            "cargo",
+            "test",
+            "--locked",
+            "--workspace",
+            $name,
+            "--",
+            "--ignored",
+        ]
+    };
+}
+
 const BY_TOOLS: &[ByTool] = &[
     ByTool {
         name: "rules",
@@ -70,21 +85,41 @@ const BY_TOOLS: &[ByTool] = &[
     ByTool {
         name: "chart",
         tool: "helm",
-        runs: &[&[
-            "cargo",
-            "test",
-            "--locked",
-            "--workspace",
-            "--test=it",
-            "helm_renders",
-            "--",
-            "--ignored",
-        ]],
+        runs: &[ignored!("helm_renders")],
     },
     ByTool {
         name: "book",
         tool: "mdbook",
         runs: &[&["mdbook", "build"]],
+    },
+    ByTool {
+        name: "shell",
+        tool: "shellcheck",
+        runs: &[&["shellcheck", "deploy/pipeline/strew-check.sh"]],
+    },
+    // Advisories need the network: the workflow asks for them.
+    ByTool {
+        name: "licences",
+        tool: "cargo-deny",
+        runs: &[&[
+            "cargo", "deny", "--locked", "check", "bans", "licenses", "sources",
+        ]],
+    },
+    ByTool {
+        name: "workflows",
+        tool: "go",
+        runs: &[ACTIONLINT],
+    },
+    // Installers of others take what dist makes for them.
+    ByTool {
+        name: "wheel",
+        tool: "python3",
+        runs: &[ignored!("python_installs_the_wheel")],
+    },
+    ByTool {
+        name: "workflows, rights",
+        tool: "python3",
+        runs: &[ZIZMOR],
     },
     // Official clients refuse results that break the schema of their tool.
     ByTool {
@@ -96,6 +131,11 @@ const BY_TOOLS: &[ByTool] = &[
         name: "mcp, TypeScript",
         tool: "npm",
         runs: &[CLIENT_OF_TYPESCRIPT],
+    },
+    ByTool {
+        name: "npm package",
+        tool: "npm",
+        runs: &[ignored!("npm_installs_the_package")],
     },
     // The committed page is what its sources make.
     ByTool {
@@ -110,6 +150,8 @@ const BY_TOOLS: &[ByTool] = &[
     },
 ];
 
+const ACTIONLINT: &[&str] = xtask!["workflows", "actionlint"];
+const ZIZMOR: &[&str] = xtask!["workflows", "zizmor"];
 const PAGE_IS_MADE: &[&str] = xtask!["web", "--check"];
 const PAGE_IN_A_BROWSER: &[&str] = xtask!["web", "--test"];
 const CLIENT_OF_PYTHON: &[&str] = xtask!["clients", "python"];
@@ -296,6 +338,18 @@ enum Outcome {
     NotRun,
     /// It needs this tool, which is not installed.
     NoTool(&'static str),
+    /// The same where all tools are asked for.
+    ToolMissing(&'static str),
+}
+
+impl Outcome {
+    /// The outcome where each tool must be installed.
+    fn of_all_tools(self) -> Self {
+        match self {
+            Self::NoTool(tool) => Self::ToolMissing(tool),
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -307,6 +361,7 @@ impl fmt::Display for Outcome {
             Self::LeftOut => "left out",
             Self::NotRun => "NOT RUN",
             Self::NoTool(tool) => return write!(f, "not run: {tool} is not installed"),
+            Self::ToolMissing(tool) => return write!(f, "NOT RUN: {tool} is not installed"),
         };
         f.write_str(text)
     }
@@ -322,8 +377,8 @@ const LAST_LINES: usize = 12;
 /// Runs the stages, up to the first failure unless `keep_going`.
 ///
 /// Exit code 1 if a stage failed, or could not run for want of Go. `no_e2e` leaves out the stages that need a control
-/// plane, which is no failure.
-pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
+/// plane, which is no failure. With `all_tools`, a check whose tool is not installed is one.
+pub(crate) fn run(keep_going: bool, no_e2e: bool, all_tools: bool) -> anyhow::Result<ExitCode> {
     let begin = now();
     let go = match no_e2e {
         true => Ok(()),
@@ -358,6 +413,9 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
             true => (check.name, Outcome::Skipped, Duration::ZERO),
             false => run_by_tool(check)?,
         });
+    }
+    if all_tools {
+        rows.iter_mut().for_each(|row| row.1 = row.1.of_all_tools());
     }
     print!("{}", summary(&rows, begin.elapsed()));
     ends.retain(|(_, end)| !end.is_empty());
@@ -493,9 +551,10 @@ fn summary(rows: &[Row], total: Duration) -> String {
         format!("{} failed", count(Outcome::Failed)),
     ];
     let tools = rows.iter().filter_map(|&(_, outcome, _)| match outcome {
-        Outcome::NoTool(tool) => Some(tool),
+        Outcome::NoTool(tool) | Outcome::ToolMissing(tool) => Some(tool),
         _ => None,
     });
+    let must = |row: &Row| matches!(row.1, Outcome::ToolMissing(_));
     let mut tools: Vec<&str> = tools.collect();
     for outcome in [Outcome::Skipped, Outcome::LeftOut, Outcome::NotRun] {
         if count(outcome) > 0 {
@@ -508,6 +567,9 @@ fn summary(rows: &[Row], total: Duration) -> String {
     // Checks that follow each other may need the same tool.
     tools.dedup();
     let verdict = match (count(Outcome::Failed), count(Outcome::NotRun)) {
+        (0, 0) if rows.iter().any(must) => {
+            format!("INCOMPLETE: not installed: {}", tools.join(", "))
+        }
         (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane".to_owned(),
         (0, 0) if !tools.is_empty() => format!("passed, without {}", tools.join(", ")),
         (0, 0) => "passed".to_owned(),
@@ -590,13 +652,42 @@ mod tests {
         assert!(is_success(&rows));
         assert_eq!(
             last_line(&rows),
-            "passed, without promtool, helm, mdbook, python3, npm, chromium"
+            "passed, without promtool, helm, mdbook, shellcheck, cargo-deny, go, python3, npm, chromium"
         );
         let text = summary(&rows, Duration::ZERO);
         assert!(
             text.contains("rules             not run: promtool is not installed\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn where_all_tools_are_asked_for_the_lack_of_one_is_a_failure() {
+        let mut rows = rows(Outcome::LeftOut);
+        let outcome = Outcome::NoTool("helm").of_all_tools();
+        rows.push(("chart", outcome, Duration::ZERO));
+        assert!(!is_success(&rows));
+        assert_eq!(last_line(&rows), "INCOMPLETE: not installed: helm");
+    }
+
+    /// A filter that no test has passes.
+    #[test]
+    fn tests_that_stages_name_are_there() {
+        let mut names = BY_TOOLS
+            .iter()
+            .flat_map(|check| check.runs)
+            .filter(|words| words.last() == Some(&"--ignored"))
+            .filter_map(|words| words.iter().rev().nth(2))
+            .peekable();
+        assert!(names.peek().is_some());
+        for name in names {
+            let found = Command::new("git")
+                .args(["grep", "--quiet", "--untracked", &format!("fn {name}")])
+                .arg("crates")
+                .current_dir(top())
+                .status();
+            assert!(found.unwrap().success(), "{name}");
+        }
     }
 
     #[test]

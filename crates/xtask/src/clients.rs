@@ -99,7 +99,7 @@ fn python(folder: &Path) -> PathBuf {
 }
 
 /// Runs a command to its end.
-fn done(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn done(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     anyhow::ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())

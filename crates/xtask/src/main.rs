@@ -6,6 +6,7 @@ mod clients;
 mod dist;
 mod fuzz;
 mod web;
+mod workflows;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ enum Command {
         /// Leave out the stages that need a real control plane, and so Go
         #[arg(long)]
         no_e2e: bool,
+        /// A check whose tool is not installed is a failure, too
+        #[arg(long)]
+        all_tools: bool,
     },
     /// Measure what strew costs, optimized
     Bench {
@@ -47,6 +51,11 @@ enum Command {
     },
     /// Make the page of strew's reports from web/src (needs Node and npm)
     Web(web::Web),
+    /// Check .github and action.yml with actionlint (needs Go) and zizmor (needs Python)
+    Workflows {
+        /// Which linters; all without one
+        linters: Vec<workflows::Linter>,
+    },
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors
@@ -81,11 +90,16 @@ struct Lab {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Ci { keep_going, no_e2e } => ci::run(keep_going, no_e2e),
+        Command::Ci {
+            keep_going,
+            no_e2e,
+            all_tools,
+        } => ci::run(keep_going, no_e2e, all_tools),
         Command::Bench { suite, names } => bench::run(suite, &names),
         Command::Dist(options) => dist::run(&options),
         Command::Clients { clients } => clients::run(xtask::top(), &clients),
         Command::Web(options) => web::run(xtask::top(), &options),
+        Command::Workflows { linters } => workflows::run(xtask::top(), &linters),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Conform(lab) => lab.run("conform"),
         Command::BenchLive(lab) => lab.run("bench-live"),

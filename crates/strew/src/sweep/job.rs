@@ -142,6 +142,7 @@ fn metadata(args: &JobArgs, name: &str) -> Value {
     if let Some(namespace) = &args.namespace {
         metadata["namespace"] = namespace.as_str().into();
     }
+    args.pods.label(&mut metadata);
     metadata
 }
 
@@ -167,7 +168,7 @@ fn job(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
     let mut metadata = metadata(args, name);
     let results = args.results_claim.as_deref().unwrap_or(LOGS);
     metadata["annotations"] = json!({RESULTS_IN: results});
-    json!({
+    let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata,
@@ -181,7 +182,9 @@ fn job(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
                 "spec": pod(args, name, files, words),
             },
         },
-    })
+    });
+    args.pods.apply(&mut job);
+    job
 }
 
 fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Value {

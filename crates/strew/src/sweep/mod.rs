@@ -1,10 +1,11 @@
 //! `strew sweep`: many seeds on many machines, with Kubernetes' own Jobs. It prints an Indexed Job; with `--collect` it
 //! reads the results of one.
 //!
-//! Reading order: [`job`] (the output), [`collect`].
+//! Reading order: [`job`] (the output), [`pods`] (what clusters want of it), [`collect`].
 
 mod collect;
 mod job;
+mod pods;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM sweep --collect sweep-0a1b2c3d4e -o junit --out report.xml
   PROGRAM sweep rollout.yaml --image $IMAGE --results-claim sweeps
                                                      results into a volume: merge its folder then
+  PROGRAM sweep rollout.yaml --image $IMAGE --queue batch --toleration batch=yes:NoSchedule --ttl 86400
+                                                     admitted by Kueue, on tainted nodes, gone after a day
 
 The Job has one completion for each shard, and its pods are spread over zones. Its name is made of the
 files and options, so that equal sweeps have equal names. A pod that is killed is made again; each index
@@ -102,6 +105,8 @@ pub(super) struct JobArgs {
     /// several nodes must be able to write to it
     #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     results_claim: Option<String>,
+    #[command(flatten)]
+    pods: pods::SweepPodArgs,
 }
 
 /// The values of `-o`.

@@ -18,7 +18,7 @@ fn completed(words: &[&str]) -> Vec<String> {
         symlink(snapbox::cmd::cargo_bin!("strew"), &plugin).unwrap();
     }
     let path = std::env::var("PATH").unwrap();
-    let run = Command::new(root().join("deploy/krew/kubectl_complete-strew"))
+    let run = Command::new(root().join("deploy/recipes/kubectl_complete-strew"))
         .args(words)
         .env("PATH", format!("{}:{path}", folder.display()))
         .output()

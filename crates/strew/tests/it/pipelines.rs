@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -127,19 +128,6 @@ fn a_change_is_compared_with_its_base() {
             .read("strew-results/junit.xml")
             .contains("<testsuite")
     );
-    // The base is removed from the repository's worktrees.
-    let trees = Command::new("git")
-        .args(["worktree", "list"])
-        .current_dir(&folder.0)
-        .output();
-    assert_eq!(
-        String::from_utf8(trees.unwrap().stdout)
-            .unwrap()
-            .lines()
-            .count(),
-        1
-    );
-
     let mut failing = environment.to_vec();
     failing.push(("STREW_FAIL_ON_DIFF", "true"));
     assert_eq!(folder.check(&failing).status.code(), Some(1));
@@ -209,6 +197,139 @@ fn what_does_not_hold_fails_and_says_why() {
     assert_eq!(nothing.status.code(), Some(2));
     let no_program = folder.check(&[("STREW_FILES", "web.yaml"), ("STREW", "./absent")]);
     assert_eq!(no_program.status.code(), Some(3));
+}
+
+/// A runner clones as root, and the container of the check is somebody else: git refuses such a repository by itself.
+#[test]
+fn a_repository_of_another_user_is_compared() {
+    let folder = Folder::new("owner");
+    fs::write(folder.0.join("web.yaml"), DEPLOYMENT).unwrap();
+    folder.git(&["init", "--quiet"]);
+    folder.git(&["add", "web.yaml"]);
+    folder.git(&["commit", "--quiet", "-m", "base"]);
+    let project = folder.0.canonicalize().unwrap();
+    let mut environment = vec![
+        ("STREW_FILES", "web.yaml"),
+        ("STREW_ARGS", NODES),
+        ("STREW_BASE", "HEAD"),
+        ("STREW_LINT_FILES", "none"),
+        ("STREW_FAIL_ON_WARNINGS", "false"),
+        // git's own switch for its tests.
+        ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"),
+    ];
+    folder.check(&environment);
+    let table = folder.read("strew-results/summary.md");
+    assert!(
+        table.contains("git says: fatal: detected dubious"),
+        "{table}"
+    );
+    environment.push(("CI_PROJECT_DIR", project.to_str().unwrap()));
+    let before = fs::read_dir(folder.0.join(".git")).unwrap().count();
+    assert_eq!(folder.check(&environment).status.code(), Some(0));
+    let table = folder.read("strew-results/summary.md");
+    assert!(table.contains("| as HEAD |"), "{table}");
+    let after = fs::read_dir(folder.0.join(".git")).unwrap().count();
+    assert_eq!(before, after, "nothing is written into the repository");
+}
+
+/// The platform of this machine, as archives are named.
+fn platform() -> String {
+    let os = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{os}-{arch}")
+}
+
+/// A release in a folder: an archive with a program that only tells its name, and the checksums.
+fn release(folder: &Folder, version: &str) -> String {
+    let staged = format!("strew-{version}");
+    fs::create_dir(folder.0.join(&staged)).unwrap();
+    let program = folder.0.join(&staged).join("strew");
+    fs::write(&program, "#!/bin/sh\necho downloaded\n").unwrap();
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let archive = format!("strew-{version}-{}.tar.gz", platform());
+    let pack = format!("tar -czf {archive} {staged} && sha256sum {archive} | tee SHA256SUMS");
+    let packed = Command::new("sh")
+        .args(["-c", &pack])
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert!(packed.status.success(), "{packed:?}");
+    String::from_utf8(packed.stdout).unwrap()[..64].to_owned()
+}
+
+/// What action.yml does before the check, with a folder in the place of a release.
+#[test]
+fn a_release_is_installed_if_its_digest_is_right() {
+    let folder = Folder::new("release");
+    let digest = release(&folder, "9.9.9");
+    let url = format!("file://{}", folder.0.canonicalize().unwrap().display());
+    let to = folder.0.join("bin");
+    let install = |sha256: &str, version: &str| {
+        Command::new("sh")
+            .arg(root().join("deploy/recipes/install.sh"))
+            .arg(&to)
+            .env("STREW_URL", &url)
+            .env("STREW_VERSION", version)
+            .env("STREW_SHA256", sha256)
+            .output()
+            .unwrap()
+    };
+    let wrong = install(&"0".repeat(64), "9.9.9");
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(
+        told.contains(&digest) && told.contains("nothing is installed"),
+        "{told}"
+    );
+    assert!(!to.exists());
+    assert_eq!(install("", "9.9.8").status.code(), Some(1));
+    // By the digest that is given, then by the file of checksums, over the program that is there.
+    for sha256 in [digest.as_str(), ""] {
+        let done = install(sha256, "9.9.9");
+        assert!(done.status.success(), "{done:?}");
+        let run = Command::new(to.join("strew")).output().unwrap();
+        assert_eq!(run.stdout, b"downloaded\n");
+    }
+    let sums = fs::read_to_string(folder.0.join("SHA256SUMS")).unwrap();
+    fs::write(
+        folder.0.join("SHA256SUMS"),
+        sums.replace(&digest, &"1".repeat(64)),
+    )
+    .unwrap();
+    assert_eq!(install("", "9.9.9").status.code(), Some(1));
+}
+
+/// The template of GitLab, its first step run by a shell: the script of its runners ends at the first failure.
+#[test]
+fn the_template_takes_an_archive_by_its_digest() {
+    let folder = Folder::new("template");
+    let digest = release(&folder, "9.9.9");
+    let archive = folder.0.join(format!("strew-9.9.9-{}.tar.gz", platform()));
+    let template = yaml("deploy/gitlab/strew.gitlab-ci.yml");
+    let step = template[".strew"]["script"][0].as_str().unwrap();
+    let run = |sha256: &str| {
+        let script = format!("set -e\n{step}strew");
+        let url = format!("file://{}", archive.canonicalize().unwrap().display());
+        Command::new("sh")
+            .args(["-c", &script])
+            .env("STREW_ARCHIVE", url)
+            .env("STREW_SHA256", sha256)
+            .output()
+            .unwrap()
+    };
+    let wrong = run(&"0".repeat(64));
+    assert!(!wrong.status.success());
+    let told = String::from_utf8_lossy(&wrong.stdout).into_owned();
+    assert!(!told.contains("downloaded"), "{told}");
+    let right = run(&digest);
+    assert_eq!(right.stdout, b"downloaded\n", "{right:?}");
 }
 
 /// The commonest mistake places every pod; a pipeline must see it.
@@ -308,7 +429,7 @@ fn action_template_and_hooks_give_what_the_script_and_the_program_take() {
     // Each input is used, and nothing else is.
     let text = fs::read_to_string(root().join("action.yml")).unwrap();
     let (_, runs) = text.split_once("\nruns:").unwrap();
-    let is_word = |c: char| c.is_ascii_lowercase() || c == '-';
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let used: BTreeSet<&str> = runs
         .split("inputs.")
         .skip(1)
@@ -320,11 +441,13 @@ fn action_template_and_hooks_give_what_the_script_and_the_program_take() {
 
     let template = yaml("deploy/gitlab/strew.gitlab-ci.yml");
     let given = template[".strew"]["variables"].as_object().unwrap();
+    let of_download = ["STREW_IMAGE", "STREW_ARCHIVE", "STREW_SHA256"];
     for name in given.keys().filter(|name| name.starts_with("STREW")) {
-        assert!(known.contains(name), "{name}");
+        let is_known = known.contains(name) || of_download.contains(&name.as_str());
+        assert!(is_known, "{name}");
     }
     assert!(
-        template[".strew"]["script"][0]
+        template[".strew"]["script"][1]
             .as_str()
             .unwrap()
             .ends_with(" strew-check.sh")

@@ -377,6 +377,83 @@ fn the_job_is_what_it_was() {
     snapbox::assert_data_eq!(job, snapbox::file!["snapshots/sweep-job.yaml"]);
 }
 
+#[test]
+fn a_job_has_what_its_cluster_wants() {
+    let list = sweep(&format!(
+        "{FILE} --seeds 0..2 --shards 2 --label team=core --annotation example.com/owner=a@b \
+         --image-pull-secret registry --toleration batch=yes:NoSchedule --toleration spot \
+         --node-selector pool=batch --pod-priority-class low --queue sweeps --ttl 3600"
+    ));
+    assert_eq!(list["items"][0]["metadata"]["labels"]["team"], "core");
+    let job = &list["items"][1];
+    let labels = &job["metadata"]["labels"];
+    assert_eq!(labels["team"], "core");
+    assert_eq!(labels["kueue.x-k8s.io/queue-name"], "sweeps");
+    assert_eq!(job["metadata"]["annotations"]["example.com/owner"], "a@b");
+    assert_eq!(
+        job["metadata"]["annotations"]["sweep.strew.dev/results"],
+        "logs"
+    );
+    // Kueue refuses a Job that runs already.
+    assert_eq!(job["spec"]["suspend"], true);
+    assert_eq!(job["spec"]["ttlSecondsAfterFinished"], 3600);
+    let template = &job["spec"]["template"];
+    assert_eq!(template["metadata"]["labels"]["team"], "core");
+    assert_eq!(
+        template["metadata"]["annotations"]["example.com/owner"],
+        "a@b"
+    );
+    let pod = &template["spec"];
+    assert_eq!(pod["nodeSelector"], value!({"pool": "batch"}));
+    assert_eq!(pod["priorityClassName"], "low");
+    assert_eq!(pod["imagePullSecrets"], value!([{"name": "registry"}]));
+    let tolerations = pod["tolerations"].as_array().unwrap();
+    let added = [
+        value!({"key": "batch", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}),
+        value!({"key": "spot", "operator": "Exists"}),
+    ];
+    assert_eq!(tolerations[tolerations.len() - 2..], added);
+    // What strew itself plays, it must read: the Job is played, and its pods take the tainted nodes alone.
+    let nodes = "apiVersion: v1\nkind: Node\nmetadata: {name: b-1, labels: {pool: batch, topology.kubernetes.io/zone: a}}\n\
+                 spec: {taints: [{key: batch, value: 'yes', effect: NoSchedule}]}\n\
+                 status: {allocatable: {cpu: '8', memory: 32Gi, pods: '110'}}\n";
+    let mut job = job.clone();
+    job["spec"]["suspend"] = false.into();
+    job["spec"]["template"]["spec"]["volumes"] = value!([]);
+    job["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = value!([]);
+    let class =
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: 1\n";
+    let input = format!("{nodes}---\n{class}---\n{job}\n");
+    let run = strew("simulate - --until deploy")
+        .stdin(input)
+        .assert()
+        .code(0);
+    assert!(stdout(&run).contains("job/"), "{}", stdout(&run));
+}
+
+#[test]
+fn what_no_cluster_takes_is_refused_at_the_flag() {
+    for (words, said) in [
+        ("--label team", "expected KEY=VALUE"),
+        ("--label te!am=a", "--label"),
+        ("--label app.kubernetes.io/name=a", "is set already"),
+        ("--label kueue.x-k8s.io/queue-name=a", "--queue sets it"),
+        ("--annotation sweep.strew.dev/results=x", "is set already"),
+        (
+            "--toleration a:Never",
+            "NoSchedule, PreferNoSchedule, NoExecute",
+        ),
+        ("--toleration =x", "--toleration"),
+        ("--node-selector pool=a/b", "--node-selector"),
+        ("--pod-priority-class Low", "--pod-priority-class"),
+        ("--image-pull-secret a_b", "--image-pull-secret"),
+    ] {
+        let run = strew(&format!("sweep {FILE} --image strew:0.1.0 {words}"));
+        let text = stderr(&run.assert().code(2));
+        assert!(text.contains(said), "{words}: {text}");
+    }
+}
+
 /// An API server with one Job: pods and their logs by name.
 #[derive(Default)]
 struct Cluster {

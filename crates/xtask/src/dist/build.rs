@@ -8,19 +8,11 @@ use anyhow::{Context, ensure};
 
 use super::bill::Bill;
 use super::files::run;
+use super::platform::HERE;
 use xtask::top;
 
-/// What the program is built for: this machine's architecture, because the program itself writes its manual page.
-pub(super) const TARGET: &str = match cfg!(target_arch = "aarch64") {
-    true => "aarch64-unknown-linux-gnu",
-    false => "x86_64-unknown-linux-gnu",
-};
-
-/// The architecture as containers and krew call it.
-pub(super) const ARCHITECTURE: &str = match cfg!(target_arch = "aarch64") {
-    true => "arm64",
-    false => "amd64",
-};
+/// What the program is built for: this machine.
+pub(super) const TARGET: &str = HERE.target;
 
 /// The largest program that is wanted, in bytes. A larger one is published, and told.
 const BYTES_WANTED: u64 = 40_000_000;
@@ -34,6 +26,9 @@ const SECTION: &str = ".dep-v0";
 /// of this machine are replaced, in Rust and in C, so that every folder gives the same program, and C has one date.
 pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
     let base = top().join("target");
+    if HERE.os != "linux" {
+        return plain(&base);
+    }
     let names = base.join("names.o");
     let source = top().join("deploy/static/names.c");
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
@@ -71,6 +66,19 @@ pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
+/// Builds the program of another system, which links that system's own libraries.
+fn plain(base: &Path) -> anyhow::Result<PathBuf> {
+    let status = Command::new("cargo")
+        .args(["build", "--locked", "--profile=dist", "--package=strew"])
+        .arg("--target-dir")
+        .arg(base)
+        .current_dir(top())
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "cargo build: {status}");
+    Ok(base.join("dist").join(format!("strew{}", HERE.exe())))
+}
+
 /// Has the C compilers that this command starts replace these paths, and take the beginning of 1970 for the date and the
 /// time (`__DATE__`): mimalloc says when it was built.
 fn of_no_place_and_time<'a>(
@@ -78,12 +86,15 @@ fn of_no_place_and_time<'a>(
     hidden: &[(PathBuf, &str)],
 ) -> &'a mut Command {
     let flag = |(path, instead): &(PathBuf, &str)| {
-        format!("-ffile-prefix-map={}={instead}", path.display())
+        let map = format!("-ffile-prefix-map={}={instead}", path.display());
+        format!("'{}'", map.replace('\'', "'\\''"))
     };
     let flags = hidden.iter().map(flag).collect::<Vec<_>>().join(" ");
     command
         .env("CFLAGS", &flags)
         .env("CXXFLAGS", &flags)
+        // The flags are words of a shell: a folder's name may have a space.
+        .env("CC_SHELL_ESCAPED_FLAGS", "1")
         .env("SOURCE_DATE_EPOCH", "0")
 }
 
@@ -158,12 +169,16 @@ mod tests {
     /// Before, two builds of one minute were equal, and no others.
     #[test]
     fn c_knows_neither_the_folder_nor_the_time() {
-        let folder = Scratch::new("c");
+        let folder = Scratch::new("c d");
         let source = folder.path().join("a.c");
         let object = folder.path().join("a.o");
         std::fs::write(&source, "const char a[] = __DATE__ __TIME__ __FILE__;").unwrap();
         let mut compile = Command::new("sh");
-        compile.args(["-c", "${CC:-cc} $CFLAGS -c \"$0\" -o \"$1\""]);
+        // As the crate cc splits them.
+        compile.args([
+            "-c",
+            "eval \"set -- $CFLAGS -c '$0' -o '$1'\"; ${CC:-cc} \"$@\"",
+        ]);
         compile.args([&source, &object]);
         let hidden = [(folder.path().to_owned(), "/strew")];
         run(of_no_place_and_time(&mut compile, &hidden)).unwrap();

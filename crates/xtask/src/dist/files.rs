@@ -34,6 +34,31 @@ pub(super) fn gzip(file: &Path, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Packs a folder as Windows unpacks it by itself. Python is on every machine that builds for Windows.
+pub(super) fn zip(folder: &Path, name: &str, out: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new("python3");
+    command
+        .args(["-m", "zipfile", "--create"])
+        .arg(out)
+        .arg(name);
+    run(command.current_dir(folder)).map(drop)
+}
+
+/// Unpacks an archive of either kind.
+pub(super) fn unpack(archive: &Path, folder: &Path) -> anyhow::Result<()> {
+    let is_zip = archive.extension().is_some_and(|end| end == "zip");
+    let (program, words): (&str, &[&str]) = match is_zip {
+        true => ("python3", &["-m", "zipfile", "--extract"]),
+        false => ("tar", &["--extract", "--gzip", "--file"]),
+    };
+    let mut command = Command::new(program);
+    command.args(words).arg(archive);
+    if !is_zip {
+        command.arg("--directory");
+    }
+    run(command.arg(folder)).map(drop)
+}
+
 /// The lines of `sha256sum` about files of a folder.
 pub(super) fn sums(folder: &Path, names: &[&str]) -> anyhow::Result<String> {
     run(Command::new("sha256sum").args(names).current_dir(folder))
@@ -47,6 +72,17 @@ pub(super) fn digest(file: &Path) -> anyhow::Result<String> {
     digest
         .map(str::to_owned)
         .context("sha256sum printed nothing")
+}
+
+/// The digests of all files of a folder, sorted by name.
+#[cfg(test)]
+pub(super) fn digest_of_folder(folder: &Path) -> anyhow::Result<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<anyhow::Result<_>>()?;
+    names.sort();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    sums(folder, &names)
 }
 
 /// Runs a command to its end; its output.

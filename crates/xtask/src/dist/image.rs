@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::build::ARCHITECTURE;
 use super::files;
+use super::platform::HERE;
 
 /// The user of the processes: not root, and without a name.
 const USER: &str = "65532:65532";
@@ -57,7 +57,7 @@ pub(super) fn write(
     let config = layout.json(
         "application/vnd.oci.image.config.v1+json",
         &json!({
-            "architecture": ARCHITECTURE,
+            "architecture": HERE.arch,
             "os": "linux",
             "created": CREATED,
             "config": {
@@ -83,7 +83,7 @@ pub(super) fn write(
         }),
     )?;
     let mut entry = manifest.descriptor();
-    entry["platform"] = json!({"architecture": ARCHITECTURE, "os": "linux"});
+    entry["platform"] = json!({"architecture": HERE.arch, "os": "linux"});
     // The tag alone for tools of OCI, the whole name for containerd.
     let tag = about.name.rsplit(':').next().unwrap_or_default();
     entry["annotations"] = json!({

@@ -1,32 +1,34 @@
 //! The published files of a version: `cargo xtask dist`.
 //!
 //! An archive with the program, its licence and the notices of others, completions, a manual page, kubectl's completion
-//! and the bill of materials; the bill by itself; a container image; checksums; and the manifest for krew. The same
+//! and the bill of materials; the bill by itself; a container image; checksums; and recipes of package managers. The same
 //! program gives the same bytes on every machine and at any time: files are sorted, and owners, modes and times are
 //! constants. Needs GNU tar, gzip and sha256sum, and for the build binutils and the static libraries of glibc (Debian's
 //! libc6-dev).
 //!
 //! Reading order: this file, [`build`] (the program), [`bill`] (what it is made of), [`notices`] (what the licences of
-//! others ask for), [`image`], [`manual`], [`krew`], [`files`] (archives and digests).
+//! others ask for), [`image`], [`manual`], [`platform`] (their names), [`recipes`], [`files`] (archives and digests).
 
 mod bill;
 mod build;
 mod files;
 mod image;
-mod krew;
 mod manual;
 mod notices;
+mod platform;
+mod recipes;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
 use self::bill::Bill;
-use self::build::{ARCHITECTURE, TARGET};
+use self::build::TARGET;
 use self::image::About;
+use self::platform::HERE;
+use self::recipes::Published;
 use xtask::top;
 
 /// What the command line says.
@@ -38,10 +40,13 @@ pub(crate) struct Dist {
     /// The folder of the results
     #[arg(long, value_name = "FOLDER", default_value = "target/dist-files")]
     out: PathBuf,
-    /// Where the archive will be: writes the manifest for krew
+    /// Build and pack nothing: write recipes and checksums of the archives that are there, of all platforms
+    #[arg(long, requires = "url", conflicts_with = "binary")]
+    recipes: bool,
+    /// Where the archives will be: writes the recipes of package managers
     #[arg(long, value_name = "URL", requires = "homepage")]
     url: Option<String>,
-    /// The project's page, for the same manifest
+    /// The project's page, for the same recipes; its last two parts are the owner and the name
     #[arg(long, value_name = "URL")]
     homepage: Option<String>,
     /// The name of the image, without a tag
@@ -61,23 +66,42 @@ const BILL: &str = "strew.cdx.json";
 const NOTICES: &str = "THIRD-PARTY.txt";
 
 pub(crate) fn run(options: &Dist) -> anyhow::Result<ExitCode> {
-    let bill = Bill::of(TARGET)?;
-    let binary = match &options.binary {
-        Some(binary) => binary.clone(),
-        None => build::built(&bill)?,
-    };
     let out = top().join(&options.out);
-    let files = pack(&binary, &bill, &options.image_name, &out)?;
-    if let (Some(url), Some(homepage)) = (&options.url, &options.homepage) {
-        krew::manifest(&out, url, homepage)?;
+    if !options.recipes {
+        let bill = Bill::of(TARGET)?;
+        let binary = match &options.binary {
+            Some(binary) => binary.clone(),
+            None => build::built(&bill)?,
+        };
+        pack(&binary, &bill, &options.image_name, &out)?;
     }
-    print!("{files}");
+    if let (Some(url), Some(homepage)) = (&options.url, &options.homepage) {
+        recipes::write(&out, &Published { url, homepage })?;
+    }
+    let sums = checksums(&out)?;
+    print!("{sums}");
     println!("in {}", out.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes archive, image, bill and checksums into `out`; returns the checksums' text.
-fn pack(binary: &Path, bill: &Bill, image_name: &str, out: &Path) -> anyhow::Result<String> {
+/// Writes the checksums of all files of the version that are in the folder; returns their text.
+fn checksums(out: &Path) -> anyhow::Result<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(out)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(&format!("strew-{VERSION}-")) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let sums = files::sums(out, &names)?;
+    fs::write(out.join("SHA256SUMS"), &sums)?;
+    Ok(sums)
+}
+
+/// Writes archive, image and bill into `out`.
+fn pack(binary: &Path, bill: &Bill, image_name: &str, out: &Path) -> anyhow::Result<()> {
     let staged = out.join("staged");
     if staged.exists() {
         fs::remove_dir_all(&staged)?;
@@ -87,19 +111,25 @@ fn pack(binary: &Path, bill: &Bill, image_name: &str, out: &Path) -> anyhow::Res
         bill: bill.cyclonedx(),
         notices: notices::notices(bill)?,
     };
-    archive(binary, &texts, &staged, &out.join(archive_name()))?;
-    let image = About {
-        name: &format!("{image_name}:{VERSION}"),
-        version: VERSION,
-        entrypoint: ENTRYPOINT,
-        licence: "Apache-2.0",
-    };
-    packed_image(binary, &texts, &image, &staged, &out.join(image_file()))?;
+    archive(binary, &texts, &staged, &out.join(HERE.archive()))?;
+    if HERE.os == "linux" {
+        let image = About {
+            name: &format!("{image_name}:{VERSION}"),
+            version: VERSION,
+            entrypoint: ENTRYPOINT,
+            licence: "Apache-2.0",
+        };
+        packed_image(
+            binary,
+            &texts,
+            &image,
+            &staged,
+            &out.join(HERE.file("oci.tar")),
+        )?;
+    }
     fs::remove_dir_all(&staged)?;
-    fs::write(out.join(bill_file()), &texts.bill)?;
-    let sums = files::sums(out, &[&archive_name(), &bill_file(), &image_file()])?;
-    fs::write(out.join("SHA256SUMS"), &sums)?;
-    Ok(sums)
+    fs::write(out.join(HERE.file("cdx.json")), &texts.bill)?;
+    Ok(())
 }
 
 /// The texts that go with the program wherever it goes.
@@ -124,13 +154,19 @@ fn archive(binary: &Path, texts: &Texts, staged: &Path, out: &Path) -> anyhow::R
     let name = format!("strew-{VERSION}");
     let folder = staged.join(&name);
     let completion = "kubectl_complete-strew";
-    program(binary, &folder.join("strew"))?;
+    program(binary, &folder.join(format!("strew{}", HERE.exe())))?;
     texts.write(&folder)?;
     fs::copy(top().join("README.md"), folder.join("README.md"))?;
     program(
-        &top().join("deploy/krew").join(completion),
+        &top().join("deploy/recipes").join(completion),
         &folder.join(completion),
     )?;
+    // docs/start.md and pipelines name them.
+    program(
+        &top().join("deploy/pipeline/strew-check.sh"),
+        &folder.join("strew-check.sh"),
+    )?;
+    copied(&top().join("examples"), &folder.join("examples"))?;
     fs::create_dir(folder.join("completions"))?;
     for (shell, file) in [
         ("bash", "strew.bash"),
@@ -142,6 +178,9 @@ fn archive(binary: &Path, texts: &Texts, staged: &Path, out: &Path) -> anyhow::R
     }
     fs::create_dir(folder.join("man"))?;
     fs::write(folder.join("man/strew.1"), manual::manual(binary)?)?;
+    if HERE.os == "windows" {
+        return files::zip(staged, &name, out);
+    }
     let tar = staged.join("archive.tar");
     files::tar(staged, &[&name], &tar)?;
     files::gzip(&tar, out)?;
@@ -168,20 +207,23 @@ fn program(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().context("a file is in a folder")?;
     fs::create_dir_all(folder)?;
     fs::copy(from, to).with_context(|| format!("copying {}", from.display()))?;
-    fs::set_permissions(to, PermissionsExt::from_mode(0o755))?;
+    #[cfg(unix)]
+    fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     Ok(())
 }
 
-fn archive_name() -> String {
-    format!("strew-{VERSION}-linux-{ARCHITECTURE}.tar.gz")
-}
-
-fn image_file() -> String {
-    format!("strew-{VERSION}-linux-{ARCHITECTURE}.oci.tar")
-}
-
-fn bill_file() -> String {
-    format!("strew-{VERSION}-linux-{ARCHITECTURE}.cdx.json")
+/// Copies a folder with all folders below it.
+fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type()?.is_dir() {
+            true => copied(&from, &to)?,
+            false => fs::copy(&from, &to).map(drop)?,
+        }
+    }
+    Ok(())
 }
 
 /// The output of the program, in an environment without a width and colours.
@@ -201,6 +243,8 @@ fn said(binary: &Path, args: &[&str]) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// A folder that goes with the test.
@@ -247,7 +291,8 @@ mod tests {
         let bill = Bill::of(TARGET).unwrap();
         let name = "localhost/strew";
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        let first = pack(&binary, &bill, name, &a).unwrap();
+        pack(&binary, &bill, name, &a).unwrap();
+        let first = checksums(&a).unwrap();
         // Another time, and another mode of the program.
         let later = fs::File::options().append(true).open(&binary).unwrap();
         later
@@ -255,13 +300,14 @@ mod tests {
             .unwrap();
         drop(later);
         fs::set_permissions(&binary, PermissionsExt::from_mode(0o777)).unwrap();
-        let second = pack(&binary, &bill, name, &b).unwrap();
+        pack(&binary, &bill, name, &b).unwrap();
+        let second = checksums(&b).unwrap();
         assert_eq!(first, second);
         assert_eq!(first.lines().count(), 3, "{first}");
         let mut tar = Command::new("tar");
         let list = files::run(
             tar.args(["--list", "--verbose", "--file"])
-                .arg(a.join(archive_name())),
+                .arg(a.join(HERE.archive())),
         )
         .unwrap();
         for (mode, file) in [
@@ -274,6 +320,8 @@ mod tests {
             ("-rw-r--r-- 0/0", "completions/_strew"),
             ("-rw-r--r-- 0/0", "completions/strew.fish"),
             ("-rw-r--r-- 0/0", "man/strew.1"),
+            ("-rw-r--r-- 0/0", "examples/shop.yaml"),
+            ("-rwxr-xr-x 0/0", "strew-check.sh"),
         ] {
             let path = format!("strew-{VERSION}/{file}");
             let line = list.lines().find(|line| line.ends_with(&path));
@@ -282,11 +330,5 @@ mod tests {
                 "{path}: {list}"
             );
         }
-        krew::manifest(&a, "https://example.com/v/", "https://example.com").unwrap();
-        let manifest = fs::read_to_string(a.join("strew.yaml")).unwrap();
-        let sum = first.split(' ').next().unwrap();
-        assert!(manifest.contains(&format!("sha256: {sum}\n")), "{manifest}");
-        assert!(manifest.contains(&format!("uri: https://example.com/v/{}\n", archive_name())));
-        assert!(!manifest.contains('@'), "{manifest}");
     }
 }

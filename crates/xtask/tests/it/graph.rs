@@ -300,7 +300,7 @@ fn every_licence_is_one_we_may_ship() {
     let broken = packages().iter().filter_map(of_package).collect();
     expect_none(
         broken,
-        "Choose another crate; or, if a lawyer would agree, add the licence to licence::ALLOWED with the commit that \
+        "Choose another crate; or, if a lawyer would agree, add the licence to deny.toml with the commit that \
          adds the crate.",
     );
 }

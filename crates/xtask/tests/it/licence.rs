@@ -1,21 +1,6 @@
-//! Licence expressions (SPDX), as far as crates use them.
+//! Licence expressions (SPDX), as far as crates use them. deny.toml says which licences are allowed.
 
-/// Licences under which a part may come.
-const ALLOWED: [&str; 12] = [
-    "0BSD",
-    "Apache-2.0",
-    "Apache-2.0 WITH LLVM-exception",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "ISC",
-    "MIT",
-    // MIT without its one condition.
-    "MIT-0",
-    "Unicode-3.0",
-    "Unlicense",
-    "Zlib",
-];
+use crate::deny;
 
 /// Whether an expression can be met with allowed licences alone.
 pub(crate) fn is_allowed(expression: &str) -> bool {
@@ -26,29 +11,29 @@ pub(crate) fn is_allowed(expression: &str) -> bool {
         .replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut rest = words.as_slice();
-    let allowed = any_of(&mut rest);
+    let allowed = any_of(&mut rest, &deny::licences());
     allowed && rest.is_empty()
 }
 
-fn any_of(rest: &mut &[&str]) -> bool {
-    let mut allowed = all_of(rest);
+fn any_of(rest: &mut &[&str], known: &[String]) -> bool {
+    let mut allowed = all_of(rest, known);
     while take(rest, "OR") {
-        allowed |= all_of(rest);
+        allowed |= all_of(rest, known);
     }
     allowed
 }
 
-fn all_of(rest: &mut &[&str]) -> bool {
-    let mut allowed = one(rest);
+fn all_of(rest: &mut &[&str], known: &[String]) -> bool {
+    let mut allowed = one(rest, known);
     while take(rest, "AND") {
-        allowed &= one(rest);
+        allowed &= one(rest, known);
     }
     allowed
 }
 
-fn one(rest: &mut &[&str]) -> bool {
+fn one(rest: &mut &[&str], known: &[String]) -> bool {
     if take(rest, "(") {
-        let allowed = any_of(rest);
+        let allowed = any_of(rest, known);
         return take(rest, ")") && allowed;
     }
     let Some((&id, after)) = rest.split_first() else {
@@ -56,13 +41,13 @@ fn one(rest: &mut &[&str]) -> bool {
     };
     *rest = after;
     if !take(rest, "WITH") {
-        return ALLOWED.contains(&id);
+        return known.iter().any(|licence| licence == id);
     }
     let Some((&exception, after)) = rest.split_first() else {
         return false;
     };
     *rest = after;
-    ALLOWED.contains(&format!("{id} WITH {exception}").as_str())
+    known.contains(&format!("{id} WITH {exception}"))
 }
 
 fn take(rest: &mut &[&str], word: &str) -> bool {

@@ -3,15 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::{expect_none, repository};
-
-/// Crates that must not come in, not even through others, and what to use instead.
-const BANNED: [(&str, &str); 4] = [
-    ("ring", "aws-lc-rs is the one provider of cryptography"),
-    ("openssl", "rustls is the one TLS"),
-    ("openssl-sys", "rustls is the one TLS"),
-    ("serde_yaml", "serde-saphyr, which is maintained"),
-];
+use crate::{deny, expect_none, repository};
 
 /// The one crate that may bring chrono; all else uses jiff.
 const MAY_USE_CHRONO: &str = "cel";
@@ -28,7 +20,8 @@ struct Locked {
 #[test]
 fn no_banned_crate_is_built() {
     let built = built();
-    let broken = BANNED.iter().filter(|(name, _)| built.contains(*name));
+    let banned = deny::banned().into_iter();
+    let broken = banned.filter(|(name, _)| built.contains(name));
     expect_none(
         broken
             .map(|(name, instead)| format!("{name}: {instead}"))
@@ -52,7 +45,7 @@ fn only_cel_uses_chrono() {
 }
 
 /// The names of all that a build of the workspace, its tools and its tests compiles on this machine.
-fn built() -> BTreeSet<String> {
+pub(crate) fn built() -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let tree = Command::new(cargo)
         .args(["tree", "--workspace", "--locked", "--offline"])

@@ -2,10 +2,12 @@
 //!
 //! [`graph`] (arrows, dependencies of the deciding crates, licences), [`lock`] (bans and sources), [`manifests`]
 //! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
-//! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold),
+//! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold), [`project`] (what a stranger looks for: how to
+//! report a hole, which version it is, what may be built in), [`workflows`] (what a forge runs),
 //! [`picture`] (the crates in ARCHITECTURE.md), [`wall`] (who decodes Kubernetes' types), [`citations`] (rules that sources cite exist in docs/spec).
 
 mod citations;
+mod deny;
 mod documents;
 mod files;
 mod graph;
@@ -13,9 +15,11 @@ mod licence;
 mod lock;
 mod manifests;
 mod picture;
+mod project;
 mod purity;
 mod repository;
 mod wall;
+mod workflows;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
 const DECIDING: [&str; 7] = [
