@@ -249,7 +249,7 @@ pub fn refusing(world: &mut World, uid: &str) -> Option<Refusing> {
     let own: BTreeSet<PodIdx> = own.map(|&entry| world.pods[entry].pod).collect();
     let counted = hard.counted.iter();
     let others = counted.filter(|pod| !own.contains(pod)).count();
-    (others > 0).then(|| Refusing::Others {
+    (others > 0).then_some(Refusing::Others {
         key,
         others,
         all: hard.counted.len(),

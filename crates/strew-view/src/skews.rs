@@ -304,10 +304,9 @@ impl Counts {
         }
         let counted = &mut self.workloads[workload];
         if counted.groups.iter().any(|group| group.n_pods > 0) {
-            for (node, pods) in &self.on_nodes {
-                if let Some(n_pods) = pods.get(&workload) {
-                    counted.count(ground, node, *n_pods);
-                }
+            let own = self.places.values();
+            for place in own.filter(|place| place.workload == workload) {
+                counted.count(ground, &place.node, 1);
             }
         }
         self.touched.insert(workload);
