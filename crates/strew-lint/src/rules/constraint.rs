@@ -216,12 +216,15 @@ impl Uncounted<'_, '_> {
 /// Kinds whose selector the scheduler does not read for default constraints: those of their Services are all it has.
 const WITHOUT_SELECTOR: [&str; 3] = ["CloneSet", "Job", "CronJob"];
 
+/// The labels of the pods that a Service selects.
+type Selected = BTreeMap<String, String>;
+
 /// Workloads without constraints whose default constraints would count the pods of another workload, since a Service
 /// selects both.
 ///
 /// Source: spec/scheduler §1.5
 pub(crate) fn defaults_count_others(files: &Files<'_>) -> Vec<Found> {
-    let mut services: BTreeMap<&str, Vec<(usize, &BTreeMap<String, String>)>> = BTreeMap::new();
+    let mut services: BTreeMap<&str, Vec<(usize, &Selected)>> = BTreeMap::new();
     for (object, found) in files.objects.iter().enumerate() {
         if let KubeObject::Service(service) = found
             && let Some(selector) = service
@@ -234,7 +237,7 @@ pub(crate) fn defaults_count_others(files: &Files<'_>) -> Vec<Found> {
             namespace.or_default().push((object, selector));
         }
     }
-    let has = |workload: &Workload<'_>, selector: &BTreeMap<String, String>| {
+    let has = |workload: &Workload<'_>, selector: &Selected| {
         let mut pairs = selector.iter();
         pairs.all(|(key, value)| workload.written.get(key) == Some(value))
     };
