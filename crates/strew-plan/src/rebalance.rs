@@ -1,7 +1,7 @@
 //! Evictions after which constraints are kept again, each simulated with those before it.
 //!
 //! Each step evicts one pod; the engine decides where the pod goes that its controller makes instead, and where those go
-//! that wait. A step is taken only if it lowers the [`Measure`](crate::Measure) of the constraints, and its pod has a
+//! that wait. A step is taken only if it lowers the [`Measure`] of the constraints, and its pod has a
 //! node again. The measure is never below zero, so the steps end; nothing preempts, so no pod is Pending that was not.
 //! Candidates are tried without those that wait; the best is taken with them, or not at all.
 
