@@ -3,6 +3,8 @@
 //!
 //! `cargo xtask bench rebalance` prints a line for each case. Machines are noisy: what counts is CPU time.
 
+mod used;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -14,6 +16,8 @@ use strew_plan::rebalance::Wanted;
 use strew_plan::{Transaction, rebalance};
 use strew_scheduler::Profile;
 use strew_scheduler::preemption::{Budget, Budgets};
+
+use used::{cpu_seconds, peak_mib};
 
 const NODES: usize = 1_000;
 const WORKLOADS: usize = 2_000;
@@ -130,22 +134,4 @@ fn cluster(hosts: bool, is_full: bool) -> (Cluster, Budgets) {
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn now() -> (Instant, f64) {
     (Instant::now(), cpu_seconds())
-}
-
-/// What this process has computed for.
-fn cpu_seconds() -> f64 {
-    // In hundredths of a second on every Linux; user and system time are the 14th and 15th field.
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let fields = fields.split_whitespace().skip(11).take(2);
-    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
-}
-
-/// The most memory that this process has had, in MiB.
-fn peak_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) / 1024
 }

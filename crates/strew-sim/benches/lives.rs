@@ -3,6 +3,9 @@
 //! `cargo xtask bench lives` prints a table, a process for each line. Machines are noisy: what counts is CPU time, and
 //! the ratio of lines.
 
+#[path = "../../strew-plan/benches/used/mod.rs"]
+mod used;
+
 use std::ops::ControlFlow;
 use std::process::Command;
 use std::sync::Arc;
@@ -19,6 +22,8 @@ use strew_model::time::Span;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
 use strew_wire::config::AdmissionOptions;
 use strew_wire::config::{FeatureGates, Given, configure};
+
+use used::{cpu_seconds, peak_mib};
 
 /// Deployments of equal size are applied, and then rolled out this number of times.
 #[derive(Debug, Clone, Copy)]
@@ -195,23 +200,6 @@ impl Case {
     }
 }
 
-/// What this process has computed for.
-fn cpu_seconds() -> f64 {
-    // In hundredths of a second on every Linux; user and system time are the 14th and 15th field.
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace();
-    let ticks: u64 = fields
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    ticks as f64 / 100.0
-}
-
 fn simulation(objects: Vec<Object>) -> Simulation {
     let mut names = Interner::new();
     let configuration = configure(Given::Nothing, &FeatureGates::default(), &mut names)
@@ -263,12 +251,4 @@ fn deployment(i: usize, replicas: usize) -> Object {
             },
         }},
     }))
-}
-
-/// The most memory that this process has had, so far.
-fn peak_mib() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.map_or_else(|| "-".to_owned(), |kib| (kib / 1024).to_string())
 }

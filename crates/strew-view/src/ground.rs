@@ -67,30 +67,24 @@ impl Ground {
         server.next_change(&mut self.seen)
     }
 
-    /// Takes in a change. Returns true if it is one of a node that may stand elsewhere now.
-    pub fn take_in(&mut self, change: &Change) -> bool {
+    /// Takes in a change.
+    pub fn take_in(&mut self, change: &Change) {
         if change.is_of(&Kind::Node) {
-            return self.node(change);
-        }
-        if let Some(new) = &change.new {
+            self.node(change);
+        } else if let Some(new) = &change.new {
             self.set(new);
         }
-        false
     }
 
-    /// True if the change affects domains.
-    fn node(&mut self, change: &Change) -> bool {
-        let Some(Object::Node(new)) = &change.new else {
-            let name = self.world.cluster.names.intern(&change.key.name.name);
-            self.world.cluster.remove_node(name);
-            return true;
-        };
-        let is_same = matches!(&change.old, Some(Object::Node(old))
-            if old.meta.labels == new.meta.labels && old.spec.taints == new.spec.taints);
-        if !is_same {
-            self.set(&Object::Node(Arc::clone(new)));
+    fn node(&mut self, change: &Change) {
+        match &change.new {
+            Some(new) if moves_node(change) => self.set(new),
+            Some(_) => {}
+            None => {
+                let name = self.world.cluster.names.intern(&change.key.name.name);
+                self.world.cluster.remove_node(name);
+            }
         }
-        !is_same
     }
 
     /// An object that cannot be converted was refused when the files were loaded, or by the API server.
@@ -215,6 +209,16 @@ impl Ground {
     /// The domains of a rule, without pods.
     pub fn domains(&mut self, rule: &Rule) -> (KeyId, Tally) {
         spread::places(&mut self.world.cluster, rule.key, &rule.nodes)
+    }
+}
+
+/// True if a node may stand elsewhere after the change, as after no heartbeat.
+pub fn moves_node(change: &Change) -> bool {
+    match (&change.old, &change.new) {
+        (Some(Object::Node(old)), Some(Object::Node(new))) => {
+            old.meta.labels != new.meta.labels || old.spec.taints != new.spec.taints
+        }
+        _ => change.is_of(&Kind::Node),
     }
 }
 

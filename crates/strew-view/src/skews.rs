@@ -12,7 +12,7 @@ use strew_apiserver::server::{Change, Server};
 use strew_cluster::KeyId;
 use strew_spread::Tally;
 
-use crate::ground::{Ground, Rule, Stand};
+use crate::ground::{Ground, Rule, Stand, moves_node};
 use crate::moment::Frame;
 use crate::workload::Workloads;
 
@@ -95,7 +95,6 @@ struct ByKey {
     key: String,
     /// The index of the rule that says which nodes count for one of the groups.
     rule: usize,
-    column: KeyId,
     tally: Tally,
     largest: Largest,
 }
@@ -135,7 +134,7 @@ impl Skews {
                     counts.set(ground, tables, &mut frame.workloads, pod);
                 }
                 None if change.is_of(&Kind::Pod) => counts.take(ground, &change.key.name),
-                _ => drop(ground.take_in(change)),
+                _ => ground.take_in(change),
             }
         }
         counts.read()
@@ -144,7 +143,8 @@ impl Skews {
     /// A workload's own pods by domain, for each of its keys.
     pub fn now(&self, workload: usize) -> impl Iterator<Item = Now<'_>> {
         self.shown(workload).map(|by_key| {
-            let text = |domain| self.ground.text(by_key.column, domain);
+            let column = self.counts.rules[by_key.rule].column;
+            let text = |domain| self.ground.text(column, domain);
             let domains = by_key.tally.existing();
             Now {
                 key: &by_key.key,
@@ -228,7 +228,7 @@ impl Counts {
     }
 
     fn count(&mut self, ground: &Ground, workload: usize, node: &Arc<str>, delta: i32) {
-        self.workloads[workload].count(ground, node, delta);
+        self.workloads[workload].count(ground, &self.rules, node, delta);
         self.touched.insert(workload);
         let here = self.on_nodes.entry(Arc::clone(node)).or_default();
         let n = here.entry(workload).or_default();
@@ -250,10 +250,11 @@ impl Counts {
                 .map(|followed| ground.stand(&followed.rule, followed.column, node))
                 .collect()
         };
-        let before = stands(ground, &self.rules);
-        if !ground.take_in(change) {
+        if !moves_node(change) {
             return;
         }
+        let before = stands(ground, &self.rules);
+        ground.take_in(change);
         let after = stands(ground, &self.rules);
         let pods = self.on_nodes.get(node);
         let n_pods = |workload| pods.and_then(|pods| pods.get(&workload)).copied();
@@ -281,22 +282,21 @@ impl Counts {
         }
         for (key, rule) in changed {
             let index = self.follow(ground, rule);
-            let Followed { column, empty, .. } = &self.rules[index];
+            let empty = self.rules[index].empty.clone();
             let by_key = &mut self.workloads[workload].by_key;
             let place = by_key.iter().position(|by_key| by_key.key == key);
             let place = place.unwrap_or(by_key.len());
             match by_key.get_mut(place) {
                 Some(by_key) => {
                     let old = std::mem::replace(&mut by_key.rule, index);
-                    (by_key.column, by_key.tally) = (*column, empty.clone());
+                    by_key.tally = empty;
                     let users = &mut self.rules[old].users;
                     users.retain(|user| *user != (workload, place));
                 }
                 None => by_key.push(ByKey {
                     key,
                     rule: index,
-                    column: *column,
-                    tally: empty.clone(),
+                    tally: empty,
                     largest: Largest { run: 0, step: 0 },
                 }),
             }
@@ -306,7 +306,7 @@ impl Counts {
         if counted.groups.iter().any(|group| group.n_pods > 0) {
             let own = self.places.values();
             for place in own.filter(|place| place.workload == workload) {
-                counted.count(ground, &place.node, 1);
+                counted.count(ground, &self.rules, &place.node, 1);
             }
         }
         self.touched.insert(workload);
@@ -345,9 +345,10 @@ impl Counts {
 }
 
 impl Counted {
-    fn count(&mut self, ground: &Ground, node: &str, delta: i32) {
+    fn count(&mut self, ground: &Ground, rules: &[Followed], node: &str, delta: i32) {
         for by_key in &mut self.by_key {
-            if let Some(domain) = ground.domain(by_key.column, node) {
+            let column = rules[by_key.rule].column;
+            if let Some(domain) = ground.domain(column, node) {
                 by_key.tally.add(domain, delta);
             }
         }

@@ -15,10 +15,9 @@ use strew_manifest::duration::GoDuration;
 use strew_manifest::ocm::GROUP;
 use strew_manifest::read::{KubeObject, Sources, read};
 use strew_model::time::Span;
-use strew_scenario::story;
 use strew_scheduler::explain::Standing;
 
-use crate::cluster::{self, access::AccessArgs};
+use crate::cluster::access::AccessArgs;
 use crate::configuration;
 use crate::context::Context;
 use crate::diagnostics::say_diagnostics;
@@ -29,15 +28,13 @@ use crate::output::{Format, serialized};
 use crate::place;
 use crate::progress::Progress;
 use crate::recorded::Refusals;
-use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
+use crate::scenario::{self, Life, When};
 use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::what_if;
 use crate::world::WorldArgs;
 pub(crate) use moment::{Explained, Moment};
 use moment::{as_recorded, explain, explain_at, explain_changed, lacking, look};
-use strew_suite::dump;
-use strew_suite::shown::Choice;
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -261,18 +258,14 @@ impl ExplainArgs {
 
     /// The files; without any, the cluster of the kubeconfig.
     fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
-        if !names.is_empty() {
-            let target = match self.words.first().map(String::as_str) {
-                Some(whole) if whole.contains('/') => format!(" {whole}"),
-                Some(_) if target::is_named(&self.words) => " TYPE/NAME".to_owned(),
-                _ => String::new(),
-            };
-            let piped = format!("{} explain{target} -", context.program);
-            return self.world.inputs(names, piped);
-        }
-        let list = cluster::fetch(&self.access, context.quiet)?;
-        let bytes = list.to_string().into_bytes();
-        Ok(vec![self.world.made("<cluster>", bytes)])
+        let target = match self.words.first().map(String::as_str) {
+            Some(whole) if whole.contains('/') => format!(" {whole}"),
+            Some(_) if target::is_named(&self.words) => " TYPE/NAME".to_owned(),
+            _ => String::new(),
+        };
+        let command = format!("explain{target}");
+        self.world
+            .inputs_or_cluster(names, &self.access, &command, context)
     }
 }
 
@@ -368,46 +361,8 @@ fn life(
     output: Option<Format>,
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
-    let mut world = args.world.clone();
-    let is_shaped = world.nodes.is_shaped() || world.nodes.nodes.is_some();
-    if !is_shaped && !scenario::is_in(&inputs) {
-        // An explanation needs real nodes; made-up ones must be asked for.
-        world.nodes.nodes = Some(0);
-    }
-    let world = &world;
     let variant = args.variant.clone();
-    let play = PlayArgs {
-        variant: vec![variant.unwrap_or_else(|| scenario::BASE.to_owned())],
-        // For manifests, the explanation is about their deployment.
-        until: (!scenario::is_in(&inputs)).then(|| story::FIRST_STEP.to_owned()),
-        ..PlayArgs::default()
-    };
-    let scenario = ScenarioArgs {
-        play,
-        ..ScenarioArgs::default()
-    };
-    let question = Question {
-        args: &scenario,
-        world,
-        files: names,
-        output,
-        out: None,
-        html: None,
-        choice: Choice::ALL,
-        by: &[],
-        headers: true,
-    };
-    let life = scenario::life(&question, inputs, context)?;
-    // A live cluster may have no nodes.
-    let needs_nodes = !is_shaped && !names.is_empty();
-    if life
-        .as_ref()
-        .is_some_and(|life| needs_nodes && !life.has_nodes())
-    {
-        let error = anyhow!("no node in the input, so there is nothing that a pod could go to");
-        return Err(Failure::input(error).with_hint(dump::nodes_hint()));
-    }
-    Ok(life)
+    scenario::looked_at(&args.world, variant, names, inputs, output, context)
 }
 
 /// Parses `--at`: `90s`, `1h30m`.

@@ -3,6 +3,8 @@
 use clap::Args;
 use strew_manifest::read::How;
 
+use crate::cluster::{self, access::AccessArgs};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::inputs::{AsArgs, Input, ReadArgs};
 use crate::memory::MemoryArgs;
@@ -37,6 +39,24 @@ impl WorldArgs {
     /// All files that cannot or must not be read.
     pub(crate) fn inputs(&self, names: &[String], piped: String) -> Result<Vec<Input>, Failure> {
         self.read.read(names, self.as_.how(piped))
+    }
+
+    /// Reads the files; without any, the cluster of the kubeconfig. `command` reads manifests from standard input.
+    ///
+    /// # Errors
+    /// All files that cannot or must not be read, or that the cluster cannot be.
+    pub(crate) fn inputs_or_cluster(
+        &self,
+        names: &[String],
+        access: &AccessArgs,
+        command: &str,
+        context: &Context,
+    ) -> Result<Vec<Input>, Failure> {
+        if !names.is_empty() {
+            return self.inputs(names, format!("{} {command} -", context.program));
+        }
+        let list = cluster::fetch(access, context.quiet)?;
+        Ok(vec![self.made("<cluster>", list.to_string().into_bytes())])
     }
 
     /// An input that is no file.

@@ -10,11 +10,10 @@ use serde::{Deserialize, Serialize};
 use strew_apiserver::object::{Kind, Node, Object};
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom, Nodes};
-use strew_view::moment::{Frame, world};
 use strew_view::world::World;
 
 use super::Question;
-use super::play::{of_domains, services, staying};
+use super::play::{of_domains, services, staying, world_of};
 use super::values::{BudgetRow, Domain, Endpoints};
 use crate::expect::availability::Availability;
 use crate::expect::workloads::Budgets;
@@ -108,14 +107,7 @@ pub fn instants(plan: &Plan, questions: &[Question], seed: u64) -> (Vec<Instant>
     let server = simulation.server();
     let mut availability = Availability::new(server);
     availability.begin_step(server, simulation.elapsed());
-    let blueprint = plan.blueprint();
-    let mut frame = Frame {
-        names: blueprint.names.clone(),
-        profiles: blueprint.profiles.clone(),
-        workloads: plan.admitted().workloads.clone(),
-        keys: Vec::new(),
-    };
-    let (world, _) = world(crate::moment(&simulation), &mut frame);
+    let world = world_of(plan, &simulation);
     let each = questions.iter();
     let each = each.map(|question| instant(&simulation, &world, &mut availability, question));
     let each: Vec<Instant> = each.collect();

@@ -170,19 +170,19 @@ impl Watcher for Follow<'_> {
     }
 }
 
-impl Follow<'_> {
-    /// The world at this moment.
-    fn world(&self, simulation: &Simulation) -> World {
-        let blueprint = self.plan.blueprint();
-        let mut frame = Frame {
-            names: blueprint.names.clone(),
-            profiles: blueprint.profiles.clone(),
-            workloads: self.plan.admitted().workloads.clone(),
-            keys: Vec::new(),
-        };
-        world(crate::moment(simulation), &mut frame).0
-    }
+/// The world of a plan's simulation at this moment.
+pub(super) fn world_of(plan: &Plan, simulation: &Simulation) -> World {
+    let blueprint = plan.blueprint();
+    let mut frame = Frame {
+        names: blueprint.names.clone(),
+        profiles: blueprint.profiles.clone(),
+        workloads: plan.admitted().workloads.clone(),
+        keys: Vec::new(),
+    };
+    world(crate::moment(simulation), &mut frame).0
+}
 
+impl Follow<'_> {
     /// Asks for each workload whose Pending pods are refused by a hard constraint why it refuses them.
     fn look_at_refused(&mut self, losses: &[LossOf], simulation: &Simulation) {
         let is_refused = |of: &&LossOf| {
@@ -202,7 +202,7 @@ impl Follow<'_> {
                 pending.entry(Key { kind, name }).or_insert(uid);
             }
         }
-        let mut world = self.world(simulation);
+        let mut world = world_of(self.plan, simulation);
         for of in refused {
             let uid = pending.get(&of.key);
             let refusing = uid.and_then(|uid| away::refusing(&mut world, uid));
@@ -218,7 +218,7 @@ impl Follow<'_> {
         self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
         self.services = services(tables, &self.away);
         self.stuck_budgets = stuck_budgets(tables);
-        let mut world = self.world(simulation);
+        let mut world = world_of(self.plan, simulation);
         let away: away::Nodes<'_> = self.away.iter().map(|name| &**name).collect();
         let stays = staying(tables);
         self.headroom = away::headroom(&world, &away, |uid| stays.contains(uid));

@@ -153,7 +153,7 @@ pub struct Row {
     pub cause: Option<Cause>,
 }
 
-/// So many pods are ready from a time on.
+/// The number of ready pods from a second on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadyAt {
@@ -189,9 +189,6 @@ pub struct StuckBudget {
     pub asks: u32,
 }
 
-/// The most points of ready pods over time.
-const POINTS_MAX: usize = 32;
-
 impl Row {
     /// The verdict; `Unknown` for a word that is none.
     pub fn judged(&self) -> LossVerdict {
@@ -218,26 +215,15 @@ impl Row {
         }
     }
 
-    /// Takes over the ready pods over time, at most [`POINTS_MAX`] of them, among them the fewest.
-    pub(super) fn set_over_time(&mut self, points: &[(Span, u32)]) {
-        let Some(last) = points.len().checked_sub(1).filter(|last| *last > 0) else {
-            return;
-        };
-        let lowest = points
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, (_, ready))| ready);
-        let lowest = lowest.map(|(index, _)| index);
-        let every = last.div_ceil(POINTS_MAX - 2).max(1);
-        let kept = points
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| index % every == 0 || *index == last || Some(*index) == lowest);
-        let kept = kept.map(|(_, &(at, ready))| ReadyAt {
-            second: at.0 / 1_000_000_000,
-            ready,
-        });
-        self.ready_over_time = kept.collect();
+    /// Takes over the ready pods over time; nothing if they do not change.
+    pub(super) fn set_over_time(&mut self, changes: &[(Span, u32)]) {
+        if changes.len() > 1 {
+            let each = changes.iter().map(|&(at, ready)| ReadyAt {
+                second: at.0 / 1_000_000_000,
+                ready,
+            });
+            self.ready_over_time = each.collect();
+        }
     }
 
     pub(super) fn set(&mut self, loss: &Loss) {

@@ -47,8 +47,8 @@ pub struct Record {
     pub at_once: u32,
     /// The fewest available ones since the step began, at the end of any instant.
     pub fewest: u32,
-    /// The available ones from change to change, since the step began: once before its verbs, then from each time on.
-    pub over_time: Vec<(Span, u32)>,
+    /// The available ones since the step began.
+    pub over_time: OverTime,
     /// The time with fewer available pods than it asks for.
     short: Stopwatch,
     /// The time without an available pod.
@@ -82,6 +82,46 @@ impl Stopwatch {
     }
 }
 
+/// A number from change to change; of very many changes, some are left out between the first and the last.
+#[derive(Debug, Clone, Default)]
+pub struct OverTime(Vec<(Span, u32)>);
+
+impl OverTime {
+    /// The most changes that are kept.
+    const MAX: usize = 32;
+
+    fn set(&mut self, now: Span, number: u32) {
+        if self.0.last().is_some_and(|(_, last)| *last == number) {
+            return;
+        }
+        if self.0.len() == Self::MAX {
+            self.thin();
+        }
+        self.0.push((now, number));
+    }
+
+    /// Leaves out every second change, and never the one to the least number.
+    fn thin(&mut self) {
+        let least = self.0.iter().map(|(_, number)| *number).min();
+        let mut least = least.and_then(|n| self.0.iter().position(|(_, number)| *number == n));
+        let mut index = 0;
+        self.0.retain(|_| {
+            let stays = index % 2 == 0 || least.take_if(|least| *least == index).is_some();
+            index += 1;
+            stays
+        });
+    }
+
+    /// Each change, with the time since the first.
+    pub fn changes(&self) -> Vec<(Span, u32)> {
+        let begin = self.0.first().map_or(Span::default(), |(at, _)| *at);
+        let changes = self.0.iter();
+        changes
+            .map(|(at, number)| (Span(at.0.saturating_sub(begin.0)), *number))
+            .collect()
+    }
+}
+
 impl Record {
     fn new(key: Key, wanted: u32) -> Self {
         Self {
@@ -91,7 +131,7 @@ impl Record {
             before: 0,
             at_once: 0,
             fewest: 0,
-            over_time: Vec::new(),
+            over_time: OverTime::default(),
             short: Stopwatch::default(),
             none: Stopwatch::default(),
             is_gone: false,
@@ -111,20 +151,14 @@ impl Record {
     fn begin_step(&mut self, now: Span) {
         (self.before, self.at_once, self.fewest) = (self.ready, self.ready, self.ready);
         (self.short, self.none) = Default::default();
-        self.over_time.clear();
+        self.over_time = OverTime::default();
         self.settle(now);
     }
 
     /// Takes in the state at the end of an instant.
     fn settle(&mut self, now: Span) {
         self.fewest = self.fewest.min(self.ready);
-        if self
-            .over_time
-            .last()
-            .is_none_or(|(_, ready)| *ready != self.ready)
-        {
-            self.over_time.push((now, self.ready));
-        }
+        self.over_time.set(now, self.ready);
         self.short.set(self.ready < self.wanted, now);
         self.none.set(self.wanted > 0 && self.ready == 0, now);
     }
@@ -416,5 +450,25 @@ impl Availability {
             by: by.map(named),
             by_of: by.and_then(of),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_many_changes_is_bounded_and_has_first_last_and_least() {
+        let mut over_time = OverTime::default();
+        for n in 0..10_000_u32 {
+            let number = if n == 37 { 1 } else { 5 + n % 2 };
+            over_time.set(Span::from_secs(u64::from(n) + 9), number);
+        }
+        let changes = over_time.changes();
+        assert!((2..=OverTime::MAX).contains(&changes.len()), "{changes:?}");
+        assert_eq!(changes[0], (Span::default(), 5));
+        assert_eq!(changes.last(), Some(&(Span::from_secs(9_999), 6)));
+        assert!(changes.contains(&(Span::from_secs(37), 1)));
+        assert!(changes.is_sorted_by_key(|(at, _)| *at));
     }
 }

@@ -1,4 +1,4 @@
-//! What acts in a simulation: a list, from which the seed draws who comes first.
+//! The actors of a simulation; the seed draws which one steps first.
 
 use std::fmt;
 

@@ -27,10 +27,10 @@ use strew_scenario::audit::{ZONE_KEYS, domains, keys, questions, size};
 use strew_scenario::run::Plan;
 use strew_view::loss::LossVerdict;
 
-use crate::cluster::{self, access::AccessArgs};
+use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
-use crate::inputs::{self, Input};
+use crate::inputs;
 use crate::memory::Need;
 use crate::output::{Format, serialized};
 use crate::scenario::{self, Question, ScenarioArgs};
@@ -206,7 +206,9 @@ pub(crate) fn run(args: &AuditArgs, context: &Context) -> Result<u8, Failure> {
 fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
     let query = args.selector.as_deref().map(LabelQuery::parse);
     let query = query.transpose()?;
-    let inputs = args.inputs(names, context)?;
+    let inputs = args
+        .world
+        .inputs_or_cluster(names, &args.access, "audit", context)?;
     let page = args.html.as_ref().map(Path::new);
     for output in args.out.as_deref().into_iter().chain(page) {
         inputs::check_output(output, &inputs)?;
@@ -311,17 +313,6 @@ fn exit(audit: &Audit, fail_on: LossVerdict) -> u8 {
 }
 
 impl AuditArgs {
-    /// The files; without any, the cluster of the kubeconfig.
-    fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
-        if names.is_empty() {
-            let list = cluster::fetch(&self.access, context.quiet)?;
-            let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
-            return Ok(vec![self.world.made("<cluster>", bytes)]);
-        }
-        let piped = format!("{} audit -", context.program);
-        self.world.inputs(names, piped)
-    }
-
     fn asked(&self) -> Asked<'_> {
         Asked {
             by: self.by.as_deref(),

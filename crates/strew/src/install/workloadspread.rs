@@ -307,7 +307,7 @@ fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Result<Contain
     })
 }
 
-/// A part that is one controller and nothing beside it: account, process, budget, and who reaches its pages.
+/// The manifests of a controller that is installed alone: account, process, budget, and who reaches its pages.
 ///
 /// # Errors
 /// No image is given, or a flag about its pods is wrong.

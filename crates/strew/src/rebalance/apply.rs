@@ -26,7 +26,7 @@ use crate::text::count;
 /// How it is carried out.
 pub(super) struct How<'a> {
     pub(super) access: &'a AccessArgs,
-    /// True if nobody is asked.
+    /// True if it evicts without a question.
     pub(super) yes: bool,
     /// True if the API server only checks.
     pub(super) dry_run: bool,
@@ -40,7 +40,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// Carries out the plan of a file; returns the exit code.
 ///
 /// # Errors
-/// The file is no plan, nobody can be asked, or the API server cannot be used.
+/// The file is no plan, there is no terminal for the question, or the API server cannot be used.
 pub(super) fn run(path: &Path, how: &How<'_>, context: &Context) -> Result<u8, Failure> {
     let plan = plan_of(path)?;
     if plan.steps.is_empty() {
@@ -99,7 +99,7 @@ fn plan_of(path: &Path) -> Result<RebalancePlan, Failure> {
 fn is_agreed(question: &str) -> Result<bool, Failure> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        let error = anyhow!("nobody can be asked: standard input is no terminal");
+        let error = anyhow!("--apply asks a question, and standard input is no terminal");
         return Err(
             Failure::input(error).with_hint("--yes carries the plan out without a question")
         );

@@ -54,7 +54,7 @@ enum Stage {
     Before,
     /// The eviction was sent.
     Asked(Place),
-    /// Nobody knows whether the eviction was carried out.
+    /// The answer to the eviction was lost.
     Unsure(Place),
     /// The pod is evicted.
     Evicted(Place),

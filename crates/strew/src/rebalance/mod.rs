@@ -16,20 +16,18 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
-use crate::cluster::{self, access::AccessArgs};
+use crate::cluster::access::AccessArgs;
 use crate::configuration;
 use crate::context::Context;
 use crate::destination;
 use crate::diagnostics;
 use crate::explain::time_of;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
-use crate::inputs::{self, Input};
+use crate::inputs;
 use crate::output::{Format, serialized};
-use crate::scenario::{self, PlayArgs, Question, ScenarioArgs};
+use crate::scenario;
 use crate::world::WorldArgs;
 use strew_model::Span;
-use strew_scenario::story;
-use strew_suite::dump;
 use strew_suite::label_query::LabelQuery;
 use strew_suite::shown::Choice;
 use values::RebalancePlan;
@@ -164,7 +162,10 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
         query: query.transpose()?,
         top: usize::MAX,
     };
-    let inputs = args.inputs(names, context)?;
+    configuration::check(&args.world.scheduling, names)?;
+    let inputs = args
+        .world
+        .inputs_or_cluster(names, &args.access, "rebalance", context)?;
     if let Some(out) = &args.out {
         inputs::check_output(out, &inputs)?;
     }
@@ -173,7 +174,7 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
         return Err(Failure::input(error).with_hint("strew simulate plays Scenarios"));
     }
     let format = args.output.and_then(PlanFormat::of_programs);
-    let Some(life) = args.life(names, inputs, format, context)? else {
+    let Some(life) = scenario::looked_at(&args.world, None, names, inputs, format, context)? else {
         return Ok(EXIT_INPUT);
     };
     let asked = plan::Asked {
@@ -231,61 +232,6 @@ impl RebalanceArgs {
     /// Refuses: there is no client of API servers.
     #[cfg(not(feature = "cluster"))]
     fn apply(&self, _: &Path, context: &Context) -> Result<u8, Failure> {
-        cluster::fetch(&self.access, context.quiet).map(|_| 0)
-    }
-
-    /// The files; without any, the cluster of the kubeconfig.
-    fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
-        configuration::check(&self.world.scheduling, names)?;
-        if names.is_empty() {
-            let list = cluster::fetch(&self.access, context.quiet)?;
-            let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
-            return Ok(vec![self.world.made("<cluster>", bytes)]);
-        }
-        let piped = format!("{} rebalance -", context.program);
-        self.world.inputs(names, piped)
-    }
-
-    /// The cluster of the files; `None` if they have errors, which were reported.
-    fn life(
-        &self,
-        names: &[String],
-        inputs: Vec<Input>,
-        output: Option<Format>,
-        context: &Context,
-    ) -> Result<Option<scenario::Life>, Failure> {
-        let mut world = self.world.clone();
-        if !world.nodes.is_shaped() && world.nodes.nodes.is_none() {
-            // Nothing moves to a node that is not there; made-up ones must be asked for.
-            world.nodes.nodes = Some(0);
-        }
-        let scenario = ScenarioArgs {
-            play: PlayArgs {
-                variant: vec![scenario::BASE.to_owned()],
-                until: Some(story::FIRST_STEP.to_owned()),
-                ..PlayArgs::default()
-            },
-            ..ScenarioArgs::default()
-        };
-        let question = Question {
-            args: &scenario,
-            world: &world,
-            files: names,
-            output,
-            out: None,
-            html: None,
-            choice: Choice::ALL,
-            by: &[],
-            headers: true,
-        };
-        let life = scenario::life(&question, inputs, context)?;
-        match life {
-            Some(life) if !life.has_nodes() => {
-                let error =
-                    anyhow!("no node in the input, so there is nothing that a pod could go to");
-                Err(Failure::input(error).with_hint(dump::nodes_hint()))
-            }
-            life => Ok(life),
-        }
+        crate::cluster::fetch(&self.access, context.quiet).map(|_| 0)
     }
 }

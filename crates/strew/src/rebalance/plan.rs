@@ -278,7 +278,7 @@ fn counts(names: &Interner, standing: &Standing) -> ConstraintCounts {
     }
 }
 
-/// A word for programs, and a sentence about so many pods.
+/// The code of a reason, and its sentence about a number of pods.
 fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) {
     let is_one = pods == 1;
     let (has, is, its) = match is_one {

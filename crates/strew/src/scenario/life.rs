@@ -12,13 +12,18 @@ use strew_scenario::run::{RunError, Watcher, play};
 use strew_sim::Simulation;
 use strew_suite::ready::largest;
 
-use super::{Question, say};
+use super::{BASE, PlayArgs, Question, ScenarioArgs, is_in, say};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::memory::Need;
+use crate::output::Format;
 use crate::progress::Progress;
+use crate::world::WorldArgs;
+use strew_scenario::story;
 use strew_suite::clock::clock;
+use strew_suite::dump;
+use strew_suite::shown::Choice;
 use strew_suite::suite::{self, Cast, Suite};
 use strew_view::facts::Facts;
 use strew_view::moment::{Frame, Moment};
@@ -69,11 +74,65 @@ pub(crate) struct Life {
     findings: Vec<Finding>,
 }
 
+/// The run of a Scenario's variant, or of other files up to their deployment; `None` if the files have errors, which
+/// were reported. Nodes are made up only if they are asked for.
+///
+/// # Errors
+/// There are several Scenarios, or files without a node.
+pub(crate) fn looked_at(
+    world: &WorldArgs,
+    variant: Option<String>,
+    names: &[String],
+    inputs: Vec<Input>,
+    output: Option<Format>,
+    context: &Context,
+) -> Result<Option<Life>, Failure> {
+    let mut world = world.clone();
+    let is_shaped = world.nodes.is_shaped() || world.nodes.nodes.is_some();
+    if !is_shaped && !is_in(&inputs) {
+        // An explanation needs real nodes; made-up ones must be asked for.
+        world.nodes.nodes = Some(0);
+    }
+    let world = &world;
+    let play = PlayArgs {
+        variant: vec![variant.unwrap_or_else(|| BASE.to_owned())],
+        // For manifests, the explanation is about their deployment.
+        until: (!is_in(&inputs)).then(|| story::FIRST_STEP.to_owned()),
+        ..PlayArgs::default()
+    };
+    let scenario = ScenarioArgs {
+        play,
+        ..ScenarioArgs::default()
+    };
+    let question = Question {
+        args: &scenario,
+        world,
+        files: names,
+        output,
+        out: None,
+        html: None,
+        choice: Choice::ALL,
+        by: &[],
+        headers: true,
+    };
+    let life = life(&question, inputs, context)?;
+    // A live cluster may have no nodes.
+    let needs_nodes = !is_shaped && !names.is_empty();
+    if life
+        .as_ref()
+        .is_some_and(|life| needs_nodes && !life.has_nodes())
+    {
+        let error = anyhow!("no node in the input, so there is nothing that a pod could go to");
+        return Err(Failure::input(error).with_hint(dump::nodes_hint()));
+    }
+    Ok(life)
+}
+
 /// The run that a question names; `None` if the files have errors, which were reported.
 ///
 /// # Errors
 /// There are several Scenarios.
-pub(crate) fn life(
+fn life(
     question: &Question<'_>,
     inputs: Vec<Input>,
     context: &Context,

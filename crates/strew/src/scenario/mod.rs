@@ -40,7 +40,7 @@ use crate::world::WorldArgs;
 use crate::{configuration, destination, diagnostics, output, terminal};
 pub(crate) use arguments::{PlayedKind, ScenarioArgs};
 use console::{Console, Desk};
-pub(crate) use life::{Life, Seen, When, life};
+pub(crate) use life::{Life, Seen, When, looked_at};
 pub(crate) use strew_scenario::format::BASE;
 pub(crate) use strew_suite::options::PlayArgs;
 

@@ -68,7 +68,7 @@ pub fn survives(
                 key: record.key.clone(),
                 name: name(&record.key),
                 loss,
-                over_time: since_the_begin(record),
+                over_time: record.over_time.changes(),
                 missing: is_missed
                     .then(|| missing(simulation, uid, record))
                     .flatten(),
@@ -83,14 +83,6 @@ pub fn survives(
     let findings = losses.iter().filter_map(LossOf::finding).collect();
     let verdict = Verdict::new(lost.is_empty(), lost.join("; ")).with_findings(findings);
     (verdict, losses)
-}
-
-fn since_the_begin(record: &Record) -> Vec<(Span, u32)> {
-    let begin = record.over_time.first().map_or(0, |(at, _)| at.0);
-    let points = record.over_time.iter();
-    points
-        .map(|(at, ready)| (Span(at.0.saturating_sub(begin)), *ready))
-        .collect()
 }
 
 impl LossOf {
@@ -188,7 +180,7 @@ pub enum Missing {
     Terminating(usize, Kind),
     /// So many are Pending.
     Pending(usize, Hindrance),
-    /// So many are not made, since the API server refuses their creation: why.
+    /// The API server refuses to create this many: why.
     Refused(usize, String),
 }
 
@@ -303,12 +295,12 @@ fn missing(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> Option<M
 /// Why pods of a workload were refused at their creation; `None` if none is missing, of the newest template either, or
 /// none was refused.
 fn refusal(simulation: &Simulation, record: &Record) -> Option<String> {
-    let server = simulation.server();
-    let target = ObjectTarget::of_key(&record.key)?;
-    let (_, refusal) = super::wanted((server.tables(), server.events()), &target)?;
+    let (key, server) = (&record.key, simulation.server());
+    let object = server.tables().find(key).filter(is_counted)?;
+    let replicas = Replicas::of(&object)?;
+    let recorded = || super::last_refusal(server.events(), key, &object.meta().uid);
+    let refusal = replicas.refusal(recorded);
     refusal.or_else(|| {
-        let object = server.tables().find(&record.key)?;
-        let replicas = Replicas::of(&object)?;
         let (updated, to_be) = replicas.updated?;
         replicas.refused.filter(|_| updated < to_be)
     })
