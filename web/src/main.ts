@@ -1,8 +1,9 @@
 // Reads the data of the page and draws it.
 
 import { audit } from "./audit.ts";
+import { isTable, rows } from "./columns.ts";
 import { simulation } from "./simulation.ts";
-import type { AuditData, Data } from "./types.ts";
+import type { AuditData, Data, Line, SeriesLine } from "./types.ts";
 
 async function data(): Promise<unknown> {
   const element = document.getElementById("data")!;
@@ -13,9 +14,15 @@ async function data(): Promise<unknown> {
   return new Response(stream).json();
 }
 
+/** Runs as lists of lines; long ones come as columns. */
+function whole(data: Data): Data {
+  const lines = <T>(one: unknown): T[] => (isTable(one) ? rows(one) : one) as T[];
+  return { ...data, runs: data.runs.map(lines<Line>), series: data.series.map(lines<SeriesLine>) };
+}
+
 const begin = performance.now();
 const found = await data();
 const root = document.getElementById("page")!;
 const isAudit = (found as AuditData).report.kind === "Audit";
-(window as unknown as Record<string, unknown>)["strew"] = isAudit ? audit(found as AuditData, root) : simulation(found as Data, root);
+(window as unknown as Record<string, unknown>)["strew"] = isAudit ? audit(found as AuditData, root) : simulation(whole(found as Data), root);
 document.body.dataset["drawn"] = String(Math.round(performance.now() - begin));

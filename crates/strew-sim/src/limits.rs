@@ -1,6 +1,7 @@
 //! The settings of all machines.
 
 use strew_model::time::Span;
+use strew_runtime::{admission as reviews, fair};
 use strew_workloadspread::{admission, controller};
 
 /// The time of one decision of kube-scheduler (190 to 200 pods a second). Here a decision takes no time. Without this
@@ -14,10 +15,22 @@ pub struct MachineLimits {
     pub scheduler: strew_scheduler::machine::Limits,
     /// Of each replica of WorkloadSpread's webhook.
     pub admission: admission::Limits,
+    /// Of the turns of its reviews.
+    pub reviews: ReviewLimits,
     /// Of the controller of WorkloadSpreads.
     pub spreads: controller::Limits,
     /// Of the controller of Placements.
     pub placement: strew_placement::machine::Limits,
+}
+
+/// The turns of reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReviewLimits {
+    /// Of each namespace.
+    pub turns: fair::Limits,
+    /// What a namespace is charged for each of its reviews. A decision takes no time here; in a real cluster it is the CPU
+    /// time.
+    pub cost: Span,
 }
 
 impl MachineLimits {
@@ -33,6 +46,10 @@ impl MachineLimits {
         Self {
             scheduler,
             admission: admission::Limits::production(),
+            reviews: ReviewLimits {
+                turns: reviews::LIMITS,
+                cost: Span(0),
+            },
             spreads: controller::Limits::production(),
             placement: strew_placement::machine::Limits::production(),
         }

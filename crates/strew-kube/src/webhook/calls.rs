@@ -1,8 +1,6 @@
 //! Reviews that wait for the loop's decision.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -144,59 +142,27 @@ impl Drop for Waiting {
     }
 }
 
-/// The peer and the namespace of a review: whose turn it takes.
-pub(super) type Tenant = (IpAddr, Arc<str>);
-
-/// A waiting connection, and whose turn its review takes.
-struct Connection {
-    answer: oneshot::Sender<Answer>,
-    tenant: Tenant,
-}
-
 /// The connections of open calls.
 #[derive(Default)]
-pub(super) struct Connections {
-    open: FxHashMap<CallId, Connection>,
-    by_namespace: BTreeSet<(Arc<str>, CallId)>,
-}
+pub(super) struct Connections(FxHashMap<CallId, oneshot::Sender<Answer>>);
 
 impl Connections {
-    pub(super) fn put(&mut self, call: CallId, tenant: Tenant, answer: oneshot::Sender<Answer>) {
-        self.by_namespace.insert((Arc::clone(&tenant.1), call));
-        self.open.insert(call, Connection { answer, tenant });
-    }
-
-    /// The peer and the namespace of an open call.
-    pub(super) fn tenant(&self, call: CallId) -> Option<Tenant> {
-        Some(self.open.get(&call)?.tenant.clone())
-    }
-
-    /// The peer and the namespace of the oldest open call of a namespace.
-    pub(super) fn oldest_of(&self, namespace: Arc<str>) -> Option<Tenant> {
-        let from = (namespace, CallId(0));
-        let (found, call) = self.by_namespace.range(&from..).next()?;
-        (*found == from.0).then(|| self.tenant(*call)).flatten()
+    pub(super) fn put(&mut self, call: CallId, answer: oneshot::Sender<Answer>) {
+        self.0.insert(call, answer);
     }
 
     pub(super) fn reply(&mut self, call: CallId, answer: Answer) {
-        if let Some(connection) = self.remove(call) {
+        if let Some(connection) = self.0.remove(&call) {
             // The client may have closed the connection.
-            drop(connection.answer.send(answer));
+            drop(connection.send(answer));
         }
     }
 
     pub(super) fn give_up(&mut self, call: CallId) {
-        self.remove(call);
-    }
-
-    fn remove(&mut self, call: CallId) -> Option<Connection> {
-        let connection = self.open.remove(&call)?;
-        let namespace = Arc::clone(&connection.tenant.1);
-        self.by_namespace.remove(&(namespace, call));
-        Some(connection)
+        self.0.remove(&call);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.0.is_empty()
     }
 }

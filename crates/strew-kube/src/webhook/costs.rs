@@ -1,20 +1,9 @@
 //! CPU time of the deciding thread per peer and namespace.
 
-use std::sync::Arc;
-
 use strew_model::time::Span;
-use strew_runtime::admission::AdmissionMachine;
+use strew_runtime::admission::{AdmissionMachine, Payer};
 use strew_runtime::{CallId, Observer};
 use strew_workloadspread::admission::Effect;
-
-/// Whom CPU time is charged to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Payer {
-    /// The peer and the namespace of this call.
-    Call(CallId),
-    /// The oldest open call of this namespace: a status was read or written for several of its calls.
-    Namespace(Arc<str>),
-}
 
 /// CPU time by payer that is not charged yet.
 pub(super) struct Costs {

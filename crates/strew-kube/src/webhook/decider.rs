@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use strew_model::time::Span;
-use strew_runtime::admission::{self, AdmissionMachine, Call};
-use strew_runtime::fair::{FairQueue, Limits};
+use strew_runtime::admission::{self, AdmissionMachine, Crowded, Payer, Turns};
 use strew_runtime::{CallId, Event};
 use strew_scheduler::metrics::{Family, Value};
 use tokio::sync::{mpsc, watch};
@@ -16,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{Ask, CallEvent, Connections, NotTaken};
-use super::costs::{Costs, Payer};
+use super::costs::Costs;
 use super::meter::Meter;
 use super::metrics;
 use super::pages::Pages;
@@ -42,22 +40,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the shutdown waits for open calls, and for places in subsets to be given back.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
-/// The limits of a peer's namespace: a quarter of a core, and half a second at once. Beyond that, reviews are decided without
-/// simulated scheduling.
-pub(super) const LIMITS: Limits = Limits {
-    waiting_max: 1024,
-    in_hand_max: 64,
-    budget: Span::from_millis(250),
-    credit: Span::from_millis(500),
-};
-
 /// The driver of admission, between connections and the API server.
 pub(super) struct Decider {
     pub(super) worker: Worker<AdmissionMachine, Costs>,
     /// Reviews that the machine has not seen yet.
-    pub(super) queue: FairQueue<IpAddr, Arc<str>, Box<Call>>,
-    /// Creations decided without simulated scheduling, because their peer's namespace was beyond its budget.
-    pub(super) n_beyond_budget: u64,
+    pub(super) reviews: Turns<IpAddr>,
     pub(super) connections: Connections,
     pub(super) events: mpsc::Receiver<CallEvent>,
     pub(super) served: mpsc::Receiver<discovery::Served>,
@@ -102,7 +89,7 @@ impl Decider {
             }
             () = tokio::time::sleep(wait) => {}
             () = self.worker.work() => {}
-            () = tokio::task::yield_now(), if self.queue.is_ready() => {}
+            () = tokio::task::yield_now(), if self.reviews.is_ready() => {}
         }
         for _ in 0..TAKEN_MAX {
             let Ok(event) = self.events.try_recv() else {
@@ -146,38 +133,29 @@ impl Decider {
             drop(answer.send(Err(NotTaken::RightUnknown(call))));
             return;
         }
-        let tenant = (peer, Arc::from(call.review.namespace.as_str()));
         let now = self.worker.now();
-        self.connections.put(id, tenant.clone(), answer);
-        if self.queue.put(now, &tenant, id, call).is_err() {
-            self.connections.reply(id, Err(NotTaken::Crowded));
+        match self.reviews.put(now, peer, id, call) {
+            Ok(()) => self.connections.put(id, answer),
+            // The client may have closed the connection.
+            Err(Crowded) => drop(answer.send(Err(NotTaken::Crowded))),
         }
     }
 
     fn give_up(&mut self, id: CallId) {
-        let Some(tenant) = self.connections.tenant(id) else {
-            return;
-        };
         self.connections.give_up(id);
-        if self.queue.remove(&tenant, id).is_none() {
-            self.queue.done(&tenant);
+        if self.reviews.give_up(id) {
             self.worker.handle(Event::GaveUp(id));
         }
     }
 
     /// Lets the machine decide on the next review of the queue.
     fn decide_next(&mut self) {
-        let Some(turn) = self.queue.take(self.worker.now()) else {
+        let Some((id, call)) = self.reviews.next(self.worker.now()) else {
             return;
         };
-        let mut call = turn.what;
-        if call.is_simulated && !turn.is_within_budget {
-            call.is_simulated = false;
-            self.n_beyond_budget += 1;
-        }
         self.worker.observer_mut().begin();
-        self.worker.handle(Event::Asked(turn.call, call));
-        let payer = Payer::Call(turn.call);
+        self.worker.handle(Event::Asked(id, call));
+        let payer = Payer::Call(id);
         self.worker.observer_mut().was_for(payer);
         self.worker.act();
         self.settle();
@@ -187,18 +165,10 @@ impl Decider {
     fn settle(&mut self) {
         let now = self.worker.now();
         for (payer, cost) in self.worker.observer_mut().take() {
-            let tenant = match payer {
-                Payer::Namespace(namespace) => self.connections.oldest_of(namespace),
-                Payer::Call(call) => self.connections.tenant(call),
-            };
-            if let Some(tenant) = tenant {
-                self.queue.charge(now, &tenant, cost);
-            }
+            self.reviews.charge(now, payer, cost);
         }
         for (id, decision) in self.worker.take_replies() {
-            if let Some(tenant) = self.connections.tenant(id) {
-                self.queue.done(&tenant);
-            }
+            self.reviews.answered(id);
             self.connections.reply(id, Ok(*decision));
         }
     }
@@ -236,9 +206,9 @@ impl Decider {
         let mut families = metrics::of_machine(self.worker.driver().machine());
         families.push(Family::of(
             &metrics::QUEUED,
-            Value::number(self.queue.n_waiting()),
+            Value::number(self.reviews.n_waiting()),
         ));
-        let beyond = Value::Count(self.n_beyond_budget);
+        let beyond = Value::Count(self.reviews.n_beyond_budget());
         families.push(Family::of(&metrics::BEYOND_BUDGET, beyond));
         families.extend(self.meter.families());
         families.push(unreadable(self.worker.driver().watches().unreadable()));

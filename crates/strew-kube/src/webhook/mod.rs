@@ -32,8 +32,7 @@ use std::time::Duration;
 use axum::Router;
 use kube::Client;
 use strew_model::Interner;
-use strew_runtime::admission::{self, AdmissionMachine};
-use strew_runtime::fair::FairQueue;
+use strew_runtime::admission::{self, AdmissionMachine, Turns};
 use strew_scheduler::Profile;
 use strew_workloadspread::admission::Limits as AdmissionLimits;
 use tokio::runtime::Handle;
@@ -221,8 +220,7 @@ impl Process {
                         links,
                         Costs::new(thread_cpu),
                     ),
-                    queue: FairQueue::new(decider::LIMITS),
-                    n_beyond_budget: 0,
+                    reviews: Turns::new(admission::LIMITS),
                     connections: Connections::default(),
                     events,
                     served,

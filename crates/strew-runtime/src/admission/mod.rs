@@ -1,12 +1,13 @@
 //! Connects the machine of admission to the wire: reviews in, decisions out.
 //!
 //! Reading order: [`Call`] (a review), this file, `calls` (calls without an answer), `log` (the decision log),
-//! [`target_kinds`](crate::target_kinds) (kinds that are known only by name).
+//! [`Turns`] (which review is next), [`target_kinds`](crate::target_kinds) (kinds that are known only by name).
 //!
 //! Source: spec/workloadspread §4.
 
 mod calls;
 mod log;
+mod turns;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ use crate::warning::Warning;
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
 pub use calls::Call;
 use calls::{Calls, Pending};
+pub use turns::{Crowded, LIMITS, Payer, Turns};
 
 /// How long requests are retried: the machine gives up after ten seconds, as the API server does with its call.
 pub const PATIENCE: Span = Span::from_secs(9);

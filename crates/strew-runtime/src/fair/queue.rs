@@ -16,7 +16,7 @@ use super::debt::Debt;
 use crate::CallId;
 
 /// Limits of one tenant.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most waiting entries; further ones are not taken.
     pub waiting_max: usize,

@@ -64,6 +64,10 @@ const SETTINGS: &[Setting] = settings! {
     admission.sweep_min: [1, 8, 64];
     spreads.sweep_min: [1, 8, 64];
     placement.sweep_min: [1, 8, 64];
+    reviews.turns.in_hand_max: [1, 4];
+    reviews.turns.budget: [ms(0), ms(20)];
+    reviews.turns.credit: [ms(0), ms(100)];
+    reviews.cost: [ms(1), ms(30), ms(600)];
 };
 
 /// Draws settings for the machines of these names, from a generator of their own: the rest of a story does not depend

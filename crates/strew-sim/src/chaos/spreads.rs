@@ -45,7 +45,7 @@ pub fn generate_spreads(seed: u64) -> Story {
     together(seed, &mut world, &mut events);
     Story {
         seed,
-        limits: settings::draw(seed, &["scheduler", "admission", "spreads"]),
+        limits: settings::draw(seed, &["scheduler", "admission", "spreads", "reviews"]),
         world,
         events,
         calm: Span::from_secs(dice.between(60, STORM_SECS)),

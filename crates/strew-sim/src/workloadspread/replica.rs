@@ -2,8 +2,8 @@
 
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
-use strew_model::time::Instant;
-use strew_runtime::admission::{AdmissionMachine, Call, watches};
+use strew_model::time::{Instant, Span};
+use strew_runtime::admission::{AdmissionMachine, Call, Crowded, Payer, Turns, watches};
 use strew_runtime::{CallId, Event};
 use strew_wire::workloadspread::review::Decision;
 use strew_workloadspread::admission::Effect;
@@ -20,6 +20,10 @@ pub(super) struct Replica {
     /// Its number; numbers are never reused.
     pub(super) number: u64,
     component: Component<AdmissionMachine>,
+    /// The reviews of the API server, which is the only peer.
+    reviews: Turns<()>,
+    /// What a review costs.
+    cost: Span,
 }
 
 impl Replica {
@@ -37,7 +41,13 @@ impl Replica {
         let mut component = Component::new(machine, watches, sender, server, now, seed);
         component.tell(|machine, watches| machine.serve(served(), watches));
         component.list_all(now, server);
-        Self { number, component }
+        let limits = blueprint.limits.reviews;
+        Self {
+            number,
+            component,
+            reviews: Turns::new(limits.turns),
+            cost: limits.cost,
+        }
     }
 
     /// The number of its status writes.
@@ -60,16 +70,22 @@ impl Replica {
         self.component.next_wake()
     }
 
-    pub(super) fn ask(&mut self, now: Instant, id: CallId, call: Box<Call>) {
-        self.component.handle(now, Event::Asked(id, call));
+    /// Takes a review.
+    ///
+    /// # Errors
+    /// Too many of its namespace wait.
+    pub(super) fn ask(&mut self, now: Instant, id: CallId, call: Box<Call>) -> Result<(), Crowded> {
+        self.reviews.put(now, (), id, call)
     }
 
     /// The API server has stopped waiting for the answer to a call.
     pub(super) fn give_up(&mut self, now: Instant, id: CallId) {
-        self.component.handle(now, Event::GaveUp(id));
+        if self.reviews.give_up(id) {
+            self.component.handle(now, Event::GaveUp(id));
+        }
     }
 
-    /// Takes one step. Returns false if there was nothing to do.
+    /// Takes one step: continues what was begun, or begins the next review. Returns false if there was nothing to do.
     pub(super) fn step(&mut self, around: &mut Surroundings<'_>, eyes: Eyes<'_>) -> bool {
         let Eyes { mut judge, effects } = eyes;
         if let Some(judge) = judge.as_deref_mut() {
@@ -80,12 +96,23 @@ impl Replica {
             judge,
             effects,
         };
-        self.component.step(around, &mut seeing)
+        if self.component.step(around, &mut seeing) {
+            return true;
+        }
+        let next = self.reviews.next(around.now);
+        let begun =
+            next.map(|(id, call)| self.component.handle(around.now, Event::Asked(id, call)));
+        begun.is_some()
     }
 
     /// The answers since the last call.
-    pub(super) fn take_replies(&mut self) -> Vec<(CallId, Box<Decision>)> {
-        self.component.take_replies()
+    pub(super) fn take_replies(&mut self, now: Instant) -> Vec<(CallId, Box<Decision>)> {
+        let replies = self.component.take_replies();
+        for (id, _) in &replies {
+            self.reviews.charge(now, Payer::Call(*id), self.cost);
+            self.reviews.answered(*id);
+        }
+        replies
     }
 
     /// The faults that hit it since the last call.

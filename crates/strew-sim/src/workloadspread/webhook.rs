@@ -10,7 +10,7 @@ use strew_apiserver::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_runtime::CallId;
-use strew_runtime::admission::Call;
+use strew_runtime::admission::{Call, Crowded};
 use strew_wire::workloadspread::review::Decision;
 use strew_workloadspread::admission::Effect;
 
@@ -56,6 +56,8 @@ enum Failure {
     TimedOut,
     /// The replica crashed during the call.
     Died,
+    /// Too many reviews of the namespace wait.
+    Crowded,
 }
 
 /// The transport of a call.
@@ -225,7 +227,7 @@ impl Webhook {
             effects,
         };
         let acted = replica.step(&mut around, eyes);
-        for (id, decision) in replica.take_replies() {
+        for (id, decision) in replica.take_replies(clock) {
             self.replies.insert(id, *decision);
         }
         for (kind, n) in replica.take_hits() {
@@ -295,6 +297,10 @@ impl Webhook {
                 self.hit("call of a replica that died");
                 hook.failed("EOF")
             }
+            Failure::Crowded => {
+                self.hit("call of a crowded namespace");
+                hook.failed("too many reviews of its namespace wait")
+            }
         }
     }
 
@@ -337,10 +343,16 @@ impl Webhook {
         (CallId(self.n_calls), hook, Box::new(call))
     }
 
-    fn ask(&mut self, index: usize, now: Instant, id: CallId, call: Box<Call>) {
-        if let Some(replica) = &mut self.replicas[index].alive {
-            replica.ask(now, id, call);
-        }
+    fn ask(
+        &mut self,
+        index: usize,
+        now: Instant,
+        id: CallId,
+        call: Box<Call>,
+    ) -> Result<(), Failure> {
+        let replica = self.replicas[index].alive.as_mut();
+        let asked = replica.map_or(Ok(()), |replica| replica.ask(now, id, call));
+        asked.map_err(|Crowded| Failure::Crowded)
     }
 
     /// Calls a live replica about a new pod, for a client that can wait.
@@ -355,7 +367,9 @@ impl Webhook {
         let mut replica = None;
         if way != Way::Lost {
             replica = self.number_of(index).filter(|_| way == Way::Sound);
-            self.ask(index, now, id, call);
+            if let Err(failure) = self.ask(index, now, id, call) {
+                return Err(self.failed(hook, failure));
+            }
             while self.step_replica(index, (now, now), server, None) {}
             if way == Way::Sound {
                 if let Some(decision) = self.replies.remove(&id) {
@@ -393,8 +407,10 @@ impl Webhook {
         if way == Way::Lost {
             return Err(self.failed(hook, Failure::TimedOut));
         }
-        self.ask(index, now, id, call);
-        let answer = self.wait(index, id, now, server, None);
+        let answer = match self.ask(index, now, id, call) {
+            Ok(()) => self.wait(index, id, now, server, None),
+            Err(failure) => Err(failure),
+        };
         if let Some(judge) = &mut self.judge {
             // The outcome of a failed call is not known.
             if judge.take_counted(id) || answer.is_err() {
@@ -454,7 +470,9 @@ impl Webhook {
             }
             let (id, _, mut call) = self.new_call(Asked::Create(pod));
             call.review.dry_run = true;
-            self.ask(index, now, id, call);
+            if self.ask(index, now, id, call).is_err() {
+                continue;
+            }
             let mut effects = Vec::new();
             if self
                 .wait(index, id, now, server, Some(&mut effects))

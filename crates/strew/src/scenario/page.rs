@@ -52,7 +52,8 @@ pub(super) fn write(
             tapes.extend(tape.clone());
         }
     }
-    html::write(path, &html::runs(&report, &verdicts, &tapes))
+    let data = html::runs(&report, &verdicts, &tapes).map_err(Failure::outside)?;
+    html::write(path, &data)
 }
 
 /// The index of the run that is shown: the one that is written step by step, if one is.

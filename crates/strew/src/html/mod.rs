@@ -3,6 +3,8 @@
 //! The page's script only displays its data: the report of `-o json`, and of a run the lines of `--events` and the series
 //! of counts.
 
+mod columns;
+
 use std::io::Write as _;
 
 use anyhow::Context as _;
@@ -16,7 +18,7 @@ use strew_suite::work::Tape;
 use crate::failure::Failure;
 
 /// The page: `cargo xtask web` makes it from web/src. Its script finds the data in it.
-const PAGE: &str = include_str!("../../../web/dist/page.html");
+const PAGE: &str = include_str!("../../../../web/dist/page.html");
 
 /// The place of the data.
 const MARK: &str = r#"id="data">{{DATA}}"#;
@@ -35,18 +37,35 @@ pub(crate) fn write(path: &str, data: &str) -> Result<(), Failure> {
         .map_err(Failure::outside)
 }
 
-/// The data of runs: the report with one run per variant, the verdicts on all variants, and those runs in full.
-pub(crate) fn runs(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> String {
-    let runs = tapes.iter().map(|tape| {
-        let lines: Vec<&str> = tape.log.lines().collect();
-        format!("[{}]", lines.join(","))
-    });
-    let runs: Vec<String> = runs.collect();
-    let series: Vec<&Vec<Value>> = tapes.iter().map(|tape| &tape.series).collect();
-    let series = serde_json::json!(series);
-    let runs = runs.join(",");
-    let verdicts = serde_json::json!(verdicts);
-    format!("{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{runs}],\"series\":{series}}}")
+/// The data of runs: the report with one run per variant, the verdicts on all variants, and those runs in full. Long ones
+/// are written as columns.
+///
+/// # Errors
+/// A line of a log is no JSON.
+pub(crate) fn runs(
+    report: &Value,
+    verdicts: &[Value],
+    tapes: &[Tape],
+) -> Result<String, serde_json::Error> {
+    let logs = tapes.iter().map(|tape| tape.log.len()).sum::<usize>();
+    let listed = |rows: &[Value]| match logs > PLAIN_MAX {
+        true => columns::table(rows.iter().filter_map(Value::as_object)),
+        false => Value::from(rows),
+    };
+    let mut runs = Vec::new();
+    for tape in tapes {
+        let lines = tape.log.lines().map(serde_json::from_str);
+        runs.push(listed(&lines.collect::<Result<Vec<Value>, _>>()?));
+    }
+    let series: Vec<Value> = tapes.iter().map(|tape| listed(&tape.series)).collect();
+    let [verdicts, runs, series] = [
+        Value::from(verdicts),
+        Value::from(runs),
+        Value::from(series),
+    ];
+    Ok(format!(
+        "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":{runs},\"series\":{series}}}"
+    ))
 }
 
 fn page(data: &str) -> std::io::Result<String> {
@@ -91,7 +110,7 @@ mod tests {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
             series: vec![json!({"of": nasty})],
         }];
-        let page = page(&runs(&report, &[json!({"why": nasty})], &tapes)).unwrap();
+        let page = page(&runs(&report, &[json!({"why": nasty})], &tapes).unwrap()).unwrap();
         let plain = PAGE.matches("</script>").count();
         assert_eq!(page.matches("</script>").count(), plain);
         assert!(!page.contains("alert(1)</"), "{page}");
@@ -109,7 +128,7 @@ mod tests {
     #[test]
     fn long_data_are_packed_whole() {
         let report = json!({"name": "</script>".repeat(PLAIN_MAX / 8)});
-        let page = page(&runs(&report, &[], &[])).unwrap();
+        let page = page(&runs(&report, &[], &[]).unwrap()).unwrap();
         assert!(page.len() < PLAIN_MAX, "{} bytes", page.len());
         let (_, rest) = page.split_once(r#"id="data" data-packed>"#).unwrap();
         let packed = STANDARD
