@@ -353,6 +353,24 @@ fn stuck_budgets(tables: &Tables) -> Vec<StuckBudget> {
     each.collect()
 }
 
+/// Why kubectl drain refuses the nodes of these pods as a whole; `None`: it does not.
+fn bare_pod(tables: &Tables, pods: &[&Arc<Pod>]) -> Option<String> {
+    let is_bare =
+        |pod: &&Arc<Pod>| pod.meta.controller().is_none() && !stays(pod) && !pod.is_finished();
+    let bare = pods.iter().find_map(|pod| {
+        let node = pod.node.as_ref()?;
+        let bare = tables.pods_on(node).find(is_bare)?;
+        Some((bare.meta.uid == pod.meta.uid, bare, node))
+    });
+    bare.map(|(is_itself, bare, node)| match is_itself {
+        true => "it has no workload: kubectl drain refuses its node without --force".to_owned(),
+        false => format!(
+            "pod {} on its node {node} has no workload: kubectl drain refuses the node without --force",
+            bare.meta.name.name
+        ),
+    })
+}
+
 /// The pods that a drain has left on these nodes, by workload.
 fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Blocked> {
     let mut left: BTreeMap<String, Vec<&Arc<Pod>>> = BTreeMap::new();
@@ -370,7 +388,6 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Bloc
         left.entry(object).or_default().push(pod);
     }
     let each = left.into_iter().filter_map(|(object, pods)| {
-        let first = pods.first()?;
         let n_pods = pods.len();
         let refused = pods
             .iter()
@@ -388,13 +405,7 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Bloc
                 };
                 ("budget", text, Some(named))
             }
-            Some([]) => return None,
-            None if first.meta.controller().is_none() => (
-                "bare-pod",
-                "it has no workload: kubectl drain refuses its node without --force".to_owned(),
-                None,
-            ),
-            None => return None,
+            Some([]) | None => ("bare-pod", bare_pod(tables, &pods)?, None),
         };
         Some(Blocked {
             object,

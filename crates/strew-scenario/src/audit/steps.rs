@@ -23,9 +23,6 @@ const AWAY_WITHIN: Span = Span::from_secs(20 * 60);
 /// hundred pods takes less.
 const DRAIN_TIMEOUT: Span = Span::from_secs(30 * 60);
 
-/// A drain that is refused writes nothing until it gives up.
-const DRAIN_QUIET: Span = Span::from_secs(35 * 60);
-
 /// The longest drain that is played.
 const DRAIN_WITHIN: Span = Span::from_secs(7 * 24 * 60 * 60);
 
@@ -99,8 +96,8 @@ fn event(base: &Plan, question: &Question) -> Step {
         Event::Drain => {
             let timeout = Some(DRAIN_TIMEOUT);
             let rest = Rest {
-                quiet: DRAIN_QUIET,
                 within: DRAIN_WITHIN,
+                ..Rest::default()
             };
             (vec![Verb::Drain { nodes, timeout }], rest)
         }

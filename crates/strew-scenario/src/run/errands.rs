@@ -31,6 +31,8 @@ struct UnderWay {
     /// The verb's text.
     text: String,
     drain: Drain,
+    /// True if it ends by itself, whatever budgets refuse.
+    gives_up: bool,
     /// The last reason why it is not done, or why it gave up.
     complaint: String,
 }
@@ -66,6 +68,7 @@ impl Errands {
         self.drains.push(UnderWay {
             text: text.to_owned(),
             drain: Drain::new(options, nodes),
+            gives_up: timeout.is_some(),
             complaint: String::new(),
         });
         self.advance(simulation);
@@ -77,6 +80,12 @@ impl Errands {
             .iter()
             .filter_map(|under_way| under_way.drain.next_wake())
             .min()
+    }
+
+    /// True while a drain with a time limit is under way: after a refused node it goes on with the next one.
+    pub(super) fn go_on(&self) -> bool {
+        let mut drains = self.drains.iter();
+        drains.any(|under_way| under_way.gives_up && under_way.drain.outcome().is_none())
     }
 
     /// Continues the drains that are due; returns those that gave up.

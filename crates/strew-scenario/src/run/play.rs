@@ -334,7 +334,8 @@ impl<'a> Life<'a> {
         Ok(watcher.step(number, step, result, simulation))
     }
 
-    /// Runs until the cluster is at rest or the time is over, and records in the last step which of the two it was.
+    /// Runs until the cluster is at rest or the time is over, and records in the last step which of the two it was. A drain
+    /// that is refused changes nothing for as long as its time limit, and goes on then: until it ends there is no rest.
     fn rest(
         &mut self,
         simulation: &mut Simulation,
@@ -353,7 +354,11 @@ impl<'a> Life<'a> {
                 false => rest.within,
             };
             let end = later(began, within);
-            let stop = later(last, quiet).min(end);
+            let drains = self.errands.go_on();
+            let stop = match drains {
+                true => end,
+                false => later(last, quiet).min(end),
+            };
             let stop = self.until.map_or(stop, |until| until.min(stop));
             let stop = self.next_errand(simulation, stop);
             let flow = simulation.run_until(stop, &mut |simulation| {
@@ -367,6 +372,9 @@ impl<'a> Life<'a> {
                 return Ok(flow);
             }
             self.run_errands(simulation, watcher);
+            if drains {
+                last = simulation.elapsed();
+            }
             match stop {
                 stop if later(last, quiet) <= stop => break (StepState::AtRest, last),
                 stop if stop >= end => break (StepState::NotAtRest, end),
