@@ -55,17 +55,17 @@ macro_rules! calls {
 const CALLS: &[Call] = calls! {
     // README's first command.
     Of::Each, 0, "20 seeds played": "simulate" "examples/shop.yaml";
-    Of::Each, 0, "\"kind\": \"Report\"": "simulate" "examples/shop.yaml" "-o" "json";
+    Of::Each, 0, "\"kind\": \"SimulationReport\"": "simulate" "examples/shop.yaml" "-o" "json";
     Of::Each, 0, "16 placed": "simulate" "examples/shop.yaml" "--ascii" "--color=always" "--until" "deploy";
-    Of::Each, 1, "What would change it": "explain" "deployment/web" "examples/tight.yaml";
-    Of::Each, 1, "DEGRADED": "audit" "examples/shop.yaml";
+    Of::Each, 0, "Any one of these changes would place it": "explain" "deployment/web" "examples/tight.yaml";
+    Of::Each, 0, "DEGRADED": "audit" "examples/shop.yaml";
     Of::Each, 0, "rollout-uneven": "lint" "--rules";
-    Of::Each, 0, "__strew": "completion" "powershell";
+    Of::Each, 0, "Register-ArgumentCompleter": "completion" "powershell";
     Of::Each, 0, "kube-scheduler v1.36.3": "version";
     Of::Each, 2, "unexpected argument": "simulate" "--nods" "3";
     // Folders: the order of files, and their names.
-    Of::Each, 1, "examples/": "lint" "examples" "--color=never";
-    Of::Each, 1, "\"uri\": \"examples/": "lint" "examples" "-o" "sarif";
+    Of::Each, 2, "--> examples/placement/": "lint" "examples" "--color=never";
+    Of::Each, 2, "\"examples/placement/": "lint" "examples" "-o" "sarif";
     // Ends of lines, encodings, and a text that is nested deeper than stacks are deep.
     Of::Each, 1, "crlf.yaml:": "lint" "target/platforms/input/crlf.yaml";
     Of::Each, 1, "utf16.yaml:": "lint" "target/platforms/input/utf16.yaml";
@@ -73,13 +73,13 @@ const CALLS: &[Call] = calls! {
     // The rest of the sentence is the system's.
     Of::EachAlone, 3, "cannot read nowhere.yaml": "simulate" "nowhere.yaml";
     FILES, 2, "built without the feature `cluster`": "scheduler";
-    FILES_OF_WINDOWS, 1, "\"uri\": \"examples/shop.yaml\"": "lint" "examples\\shop.yaml" "-o" "sarif";
-    FILES_OF_WINDOWS, 0, "examples/shop.yaml": "simulate" ".\\examples\\shop.yaml" "-o" "json";
+    FILES_OF_WINDOWS, 2, "\"examples/placement/": "lint" ".\\examples" "-o" "sarif";
+    FILES_OF_WINDOWS, 1, "--> target/platforms/input/crlf.yaml:": "lint" "target\\platforms\\input\\crlf.yaml";
     ALL, 3, "does not answer": "snapshot" "--kubeconfig" "target/platforms/input/kubeconfig.yaml";
     ALL_OF_WINDOWS, 2, "runs on Linux and macOS only": "scheduler" "--kubeconfig" "target/platforms/input/kubeconfig.yaml";
     ALL_OF_WINDOWS, 2, "runs on Linux and macOS only": "webhook" "--kubeconfig" "target/platforms/input/kubeconfig.yaml";
     ALL_OF_WINDOWS, 2, "runs on Linux and macOS only": "controller" "--kubeconfig" "target/platforms/input/kubeconfig.yaml";
-    ALL, 0, "kind: Deployment": "install" "scheduler";
+    ALL, 0, "kind: Deployment": "install" "scheduler" "--image" "example.com/strew:1";
 };
 
 /// Makes all calls, and says all that is wrong.
@@ -155,7 +155,7 @@ fn difference(expected: &str, said: &str) -> Option<String> {
     let mut pairs = expected.split('\n').zip(said.split('\n'));
     let pair = pairs.find(|(expected, said)| expected != said);
     Some(match pair {
-        Some((expected, said)) => format!("here:  {expected:?}\n  there: {said:?}"),
+        Some((here, there)) => format!("here and there:\n  {here:?}\n  {there:?}"),
         None => "one says more lines than the other".to_owned(),
     })
 }

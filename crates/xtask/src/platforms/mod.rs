@@ -27,6 +27,9 @@ pub(crate) struct Platforms {
     /// Only the program of README's first command, which reads files
     #[arg(long)]
     files_only: bool,
+    /// Build nothing: call the programs that were built before
+    #[arg(long)]
+    built: bool,
     /// Do not play the cases of crates/strew/tests/cases
     #[arg(long)]
     no_cases: bool,
@@ -94,7 +97,9 @@ fn tried(top: &Path, platform: Platform, tools: &Tools, options: &Platforms) -> 
                 features: *features,
             };
             println!("{}: {target}, {features}", platform.name());
-            build.run(tools)?;
+            if !options.built {
+                build.run(tools)?;
+            }
             if !platform.runs() {
                 continue;
             }

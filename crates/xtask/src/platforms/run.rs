@@ -41,12 +41,15 @@ impl Runner {
             compile.args(["-shared", "-o"]).arg(library).arg(source);
             done(compile.arg("-ladvapi32"))?;
         }
-        Ok(Self {
+        let runner = Self {
             platform: build.platform,
             runner: tools.runner.clone().context("a program that runs others")?,
             program,
             folder,
-        })
+        };
+        // wine's first start makes its folder, and says so.
+        done(&mut runner.command(&["version"]))?;
+        Ok(runner)
     }
 
     /// The words and variables that start the program.
