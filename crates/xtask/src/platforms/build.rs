@@ -120,12 +120,14 @@ fn path_of_debian() -> std::ffi::OsString {
 fn compiler_of_macos(zig: &[String], target: &str) -> String {
     let cpu = target.split('-').next().unwrap_or_default();
     format!(
-        "for word do
+        "before=
+for word do
   shift
-  case \"$word\" in
-    --target=*|-isysroot|-mmacosx-version-min=*|-arch|arm64|x86_64) ;;
+  case \"$before $word\" in
+    '-isysroot '*|'-arch '*|*' -isysroot'|*' -arch'|*' --target='*|*' -mmacosx-version-min='*) ;;
     *) set -- \"$@\" \"$word\" ;;
   esac
+  before=$word
 done
 exec {} cc -target {cpu}-macos \"$@\"",
         zig.join(" ")
