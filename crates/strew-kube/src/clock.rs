@@ -1,9 +1,10 @@
-//! The current time: the only module of this crate that reads a clock.
+//! The current time: the only module of this crate that reads a clock, by its [`platform`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use strew_model::time::{Instant, Span};
+
+use crate::platform::{self, since_boot};
 
 /// Two clocks: a monotonic one that continues while the machine is suspended, and the wall clock.
 #[derive(Debug, Clone, Copy)]
@@ -60,27 +61,17 @@ impl Default for Clock {
 
 /// Monotonic nanoseconds, for measuring.
 pub fn stopwatch() -> u64 {
-    nanos(clock_gettime(ClockId::Monotonic))
+    platform::stopwatch()
 }
 
-/// The CPU time of this thread, in nanoseconds.
+/// The CPU time of this thread, in nanoseconds; on Windows the elapsed time.
 pub fn thread_cpu() -> u64 {
-    nanos(clock_gettime(ClockId::ThreadCPUTime))
+    platform::thread_cpu()
 }
 
 /// The span as the standard library's type.
 pub fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.0)
-}
-
-fn since_boot() -> u64 {
-    nanos(clock_gettime(ClockId::Boottime))
-}
-
-fn nanos(time: Timespec) -> u64 {
-    let part = |part: i64| u64::try_from(part).unwrap_or(0);
-    let secs = part(time.tv_sec).saturating_mul(1_000_000_000);
-    secs.saturating_add(part(time.tv_nsec))
 }
 
 #[expect(

@@ -4,10 +4,9 @@
 ///
 /// A freed part of a huge page is given back, and the kernel makes the page whole again in the background, with memory
 /// for the hole (khugepaged, `max_ptes_none`). So a process that was large once would stay large. A kernel that refuses is
-/// no failure.
+/// no failure. Systems other than Linux have none.
 pub fn disable() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+    if let Err(error) = crate::platform::disable_huge_pages() {
         tracing::debug!(%error, "huge pages stay on");
     }
 }

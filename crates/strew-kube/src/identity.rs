@@ -6,8 +6,7 @@ use rustls::crypto::aws_lc_rs;
 
 /// The name of this host; in a pod, the pod's name.
 pub fn hostname() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
+    crate::platform::hostname()
 }
 
 /// 16 unpredictable random bytes.

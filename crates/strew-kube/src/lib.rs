@@ -7,8 +7,8 @@
 //! machine); the processes [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds),
 //! [`definitions`] (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`]
 //! (certificates), [`registration`] (when the webhook is registered), `signals` (health pages), [`metrics`],
-//! [`panics`], [`huge_pages`], [`snapshot`] (all objects at one time, for `strew snapshot` and `strew explain`), [`jobs`]
-//! (an Indexed Job and its logs, for `strew sweep`).
+//! [`panics`], [`huge_pages`], `platform` (what differs between operating systems), [`snapshot`] (all objects at one
+//! time, for `strew snapshot` and `strew explain`), [`jobs`] (an Indexed Job and its logs, for `strew sweep`).
 
 mod agent;
 pub mod authority;
@@ -27,6 +27,7 @@ pub mod leading;
 pub mod metrics;
 pub mod panics;
 pub mod permission;
+mod platform;
 pub mod registration;
 pub mod rivals;
 pub mod scheduler;

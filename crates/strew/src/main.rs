@@ -8,7 +8,7 @@
 //! [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (shared by commands that run until a
 //! signal), [`cluster`] (a live one), [`complete`] (shell completion), [`output`] (formats), [`diagnostics`], [`junit`],
 //! [`explain_output`], [`what_if`] (changes of `--what-if`), [`parts`] (names of nodes and domains), [`terminal`] and
-//! [`destination`] (where output goes), [`failure`], [`mod@reference`] (docs/commands.md).
+//! [`destination`] (where output goes), [`platform`] (what differs between operating systems), [`failure`], [`mod@reference`] (docs/commands.md).
 
 #![cfg_attr(
     not(feature = "cluster"),
@@ -43,6 +43,7 @@ mod merge;
 mod output;
 mod parts;
 mod place;
+mod platform;
 #[cfg(feature = "cluster")]
 mod process;
 mod progress;

@@ -1,7 +1,6 @@
 //! Estimates memory before a simulation begins: one that would need more than there is does not begin.
 
 use std::fmt;
-use std::fs;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -9,6 +8,7 @@ use strew_sim::{N_PODS_MAX, Size};
 
 use crate::failure::Failure;
 use crate::inputs::bytes;
+use crate::platform::available_memory;
 
 /// The memory of a pod in a simulation: its object, its row, its events and the state of controllers. From the peak
 /// memory of whole runs in docs/benchmarks.md: 100,000 pods on 5,000 nodes take 492 to 505 MiB.
@@ -61,7 +61,7 @@ impl MemoryArgs {
     pub(crate) fn check(self, need: Need) -> Result<(), Failure> {
         // A simulation refuses more pods than that.
         let is_refused = need.size.n_pods > N_PODS_MAX;
-        let max = self.max_memory.or_else(available);
+        let max = self.max_memory.or_else(available_memory);
         let Some(max) = max.filter(|_| !is_refused) else {
             return Ok(());
         };
@@ -89,34 +89,6 @@ impl fmt::Display for Mebibytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} MiB", self.0.div_ceil(1 << 20))
     }
-}
-
-/// The bytes that this process may still take: of the machine, and of its control group. `None` if that is unknown.
-fn available() -> Option<u64> {
-    let of_machine = fs::read_to_string("/proc/meminfo").ok();
-    let of_machine = of_machine.and_then(|text| available_of(&text));
-    let number = |name: &str| -> Option<u64> {
-        let text = fs::read_to_string(format!("/sys/fs/cgroup/memory.{name}")).ok()?;
-        text.trim().parse().ok()
-    };
-    let of_group = number("max").map(|max| max.saturating_sub(number("current").unwrap_or(0)));
-    of_machine.into_iter().chain(of_group).min()
-}
-
-/// `MemAvailable` of `/proc/meminfo`, in bytes.
-fn available_of(meminfo: &str) -> Option<u64> {
-    let mut lines = meminfo.lines();
-    let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1 << 10)
-}
-
-#[test]
-fn what_is_available_is_read() {
-    let meminfo = "MemTotal:       16000 kB\nMemFree:  1 kB\nMemAvailable:    8192 kB\n";
-    assert_eq!(available_of(meminfo), Some(8 << 20));
-    assert_eq!(available_of("MemAvailable: much"), None);
-    assert_eq!(available_of(""), None);
 }
 
 #[test]

@@ -126,9 +126,10 @@ fn uri(path: &str) -> String {
     if path.is_empty() || path == "-" || path.starts_with('<') {
         return "stdin".to_owned();
     }
-    let mut out = match path.starts_with('/') {
-        true => "file://".to_owned(),
-        false => String::new(),
+    let (mut out, path) = match drive_of(path) {
+        Some((drive, rest)) => (format!("file:///{drive}"), rest),
+        None if path.starts_with('/') => ("file://".to_owned(), path),
+        None => (String::new(), path),
     };
     let path = path.strip_prefix("./").unwrap_or(path);
     for byte in path.bytes() {
@@ -142,6 +143,13 @@ fn uri(path: &str) -> String {
     out
 }
 
+/// The drive of an absolute path of Windows, `C:`, and the rest.
+fn drive_of(path: &str) -> Option<(&str, &str)> {
+    let (drive, rest) = path.split_at_checked(2)?;
+    let is_drive = drive.ends_with(':') && drive.starts_with(|c: char| c.is_ascii_alphabetic());
+    (is_drive && rest.starts_with('/')).then_some((drive, rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +159,8 @@ mod tests {
         assert_eq!(uri("a b/c-1.yaml"), "a%20b/c-1.yaml");
         assert_eq!(uri("./c.yaml"), "c.yaml");
         assert_eq!(uri("/tmp/c.yaml"), "file:///tmp/c.yaml");
+        assert_eq!(uri("C:/a b/c.yaml"), "file:///C:/a%20b/c.yaml");
+        assert_eq!(uri("a:b.yaml"), "a%3Ab.yaml");
         assert_eq!([uri("<stdin>"), uri("-")], ["stdin", "stdin"]);
     }
 

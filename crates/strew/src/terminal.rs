@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::failure::Failure;
+use crate::platform;
 
 /// The abilities of the output.
 #[derive(Debug, Clone)]
@@ -95,10 +96,7 @@ fn speaks_utf8() -> bool {
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     let locale = first.unwrap_or_default().to_lowercase();
-    locale.contains("utf-8")
-        || locale.contains("utf8")
-        || cfg!(windows)
-        || cfg!(target_os = "macos")
+    locale.contains("utf-8") || locale.contains("utf8") || platform::SPEAKS_UTF8
 }
 
 /// True if progress is visible.

@@ -5,6 +5,7 @@ mod ci;
 mod clients;
 mod dist;
 mod fuzz;
+mod platforms;
 mod web;
 mod workflows;
 
@@ -56,6 +57,8 @@ enum Command {
         /// Which linters; all without one
         linters: Vec<workflows::Linter>,
     },
+    /// Build strew for Windows and Linux on arm64 and run it here, and check it for macOS (needs cross compilers)
+    Platforms(platforms::Platforms),
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors
@@ -100,6 +103,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Clients { clients } => clients::run(xtask::top(), &clients),
         Command::Web(options) => web::run(xtask::top(), &options),
         Command::Workflows { linters } => workflows::run(xtask::top(), &linters),
+        Command::Platforms(options) => platforms::run(xtask::top(), &options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Conform(lab) => lab.run("conform"),
         Command::BenchLive(lab) => lab.run("bench-live"),

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use http_body_util::BodyExt;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use rustix::net::{RecvFlags, recv};
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{Acceptor, NoClientAuth};
+use socket2::SockRef;
 use strew_runtime::Warning;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -455,8 +456,9 @@ async fn until_unused(seat: &Seat, idle: Duration, stop: &CancellationToken) {
 
 /// True if bytes of the client wait to be read. Asks the kernel: tokio knows only after its next turn.
 fn has_data(stream: &TcpStream) -> bool {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    recv(stream, &mut [0_u8], flags).is_ok_and(|(_, n)| n > 0)
+    // The socket does not block: without data it is an error.
+    let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+    peeked.is_ok_and(|n| n > 0)
 }
 
 /// The body of a request. Its request is complete when the body has arrived.

@@ -1,5 +1,6 @@
 //! Reads the files of the command line.
 
+mod encoding;
 mod reader;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use strew_manifest::read::{CHART_FILE, How, KUSTOMIZATION_FILES, PlayedAs};
 pub(crate) use strew_suite::input::{Input, sources};
 
 use crate::failure::Failure;
+use crate::platform::path_text;
 use reader::Reader;
 
 /// The files of a directory, as in kubectl.
@@ -99,7 +101,7 @@ impl ReadArgs {
             let path = Path::new(name);
             if name != "-" && path.is_dir() {
                 let found = files_of(path)?;
-                files.extend(found.iter().map(|file| file.to_string_lossy().into_owned()));
+                files.extend(found.iter().map(|file| path_text(file)));
             } else {
                 files.push(name.clone());
             }
@@ -165,7 +167,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     while let Some((next, depth)) = folders.pop() {
         let cannot = |error| {
             let error = anyhow::Error::new(error);
-            Failure::outside(error.context(format!("cannot read folder {}", next.display())))
+            Failure::outside(error.context(format!("cannot read folder {}", path_text(&next))))
         };
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(&next).map_err(cannot)? {
@@ -186,7 +188,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     if files.is_empty() {
-        let what = folder.display();
+        let what = path_text(folder);
         let error = anyhow!("no .yaml, .yml or .json file in {what} or a folder below it");
         return Err(Failure::input(error));
     }

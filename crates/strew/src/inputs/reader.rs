@@ -11,7 +11,9 @@ use strew_manifest::printable::printable_line;
 use strew_manifest::read::How;
 
 use super::Input;
+use super::encoding::{as_utf8, is_utf16};
 use crate::failure::Failure;
+use crate::platform::{is_of_shell, path_text};
 
 /// The number of bytes that are read at a time.
 const BLOCK: u64 = 1 << 16;
@@ -69,7 +71,7 @@ impl Reader {
     }
 
     fn file(&mut self, path: &Path, folder: Option<&Path>) {
-        let name = printable_line(&path.display().to_string()).into_owned();
+        let name = printable_line(&path_text(path)).into_owned();
         match self.open(path, folder) {
             Ok(Some(file)) => self.take(name, file, folder.is_some()),
             Ok(None) if folder.is_none() => self.name(path),
@@ -96,7 +98,7 @@ impl Reader {
             if let Some(folder) = folder {
                 let folder = folder.canonicalize().map_err(Refusal::Outside)?;
                 if !real.starts_with(folder) {
-                    let text = format!("it links to {}, outside of the folder", real.display());
+                    let text = format!("it links to {}, outside of the folder", path_text(&real));
                     return Err(Refusal::Input(text));
                 }
             }
@@ -110,7 +112,7 @@ impl Reader {
         File::open(path).map(Some).map_err(Refusal::Outside)
     }
 
-    /// Reads the whole file within the bounds. A NUL ends reading early, since text has none.
+    /// Reads the whole file within the bounds. A NUL ends reading early, since text has none but in UTF-16.
     fn take(&mut self, name: String, from: impl Read, is_found: bool) {
         let mut from = from.take(self.bytes_left.saturating_add(1));
         let mut bytes = Vec::new();
@@ -118,7 +120,7 @@ impl Reader {
             let before = bytes.len();
             match from.by_ref().take(BLOCK).read_to_end(&mut bytes) {
                 Ok(0) => break Ok(()),
-                Ok(_) if bytes[before..].contains(&0) => break Ok(()),
+                Ok(_) if bytes[before..].contains(&0) && !is_utf16(&bytes) => break Ok(()),
                 Ok(_) => {}
                 Err(error) => break Err(Refusal::Outside(error)),
             }
@@ -135,7 +137,7 @@ impl Reader {
                 self.bytes_left = left;
                 self.inputs.push(Input {
                     name,
-                    bytes,
+                    bytes: as_utf8(bytes),
                     is_found,
                     how: Arc::clone(&self.how),
                 });
@@ -184,11 +186,4 @@ impl Reader {
             false => Failure::input(anyhow!(text)),
         })
     }
-}
-
-/// True if it is a file that a shell makes for `<(command)`.
-fn is_of_shell(path: &Path) -> bool {
-    ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
-        .iter()
-        .any(|of| path.starts_with(of))
 }

@@ -92,7 +92,7 @@ impl Fixes {
             })?;
             if now != file.text().as_bytes() {
                 let error = anyhow!(
-                    "{name} was not written: it is compressed, or has changed since it was read"
+                    "{name} was not written: it is UTF-16 or compressed, or has changed since it was read"
                 );
                 return Err(
                     Failure::input(error).with_hint("write the patch instead: strew lint -o patch")

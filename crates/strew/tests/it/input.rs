@@ -375,3 +375,38 @@ fn kinds_that_nobody_models_are_named_once() {
     );
     assert!(!text.contains("KubeSchedulerConfiguration"), "{text}");
 }
+
+/// `>` of Windows PowerShell writes UTF-16 with CRLF; such a dump was refused, and a large one read in part.
+#[test]
+fn utf16_reads_as_utf8_does() {
+    let text = std::fs::read_to_string(crate::root().join("examples/shop.yaml")).unwrap();
+    // More than a block of the reader.
+    let text = format!("# {}\n{text}", "ö".repeat(100_000)).replace('\n', "\r\n");
+    let units = || "\u{feff}".encode_utf16().chain(text.encode_utf16());
+    let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+    let lint = |bytes: Vec<u8>| strew("lint - -o json").stdin(bytes).assert();
+    let expected = json(&lint(text.into_bytes()));
+    assert!(
+        expected["items"]
+            .as_array()
+            .is_some_and(|items| !items.is_empty()),
+        "{expected}"
+    );
+    for bytes in [little, big] {
+        assert_eq!(json(&lint(bytes)), expected);
+    }
+}
+
+#[test]
+fn utf16_is_not_overwritten() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("utf16.yaml");
+    let text = std::fs::read_to_string(crate::root().join("examples/shop.yaml")).unwrap();
+    let text = text.replace("matchLabelKeys", "# matchLabelKeys");
+    let units = "\u{feff}".encode_utf16().chain(text.encode_utf16());
+    let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    let run = strew("lint --fix").arg(&path).assert().code(2);
+    assert!(stderr(&run).contains("it is UTF-16"), "{}", stderr(&run));
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}

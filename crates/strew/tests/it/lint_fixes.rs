@@ -78,6 +78,17 @@ fn a_fix_is_written_beside_comments() {
 }
 
 #[test]
+fn a_fix_keeps_the_ends_of_lines() {
+    let (path, name) = file(&folder("crlf"), &WEB.replace('\n', "\r\n"));
+    let run = strew(&format!("lint {name} --fix")).assert().code(0);
+    let text = stdout(&run);
+    assert!(text.contains("2 findings fixed in 1 file"), "{text}");
+    let fixed = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(fixed.matches('\n').count(), WEB.matches('\n').count() + 1);
+    assert_eq!(fixed.matches("\r\n").count(), fixed.matches('\n').count());
+}
+
+#[test]
 fn a_patch_is_what_git_applies() {
     let folder = folder("patched");
     let (path, _) = file(&folder, WEB);

@@ -4,9 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+// Links, pipes and modes of files.
+#[cfg(unix)]
 mod bounds;
 mod cases;
 mod chart;
+#[cfg(unix)]
 mod complete;
 mod configuration;
 mod connecting;
@@ -27,6 +30,7 @@ mod mcp;
 mod mixin;
 mod nothing;
 mod one_count;
+#[cfg(unix)]
 mod pipelines;
 mod place;
 mod place_changes;
@@ -52,6 +56,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The program under test; `STREW_PROGRAM` names one of another platform, as `cargo xtask platforms` does.
+fn program() -> PathBuf {
+    let named = std::env::var_os("STREW_PROGRAM").map(PathBuf::from);
+    named.unwrap_or_else(|| snapbox::cmd::cargo_bin!("strew").to_owned())
+}
+
 /// `strew ARGS`, split at spaces, in an environment without settings of colour and with UTF-8.
 fn strew(args: &str) -> Command {
     let quiet = [
@@ -63,7 +73,7 @@ fn strew(args: &str) -> Command {
         "LC_CTYPE",
         "LANG",
     ];
-    let command = Command::new(snapbox::cmd::cargo_bin!("strew"))
+    let command = Command::new(program())
         .current_dir(root())
         .env("LC_ALL", "C.UTF-8")
         .args(args.split_whitespace());

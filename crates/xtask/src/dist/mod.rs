@@ -207,8 +207,15 @@ fn program(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().context("a file is in a folder")?;
     fs::create_dir_all(folder)?;
     fs::copy(from, to).with_context(|| format!("copying {}", from.display()))?;
+    executable(to)
+}
+
+/// Lets everybody run a file, where files have such a mode.
+pub(crate) fn executable(file: &Path) -> anyhow::Result<()> {
     #[cfg(unix)]
-    fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    #[cfg(windows)]
+    let _ = file;
     Ok(())
 }
 

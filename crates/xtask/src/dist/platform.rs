@@ -44,17 +44,17 @@ pub(super) const PLATFORMS: &[Platform] = platforms! {
     "darwin" "amd64" "x86_64-apple-darwin" nix "x86_64-darwin" brew "intel" winget "x64" scoop "64bit" rust "x86_64" node "darwin" "x64" wheel "macosx_11_0_x86_64";
     "darwin" "arm64" "aarch64-apple-darwin" nix "aarch64-darwin" brew "arm" winget "arm64" scoop "arm64" rust "aarch64" node "darwin" "arm64" wheel "macosx_11_0_arm64";
     "windows" "amd64" "x86_64-pc-windows-msvc" nix "x86_64-windows" brew "intel" winget "x64" scoop "64bit" rust "x86_64" node "win32" "x64" wheel "win_amd64";
-    "windows" "arm64" "aarch64-pc-windows-msvc" nix "aarch64-windows" brew "arm" winget "arm64" scoop "arm64" rust "aarch64" node "win32" "arm64" wheel "win_arm64";
 };
 
-/// The platform of this machine: the program itself writes its manual page, so it must run here.
+/// The platform of this machine: the program itself writes its manual page, so it must run here. Windows on arm64 runs
+/// the program of amd64.
 pub(super) const HERE: &Platform = &PLATFORMS[{
     let os = match (cfg!(target_os = "macos"), cfg!(windows)) {
         (true, _) => 2,
         (_, true) => 4,
         _ => 0,
     };
-    match cfg!(target_arch = "aarch64") {
+    match cfg!(target_arch = "aarch64") && !cfg!(windows) {
         true => os + 1,
         false => os,
     }

@@ -4,7 +4,7 @@
 //! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
 //! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold), [`project`] (what a stranger looks for: how to
 //! report a hole, which version it is, what may be built in), [`workflows`] (what a forge runs),
-//! [`picture`] (the crates in ARCHITECTURE.md), [`wall`] (who decodes Kubernetes' types), [`citations`] (rules that sources cite exist in docs/spec).
+//! [`picture`] (the crates in ARCHITECTURE.md), [`wall`] (who decodes Kubernetes' types), [`portable`] (where an operating system is named), [`citations`] (rules that sources cite exist in docs/spec).
 
 mod citations;
 mod deny;
@@ -15,6 +15,7 @@ mod licence;
 mod lock;
 mod manifests;
 mod picture;
+mod portable;
 mod project;
 mod purity;
 mod repository;

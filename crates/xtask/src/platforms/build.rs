@@ -1,0 +1,141 @@
+//! cargo for another platform.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::ensure;
+
+use super::platform::Platform;
+use super::tools::{Std, Tools};
+use crate::dist;
+
+/// What the program can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Features {
+    /// Files only: the program of README's first command.
+    Files,
+    /// With the commands that reach a cluster or run in one.
+    All,
+}
+
+impl fmt::Display for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Files => "the program that reads files",
+            Self::All => "the program with all commands",
+        })
+    }
+}
+
+/// A program to build.
+pub(super) struct Build<'a> {
+    pub(super) top: &'a Path,
+    pub(super) platform: Platform,
+    pub(super) target: &'static str,
+    pub(super) features: Features,
+}
+
+impl Build<'_> {
+    /// Where everything of other platforms is, apart from ordinary builds.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.top.join("target/platforms")
+    }
+
+    /// The built program.
+    pub(super) fn program(&self) -> PathBuf {
+        let exe = match self.platform {
+            Platform::Windows => "strew.exe",
+            Platform::Macos | Platform::LinuxArm64 => "strew",
+        };
+        let folder = self.folder().join(self.target).join("debug");
+        folder.join(exe)
+    }
+
+    /// Builds it, or checks it where it cannot be linked.
+    pub(super) fn run(&self, tools: &Tools) -> anyhow::Result<()> {
+        let mut cargo = match tools.std {
+            Std::Installed => Command::new("cargo"),
+            Std::OfDebian => Command::new("/usr/bin/cargo"),
+        };
+        cargo.arg(match self.platform.runs() {
+            true => "build",
+            false => "check",
+        });
+        if tools.std == Std::OfDebian {
+            // Its cargo takes unstable options so; the libraries of rustup's compiler are no concern of it.
+            cargo.arg("-Zbuild-std").env("RUSTC_BOOTSTRAP", "1");
+            cargo.env("PATH", path_of_debian());
+            for name in ["LD_LIBRARY_PATH", "RUSTUP_TOOLCHAIN", "RUSTC", "CARGO"] {
+                cargo.env_remove(name);
+            }
+        }
+        cargo
+            .args(["--locked", "--package=strew", "--target", self.target])
+            .current_dir(self.top)
+            .env("CARGO_TARGET_DIR", self.folder())
+            .env("CARGO_PROFILE_DEV_DEBUG", "0");
+        if self.features == Features::Files {
+            cargo.arg("--no-default-features");
+        }
+        for (name, value) in self.compilers(tools)? {
+            cargo.env(name, value);
+        }
+        let status = cargo.status()?;
+        ensure!(status.success(), "cargo for {}: {status}", self.target);
+        Ok(())
+    }
+
+    /// The variables that name the C compiler, the archiver and the linker.
+    fn compilers(&self, tools: &Tools) -> anyhow::Result<Vec<(String, String)>> {
+        let small = self.target.replace('-', "_");
+        let large = small.to_uppercase();
+        if self.platform != Platform::Macos {
+            let linker = format!("CARGO_TARGET_{large}_LINKER");
+            return Ok(vec![(linker, tools.compiler.join(" "))]);
+        }
+        let folder = self.folder().join("zig").join(self.target);
+        fs::create_dir_all(&folder)?;
+        let (cc, ar) = (folder.join("cc"), folder.join("ar"));
+        script(&cc, &compiler_of_macos(&tools.compiler, self.target))?;
+        script(&ar, &format!("exec {} ar \"$@\"", tools.compiler.join(" ")))?;
+        Ok(vec![
+            (format!("CC_{small}"), cc.display().to_string()),
+            (format!("AR_{small}"), ar.display().to_string()),
+            // Without Apple's tools nothing else says where its SDK would be.
+            ("SDKROOT".to_owned(), "/".to_owned()),
+        ])
+    }
+}
+
+/// Debian's compilers before those of rustup.
+fn path_of_debian() -> std::ffi::OsString {
+    let mut path = std::ffi::OsString::from("/usr/bin:");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
+/// The body of a script that compiles C for macOS by zig, without the options of Apple's clang.
+fn compiler_of_macos(zig: &[String], target: &str) -> String {
+    let cpu = target.split('-').next().unwrap_or_default();
+    format!(
+        "before=
+for word do
+  shift
+  case \"$before $word\" in
+    '-isysroot '*|'-arch '*|*' -isysroot'|*' -arch'|*' --target='*|*' -mmacosx-version-min='*) ;;
+    *) set -- \"$@\" \"$word\" ;;
+  esac
+  before=$word
+done
+exec {} cc -target {cpu}-macos \"$@\"",
+        zig.join(" ")
+    )
+}
+
+/// Writes a script of the shell that everybody may run.
+pub(super) fn script(path: &Path, body: &str) -> anyhow::Result<()> {
+    fs::write(path, format!("#!/bin/sh\n{body}\n"))?;
+    dist::executable(path)
+}
