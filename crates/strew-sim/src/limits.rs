@@ -16,6 +16,8 @@ pub struct MachineLimits {
     pub admission: admission::Limits,
     /// Of the controller of WorkloadSpreads.
     pub spreads: controller::Limits,
+    /// Of the controller that keeps ReplicaSets spread.
+    pub keep: strew_keep::Limits,
     /// Of the controller of Placements.
     pub placement: strew_placement::machine::Limits,
 }
@@ -34,6 +36,7 @@ impl MachineLimits {
             scheduler,
             admission: admission::Limits::production(),
             spreads: controller::Limits::production(),
+            keep: strew_keep::Limits::production(),
             placement: strew_placement::machine::Limits::production(),
         }
     }

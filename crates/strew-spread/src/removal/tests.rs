@@ -144,8 +144,7 @@ fn wherever_an_order_keeps_all_constraints_it_is_found() {
         n_possible[index] += 1;
         n_random_holds[index] += usize::from(by_chance.iter().all(|breach| breach.is_none()));
     }
-    println!("possible {n_possible:?}, by chance {n_random_holds:?}");
-    assert!(n_possible[1] > 200 && n_possible[2] > 100, "{n_possible:?}");
+    assert_eq!((n_possible, n_random_holds), ([0, 433, 279], [0, 372, 231]));
 }
 
 #[test]
@@ -195,9 +194,7 @@ fn a_thousand_random_scale_downs() {
         let by_chance = breaches(&world.constraints, &world.replicas, random);
         n_without += usize::from(by_chance[k - 1].is_none());
     }
-    println!("of {n}: {n_with} in this order, {n_without} by chance");
-    assert_eq!(n_with, n);
-    assert!(n_without < 900, "{n_without}");
+    assert_eq!((n_with, n_without), (1_000, 891));
 }
 
 #[test]
