@@ -141,14 +141,13 @@ fn twelve_to_six_to_three_stays_even() {
             }
         }
     }
-    println!("without: {n_uneven_without} of 40 uneven");
-    assert!(n_uneven_without > 0);
+    assert!(n_uneven_without > 20, "{n_uneven_without} of 40");
 }
 
 /// The numbers of docs/keep.md: random sizes, each a scale-down from the one before.
 #[test]
 fn random_scale_downs_end_within_max_skew() {
-    let n_wanted = if cfg!(debug_assertions) { 50 } else { 1_000 };
+    let n_wanted = if cfg!(debug_assertions) { 100 } else { 1_000 };
     let mut counts = BTreeMap::new();
     for label in ["true", "false"] {
         let mut dice = Prng::new(41);
@@ -172,7 +171,7 @@ fn random_scale_downs_end_within_max_skew() {
                 break;
             }
         }
-        println!("label {label}: {n_even} of {n} even, {n_written} writes after the first order");
+        assert_eq!(n_written, 0, "a scale-down needs no write");
         counts.insert(label, n_even);
     }
     assert_eq!(counts["true"], n_wanted);
