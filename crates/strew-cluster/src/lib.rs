@@ -5,7 +5,8 @@
 //! from it. Decisions read counts and never search for pods.
 //!
 //! Reading order: [`pod_spec`], [`fact`] (the input), [`index`], [`cluster`] (the tables and their updates), [`class`],
-//! [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`].
+//! [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`],
+//! [`scale_down`] (which pods a ReplicaSet deletes).
 //!
 //! This crate has no clocks, sockets or text parsing, and no rule of a scheduling plugin except what it counts.
 
@@ -20,6 +21,7 @@ pub mod index;
 pub mod node_order;
 pub mod owners;
 pub mod pod_spec;
+pub mod scale_down;
 pub mod topology;
 pub mod volumes;
 

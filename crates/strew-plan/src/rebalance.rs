@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
-use strew_cluster::topology::EMPTY_DOMAIN;
-use strew_cluster::{CensusId, ClassId, Cluster, NodeIdx, OwnerRef, PodIdx};
+use strew_cluster::{CensusId, ClassId, NodeIdx, OwnerRef, PodIdx};
 use strew_model::Symbol;
 use strew_scheduler::Unfit;
 use strew_spread::DomainIdx;
@@ -430,9 +429,9 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         candidates
     }
 
-    /// The domain of a node in which a rule counts its pods.
+    /// The domain of a node in which a rule counts its pods; `None` if they do not count.
     fn domain(&self, rule: usize, node: NodeIdx) -> Option<DomainIdx> {
-        domain(self.trial.cluster(), &self.rules[rule], node)
+        self.trial.cluster().domain_in(self.rules[rule].tally, node)
     }
 
     /// True if a node's domain has more pods than a rule allows.
@@ -606,14 +605,4 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
             pods: cluster.tally(rule.tally).count(domain),
         })
     }
-}
-
-/// The domain of a node in which a rule counts its pods; `None` if they do not count.
-fn domain(cluster: &Cluster, rule: &Rule, node: NodeIdx) -> Option<DomainIdx> {
-    if !cluster.tally_nodes(rule.tally).contains(node.index()) {
-        return None;
-    }
-    let tally = cluster.tally(rule.tally);
-    let domain = cluster.column(rule.key).domain(node);
-    domain.or(tally.exists(EMPTY_DOMAIN).then_some(EMPTY_DOMAIN))
 }

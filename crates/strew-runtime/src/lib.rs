@@ -10,12 +10,13 @@
 //!
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
 //! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`],
-//! [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`].
+//! [`keep`], [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`].
 
 pub mod admission;
 pub mod causes;
 pub mod driver;
 pub mod fair;
+pub mod keep;
 pub mod machine;
 pub mod outbox;
 pub mod placement;

@@ -19,6 +19,8 @@ pub struct MachineLimits {
     pub reviews: ReviewLimits,
     /// Of the controller of WorkloadSpreads.
     pub spreads: controller::Limits,
+    /// Of the controller that keeps ReplicaSets spread.
+    pub keep: strew_keep::Limits,
     /// Of the controller of Placements.
     pub placement: strew_placement::machine::Limits,
 }
@@ -51,6 +53,7 @@ impl MachineLimits {
                 cost: Span(0),
             },
             spreads: controller::Limits::production(),
+            keep: strew_keep::Limits::production(),
             placement: strew_placement::machine::Limits::production(),
         }
     }

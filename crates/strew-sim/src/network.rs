@@ -28,6 +28,8 @@ pub(crate) enum Sender {
     PlacementController,
     /// The controller of WorkloadSpreads.
     SpreadController,
+    /// The controller that keeps ReplicaSets spread.
+    Keeper,
     /// A replica of WorkloadSpread's webhook, with the duration of its writes.
     Webhook(Between),
 }
@@ -75,6 +77,11 @@ impl Weather {
                     ..Self::default()
                 }
             }
+            Sender::Keeper => Self {
+                lost_ppm: write.lost_ppm,
+                conflict_ppm: write.conflict_ppm,
+                ..Self::default()
+            },
             Sender::PlacementController => Self {
                 lost_ppm: write.lost_ppm,
                 // A creation has no version that could be stale.

@@ -6,6 +6,7 @@ mod actors;
 mod bounds;
 mod faults;
 mod judge;
+mod keeping;
 mod placing;
 mod spreading;
 
@@ -18,12 +19,13 @@ use strew_apiserver::server::{Cursor, Server};
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+use strew_runtime::keep::Keeping;
 use strew_wire::config::AdmissionOptions;
 
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
-use crate::component::Surroundings;
+use crate::component::{Component, Surroundings};
 use crate::fault::{Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
@@ -152,6 +154,10 @@ pub struct Simulation {
     /// strew's placement controller; `None` until the first Placement.
     placing: Option<Slot<PlacementController>>,
     diligence: Diligence,
+    /// The controller that keeps ReplicaSets spread; `None` until the first label asks for it.
+    keeping: Option<Slot<Component<Keeping>>>,
+    /// The position up to which no label asks for it; `None` once one did.
+    labelled: Option<Cursor>,
     /// How long the webhook's status writes take.
     status_write: Between,
     /// The controller of WorkloadSpreads; `None` until the first WorkloadSpread.
@@ -189,6 +195,8 @@ pub(crate) struct Dice {
     network: Prng,
     /// The durations of requests.
     requests: Prng,
+    /// The controller that keeps ReplicaSets spread.
+    keeping: Prng,
 }
 
 impl Simulation {
@@ -205,6 +213,7 @@ impl Simulation {
         let mut server = Server::new(settings.options, dice());
         server.install(Box::<Webhooks>::default());
         let first_change = server.listen();
+        let labelled = server.listen();
         let mut dice = Dice {
             order: dice(),
             controllers: dice(),
@@ -216,6 +225,7 @@ impl Simulation {
             schedulers: dice(),
             network: dice(),
             requests: dice(),
+            keeping: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -250,6 +260,8 @@ impl Simulation {
             n_replicas: 0,
             placing: None,
             diligence: Diligence::AsDecided,
+            keeping: None,
+            labelled: Some(labelled),
             spreads: None,
             n_webhooks: spreading::REPLICAS,
             autoscaler,
@@ -421,6 +433,7 @@ impl Simulation {
     /// Lets one actor take one step. Returns false if none had work.
     fn step(&mut self) -> bool {
         self.begin_placing();
+        self.begin_keeping();
         let actors = self.actors();
         let n_actors = actors.clone().count();
         let first = self.dice.order.index(n_actors);

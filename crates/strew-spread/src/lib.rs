@@ -3,7 +3,7 @@
 //! A *domain* is a value of a topology key (or a tuple of values, in a hierarchy), given as a dense [`DomainIdx`] whose
 //! meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching. A [`Limit`] is a
 //! hard constraint; [`SkewCheck`] is one verdict with its numbers. [`soft`] scores preferences; [`level`] scores
-//! domains in a hierarchy, with weights if some should hold more.
+//! domains in a hierarchy, with weights if some should hold more. [`removal`] orders replicas for their removal.
 //!
 //! A skew must not be computed in a second place.
 //!
@@ -20,6 +20,7 @@
 
 pub mod level;
 pub mod limit;
+pub mod removal;
 pub mod soft;
 pub mod tally;
 

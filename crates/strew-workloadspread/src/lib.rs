@@ -92,7 +92,7 @@ use strew_model::Span;
 pub const MARKER_ANNOTATION: &str = "apps.kruise.io/matched-workloadspread";
 
 /// The annotation of a pod by which workload controllers choose the pods to delete.
-pub const COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
+pub const COST_ANNOTATION: &str = strew_cluster::scale_down::DELETION_COST;
 
 /// The annotation of a WorkloadSpread that keeps metadata of patches off adopted pods, if it is `true`.
 pub const IGNORE_PATCH_ANNOTATION: &str =

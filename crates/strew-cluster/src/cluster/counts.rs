@@ -3,13 +3,14 @@
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;
 use strew_model::Symbol;
-use strew_spread::Tally;
+use strew_spread::{DomainIdx, Tally};
 
 use super::Cluster;
 use crate::census::{Census, CensusId, CensusKey, TallyId, TallyKey, Weighing};
 use crate::class::{AffinityId, ClassId};
 use crate::eligibility::{Eligibility, EligibilityId};
-use crate::topology::KeyId;
+use crate::index::NodeIdx;
+use crate::topology::{EMPTY_DOMAIN, KeyId};
 
 impl Cluster {
     /// The column of a topology key, made if it is new.
@@ -101,6 +102,19 @@ impl Cluster {
     pub fn tally_nodes(&self, id: TallyId) -> &FixedBitSet {
         self.eligible
             .nodes(self.censuses.tally_of(id).key.eligibility)
+    }
+
+    /// The domain in which a tally counts the pods of a node; `None` if it does not count them.
+    ///
+    /// # Panics
+    /// Its census was evicted.
+    pub fn domain_in(&self, tally: TallyId, node: NodeIdx) -> Option<DomainIdx> {
+        if !self.tally_nodes(tally).contains(node.index()) {
+            return None;
+        }
+        let of = self.censuses.tally_of(tally);
+        let domain = self.column(of.key.key).domain(node);
+        domain.or(of.tally.exists(EMPTY_DOMAIN).then_some(EMPTY_DOMAIN))
     }
 
     /// Marks a census as used, so that it is not evicted next.

@@ -10,7 +10,7 @@ use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_wire::rolling::{self, Rounding};
 
-use crate::replica_set::ranking::{Candidate, first_to_go};
+use crate::replica_set::ranking::{Candidate, candidate, first_to_go};
 use crate::sets::{REVISION_LABEL, available_at};
 
 /// The active pods of a set.
@@ -75,9 +75,7 @@ impl Counted {
             }
         }
         let rank = |pod: &Arc<Pod>| pod.node.as_deref().map_or(0, |node| on_node[node]);
-        pods.iter()
-            .map(|pod| Candidate::new(pod, rank(pod)))
-            .collect()
+        pods.iter().map(|pod| candidate(pod, rank(pod))).collect()
     }
 }
 

@@ -26,7 +26,7 @@ use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
 use self::kind::Replicating;
-use self::ranking::{Candidate, first_to_go};
+use self::ranking::{Candidate, candidate, first_to_go};
 use self::status::next_status;
 use self::watched::Watched;
 
@@ -296,7 +296,7 @@ impl<R: Replicating> ReplicaSetController<R> {
         let meta = watched.set.meta();
         let Some(owner) = meta.controller() else {
             let active = watched.active(cache);
-            return active.map(|pod| Candidate::new(pod, 0)).collect();
+            return active.map(|pod| candidate(pod, 0)).collect();
         };
         let siblings: Vec<&Watched<R>> = self.siblings(&owner.uid, cache);
         let mut n_related: FxHashMap<&str, usize> = FxHashMap::default();
@@ -310,9 +310,8 @@ impl<R: Replicating> ReplicaSetController<R> {
                 pods.count()
             })
         };
-        let candidate =
-            |pod: &'a Arc<Pod>| Candidate::new(pod, pod.node.as_ref().map_or(0, &mut rank));
-        watched.active(cache).map(candidate).collect()
+        let ranked = |pod: &'a Arc<Pod>| candidate(pod, pod.node.as_ref().map_or(0, &mut rank));
+        watched.active(cache).map(ranked).collect()
     }
 
     fn siblings(&self, owner_uid: &str, cache: &Tables) -> Vec<&Watched<R>> {

@@ -1,12 +1,14 @@
-//! `strew controller`: the controllers of WorkloadSpreads and of Placements, and the audit, under one lease.
+//! `strew controller`: the controllers of WorkloadSpreads, of Placements and of deletion costs, and the audit, under
+//! one lease.
 //!
 //! Each controller is a machine with its own watches and requests (see `work`). This module runs them in turn, with the
 //! election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
 //!
 //! Reading order: [`name`] (the controllers and how they are selected), [`scout`] (which of them can run), this file,
-//! then [`workloadspread`], [`placement`] and [`audit`]; [`permissions`].
+//! then [`workloadspread`], [`placement`], [`keep`] and [`audit`]; [`permissions`].
 
 pub mod audit;
+pub mod keep;
 pub mod name;
 pub mod permissions;
 pub mod placement;
@@ -22,6 +24,7 @@ use futures::future::{Fuse, LocalBoxFuture};
 use kube::Client;
 use strew_model::time::Span;
 use strew_runtime::Machine;
+use strew_runtime::keep::Keeping;
 use strew_runtime::placement::Placements;
 use strew_runtime::watch::Watches;
 use strew_runtime::workloadspread::Spreads;
@@ -90,6 +93,7 @@ pub struct Process {
     served: Arc<Served>,
     spreads: Option<Worker<Spreads>>,
     placements: Option<Worker<Placements>>,
+    keeping: Option<Worker<Keeping>>,
     audits: Option<audit::Audits>,
 }
 
@@ -142,6 +146,7 @@ impl Process {
             scouting: pending().boxed_local().fuse(),
             spreads: None,
             placements: None,
+            keeping: None,
             audits: None,
         };
         for name in ready {
@@ -176,6 +181,7 @@ impl Process {
                 self.spreads = Some(workloadspread::begin(links, of));
             }
             Name::Placement => self.placements = Some(placement::begin(links, hostname)),
+            Name::Keep => self.keeping = Some(keep::begin(links)),
             Name::Audit => {
                 let Links {
                     client,
@@ -205,7 +211,7 @@ impl Process {
                     question.answer(self.placements.as_mut().filter(|worker| worker.driver().is_ready()));
                 }
                 Some(webhook) = said(&mut self.webhook) => self.tell_webhook(webhook),
-                () = work(&mut self.spreads, &mut self.placements) => {}
+                () = work(&mut self.spreads, &mut self.placements, &mut self.keeping) => {}
                 () = tokio::time::sleep(wake) => {}
             }
             self.signals.turn(&mut self.leading);
@@ -216,6 +222,9 @@ impl Process {
             worker.end(over).await;
         }
         if let Some(worker) = &mut self.placements {
+            worker.end(over).await;
+        }
+        if let Some(worker) = &mut self.keeping {
             worker.end(over).await;
         }
         self.leading.give_back(duration(END_WITHIN)).await;
@@ -244,18 +253,22 @@ impl Process {
     fn tell_synced(&self) {
         let spreads = self.spreads.as_ref();
         let placements = self.placements.as_ref();
+        let keeping = self.keeping.as_ref();
         let is_ready = spreads.is_none_or(|worker| worker.driver().is_ready())
-            && placements.is_none_or(|worker| worker.driver().is_ready());
+            && placements.is_none_or(|worker| worker.driver().is_ready())
+            && keeping.is_none_or(|worker| worker.driver().is_ready());
         self.signals.synced(is_ready);
     }
 
     fn families(&self) -> Vec<Family> {
         let spreads = self.spreads.as_ref().map(Worker::driver);
         let placements = self.placements.as_ref().map(Worker::driver);
+        let keeping = self.keeping.as_ref().map(Worker::driver);
         let unreadable = unreadable(
             [
                 spreads.map(|driver| driver.watches()),
                 placements.map(|driver| driver.watches()),
+                keeping.map(|driver| driver.watches()),
             ]
             .into_iter()
             .flatten()
@@ -267,8 +280,10 @@ impl Process {
         let placements = placements.map(|driver| {
             placement::metrics::families(driver.machine(), driver.outbox().waiting())
         });
+        let keeping = keeping
+            .map(|driver| keep::metrics::families(driver.machine(), driver.outbox().waiting()));
         let audits = self.audits.as_ref().map(audit::Audits::families);
-        let told = [spreads, placements, audits]
+        let told = [spreads, placements, keeping, audits]
             .into_iter()
             .flatten()
             .flatten();
@@ -283,12 +298,17 @@ async fn said(webhook: &mut Option<watch::Receiver<Webhook>>) -> Option<Webhook>
     Some(*webhook.borrow_and_update())
 }
 
-/// Waits until one of the two workers has work, and lets it do the work.
-async fn work<A: Machine, B: Machine>(a: &mut Option<Worker<A>>, b: &mut Option<Worker<B>>) {
-    // The choice is random: a fixed order would starve the second worker.
+/// Waits until one of the workers has work, and lets it do the work.
+async fn work<A: Machine, B: Machine, C: Machine>(
+    a: &mut Option<Worker<A>>,
+    b: &mut Option<Worker<B>>,
+    c: &mut Option<Worker<C>>,
+) {
+    // The choice is random: a fixed order would starve the others.
     tokio::select! {
         () = one(a) => {}
         () = one(b) => {}
+        () = one(c) => {}
     }
 }
 

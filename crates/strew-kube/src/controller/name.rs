@@ -14,19 +14,27 @@ pub enum Name {
     WorkloadSpread,
     /// Of Placements.
     Placement,
+    /// Of deletion costs that keep ReplicaSets spread.
+    Keep,
     /// What a cluster would lose with each domain, as metrics.
     Audit,
 }
 
 impl Name {
     /// All controllers.
-    pub const ALL: [Self; 3] = [Self::WorkloadSpread, Self::Placement, Self::Audit];
+    pub const ALL: [Self; 4] = [
+        Self::WorkloadSpread,
+        Self::Placement,
+        Self::Keep,
+        Self::Audit,
+    ];
 
     /// Its name in flags and logs.
     pub fn text(self) -> &'static str {
         match self {
             Self::WorkloadSpread => "workloadspread",
             Self::Placement => "placement",
+            Self::Keep => "keep",
             Self::Audit => "audit",
         }
     }
@@ -35,7 +43,7 @@ impl Name {
     fn is_on_by_default(self) -> bool {
         match self {
             Self::WorkloadSpread | Self::Placement => true,
-            Self::Audit => false,
+            Self::Keep | Self::Audit => false,
         }
     }
 
@@ -45,7 +53,7 @@ impl Name {
         match self {
             Self::WorkloadSpread => vec![Kind::of::<WorkloadSpread>()],
             Self::Placement => strew_runtime::placement::kinds().into(),
-            Self::Audit => Vec::new(),
+            Self::Keep | Self::Audit => Vec::new(),
         }
     }
 }
@@ -78,7 +86,7 @@ impl Default for Choice {
 /// The value names an unknown controller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown controller {0:?}: the controllers are workloadspread, placement and audit; `*` selects all but audit, `-NAME` excludes one"
+    "unknown controller {0:?}: the controllers are workloadspread, placement, keep and audit; `*` selects the first two, `-NAME` excludes one"
 )]
 pub struct UnknownController(String);
 
@@ -139,6 +147,7 @@ mod tests {
             ("*,audit", "workloadspread placement audit", "audit"),
             ("audit", "audit", "audit"),
             ("audit,-audit", "", ""),
+            ("*,keep", "workloadspread placement keep", "keep"),
         ];
         for (text, wanted, named) in cases {
             let choice: Choice = text.parse().unwrap();

@@ -14,6 +14,7 @@ pub fn of(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => WORKLOAD_SPREAD,
         Name::Placement => PLACEMENT,
+        Name::Keep => KEEP,
         Name::Audit => AUDIT,
     }
 }
@@ -22,7 +23,7 @@ pub fn of(name: Name) -> &'static [Permission] {
 pub fn of_configuration(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => CONFIGURATION,
-        Name::Placement | Name::Audit => &[],
+        Name::Placement | Name::Keep | Name::Audit => &[],
     }
 }
 
@@ -116,7 +117,7 @@ const CONFIGURATION: &[Permission] = &[permission(
 pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REPLICAS,
-        Name::Placement | Name::Audit => &[],
+        Name::Placement | Name::Keep | Name::Audit => &[],
     }
 }
 
@@ -134,7 +135,7 @@ const REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
 pub fn of_registration(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REGISTRATION,
-        Name::Placement | Name::Audit => &[],
+        Name::Placement | Name::Keep | Name::Audit => &[],
     }
 }
 
@@ -147,6 +148,29 @@ const REGISTRATION: &[NamedPermission<'_>] = &[NamedPermission {
     ),
     names: &[NAME],
 }];
+
+const KEEP: &[Permission] = &[
+    permission(
+        "",
+        "namespaces",
+        READ,
+        "whether the workloads of a namespace ask for it",
+    ),
+    permission("", "nodes", READ, "the domains of a constraint"),
+    permission(
+        "",
+        "pods",
+        &["get", "list", "watch", "patch"],
+        "what each domain has; deletion costs are patched",
+    ),
+    permission(
+        "apps",
+        "deployments",
+        READ,
+        "whether a workload asks for it",
+    ),
+    permission("apps", "replicasets", READ, "whose pods are deleted"),
+];
 
 const LIST: &[&str] = &["list"];
 

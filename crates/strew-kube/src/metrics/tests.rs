@@ -171,6 +171,7 @@ fn the_document_lists_every_metric() {
             "{placement}\n",
             &table(crate::controller::placement::metrics::ALL),
         )
+        .replace("{keep}\n", &table(crate::controller::keep::metrics::ALL))
         .replace("{audit}\n", &table(crate::controller::audit::metrics::ALL))
         .replace("{webhook}\n", &table(crate::webhook::metrics::ALL))
         .replace("{process}\n", &table(super::catalogue::ALL));

@@ -4,7 +4,7 @@ use strew_kube::controller::Name;
 use strew_kube::permission::Permission;
 use strew_kube::{controller, scheduler, webhook};
 use strew_runtime::watch::Watches;
-use strew_runtime::{admission, placement, workloadspread};
+use strew_runtime::{admission, keep, placement, workloadspread};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
@@ -57,6 +57,10 @@ fn what_is_watched_may_be_read() {
         (
             placement::watches(),
             vec![controller::permissions::of(Name::Placement)],
+        ),
+        (
+            keep::watches(),
+            vec![controller::permissions::of(Name::Keep)],
         ),
     ];
     for (watches, rights) in &machines {

@@ -6,6 +6,7 @@ use strew_model::time::Instant;
 
 use super::Simulation;
 use crate::autoscaler::Autoscaler;
+use crate::component::Component;
 use crate::scheduler::Replica;
 use crate::slot::Slot;
 use crate::workloadspread::{Webhook, webhook};
@@ -21,6 +22,8 @@ pub(super) enum Actor {
     Scheduler(usize),
     /// strew's controller of Placements.
     Placing,
+    /// strew's controller that keeps ReplicaSets spread.
+    Keeping,
     /// strew's webhook, with all of its replicas.
     Webhook,
     /// strew's controller of WorkloadSpreads.
@@ -35,6 +38,7 @@ impl fmt::Display for Actor {
             Self::Autoscaler => "autoscaler",
             Self::Scheduler(_) => "scheduler",
             Self::Placing => "placement controller",
+            Self::Keeping => "keeper of spread",
             Self::Webhook => "webhook",
             Self::Spreading => "controller of WorkloadSpreads",
         })
@@ -47,12 +51,14 @@ impl Simulation {
         let always = [Actor::Kubelets, Actor::Controllers, Actor::Autoscaler];
         let schedulers = (0..self.schedulers.len()).map(Actor::Scheduler);
         let placing = self.placing.as_ref().map(|_| Actor::Placing);
+        let keeping = self.keeping.as_ref().map(|_| Actor::Keeping);
         let spreading = self.spreads.as_ref();
         let spreading = spreading.map(|_| [Actor::Webhook, Actor::Spreading]);
         always
             .into_iter()
             .chain(schedulers)
             .chain(placing)
+            .chain(keeping)
             .chain(spreading.into_iter().flatten())
     }
 
@@ -64,6 +70,7 @@ impl Simulation {
             Actor::Autoscaler => self.step_autoscaler(),
             Actor::Scheduler(index) => self.step_scheduler(index),
             Actor::Placing => self.step_placing(),
+            Actor::Keeping => self.step_keeping(),
             Actor::Webhook => self.server.step_webhooks(self.now),
             Actor::Spreading => self.step_spreading(),
         }
@@ -86,6 +93,7 @@ impl Simulation {
             Actor::Autoscaler => self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
             Actor::Scheduler(index) => self.schedulers.get(index)?.wake(Replica::next_wake),
             Actor::Placing => self.placing.as_ref()?.wake(|placing| placing.next_wake()),
+            Actor::Keeping => self.keeping.as_ref()?.wake(Component::next_wake),
             Actor::Webhook => webhook(&self.server).and_then(Webhook::next_wake),
             Actor::Spreading => self.spreads.as_ref()?.wake(|keeper| keeper.next_wake()),
         }

@@ -28,6 +28,7 @@ impl Simulation {
             self.restart_controllers();
         }
         self.begin_placing();
+        self.begin_keeping();
         self.restart_spreading();
         self.tell_weather();
     }
@@ -67,6 +68,9 @@ impl Simulation {
                 if let Some(slot) = &mut self.spreads {
                     slot.crash(now, after_writes, down);
                 }
+                if let Some(slot) = &mut self.keeping {
+                    slot.crash(now, after_writes, down);
+                }
             }
         }
     }
@@ -102,6 +106,9 @@ impl Simulation {
         }
         self.controllers.calm(now);
         if let Some(slot) = &mut self.placing {
+            slot.calm(now);
+        }
+        if let Some(slot) = &mut self.keeping {
             slot.calm(now);
         }
         self.calm_spreading();

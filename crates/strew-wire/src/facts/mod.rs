@@ -140,11 +140,11 @@ pub(crate) fn controller(
     Some((namespace, OwnerRef { kind, name }, found.ok()))
 }
 
-fn named(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
+pub(crate) fn named(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
     names.intern(metadata.name.as_deref().unwrap_or_default())
 }
 
-fn namespaced(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Symbol) {
+pub(crate) fn namespaced(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Symbol) {
     (namespace(metadata, names), named(metadata, names))
 }
 

@@ -5,8 +5,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
+use strew_cluster::scale_down::Stage;
+
 use super::assign::{Group, limit};
-use crate::facts::pod::{Phase, Pod};
+use crate::facts::pod::Pod;
 use crate::facts::spec::Spec;
 use crate::quota::Total;
 use crate::turns::Turns;
@@ -171,22 +173,16 @@ fn seat<'a>(
 /// The order before the value of pods, if pods have turns: pods that a ReplicaSet deletes before it compares costs are
 /// worth least, then pods of later turns, or of none. So the remaining pods go in the same order while costs are being
 /// written.
-fn turn_of(pod: &Pod) -> (bool, bool, Option<i32>) {
+fn turn_of(pod: &Pod) -> (Stage, Option<i32>) {
     let cost = pod.cost.as_deref().and_then(|cost| cost.parse().ok());
-    (pod.node.is_some(), pod.ready_since.is_some(), cost)
+    (pod.stage(), cost)
 }
 
 /// The less valuable pod first: without a node, not started, not ready, ready for a shorter time, restarted more often,
 /// younger.
 fn by_value(a: &Pod, b: &Pod) -> Ordering {
-    let phase = |p: &Pod| match p.phase {
-        Phase::Pending => 0,
-        Phase::Unknown => 1,
-        _ => 2,
-    };
     let ready = |p: &Pod| p.ready_since.map(Reverse);
-    (a.node.is_some().cmp(&b.node.is_some()))
-        .then_with(|| phase(a).cmp(&phase(b)))
+    (a.stage().cmp(&b.stage()))
         .then_with(|| ready(a).cmp(&ready(b)))
         .then_with(|| b.restarts.cmp(&a.restarts))
         .then_with(|| b.created.cmp(&a.created))

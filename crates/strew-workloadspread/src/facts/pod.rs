@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use strew_cluster::NodeAffinity;
+use strew_cluster::scale_down::{Progress, Stage};
 use strew_model::{Holds, Instant, Labels, Marks, Symbol, Toleration};
 
 use super::spec::WsKey;
@@ -71,6 +72,19 @@ impl Pod {
     /// True if it counts: neither finished nor being deleted.
     pub fn is_active(&self) -> bool {
         is_active(self.phase, self.deleting)
+    }
+
+    /// What decides before its cost when its controller deletes pods.
+    pub fn stage(&self) -> Stage {
+        Stage {
+            is_assigned: self.node.is_some(),
+            progress: match self.phase {
+                Phase::Pending => Progress::Pending,
+                Phase::Unknown => Progress::Unknown,
+                Phase::Running | Phase::Succeeded | Phase::Failed => Progress::Running,
+            },
+            is_ready: self.ready_since.is_some(),
+        }
     }
 
     /// The WorkloadSpread that its marker names.

@@ -16,6 +16,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM controller                                 those whose CustomResourceDefinitions are there
   PROGRAM controller --controllers=placement         Placements alone, as soon as there can be any
   PROGRAM controller --controllers='*,-placement'    all but Placements
+  PROGRAM controller --controllers=keep              deletion costs, so that labelled workloads stay spread
   PROGRAM controller --controllers=audit             what each zone's loss would do, as metrics; it only reads
   PROGRAM controller --leader-elect=false            the only replica, on one machine
 
@@ -24,7 +25,7 @@ Exit codes: 0 ended by a signal; 2 wrong usage; 3 the API server cannot be used.
 /// Arguments of `strew controller`.
 #[derive(Args, Debug)]
 pub(crate) struct ControllerArgs {
-    /// The controllers to run: workloadspread, placement, audit; `*` means the first two, each if its
+    /// The controllers to run: workloadspread, placement, keep, audit; `*` means the first two, each if its
     /// CustomResourceDefinitions exist, `-NAME` excludes one
     #[arg(
         long,

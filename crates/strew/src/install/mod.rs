@@ -3,12 +3,13 @@
 //! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
 //! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
-//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`audit`].
+//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`keep`], [`audit`].
 
 mod audit;
 mod definitions;
 pub(crate) mod elsewhere;
 pub(crate) mod flags;
+mod keep;
 pub(crate) mod manifest;
 mod network;
 mod objects;
@@ -39,6 +40,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                      what would change?
   PROGRAM install workloadspread --image $IMAGE | kubectl apply --server-side -f -
   PROGRAM install placement --image $IMAGE --crds=always > placement.yaml
+  PROGRAM install keep --image $IMAGE | kubectl apply -f -
   PROGRAM install audit --image $IMAGE --extra-arg=--audit-every=30m | kubectl apply -f -
   PROGRAM install workloadspread --image $IMAGE --webhook-url https://10.0.0.7:9443
                                                      for a webhook outside the cluster
@@ -63,6 +65,8 @@ enum Part {
     Workloadspread(workloadspread::WorkloadSpreadPart),
     /// Placements of Open Cluster Management, in place of its own placement controller
     Placement(placement::PlacementPart),
+    /// Deletion costs, so that labelled workloads stay spread when they are scaled down
+    Keep(keep::KeepPart),
     /// Audits of the cluster on a timer, as metrics: what the loss, the shift and the drain of each zone would do
     Audit(audit::AuditPart),
 }
@@ -73,6 +77,7 @@ impl Part {
             Self::Scheduler(part) => &part.access,
             Self::Workloadspread(part) => part.definitions.access(),
             Self::Placement(part) => part.definitions.access(),
+            Self::Keep(part) => &part.access,
             Self::Audit(part) => &part.access,
         }
     }
@@ -82,6 +87,7 @@ impl Part {
             Self::Scheduler(part) => &part.common,
             Self::Workloadspread(part) => &part.common,
             Self::Placement(part) => &part.common,
+            Self::Keep(part) => &part.common,
             Self::Audit(part) => &part.common,
         }
     }
@@ -92,6 +98,7 @@ impl Part {
             Self::Scheduler(part) => part.manifests(context),
             Self::Workloadspread(part) => part.manifests(context).map(Some),
             Self::Placement(part) => part.manifests(context).map(Some),
+            Self::Keep(part) => part.manifests().map(Some),
             Self::Audit(part) => part.manifests().map(Some),
         }
     }
@@ -102,6 +109,7 @@ impl Part {
             Self::Scheduler(_) => Component::Scheduler.name(),
             Self::Workloadspread(_) => Component::WorkloadSpread.name(),
             Self::Placement(_) => Component::Placement.name(),
+            Self::Keep(_) => Component::Keep.name(),
             Self::Audit(_) => Component::Audit.name(),
         }
     }
@@ -112,6 +120,7 @@ impl Part {
             Self::Scheduler(part) => part.rights(),
             Self::Workloadspread(part) => part.rights(),
             Self::Placement(part) => part.rights(),
+            Self::Keep(part) => part.rights(),
             Self::Audit(part) => part.rights(),
         }
     }
@@ -126,6 +135,8 @@ pub(crate) enum Component {
     WorkloadSpread,
     /// The placement controller.
     Placement,
+    /// The controller that keeps ReplicaSets spread.
+    Keep,
     /// The audit.
     Audit,
 }
@@ -137,6 +148,7 @@ impl Component {
             Self::Scheduler => "scheduler",
             Self::WorkloadSpread => "workloadspread",
             Self::Placement => "placement",
+            Self::Keep => "keep",
             Self::Audit => "audit",
         }
     }
@@ -144,7 +156,7 @@ impl Component {
     /// The definitions of its kinds.
     pub(crate) fn definitions(self) -> Vec<Value> {
         match self {
-            Self::Scheduler | Self::Audit => Vec::new(),
+            Self::Scheduler | Self::Keep | Self::Audit => Vec::new(),
             Self::WorkloadSpread => vec![workloadspread::definition()],
             Self::Placement => strew_wire::placement::crd::all(),
         }

@@ -42,6 +42,8 @@ enum Installed {
     Workloadspread(ComponentArgs),
     /// The placement controller
     Placement(ComponentArgs),
+    /// The controller that keeps ReplicaSets spread
+    Keep(ComponentArgs),
     /// The audit
     Audit(ComponentArgs),
 }
@@ -104,6 +106,7 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context) -> Result<u8, Failure
         Installed::Scheduler(args) => (Component::Scheduler, args),
         Installed::Workloadspread(args) => (Component::WorkloadSpread, args),
         Installed::Placement(args) => (Component::Placement, args),
+        Installed::Keep(args) => (Component::Keep, args),
         Installed::Audit(args) => (Component::Audit, args),
     };
     let mut objects = installed(component, &args.namespace, context)?;

@@ -17,7 +17,7 @@ mod values;
 use values::{flags_of, parsed};
 
 const CHART: &str = "deploy/charts/strew";
-const COMPONENTS: [&str; 4] = ["scheduler", "workloadspread", "placement", "audit"];
+const COMPONENTS: [&str; 5] = ["scheduler", "workloadspread", "placement", "keep", "audit"];
 
 /// Words that stand for values while a template is made.
 const IMAGE: &str = "chart.example/strew:value";

@@ -79,6 +79,7 @@ fn all_that_was_installed_goes_but_the_namespace() {
         ("scheduler", ""),
         ("workloadspread", "--crds=never"),
         ("placement", "--crds=never"),
+        ("keep", ""),
         ("audit", ""),
     ] {
         let before = installed(&format!("{part} {flags} --namespace other"));
@@ -101,7 +102,7 @@ fn all_that_was_installed_goes_but_the_namespace() {
 #[test]
 fn a_component_goes_without_its_neighbours() {
     let mut seen = BTreeSet::new();
-    for part in ["scheduler", "workloadspread", "placement", "audit"] {
+    for part in ["scheduler", "workloadspread", "placement", "keep", "audit"] {
         for name in uninstalled(part) {
             assert!(seen.insert(name.clone()), "{name} goes with two components");
         }
@@ -229,7 +230,7 @@ fn kubeconfig(name: &str) -> std::path::PathBuf {
 #[test]
 fn there_is_one_installation_a_cluster() {
     let file = kubeconfig("twice");
-    for part in ["scheduler", "workloadspread", "placement", "audit"] {
+    for part in ["scheduler", "workloadspread", "placement", "keep", "audit"] {
         let words = |verb: &str, namespace: &str| {
             let file = file.display();
             alone(&format!(

@@ -262,6 +262,16 @@ impl Stage {
         )
     }
 
+    /// The controller that keeps ReplicaSets spread, with the rights of its account.
+    pub(crate) fn keep_controller(&mut self) -> anyhow::Result<Component> {
+        let kubeconfig = self.own_kubeconfig("strew-keep")?;
+        self.controller(&[
+            kubeconfig.as_str(),
+            "--controllers=keep",
+            "--leader-elect-resource-name=strew-keep",
+        ])
+    }
+
     fn controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         self.controller_on("--secure-port=0", args)
     }

@@ -37,6 +37,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
         ],
     ),
+    // The cluster and the scheduler's spread plans: which constraints pods have, and what these count.
+    (
+        "strew-keep",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+        ],
+    ),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
     // Texts and objects: it knows no machine.
@@ -55,6 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-cel",
             "strew-workloadspread",
+            "strew-keep",
         ],
     ),
     // The embedded API server: objects, requests and patches of the wire, and nothing of what calls it. The cluster for
@@ -89,6 +100,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-workloadspread",
+            "strew-keep",
             "strew-manifest",
             "strew-wire",
         ],
@@ -103,6 +115,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-workloadspread",
+            "strew-keep",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",
@@ -121,6 +134,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-workloadspread",
+            "strew-keep",
             "strew-manifest",
             "strew-wire",
             "strew-runtime",

@@ -23,13 +23,14 @@ mod wall;
 mod workflows;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
-const DECIDING: [&str; 7] = [
+const DECIDING: [&str; 8] = [
     "strew-model",
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
     "strew-plan",
     "strew-workloadspread",
+    "strew-keep",
     "strew-placement",
 ];
 

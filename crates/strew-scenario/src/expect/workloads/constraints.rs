@@ -35,7 +35,7 @@ pub const CONSTRAINT_EXCEEDED: &str = "constraint-exceeded";
 pub const MATCH_LABEL_KEYS: &str = "matchLabelKeys: [pod-template-hash] in the constraint";
 
 /// Why a constraint can be exceeded though the scheduler keeps it.
-pub const NOT_MOVED: &str = "no manifest prevents it: pods that run are not moved, and scaling down does not look at constraints";
+pub const NOT_MOVED: &str = "pods that run are not moved, and scaling down does not look at constraints; of a Deployment it does with the label keep.strew.dev/spread=true (docs/keep.md)";
 
 /// A hard constraint that a workload's pods exceed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ mod audit;
 mod beside;
 mod faults;
 mod installed;
+mod keep;
 mod kubernetes_suite;
 mod looking;
 mod pages;
@@ -92,6 +93,11 @@ pub(super) const CASES: &[Case] = &[
         "audited",
         "a workload in one zone does not survive its loss, says a metric; spread over three zones it does",
         audit::play,
+    ),
+    case(
+        "keep",
+        "12 to 6 to 3 pods over three zones stay even, because deletion costs say which go first",
+        keep::play,
     ),
     case(
         "event-series",

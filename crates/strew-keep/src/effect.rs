@@ -1,0 +1,61 @@
+//! The effects of the machine.
+
+use std::sync::Arc;
+
+use strew_model::{Holds, Marks, Symbol};
+
+use crate::facts::{Leaves, SetKey};
+
+/// The id of an effect, for its outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId(pub u64);
+
+/// A pod as effects name it. The uid is the precondition of each effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodName {
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// An effect. It may be carried out twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Patch the deletion cost of a pod, and with it the annotation [`OWN_COST`](crate::OWN_COST).
+    SetCost {
+        /// The id for its outcome.
+        id: EffectId,
+        /// The pod.
+        pod: PodName,
+        /// The cost; `None`: both annotations are removed.
+        cost: Option<i32>,
+    },
+    /// Tell why a ReplicaSet that asks for costs gets none. It has no outcome.
+    Leave(SetKey, Leaves),
+}
+
+/// The outcome of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was carried out.
+    Ok,
+    /// The pod does not exist.
+    Gone,
+    /// It failed, or its result is unknown.
+    Failed,
+}
+
+impl Holds for Effect {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::SetCost { pod, .. } => pod.namespace.mark(marks),
+            Self::Leave((namespace, name), _) => {
+                namespace.mark(marks);
+                name.mark(marks);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The controller that keeps ReplicaSets spread, as a component of the simulation.
+
+use strew_apiserver::server::{Change, Cursor};
+use strew_keep::{Keeper, LABEL, Wish};
+use strew_runtime::keep::{Keeping, watches};
+
+use super::Simulation;
+use crate::component::{Component, Surroundings};
+use crate::network::{Draws, Sender};
+use crate::slot::Slot;
+
+/// True if an object with the label was written.
+fn asks(change: &Change) -> bool {
+    let object = change.new.as_ref();
+    let label = object.and_then(|object| object.meta().labels.get(LABEL));
+    Wish::of(label.map(String::as_str)) == Some(Wish::Keep)
+}
+
+impl Simulation {
+    /// Starts the controller with the first label that asks for it, and again after a crash.
+    pub(super) fn begin_keeping(&mut self) {
+        let begins = match &self.keeping {
+            Some(slot) => slot.is_due(self.now),
+            None => self.is_keeping_asked_for(),
+        };
+        if begins {
+            let names = self.blueprint.names.clone();
+            let profiles = self.blueprint.profiles.clone();
+            let machine = Keeping::new(names, profiles, self.blueprint.limits.keep);
+            let seed = self.dice.keeping.next_u64();
+            let keeper = Component::new(
+                machine,
+                watches(),
+                Sender::Keeper,
+                &self.server,
+                self.now,
+                seed,
+            );
+            self.keeping = Some(Slot::new(keeper));
+            self.labelled = None;
+        }
+    }
+
+    fn is_keeping_asked_for(&mut self) -> bool {
+        let Some(cursor) = &mut self.labelled else {
+            return false;
+        };
+        let next = |cursor: &mut Cursor| Some(asks(self.server.next_change(cursor)?));
+        std::iter::from_fn(|| next(cursor)).any(|asks| asks)
+    }
+
+    pub(super) fn step_keeping(&mut self) -> bool {
+        let Some(slot) = &mut self.keeping else {
+            return false;
+        };
+        let Some(keeper) = &mut slot.alive else {
+            return false;
+        };
+        let mut around = Surroundings {
+            now: self.now,
+            server: &mut self.server,
+            faults: &self.faults,
+            draws: Draws {
+                faults: &mut self.dice.faults,
+                order: &mut self.dice.keeping,
+                writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            },
+        };
+        let acted = keeper.step(&mut around, &mut ());
+        slot.meet_doom(self.now);
+        acted
+    }
+
+    /// The machine that keeps ReplicaSets spread; `None` while it is down, and before a label asks for it.
+    pub fn keeper(&self) -> Option<&Keeper> {
+        let keeper = self.keeping.as_ref()?.alive.as_ref()?;
+        Some(keeper.machine().machine())
+    }
+}
+
+#[cfg(test)]
+mod tests;
