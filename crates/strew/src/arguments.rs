@@ -97,7 +97,7 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Evict pods until they are spread evenly again: a plan, simulated step by step
     Rebalance(rebalance::RebalanceArgs),
-    /// Print policies with which the API server adds default constraints to pods, or report what they would change
+    /// Print policies that add default constraints to pods, or report what would change
     Defaults(defaults::DefaultsArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),

@@ -86,10 +86,10 @@ impl<'a> Policies<'a> {
             match self.services.ask(&pod, Some(service))? {
                 Ok(chosen) => {
                     last = self.constrained(&pod, SERVICES, &chosen);
-                    if let Admission::Constrained { constraints, .. } = &last {
-                        pod["spec"]["topologySpreadConstraints"] = json!(constraints);
-                        pod["metadata"]["annotations"][APPLIED] = SERVICES.into();
-                    }
+                    // What the next Service's evaluation reads.
+                    let counted = json!({"matchLabels": counted_labels(&pod, &chosen)});
+                    pod["spec"]["topologySpreadConstraints"] = json!([{"labelSelector": counted}]);
+                    pod["metadata"]["annotations"][APPLIED] = SERVICES.into();
                 }
                 Err(SELECTED) => {}
                 Err(condition) => return Ok(Admission::Untouched(condition)),
@@ -106,10 +106,7 @@ impl<'a> Policies<'a> {
 
     fn constrained(&self, pod: &Json, policy: &'static str, chosen: &Chosen) -> Admission {
         let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
-        let labels = &pod["metadata"]["labels"];
-        let pair = |key: &String| Some((key.clone(), labels[key].as_str()?.to_owned()));
-        let match_labels: BTreeMap<String, String> =
-            chosen.counted.iter().filter_map(pair).collect();
+        let match_labels = counted_labels(pod, chosen);
         let with_selector = |constraint: &TopologySpreadConstraint| TopologySpreadConstraint {
             label_selector: Some(LabelSelector {
                 match_expressions: None,
@@ -124,6 +121,13 @@ impl<'a> Policies<'a> {
             constraints: constraints.iter().map(with_selector).collect(),
         }
     }
+}
+
+/// The labels that are counted, with the values of the pod.
+fn counted_labels(pod: &Json, chosen: &Chosen) -> BTreeMap<String, String> {
+    let labels = &pod["metadata"]["labels"];
+    let pair = |key: &String| Some((key.clone(), labels[key].as_str()?.to_owned()));
+    chosen.counted.iter().filter_map(pair).collect()
 }
 
 /// Whether a binding of [`SERVICES`] selects pods with these labels.

@@ -59,13 +59,15 @@ pub const NO: &str = "false";
 pub const REVISIONS: [&str; 2] = ["pod-template-hash", "rollouts-pod-template-hash"];
 
 /// Label keys whose values differ between pods of one controller, or between releases of one chart; they do not decide
-/// what is counted.
-pub const UNCOUNTED: [&str; 5] = [
+/// what is counted. The API server copies zone and region of the node to a pod that is bound.
+pub const UNCOUNTED: [&str; 7] = [
     "controller-revision-hash",
     "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index",
     "app.kubernetes.io/version",
     "helm.sh/chart",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
 ];
 
 /// The default constraints of a configuration.

@@ -257,7 +257,13 @@ fn constraint(pod: &Json, services: &[Json]) -> Json {
 
 #[test]
 fn a_deployments_pod_counts_its_revision() {
-    let labels = json!({"app": "web", "pod-template-hash": "1", "helm.sh/chart": "web-2"});
+    let labels = json!({
+        "app": "web",
+        "pod-template-hash": "1",
+        "helm.sh/chart": "web-2",
+        // As of a pod that was bound.
+        "topology.kubernetes.io/zone": "a",
+    });
     let pod = pod("web-1-a", "apps/v1 ReplicaSet web-1", labels);
     let expected = json!({
         "labelSelector": {"matchLabels": {"app": "web"}},

@@ -97,10 +97,7 @@ pub(super) fn changed(tables: &Tables, fates: &HashMap<Name, Fate>) -> Tables {
         else {
             continue;
         };
-        let key = (
-            Arc::as_ptr(&pod.spec) as usize,
-            json!(constraints).to_string(),
-        );
+        let key = (Arc::as_ptr(&pod.spec) as usize, format!("{constraints:?}"));
         let spec = specs.entry(key).or_insert_with(|| {
             let mut spec = (*pod.spec).clone();
             spec.topology_spread_constraints = Some(constraints.clone());
@@ -132,11 +129,11 @@ fn created(pod: &Pod) -> Value {
     if let Some(value) = meta.annotations.get(OPT_OUT) {
         object["metadata"]["annotations"] = json!({OPT_OUT: value});
     }
-    // What the policies added is not in the template.
-    if let Some(own) = &pod.spec.topology_spread_constraints
-        && !meta.annotations.contains_key(APPLIED)
-    {
-        object["spec"]["topologySpreadConstraints"] = json!(own);
+    // What the policies added is not in the template. Of constraints only their number is read.
+    let own = pod.spec.topology_spread_constraints.as_deref();
+    let own = own.filter(|_| !meta.annotations.contains_key(APPLIED));
+    if let Some(own) = own {
+        object["spec"]["topologySpreadConstraints"] = vec![Value::Null; own.len()].into();
     }
     object
 }

@@ -156,6 +156,10 @@ pub(crate) fn run(args: &DefaultsArgs, context: &Context) -> Result<u8, Failure>
         .chain(&args.world.filename)
         .cloned()
         .collect();
+    if args.file == "-" && names.iter().any(|name| name == "-") {
+        let error = anyhow!("standard input is read once: for FILE, or for a dump");
+        return Err(Failure::input(error).with_hint("name a file for one of them"));
+    }
     if names.is_empty() && !args.live {
         return args.print(&given, query.as_ref());
     }
@@ -224,7 +228,9 @@ impl DefaultsArgs {
             },
         };
         let mut world = self.world.clone();
-        if given.is_configuration && world.scheduling.config.is_none() {
+        // Standard input is read once.
+        let is_read_again = given.is_configuration && self.file != "-";
+        if is_read_again && world.scheduling.config.is_none() {
             world.scheduling.config = Some(self.file.clone());
         }
         crate::configuration::check(&world.scheduling, names)?;

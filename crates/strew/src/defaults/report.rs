@@ -1,11 +1,11 @@
 //! From a cluster to the report.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anyhow::anyhow;
 use strew_apiserver::Tables;
 use strew_apiserver::object::Name;
-use strew_cluster::{Cluster, OwnerRef, PodIdx};
+use strew_cluster::{Cluster, PodIdx, SpreadConstraint};
 use strew_manifest::printable::printable_line;
 use strew_model::{Interner, Selector, Symbol};
 use strew_plan::rebalance::{Outcome, Wanted};
@@ -14,7 +14,7 @@ use strew_suite::report::API_VERSION;
 use strew_suite::shown::Choice;
 use strew_view::moment::{self, Frame, Moment};
 use strew_view::natural_order::natural_order;
-use strew_view::world::World;
+use strew_view::world::{PodEntry, World};
 use strew_wire::default_policy::admission::{Admission, reason};
 use strew_wire::default_policy::expressions::WITHOUT_CONSTRAINTS;
 
@@ -70,7 +70,7 @@ fn reported(
     }
     asked.choice.check(&with.workloads)?;
     let mut workloads = verdicts(&with, &fates, &asked.choice);
-    let changed: Vec<usize> = { workloads.iter() }
+    let changed: BTreeSet<usize> = { workloads.iter() }
         .filter(|(_, verdict)| verdict.effect == Effect::Changed)
         .map(|(index, _)| *index)
         .collect();
@@ -79,16 +79,14 @@ fn reported(
     // A soft constraint keeps no pod Pending.
     let hard: Vec<usize> = changed.into_iter().filter(is_hard).collect();
     if !hard.is_empty() {
+        let stuck = pending(&mut with, &hard);
         let mut without = world(moment, moment.tables, frame);
-        for index in hard {
-            let stuck = pending(&mut with, index);
-            if stuck.is_empty() {
-                continue;
-            }
-            let n_before = pending(&mut without, index).len();
+        let before = pending(&mut without, &stuck.keys().copied().collect::<Vec<_>>());
+        for (index, messages) in stuck {
             if let Some(workload) = workloads.get_mut(&index) {
-                workload.pending = stuck.len().saturating_sub(n_before);
-                let message = stuck.into_iter().next().filter(|m| !m.is_empty());
+                let n_before = before.get(&index).map_or(0, Vec::len);
+                workload.pending = messages.len().saturating_sub(n_before);
+                let message = messages.into_iter().next().filter(|m| !m.is_empty());
                 workload.message = message.filter(|_| workload.pending > 0);
             }
         }
@@ -159,41 +157,87 @@ fn verdicts(
     verdicts
 }
 
-/// Adds the constraints of the changed workloads with their counts.
-fn count(world: &mut World, changed: &[usize], workloads: &mut BTreeMap<usize, WorkloadDefaults>) {
-    let mut of: HashMap<(Symbol, Option<OwnerRef>), (usize, PodIdx)> = HashMap::new();
-    for entry in &world.pods {
-        if changed.contains(&entry.workload) {
-            let key = &world.cluster.class_of(entry.pod).key;
-            let first = (entry.workload, entry.pod);
-            of.entry((key.namespace, key.owner)).or_insert(first);
+/// A pod of a changed workload.
+struct Example {
+    workload: usize,
+    pod: PodIdx,
+    /// As in its spec.
+    constraints: Vec<SpreadConstraint>,
+}
+
+/// One pod of each class of the changed workloads, by namespace.
+fn examples(
+    trial: &mut Transaction<'_>,
+    pods: &[PodEntry],
+    changed: &BTreeSet<usize>,
+) -> HashMap<Symbol, Vec<Example>> {
+    let mut seen = HashSet::new();
+    let mut examples: HashMap<Symbol, Vec<Example>> = HashMap::new();
+    for entry in pods.iter().filter(|e| changed.contains(&e.workload)) {
+        let class = trial.cluster().pod(entry.pod).class;
+        if seen.insert((entry.workload, class)) {
+            let namespace = trial.cluster().class_of(entry.pod).key.namespace;
+            examples.entry(namespace).or_default().push(Example {
+                workload: entry.workload,
+                pod: entry.pod,
+                constraints: trial.constraints(entry.pod),
+            });
         }
     }
-    let only: HashSet<_> = of.keys().copied().collect();
+    examples
+}
+
+impl Example {
+    /// Whether a constraint as the scheduler reads it is one of the pod's. Several controllers may share it.
+    fn has(&self, effective: &SpreadConstraint, cluster: &Cluster) -> bool {
+        let limits = |c: &SpreadConstraint| (c.key, c.max_skew, c.hard, c.min_domains);
+        let is_it = |own: &SpreadConstraint| {
+            let counts_alike = match own.match_label_keys.is_empty() {
+                true => own.selector == effective.selector,
+                // Only pods of the revision have the values that were merged.
+                false => effective.selector.matches(cluster.labels_of(self.pod)),
+            };
+            counts_alike && limits(own) == limits(effective)
+        };
+        self.constraints.iter().any(is_it)
+    }
+}
+
+/// Adds the constraints of the changed workloads with their counts.
+fn count(
+    world: &mut World,
+    changed: &BTreeSet<usize>,
+    workloads: &mut BTreeMap<usize, WorkloadDefaults>,
+) {
     let wanted = Wanted {
         soft: true,
         evictions_max: 0,
-        only: Some(only),
+        only: Some(HashSet::new()),
     };
     let profiles = world.schedulers.profiles();
     let budgets = world.schedulers.budgets.clone();
     let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
+    let examples = examples(&mut trial, &world.pods, changed);
     // Without an eviction it only counts.
     let counted = rebalance(&mut trial, wanted, &BTreeMap::new());
     drop(trial);
-    for outcome in counted.rules.iter().filter(|outcome| outcome.is_meant) {
+    let cluster = &world.cluster;
+    for outcome in &counted.rules {
         let rule = &outcome.rule;
-        let Some(&(index, pod)) = of.get(&(rule.namespace, rule.owner)) else {
-            continue;
-        };
-        let Some(workload) = workloads.get_mut(&index) else {
-            continue;
-        };
-        let counts = counts(outcome, &world.cluster.names);
-        workload.uneven |= counts.moves > 0;
-        workload.constraints.push(counts);
-        workload.counted_otherwise |=
-            is_counted_otherwise(&world.cluster, &rule.constraint.selector, pod);
+        let in_namespace = examples.get(&rule.namespace).into_iter().flatten();
+        let mut told = BTreeSet::new();
+        for example in in_namespace.filter(|e| e.has(&rule.constraint, cluster)) {
+            let Some(workload) = workloads.get_mut(&example.workload) else {
+                continue;
+            };
+            if told.insert(example.workload) {
+                let counts = counts(outcome, &cluster.names);
+                workload.uneven |= counts.moves > 0;
+                workload.constraints.push(counts);
+            }
+            let selector = &rule.constraint.selector;
+            workload.counted_otherwise |= is_counted_otherwise(cluster, selector, example.pod);
+        }
     }
 }
 
@@ -229,30 +273,42 @@ fn is_counted_otherwise(cluster: &Cluster, selector: &Selector, pod: PodIdx) -> 
     })
 }
 
-/// The messages about the pods that stay Pending if all of a workload are created again, and of those that leave for
-/// them.
-fn pending(world: &mut World, workload: usize) -> Vec<String> {
-    let members = world.members[workload].iter();
-    let pods: Vec<PodIdx> = members.map(|&entry| world.pods[entry].pod).collect();
+/// By workload, the messages about the pods that stay Pending if all of it are created again, and about those that leave
+/// for them. Each workload is tried alone; those without such pods are left out.
+fn pending(world: &mut World, workloads: &[usize]) -> BTreeMap<usize, Vec<String>> {
     let profiles = world.schedulers.profiles();
     let budgets = world.schedulers.budgets.clone();
     let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
-    for pod in pods {
-        if trial.cluster().pod(pod).node.is_some() {
-            trial.apply(&Change::DeletePod { pod }, &[]);
+    let start = trial.savepoint();
+    let mut stuck = BTreeMap::new();
+    for &workload in workloads {
+        for &entry in &world.members[workload] {
+            let pod = world.pods[entry].pod;
+            if trial.cluster().pod(pod).node.is_some() {
+                trial.apply(&Change::DeletePod { pod }, &[]);
+            }
         }
+        trial.decide();
+        let turned = trial.turned().into_iter();
+        let messages = turned.filter_map(|turned| message(turned.to, trial.cluster()));
+        let messages: Vec<String> = messages.collect();
+        if !messages.is_empty() {
+            stuck.insert(workload, messages);
+        }
+        trial.undo_to(start);
     }
-    trial.decide();
-    let cluster = trial.cluster();
-    let message = |fate| match fate {
+    stuck
+}
+
+/// The scheduler's message about a pod that is Pending.
+fn message(fate: Outcomes, cluster: &Cluster) -> Option<String> {
+    match fate {
         Outcomes::Pending(unfit) => {
             let text = unfit.map(|unfit| unfit.message(cluster.nodes_present(), &cluster.names));
             Some(printable_line(&text.unwrap_or_default()).into_owned())
         }
         Outcomes::On(_) | Outcomes::Gone | Outcomes::Kept(_) => None,
-    };
-    let turned = trial.turned().into_iter();
-    turned.filter_map(|turned| message(turned.to)).collect()
+    }
 }
 
 fn summed(workloads: BTreeMap<usize, WorkloadDefaults>) -> DefaultsReport {

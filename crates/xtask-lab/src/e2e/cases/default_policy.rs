@@ -16,7 +16,7 @@ const OURS: &str = "--selector=app.kubernetes.io/name=strew-defaults";
 
 /// The policies are applied, obeyed, deleted, and applied again.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
-    let printed = policies(stage, &[])?;
+    let printed = policies(stage, "config", &[])?;
     stage.apply("default-policy.yaml")?;
     let apply = ["apply", "--server-side", "--filename=-"];
     stage.kubectl().run_with(&apply, &printed)?;
@@ -49,17 +49,54 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     );
 
     // Informers of parameters must work for a second policy of the name, too.
-    let printed = policies(stage, &["--failure-policy=Fail"])?;
+    let printed = policies(stage, "config", &["--failure-policy=Fail"])?;
     stage.kubectl().run_with(&apply, &printed)?;
     until_constrained(stage, true)?;
     let bare = created(stage, &pod("again", json!({"app": "bare"}), None))?;
     ensure!(constraints(&bare).is_some(), "no Service was asked: {bare}");
+
+    let printed = policies(stage, "profiles", &["--failure-policy=Fail"])?;
+    stage.kubectl().run_with(&apply, &printed)?;
+    each_profile(stage)
+}
+
+/// Each scheduler has constraints of its own; a third one has none.
+fn each_profile(stage: &Stage) -> anyhow::Result<()> {
+    let of = |scheduler: &str, controller| {
+        let labels = json!({"app": "bare", "track": "stable"});
+        let mut pod = pod("of-profile", labels, controller);
+        pod["spec"]["schedulerName"] = scheduler.into();
+        created(stage, &pod)
+    };
+    let set = Some(("apps/v1", "ReplicaSet"));
+    // Each of the two policies is compiled within a second.
+    let rack = until("the second profile", SOON, PAUSE, || {
+        let (of_set, bare) = (of("by-rack", set)?, of("by-rack", None)?);
+        Ok(constraints(&bare).and_then(|_| constraints(&of_set).cloned()))
+    })?;
+    let track = json!([{"key": "track", "operator": "In", "values": ["stable"]}]);
+    ensure!(
+        rack.len() == 1
+            && rack[0]["topologyKey"] == "example.com/rack"
+            && rack[0]["matchLabelKeys"] == json!(["track"])
+            && rack[0]["labelSelector"]["matchExpressions"] == track
+            && rack[0]["labelSelector"]["matchLabels"] == json!({"app": "bare"}),
+        "{rack:?}"
+    );
+    let bare = of("default-scheduler", None)?;
+    let zone = constraints(&bare).context("a bare pod behind a Service")?;
+    ensure!(
+        zone.len() == 1 && zone[0]["topologyKey"] == ZONE && zone[0]["minDomains"] == 2,
+        "{zone:?}"
+    );
+    let other = of("another", set)?;
+    ensure!(constraints(&other).is_none(), "of no profile: {other}");
     Ok(())
 }
 
-/// What `strew defaults` prints.
-fn policies(stage: &Stage, flags: &[&str]) -> anyhow::Result<Value> {
-    let file = stage.file("default-policy.config.yaml");
+/// What `strew defaults` prints for a file of the case.
+fn policies(stage: &Stage, file: &str, flags: &[&str]) -> anyhow::Result<Value> {
+    let file = stage.file(&format!("default-policy.{file}.yaml"));
     let file = file.display().to_string();
     let mut args = vec!["defaults", &file, "--output=json"];
     args.extend(flags);
@@ -293,5 +330,12 @@ fn obeyed(stage: &mut Stage) -> anyhow::Result<()> {
     );
     let zones = stage.spread(&free, ZONE)?;
     ensure!(zones.get("a") == Some(&4), "{zones:?}");
+    let namespace = format!("--namespace={}", stage.namespace);
+    let report = policies(stage, "config", &["--live", &namespace])?;
+    let sums = &report["summary"];
+    ensure!(
+        sums["workloads"] == 2 && sums["applied"] == 1 && sums["untouched"] == 1,
+        "the report of the live cluster: {report}"
+    );
     Ok(())
 }
