@@ -1,4 +1,4 @@
-//! CEL as strew uses it: expectations of scenarios, and OCM's selectors of clusters.
+//! CEL as strew uses it: expectations of scenarios, OCM's selectors of clusters, and policies of admission.
 //!
 //! The grammar is `cel`'s, the Kubernetes functions are `kube-cel`'s; evaluation is ours, over values that are shared
 //! instead of copied, because `cel` 0.13 copies every pod for every look at it, finds `int` and `uint` unequal, reads
@@ -7,8 +7,9 @@
 //! Everything is a function of its arguments: no clock, and maps are walked in the order of their keys.
 //!
 //! Where this differs from cel-go:
-//! - types are checked at compile time for OCM's selectors alone, as OCM does; names and numbers of arguments always are,
-//!   and in scenarios the fields of pods and nodes;
+//! - types are checked at compile time for OCM's selectors and for policies, as far as the names of fields do not
+//!   matter; names and numbers of arguments always are, and in scenarios the fields of pods and nodes;
+//! - messages such as `Object{}` and `JSONPatch{}` of policies are refused;
 //! - missing labels in scenarios: see [`Environment::Scenario`];
 //! - costs are near cel-go's, not equal: [`Budget`];
 //! - quantities beyond what an API server keeps exactly (19 digits before the point, 9 after) are refused;

@@ -8,7 +8,7 @@ use crate::evaluate::Evaluation;
 use crate::function::Style;
 use crate::node::Node;
 use crate::source::Source;
-use crate::value::Val;
+use crate::value::{Val, Value};
 use crate::variables::{Environment, Variables};
 use crate::{fields, lower, types, walk};
 
@@ -57,7 +57,7 @@ impl Program {
         })?;
         let root = lower::lower(environment, &source, &tree)?;
         match environment {
-            Environment::ManagedCluster => types::check(&source, &root)?,
+            Environment::ManagedCluster | Environment::Admission => types::check(&source, &root)?,
             Environment::Scenario => fields::check(&source, &root)?,
         }
         Ok(Self { environment, root })
@@ -82,6 +82,26 @@ impl Program {
         variables: &Variables,
         budget: &mut Budget,
     ) -> Result<bool, EvalError> {
+        match self.value_within(variables, budget)? {
+            Val::Bool(holds) => Ok(holds),
+            other => {
+                let message = format!("the result is of type {}, not bool", other.type_name());
+                Err(EvalError::new(EvalErrorKind::NotBool, message))
+            }
+        }
+    }
+
+    /// The value of the expression, for no more than [`Environment::cost_max`].
+    ///
+    /// # Errors
+    ///
+    /// [`EvalError`]: no result.
+    pub fn value(&self, variables: &Variables) -> Result<Value, EvalError> {
+        let mut budget = Budget::new(self.environment.cost_max());
+        self.value_within(variables, &mut budget).map(Value)
+    }
+
+    fn value_within(&self, variables: &Variables, budget: &mut Budget) -> Result<Val, EvalError> {
         if variables.environment != self.environment {
             let message = "the variables are those of another environment";
             return Err(EvalError::new(EvalErrorKind::NoSuchVariable, message));
@@ -89,13 +109,7 @@ impl Program {
         let mut own = Budget::new(self.environment.cost_max().min(budget.left()));
         let result = Evaluation::new(variables, &mut own).value(&self.root);
         budget.add(own.spent());
-        match result? {
-            Val::Bool(holds) => Ok(holds),
-            other => {
-                let message = format!("the result is of type {}, not bool", other.type_name());
-                Err(EvalError::new(EvalErrorKind::NotBool, message))
-            }
-        }
+        result
     }
 
     /// Names of the score objects that the expression asks for, sorted; `None` where one is computed, so that it may

@@ -77,6 +77,19 @@ impl Value {
         )))
     }
 
+    /// The texts of a list of texts; `None` for any other value.
+    #[must_use]
+    pub fn texts(&self) -> Option<Vec<String>> {
+        let Val::List(items) = &self.0 else {
+            return None;
+        };
+        let text = |item: &Val| match item {
+            Val::Text(text) => Some(text.to_string()),
+            _ => None,
+        };
+        items.iter().map(text).collect()
+    }
+
     /// A point in time, in RFC 3339, such as `2026-01-02T03:04:05Z`; `None` for any other text.
     #[must_use]
     pub fn timestamp(text: &str) -> Option<Self> {

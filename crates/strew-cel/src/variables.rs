@@ -23,6 +23,8 @@ pub enum Environment {
     /// OCM's `celSelector`: variable `managedCluster`, with `managedCluster.scores("name")`, and
     /// `"text".parseJSON()`. A missing key is an error, and OCM reads every error as no match.
     ManagedCluster,
+    /// Conditions and variables of admission policies: `object`, `params` and `variables`. A missing key is an error.
+    Admission,
 }
 
 /// The fields of each pod in a scenario.
@@ -46,18 +48,21 @@ impl Environment {
         match self {
             Self::Scenario => &["pods", "nodes", "objects", "now"],
             Self::ManagedCluster => &["managedCluster"],
+            Self::Admission => &["object", "params", "variables"],
         }
     }
 
     /// What one expression may cost.
     ///
     /// For clusters OCM's 1,000,000 (placement, filter of predicates); for scenarios 100,000,000, enough for a
-    /// condition on each of 100,000 pods that asks a hundred things.
+    /// condition on each of 100,000 pods that asks a hundred things; for admission 10,000,000, the API server's limit
+    /// for all expressions of a policy.
     #[must_use]
     pub fn cost_max(self) -> u64 {
         match self {
             Self::Scenario => 100_000_000,
             Self::ManagedCluster => 1_000_000,
+            Self::Admission => 10_000_000,
         }
     }
 
@@ -93,6 +98,16 @@ impl Variables {
             environment: Environment::ManagedCluster,
             values: vec![Some(cluster.0)],
             scores: scores.into_iter().map(|(k, v)| (k, v.0)).collect(),
+        }
+    }
+
+    /// An object that is created, the parameter of its policy, if it has one, and the policy's variables by name.
+    #[must_use]
+    pub fn admission(object: Value, params: Option<Value>, variables: Value) -> Self {
+        Self {
+            environment: Environment::Admission,
+            values: vec![Some(object.0), params.map(|v| v.0), Some(variables.0)],
+            scores: BTreeMap::new(),
         }
     }
 }

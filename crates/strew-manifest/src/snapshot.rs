@@ -90,6 +90,7 @@ const ANNOTATIONS: &[&str] = &[
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster.open-cluster-management.io/",
     "controller.kubernetes.io/",
+    "defaults.strew.dev/",
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
     "descheduler.alpha.kubernetes.io/",
@@ -283,6 +284,7 @@ mod tests {
                 "name": "web-1", "uid": "1", "labels": {"app": "web"},
                 "annotations": {
                     "controller.kubernetes.io/pod-deletion-cost": "5",
+                    "defaults.strew.dev/apply": "false",
                     "karpenter.sh/do-not-disrupt": "true",
                     "vault/token": "s3cret",
                 },
@@ -318,6 +320,7 @@ mod tests {
                 "name": "web-1", "uid": "1", "labels": {"app": "web"},
                 "annotations": {
                     "controller.kubernetes.io/pod-deletion-cost": "5",
+                    "defaults.strew.dev/apply": "false",
                     "karpenter.sh/do-not-disrupt": "true",
                 },
             },

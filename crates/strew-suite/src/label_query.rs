@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use crate::failure::Failure;
 
 /// A requirement for labels.
@@ -18,13 +20,36 @@ enum Term {
 
 impl LabelQuery {
     /// Reads `app=web,tier!=db,env in (a,b),!legacy`.
+    ///
+    /// # Errors
+    /// The text is no label selector.
     pub fn parse(text: &str) -> Result<Self, Failure> {
+        Self::of_flag("-l", text)
+    }
+
+    /// As [`parse`](Self::parse), for the value of another flag.
+    ///
+    /// # Errors
+    /// The text is no label selector.
+    pub fn of_flag(flag: &str, text: &str) -> Result<Self, Failure> {
         let terms = split(text).map(|part| term(part.trim()));
         let terms: Option<Vec<Term>> = terms.collect();
         terms.map(Self).ok_or_else(|| {
-            Failure::input(format!("-l {text:?} is no label selector"))
-                .with_hint("for example: -l app=web,tier!=db or -l 'env in (a, b),!legacy'")
+            Failure::input(format!("{flag} {text:?} is no label selector")).with_hint(format!(
+                "for example: {flag} app=web,tier!=db or {flag} 'env in (a, b),!legacy'"
+            ))
         })
+    }
+
+    /// The same as `matchExpressions` of a label selector.
+    pub fn requirements(&self) -> Vec<Value> {
+        let requirement = |term: &Term| match term {
+            Term::In(key, values) => json!({"key": key, "operator": "In", "values": values}),
+            Term::NotIn(key, values) => json!({"key": key, "operator": "NotIn", "values": values}),
+            Term::Exists(key) => json!({"key": key, "operator": "Exists"}),
+            Term::Absent(key) => json!({"key": key, "operator": "DoesNotExist"}),
+        };
+        self.0.iter().map(requirement).collect()
     }
 
     /// True if labels match.
@@ -113,6 +138,19 @@ mod tests {
         check("app in (web, db)", [true, true, false]);
         check("app notin (web),app", [false, true, false]);
         check("!app", [false, false, true]);
+    }
+
+    #[test]
+    fn is_written_as_a_label_selector() {
+        let query = LabelQuery::parse("app=web,tier!=db,env in (a, b),!legacy,team").unwrap();
+        let expected = json!([
+            {"key": "app", "operator": "In", "values": ["web"]},
+            {"key": "tier", "operator": "NotIn", "values": ["db"]},
+            {"key": "env", "operator": "In", "values": ["a", "b"]},
+            {"key": "legacy", "operator": "DoesNotExist"},
+            {"key": "team", "operator": "Exists"},
+        ]);
+        assert_eq!(Value::from(query.requirements()), expected);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! CustomResourceDefinitions. [`rolling`] has what rollouts may add and miss.
 
 pub mod config;
+pub mod default_policy;
 pub mod definition;
 pub mod facts;
 mod fnv;

@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
-    audit, complete, diff, explain, import, lint, mcp, merge, place, rebalance, reference, schema,
-    simulate, version,
+    audit, complete, defaults, diff, explain, import, lint, mcp, merge, place, rebalance,
+    reference, schema, simulate, version,
 };
 #[cfg(feature = "cluster")]
 use crate::{controller, install, scheduler, snapshot, sweep, uninstall, webhook};
@@ -97,6 +97,8 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Evict pods until they are spread evenly again: a plan, simulated step by step
     Rebalance(rebalance::RebalanceArgs),
+    /// Print policies that add default constraints to pods, or report what would change
+    Defaults(defaults::DefaultsArgs),
     /// Explain why a pod is on its node, or why it is Pending
     Explain(explain::ExplainArgs),
     /// Find probable mistakes in manifests, with fixes that were tried
@@ -186,6 +188,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Sweep(args) => sweep::run(&args, &context),
         Command::Audit(args) => audit::run(&args, &context),
         Command::Rebalance(args) => rebalance::run(&args, &context),
+        Command::Defaults(args) => defaults::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Lint(args) => lint::run(&args, &context),
         Command::Mcp(args) => mcp::run(&args, &context),
@@ -259,6 +262,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("merge", |c| c.after_help(examples(merge::EXAMPLES)))
         .mut_subcommand("audit", |c| c.after_help(examples(audit::EXAMPLES)))
         .mut_subcommand("rebalance", |c| c.after_help(examples(rebalance::EXAMPLES)))
+        .mut_subcommand("defaults", |c| c.after_help(examples(defaults::EXAMPLES)))
         .mut_subcommand("explain", |c| {
             c.after_help(examples(explain::EXAMPLES))
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))

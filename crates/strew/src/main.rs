@@ -4,9 +4,9 @@
 //! (the input), [`configuration`] (the file of the scheduler's), [`scenario`] (plays a Scenario, or the built-in story,
 //! by [`strew_suite`]), [`strew_view`] (a moment as plain values), [`spread_explain`] (the WorkloadSpread of a pod),
 //! [`text`] (for people), [`html`] (a page), [`sarif`] (for code scanning), [`simulate`], [`merge`], [`sweep`],
-//! [`audit`], [`rebalance`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`], [`schema`], [`mcp`],
+//! [`audit`], [`rebalance`], [`defaults`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`], [`schema`], [`mcp`],
 //! [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (shared by commands that run until a
-//! signal), [`cluster`] (a live one), [`complete`] (shell completion), [`output`] (formats), [`diagnostics`], [`junit`],
+//! signal), [`cluster`] (a live one), [`complete`] (shell completion), [`output`] (formats), [`manifest`] (objects for kubectl apply), [`diagnostics`], [`junit`],
 //! [`explain_output`], [`what_if`] (changes of `--what-if`), [`parts`] (names of nodes and domains), [`terminal`] and
 //! [`destination`] (where output goes), [`platform`] (what differs between operating systems), [`failure`], [`mod@reference`] (docs/commands.md).
 
@@ -23,6 +23,7 @@ mod configuration;
 mod context;
 #[cfg(feature = "cluster")]
 mod controller;
+mod defaults;
 mod destination;
 mod diagnostics;
 mod diff;
@@ -37,6 +38,7 @@ mod inputs;
 mod install;
 mod junit;
 mod lint;
+mod manifest;
 mod mcp;
 mod memory;
 mod merge;

@@ -8,7 +8,7 @@ use strew_wire::workloadspread::registration::Reach;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{audit, diff, explain, explain_output, lint, rebalance, terminal};
+use crate::{audit, defaults, diff, explain, explain_output, lint, rebalance, terminal};
 use strew_suite::report;
 use strew_suite::summary;
 
@@ -52,6 +52,8 @@ pub(crate) enum SchemaKind {
     Auditlist,
     /// Kind RebalancePlan, which rebalance -o json writes
     Rebalance,
+    /// Kind DefaultsReport, which defaults -o json writes for a dump
+    Defaults,
     /// Kind Diagnostics, which lint -o json writes
     Diagnostics,
     /// Kruise's WorkloadSpread
@@ -94,6 +96,7 @@ impl SchemaKind {
             Self::Auditdiff => audit::compare::schema_of_diff(),
             Self::Auditlist => audit::compare::schema_of_list(),
             Self::Rebalance => rebalance::schema(),
+            Self::Defaults => defaults::schema(),
             Self::Diagnostics => lint::schema(),
             Self::Workloadspread
             | Self::Placement

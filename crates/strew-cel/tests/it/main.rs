@@ -1,5 +1,6 @@
 //! Expressions and what they give.
 
+mod admission;
 mod language;
 mod limits;
 mod managed_cluster;

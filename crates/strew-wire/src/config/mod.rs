@@ -208,6 +208,8 @@ pub enum Given<'a> {
     Nothing,
     /// The only document of these files.
     Files(&'a Sources),
+    /// The same, or the `PodTopologySpreadArgs` of the default profile alone.
+    Defaults(&'a Sources),
     /// A document among others, which [`read`](strew_manifest::read::read) found and [`is_configuration`] recognised.
     Document(&'a Sources, &'a Origin),
 }
@@ -220,6 +222,7 @@ pub fn is_configuration(api_version: &str, kind: &str) -> bool {
 
 const CONFIGURATION: &str = "KubeSchedulerConfiguration";
 const POLICY: &str = "Policy";
+const SPREAD_ARGUMENTS: &str = "PodTopologySpreadArgs";
 
 /// Reads a configuration and applies the gates to its profiles.
 ///
@@ -232,32 +235,14 @@ pub fn configure(
 ) -> Result<Configuration, Vec<Diagnostic>> {
     match given {
         Given::Nothing => Ok(Configuration::of_gates(gates)),
-        Given::Files(sources) => {
-            let (mut documents, mut diagnostics) = read::documents(sources);
-            documents.retain(|document| !document.value.is_null());
-            let mut documents = documents.into_iter();
-            let read = documents
-                .next()
-                .map(|document| configure_document(document, sources, gates, names));
-            for surplus in documents {
-                let message = "a configuration is one document, and this is another";
-                let place = read::locate(sources, &surplus.origin, &FieldPath::root());
-                diagnostics.push(Diagnostic::error("surplus-document", message).at(place));
-            }
-            match read {
-                Some(Ok(configuration)) if diagnostics.is_empty() => Ok(configuration),
-                Some(Err(errors)) => {
-                    diagnostics.extend(errors);
-                    let placeless = |diagnostic: &Diagnostic| diagnostic.place.is_none();
-                    diagnostics.sort_by_key(|d| (placeless(d), d.place));
-                    Err(diagnostics)
-                }
-                None if diagnostics.is_empty() => {
-                    let message = "there is no configuration in this file";
-                    Err(vec![Diagnostic::error("no-configuration", message)])
-                }
-                _ => Err(diagnostics),
-            }
+        Given::Files(sources) => only_document(sources, |document| {
+            configure_document(document, sources, gates, names)
+        }),
+        Given::Defaults(sources) => {
+            only_document(sources, |document| match document.value["kind"].as_str() {
+                Some(CONFIGURATION | POLICY) => configure_document(document, sources, gates, names),
+                _ => of_spread_arguments(document, sources, gates, names),
+            })
         }
         Given::Document(sources, origin) => match read::document_at(sources, origin) {
             Some(document) => configure_document(document, sources, gates, names),
@@ -270,6 +255,74 @@ pub fn configure(
             }
         },
     }
+}
+
+/// Reads the only document of files.
+fn only_document(
+    sources: &Sources,
+    read: impl FnOnce(RawDocument) -> Result<Configuration, Vec<Diagnostic>>,
+) -> Result<Configuration, Vec<Diagnostic>> {
+    let (mut documents, mut diagnostics) = read::documents(sources);
+    documents.retain(|document| !document.value.is_null());
+    let mut documents = documents.into_iter();
+    let read = documents.next().map(read);
+    for surplus in documents {
+        let message = "a configuration is one document, and this is another";
+        let place = read::locate(sources, &surplus.origin, &FieldPath::root());
+        diagnostics.push(Diagnostic::error("surplus-document", message).at(place));
+    }
+    match read {
+        Some(Ok(configuration)) if diagnostics.is_empty() => Ok(configuration),
+        Some(Err(errors)) => {
+            diagnostics.extend(errors);
+            let placeless = |diagnostic: &Diagnostic| diagnostic.place.is_none();
+            diagnostics.sort_by_key(|d| (placeless(d), d.place));
+            Err(diagnostics)
+        }
+        None if diagnostics.is_empty() => {
+            let message = "there is no configuration in this file";
+            Err(vec![Diagnostic::error("no-configuration", message)])
+        }
+        _ => Err(diagnostics),
+    }
+}
+
+/// The default profile with these arguments of PodTopologySpread.
+fn of_spread_arguments(
+    document: RawDocument,
+    sources: &Sources,
+    gates: &FeatureGates,
+    names: &mut Interner,
+) -> Result<Configuration, Vec<Diagnostic>> {
+    let RawDocument { mut value, origin } = document;
+    let mut problems = Problems::new(sources, &origin, SPREAD_ARGUMENTS);
+    let mut configuration = Configuration::of_gates(gates);
+    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    match (Version::of(&api_version), value.as_object_mut()) {
+        (Some(version), Some(fields)) if kind == SPREAD_ARGUMENTS => {
+            fields.shift_remove("apiVersion");
+            fields.shift_remove("kind");
+            let root = FieldPath::root();
+            for profile in &mut configuration.profiles {
+                spread_arguments::spread(
+                    value.take(),
+                    version,
+                    &root,
+                    profile,
+                    &mut problems,
+                    names,
+                );
+            }
+        }
+        _ => {
+            let (path, error) = wrong_type(&value, &api_version, &kind, &DEFAULTS);
+            problems.at(path, error);
+        }
+    }
+    let notes = problems.finish()?;
+    configuration.notes.extend(notes);
+    Ok(configuration)
 }
 
 fn configure_document(
@@ -292,7 +345,7 @@ fn configure_document(
         }
         (None, POLICY) if api_version == "v1" => policy::read(value, gates, &mut problems, names),
         _ => {
-            let (path, error) = wrong_type(&value, &api_version, &kind);
+            let (path, error) = wrong_type(&value, &api_version, &kind, &CONFIGURATIONS);
             problems.at(path, error);
             Configuration::of_gates(gates)
         }
@@ -302,22 +355,43 @@ fn configure_document(
     Ok(configuration)
 }
 
+/// The documents that are read.
+struct Readable {
+    kinds: &'static [&'static str],
+    help: &'static str,
+}
+
+const CONFIGURATIONS: Readable = Readable {
+    kinds: &[CONFIGURATION, POLICY],
+    help: "strew reads a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1 (or v1beta1, v1beta2, v1beta3), or a Policy of v1",
+};
+
+const DEFAULTS: Readable = Readable {
+    kinds: &[CONFIGURATION, SPREAD_ARGUMENTS],
+    help: "strew reads default constraints from a KubeSchedulerConfiguration or a PodTopologySpreadArgs of kubescheduler.config.k8s.io/v1",
+};
+
 /// Why a document is no configuration.
-fn wrong_type(value: &Value, api_version: &str, kind: &str) -> (FieldPath, Diagnostic) {
+fn wrong_type(
+    value: &Value,
+    api_version: &str,
+    kind: &str,
+    readable: &Readable,
+) -> (FieldPath, Diagnostic) {
     let root = FieldPath::root();
-    let wanted = "strew reads a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1 (or v1beta1, v1beta2, v1beta3), or a Policy of v1";
+    let wanted = readable.help;
     if !value.is_object() {
         let error = Diagnostic::error("no-configuration", "expected a configuration");
         return (root, error.with_help(wanted));
     }
     let (name, found, known): (_, _, &[&str]) = match kind {
-        CONFIGURATION => (
+        CONFIGURATION | SPREAD_ARGUMENTS => (
             "apiVersion",
             api_version,
             &["kubescheduler.config.k8s.io/v1"],
         ),
         POLICY => ("apiVersion", api_version, &["v1"]),
-        _ => ("kind", kind, &[CONFIGURATION, POLICY]),
+        _ => ("kind", kind, readable.kinds),
     };
     let message = match (found, nearest(found, known.iter().copied())) {
         ("", _) => format!("{name} is missing"),

@@ -4,11 +4,11 @@ use clap::Args;
 use strew_kube::controller::Name;
 
 use super::Common;
-use super::manifest::Manifest;
 use super::objects::Part;
 use super::workloadspread::{controller_account, controller_alone};
 use crate::cluster::access::AccessArgs;
 use crate::failure::Failure;
+use crate::manifest::Manifest;
 
 /// The name of its objects and its lease.
 const NAME: &str = "strew-audit";

@@ -10,11 +10,11 @@ use strew_kube::connect::connect;
 use strew_kube::definitions::{Maker, maker};
 use strew_wire::config::ClientConnection;
 
-use super::manifest::Manifest;
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::ask;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::manifest::Manifest;
 use crate::terminal;
 
 /// Arguments about definitions.

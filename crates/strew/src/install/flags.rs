@@ -1,21 +1,12 @@
 //! Flags that become names in a cluster are checked here: `kubectl apply` of half a component is worse than an error.
 
-use strew_manifest::validation::text;
+pub(crate) use crate::manifest::namespace;
 
 /// The longest name of an image's repository in registries.
 const REPOSITORY_MAX: usize = 255;
 
 /// The longest tag.
 const TAG_MAX: usize = 128;
-
-/// A namespace's name, by the API server's rules.
-pub(crate) fn namespace(name: &str) -> Result<String, String> {
-    let wrong = text::dns_label(name);
-    match wrong.is_empty() {
-        true => Ok(name.to_owned()),
-        false => Err(wrong.join("; ")),
-    }
-}
 
 /// A reference to a container image: `[HOST[:PORT]/]REPOSITORY[:TAG][@DIGEST]`. Source: the reference grammar of
 /// distribution, which container runtimes parse with.

@@ -1,6 +1,6 @@
 //! `strew install`: prints manifests that install strew's parts. It only prints; `kubectl apply -f -` applies.
 //!
-//! Reading order: [`manifest`] (the output), [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
+//! Reading order: [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
 //! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
 //! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`keep`], [`audit`].
@@ -10,7 +10,6 @@ mod definitions;
 pub(crate) mod elsewhere;
 pub(crate) mod flags;
 mod keep;
-pub(crate) mod manifest;
 mod network;
 mod objects;
 mod placement;
@@ -24,10 +23,10 @@ use clap::{Args, FromArgMatches, Subcommand};
 use serde_json::Value;
 
 use self::elsewhere::Elsewhere;
-use self::manifest::Manifest;
 use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};
+use crate::manifest::{self, Manifest};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -6,11 +6,11 @@ use strew_wire::placement::crd;
 
 use super::Common;
 use super::definitions::DefinitionArgs;
-use super::manifest::Manifest;
 use super::objects::Part;
 use super::workloadspread::{controller_account, controller_alone};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::manifest::Manifest;
 
 /// The name of its objects and its lease: with both parts installed there are two processes, each with only its own
 /// rights.

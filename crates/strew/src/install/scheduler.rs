@@ -15,7 +15,6 @@ use strew_wire::config::{
 };
 
 use super::Common;
-use super::manifest::Manifest;
 use super::network::Door;
 use super::objects::{Container, Part};
 use super::rights::{Account, rights};
@@ -24,6 +23,7 @@ use crate::cluster::ask;
 use crate::context::Context;
 use crate::diagnostics::say_problems;
 use crate::failure::Failure;
+use crate::manifest::Manifest;
 use crate::terminal;
 
 /// The name of all its objects.

@@ -20,13 +20,13 @@ use strew_wire::workloadspread::registration::{NAME, Reach, Registration, SERVIC
 use super::Common;
 use super::definitions::DefinitionArgs;
 use super::flags;
-use super::manifest::Manifest;
 use super::network::{Door, cidr};
 use super::objects::{Container, Part, cluster_role_binding};
 use super::pods::argument;
 use super::rights::{Account as ServiceAccount, rights};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::manifest::Manifest;
 use crate::webhook::FailurePolicy;
 
 /// The webhook's port for reviews.

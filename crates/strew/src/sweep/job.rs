@@ -9,7 +9,7 @@ use strew_manifest::quantity::Quantity;
 use super::JobArgs;
 use crate::failure::Failure;
 use crate::inputs::Input;
-use crate::install::manifest::Manifest;
+use crate::manifest::Manifest;
 
 /// The container of each pod.
 pub(super) const CONTAINER: &str = "simulate";

@@ -19,7 +19,7 @@ use crate::destination;
 use crate::diagnostics::say_note;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::install::flags;
-use crate::install::manifest::written;
+use crate::manifest::written;
 use crate::output::Format;
 use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
 use crate::world::WorldArgs;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::install::manifest::{Manifest, written};
 use crate::install::{self, Component, elsewhere};
+use crate::manifest::{Manifest, written};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -190,6 +190,12 @@ fn every_result_is_of_its_schema() {
         Judge::of("rebalance").judge(&format!("rebalance {file} -o json"), &mut wrong);
     }
 
+    let policy = "crates/strew/tests/cases/default-policy";
+    for file in ["defaults", "soft"] {
+        let report = format!("defaults {policy}/{file}.yaml {policy}/dump.yaml -o json");
+        Judge::of("defaults").judge(&report, &mut wrong);
+    }
+
     let diff = format!("diff {} {} -o json", first.display(), second.display());
     Judge::of("diff").judge(&diff, &mut wrong);
 

@@ -80,7 +80,8 @@ impl Stage {
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         if std::mem::take(&mut self.is_registered) {
             let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
-                         validatingadmissionpolicies,validatingadmissionpolicybindings";
+                         validatingadmissionpolicies,validatingadmissionpolicybindings,\
+                         mutatingadmissionpolicies,mutatingadmissionpolicybindings";
             let ours = "--selector=app.kubernetes.io/part-of=strew";
             self.kubectl().run(&["delete", kinds, ours])?;
         }

@@ -11,6 +11,7 @@ const COMMANDS: &[&str] = &[
     "sweep",
     "audit",
     "rebalance",
+    "defaults",
     "explain",
     "lint",
     "mcp",

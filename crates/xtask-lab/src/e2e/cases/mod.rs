@@ -2,6 +2,7 @@
 
 mod audit;
 mod beside;
+mod default_policy;
 mod faults;
 mod installed;
 mod keep;
@@ -63,6 +64,11 @@ pub(super) const CASES: &[Case] = &[
         "defaults-zones",
         "KEP-1258: a service and a ReplicationController spread over zones",
         spread::zones,
+    ),
+    case(
+        "default-policy",
+        "KEP-1258 without the scheduler's configuration: the API server adds the constraints by strew defaults",
+        default_policy::play,
     ),
     case(
         "min-domains",

@@ -1,6 +1,7 @@
-//! The output: objects, some with a comment for readers.
+//! Objects that are printed for `kubectl apply`, some with a comment for readers.
 
 use serde_json::{Value, json};
+use strew_manifest::validation::text;
 
 use crate::failure::Failure;
 use crate::output::{Format, serialized};
@@ -45,4 +46,13 @@ pub(crate) fn written(manifests: &[Manifest], output: &str) -> Result<String, Fa
     }
     let documents: Result<Vec<String>, Failure> = manifests.iter().map(Manifest::yaml).collect();
     Ok(documents?.join("---\n"))
+}
+
+/// A namespace's name, by the API server's rules.
+pub(crate) fn namespace(name: &str) -> Result<String, String> {
+    let wrong = text::dns_label(name);
+    match wrong.is_empty() {
+        true => Ok(name.to_owned()),
+        false => Err(wrong.join("; ")),
+    }
 }
