@@ -152,6 +152,7 @@ library! {
     a_bad_release_is_undone: "rollout-paused-undone.yaml",
     rollouts_converge_in_bad_weather: "rollout-under-faults.yaml",
     the_cheapest_pods_go_first: "scale-down-deletion-cost.yaml",
+    it_stays_even_when_it_shrinks: "scale-down-kept.yaml",
     two_deployments_share_a_selector: "shared-selector.yaml",
     a_stateful_set_is_updated_from_the_top: "stateful-set-update.yaml",
     pods_wait_for_their_claims: "volumes-bound-later.yaml",
