@@ -7,7 +7,7 @@
 //! Reading order: [`Constraint`] and [`Replica`] (input), [`Breach`] (what is minimized), [`order`], [`breaches`].
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::{DomainIdx, Limit, Tally};
@@ -191,7 +191,7 @@ impl Search {
     /// is no such order or the bound is reached.
     fn complete(&mut self, keeps_soft: bool) -> bool {
         self.tries_left = TRIES_MAX;
-        let mut in_vain: HashSet<u64> = HashSet::new();
+        let mut in_vain: BTreeSet<u64> = BTreeSet::new();
         let mut before = Breach::of(&self.constraints);
         let mut untried = self.candidates();
         while self.steps.len() < self.n_replicas {
@@ -224,7 +224,7 @@ impl Search {
         untried: &mut Vec<(Worth, usize)>,
         before: Breach,
         keeps_soft: bool,
-        in_vain: &HashSet<u64>,
+        in_vain: &BTreeSet<u64>,
     ) -> Option<(usize, Breach)> {
         while self.tries_left > 0
             && let Some(group) = take_best(untried)

@@ -74,7 +74,7 @@ fn found(need: &Need) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     // An absolute name takes the place of the folder.
     let places = |name: &&str| folders.iter().map(|f| f.join(name)).find(|f| f.is_file());
-    need.programs.iter().find_map(|name| places(&name))
+    need.programs.iter().find_map(places)
 }
 
 fn std_of(platform: Platform, top: &Path) -> Option<Std> {

@@ -86,7 +86,7 @@ fn crates_of_one_system_are_asked_for_there_only() {
                 section = line;
             }
             let is_one = |of: &&str| line.starts_with(&format!("{of}."));
-            if OF_A_SYSTEM.iter().any(|of| is_one(&of)) && !section.starts_with("[target.") {
+            if OF_A_SYSTEM.iter().any(is_one) && !section.starts_with("[target.") {
                 broken.push(format!("{name}: {section} {line}"));
             }
         }
