@@ -41,6 +41,8 @@ enum Reader {
     Scenario,
     /// `strew scheduler --validate-config`.
     Scheduler,
+    /// Default constraints: `strew defaults`.
+    Defaults,
     /// A workflow of GitHub, which gives inputs to the action.
     Action,
     /// A pipeline of GitLab, which sets variables of the template.
@@ -56,6 +58,7 @@ enum Reader {
 /// By what stands in a block.
 const READERS: &[(&str, Reader)] = &[
     ("kind: KubeSchedulerConfiguration", Reader::Scheduler),
+    ("kind: PodTopologySpreadArgs", Reader::Defaults),
     ("topologySpreadConstraints:", Reader::PodSpec),
     ("on: pull_request", Reader::Action),
     ("include:", Reader::Template),
@@ -86,7 +89,7 @@ fn every_yaml_block_is_read_by_what_it_is_for() {
             n_read += 1;
         }
     }
-    assert_eq!(n_read, 13);
+    assert_eq!(n_read, 14);
 }
 
 fn read(reader: &Reader, block: &str) -> Result<(), String> {
@@ -122,6 +125,7 @@ fn read(reader: &Reader, block: &str) -> Result<(), String> {
             &format!("{block}metadata: {{name: s}}\nspec: {{timeline: [{{at: 1s}}]}}\n"),
         ),
         Reader::Scheduler => runs("scheduler --validate-config --config -", block),
+        Reader::Defaults => runs("defaults -", block),
         Reader::Action => names(block, "with:", "action.yml", &["  NAME:"]),
         Reader::Template => names(
             block,

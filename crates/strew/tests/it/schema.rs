@@ -31,7 +31,7 @@ fn each_schema_is_published() {
         assert_eq!(schema, std::fs::read_to_string(&path).unwrap(), "{file}");
         expected.insert(file);
     }
-    assert_eq!(expected.len(), 19, "{expected:?}");
+    assert_eq!(expected.len(), 20, "{expected:?}");
     let files = std::fs::read_dir(&folder).unwrap();
     let found: BTreeSet<String> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())

@@ -10,7 +10,7 @@ use crate::{expect_none, repository};
 const TOOLS: [&str; 2] = ["xtask", "xtask-lab"];
 
 /// Interfaces of one system, and conditions on it.
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 15] = [
     "std::os::",
     "rustix",
     "libc::",
@@ -20,7 +20,8 @@ const WORDS: [&str; 14] = [
     "cfg(windows",
     "cfg(not(unix",
     "cfg(not(windows",
-    "cfg!(",
+    "cfg!(unix",
+    "cfg!(windows",
     "target_os",
     "target_family",
     "\"/proc",
