@@ -1,4 +1,4 @@
-//! The current time: the only module of this crate that reads a clock, by its [`platform`].
+//! The current time: the only module of this crate that reads a clock, by its `platform`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
