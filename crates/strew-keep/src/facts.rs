@@ -38,7 +38,7 @@ pub enum Cost {
     Absent,
     /// strew wrote it.
     Own(i32),
-    /// Somebody else wrote it.
+    /// Another client wrote it.
     Foreign,
 }
 

@@ -19,9 +19,6 @@ use crate::outbox::{Answered, failure};
 use crate::warning::Warning;
 use crate::watch::{Kind, Reading, Scope, Update, Watches, full_name};
 
-/// Finished pods do not matter: the API server leaves them out.
-const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
-
 /// The machine with its translation.
 pub struct Keeping {
     machine: Keeper,
@@ -36,10 +33,7 @@ pub fn watches() -> Watches {
         Kind::of::<Deployment>(),
         Kind::of::<ReplicaSet>(),
     ]);
-    let unfinished = Scope {
-        fields: Some(UNFINISHED.to_owned()),
-        ..Scope::default()
-    };
+    let unfinished = Scope::unfinished_pods();
     watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
     watches
 }

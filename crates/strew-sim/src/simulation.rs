@@ -25,11 +25,10 @@ use strew_wire::config::AdmissionOptions;
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
-use crate::component::{Component, Surroundings};
+use crate::component::Component;
 use crate::fault::{Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
-use crate::network::Draws;
 use crate::placement::{Diligence, PlacementController};
 use crate::requests::Requests;
 use crate::scheduler::{Blueprint, Eyes, Replica};
@@ -523,25 +522,14 @@ impl Simulation {
         let Some(slot) = self.schedulers.get_mut(index) else {
             return false;
         };
-        let Some(replica) = &mut slot.alive else {
-            return false;
-        };
-        let mut around = Surroundings {
-            now: self.now,
-            server: &mut self.server,
-            faults: &self.faults,
-            draws: Draws {
-                faults: &mut self.dice.faults,
-                order: &mut self.dice.network,
-                writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
-            },
-        };
         let eyes = Eyes {
             witness: self.witness.as_deref_mut(),
             sabotage: self.sabotage,
         };
-        let acted = replica.step(&mut around, eyes);
-        slot.meet_doom(self.now);
-        acted
+        let dice = [&mut self.dice.faults, &mut self.dice.network];
+        let world = (&mut self.server, &self.faults);
+        slot.step(self.now, world, dice, |replica, around| {
+            replica.step(around, eyes)
+        })
     }
 }

@@ -1,6 +1,12 @@
 //! A component's slot, empty while the component is crashed.
 
+use strew_apiserver::server::Server;
+use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+
+use crate::component::Surroundings;
+use crate::fault::Faults;
+use crate::network::Draws;
 
 /// A component, alive or dead.
 pub(crate) struct Slot<T> {
@@ -39,6 +45,34 @@ impl<T> Slot<T> {
         if let Some((0, down)) = self.doomed {
             self.die(now + down);
         }
+    }
+
+    /// Lets it take one step, and crashes it if that was its last request. `dice` are those of faults and of its requests.
+    /// Returns false if it is down or had nothing to do.
+    pub(crate) fn step(
+        &mut self,
+        now: Instant,
+        (server, faults): (&mut Server, &Faults),
+        dice: [&mut Prng; 2],
+        step: impl FnOnce(&mut T, &mut Surroundings<'_>) -> bool,
+    ) -> bool {
+        let Some(component) = &mut self.alive else {
+            return false;
+        };
+        let [of_faults, order] = dice;
+        let mut around = Surroundings {
+            now,
+            server,
+            faults,
+            draws: Draws {
+                faults: of_faults,
+                order,
+                writes_left: self.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            },
+        };
+        let acted = step(component, &mut around);
+        self.meet_doom(now);
+        acted
     }
 
     /// True if its restart is due.

@@ -52,9 +52,6 @@ pub const PATIENCE: Span = Span::from_secs(9);
 /// The number of requests that share a status write.
 pub const SHARING_BUCKETS: Buckets = Buckets::ones(1.0, 2.0, 11);
 
-/// Finished pods hold no places: the API server leaves them out.
-const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
-
 /// How long a pod waits for its owner, if no watch has shown the owner yet: in a rollout the first pod is often hardly
 /// younger than its ReplicaSet. Without the wait the creation would fail with an alarming event, and its controller
 /// would retry.
@@ -103,10 +100,7 @@ pub fn watches(namespace: &str) -> Watches {
         Kind::of::<StatefulSet>(),
         Kind::of::<Job>(),
     ]);
-    let unfinished = Scope {
-        fields: Some(UNFINISHED.to_owned()),
-        ..Scope::default()
-    };
+    let unfinished = Scope::unfinished_pods();
     watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
     watch_list(namespace, &mut watches);
     watches

@@ -29,9 +29,6 @@ use crate::watch::{Kind, Reading, Scope, Update, Watches};
 pub use chain::Chain;
 use known::Known;
 
-/// Finished pods do not matter: the API server leaves them out.
-const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
-
 /// The scheduler's machine with its translation.
 pub struct SchedulerMachine {
     machine: Scheduler,
@@ -83,10 +80,7 @@ pub fn watches() -> Watches {
         Kind::of::<StorageClass>(),
         Kind::of::<CSINode>(),
     ]);
-    let unfinished = Scope {
-        fields: Some(UNFINISHED.to_owned()),
-        ..Scope::default()
-    };
+    let unfinished = Scope::unfinished_pods();
     watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
     watches
 }

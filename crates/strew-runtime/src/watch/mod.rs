@@ -131,6 +131,16 @@ pub struct Scope {
     pub fields: Option<String>,
 }
 
+impl Scope {
+    /// Pods that have not finished: finished ones hold no places, and the API server leaves them out.
+    pub fn unfinished_pods() -> Self {
+        Self {
+            fields: Some("status.phase!=Succeeded,status.phase!=Failed".to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
 /// How objects of a kind are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {

@@ -1,18 +1,22 @@
 //! The controller that keeps ReplicaSets spread, as a component of the simulation.
 
+use strew_apiserver::object::Object;
 use strew_apiserver::server::{Change, Cursor};
 use strew_keep::{Keeper, LABEL, Wish};
 use strew_runtime::keep::{Keeping, watches};
 
 use super::Simulation;
-use crate::component::{Component, Surroundings};
-use crate::network::{Draws, Sender};
+use crate::component::Component;
+use crate::network::Sender;
 use crate::slot::Slot;
 
-/// True if an object with the label was written.
+/// True if a ReplicaSet, a Deployment or a namespace with the label was written.
 fn asks(change: &Change) -> bool {
-    let object = change.new.as_ref();
-    let label = object.and_then(|object| object.meta().labels.get(LABEL));
+    let labelled = match &change.new {
+        Some(object @ (Object::ReplicaSet(_) | Object::Deployment(_) | Object::Plain(_))) => object,
+        _ => return false,
+    };
+    let label = labelled.meta().labels.get(LABEL);
     Wish::of(label.map(String::as_str)) == Some(Wish::Keep)
 }
 
@@ -53,22 +57,11 @@ impl Simulation {
         let Some(slot) = &mut self.keeping else {
             return false;
         };
-        let Some(keeper) = &mut slot.alive else {
-            return false;
-        };
-        let mut around = Surroundings {
-            now: self.now,
-            server: &mut self.server,
-            faults: &self.faults,
-            draws: Draws {
-                faults: &mut self.dice.faults,
-                order: &mut self.dice.keeping,
-                writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
-            },
-        };
-        let acted = keeper.step(&mut around, &mut ());
-        slot.meet_doom(self.now);
-        acted
+        let dice = [&mut self.dice.faults, &mut self.dice.keeping];
+        let world = (&mut self.server, &self.faults);
+        slot.step(self.now, world, dice, |keeper, around| {
+            keeper.step(around, &mut ())
+        })
     }
 
     /// The machine that keeps ReplicaSets spread; `None` while it is down, and before a label asks for it.

@@ -1,8 +1,6 @@
 //! The placement controller as a component of the simulation.
 
 use super::Simulation;
-use crate::component::Surroundings;
-use crate::network::Draws;
 use crate::placement::{Diligence, PlacementController};
 use crate::slot::Slot;
 
@@ -22,22 +20,11 @@ impl Simulation {
         let Some(slot) = &mut self.placing else {
             return false;
         };
-        let Some(controller) = &mut slot.alive else {
-            return false;
-        };
-        let mut around = Surroundings {
-            now: self.now,
-            server: &mut self.server,
-            faults: &self.faults,
-            draws: Draws {
-                faults: &mut self.dice.faults,
-                order: &mut self.dice.placing,
-                writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
-            },
-        };
-        let acted = controller.step(&mut around, self.witness.as_deref_mut());
-        slot.meet_doom(self.now);
-        acted
+        let dice = [&mut self.dice.faults, &mut self.dice.placing];
+        let world = (&mut self.server, &self.faults);
+        slot.step(self.now, world, dice, |controller, around| {
+            controller.step(around, self.witness.as_deref_mut())
+        })
     }
 
     /// The controller; `None` while it is down or before it starts.

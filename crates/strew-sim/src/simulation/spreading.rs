@@ -5,9 +5,7 @@ use strew_model::Prng;
 use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
-use crate::component::Surroundings;
 use crate::fault::Hits;
-use crate::network::Draws;
 use crate::slot::Slot;
 use crate::workloadspread::{SpreadKeeper, Webhook, Webhooks, webhook, webhook_mut, with_webhook};
 
@@ -54,26 +52,12 @@ impl Simulation {
 
     /// Lets the controller take one step.
     pub(super) fn step_spreading(&mut self) -> bool {
-        let now = self.now;
         let Some(slot) = &mut self.spreads else {
             return false;
         };
-        let Some(keeper) = &mut slot.alive else {
-            return false;
-        };
-        let mut around = Surroundings {
-            now,
-            server: &mut self.server,
-            faults: &self.faults,
-            draws: Draws {
-                faults: &mut self.dice.faults,
-                order: &mut self.dice.spreads,
-                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-            },
-        };
-        let acted = keeper.step(&mut around);
-        slot.meet_doom(now);
-        acted
+        let dice = [&mut self.dice.faults, &mut self.dice.spreads];
+        let world = (&mut self.server, &self.faults);
+        slot.step(self.now, world, dice, SpreadKeeper::step)
     }
 
     fn spread_keeper(&mut self) -> SpreadKeeper {
