@@ -71,6 +71,7 @@ mod version;
 #[cfg(feature = "cluster")]
 mod webhook;
 mod what_if;
+mod workloads;
 mod world;
 
 use std::process::ExitCode;

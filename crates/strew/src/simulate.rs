@@ -10,10 +10,9 @@ use crate::failure::Failure;
 use crate::output::Format;
 use crate::scenario::{self, PlayedKind, Question, ScenarioArgs};
 use crate::schema::SchemaKind;
+use crate::workloads::WorkloadArgs;
 use crate::world::WorldArgs;
 use crate::{configuration, diagnostics, inputs, terminal};
-use strew_suite::label_query::LabelQuery;
-use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
@@ -66,15 +65,8 @@ pub(crate) struct SimulateArgs {
     /// of the domains, a time slider; of each variant the first seed that broke
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
-    /// Show only the workloads of this namespace
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-    /// Show the workloads of all namespaces; the default
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    all_namespaces: bool,
-    /// Show only workloads with these labels, or whose pods have them
-    #[arg(short = 'l', long, value_name = "QUERY")]
-    selector: Option<String>,
+    #[command(flatten)]
+    workloads: WorkloadArgs,
     /// Count every workload by this topology key in addition to those of constraints, zone and node: reports that are
     /// compared then count by the same keys
     #[arg(long, value_name = "KEY")]
@@ -95,11 +87,6 @@ pub(crate) struct SimulateArgs {
 }
 
 pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure> {
-    let query = args
-        .selector
-        .as_deref()
-        .map(LabelQuery::parse)
-        .transpose()?;
     if let Some(document) = document(&args.scenario) {
         terminal::print(&document)?;
         return Ok(0);
@@ -110,18 +97,13 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .chain(&args.world.filename)
         .cloned()
         .collect();
-    simulated(args, &names, query.as_ref(), context).inspect_err(|failure| {
+    simulated(args, &names, context).inspect_err(|failure| {
         let first_file = names.first().map_or("", String::as_str);
         diagnostics::print_failure("simulate", failure, args.output, first_file);
     })
 }
 
-fn simulated(
-    args: &SimulateArgs,
-    names: &[String],
-    query: Option<&LabelQuery>,
-    context: &Context,
-) -> Result<u8, Failure> {
+fn simulated(args: &SimulateArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
     configuration::check(&args.world.scheduling, names)?;
     let piped = format!("{} simulate -", context.program);
     let inputs = args.world.inputs(names, piped)?;
@@ -140,11 +122,9 @@ fn simulated(
         output,
         out,
         html: args.html.as_deref(),
-        choice: Choice {
-            namespace: args.namespace.clone(),
-            query: query.cloned(),
-            top: if is_cut { args.top } else { usize::MAX },
-        },
+        choice: args
+            .workloads
+            .choice(if is_cut { args.top } else { usize::MAX })?,
         by: &args.by,
         headers: !args.no_headers,
     };

@@ -36,9 +36,9 @@ use crate::output::{Format, serialized};
 use crate::scenario::{self, Question, ScenarioArgs};
 #[cfg(feature = "cluster")]
 use crate::terminal::Terminal;
+use crate::workloads::WorkloadArgs;
 use crate::world::WorldArgs;
 use crate::{destination, diagnostics, junit, sarif};
-use strew_suite::label_query::LabelQuery;
 use strew_suite::report::API_VERSION;
 use strew_suite::shown::Choice;
 
@@ -116,15 +116,8 @@ pub(crate) struct AuditArgs {
     /// Also write a page for a browser: each verdict with its causes and the way back
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
-    /// Show only the workloads of this namespace
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-    /// Show the workloads of all namespaces; the default
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    all_namespaces: bool,
-    /// Show only workloads with these labels, or whose pods have them
-    #[arg(short = 'l', long, value_name = "QUERY")]
-    selector: Option<String>,
+    #[command(flatten)]
+    workloads: WorkloadArgs,
     /// If more workloads of a domain are hurt than this, show the worst
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
@@ -204,8 +197,7 @@ pub(crate) fn run(args: &AuditArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
-    let query = args.selector.as_deref().map(LabelQuery::parse);
-    let query = query.transpose()?;
+    let choice = args.workloads.choice(usize::MAX)?;
     let inputs = args
         .world
         .inputs_or_cluster(names, &args.access, "audit", context)?;
@@ -218,11 +210,6 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
         return Err(Failure::input(error).with_hint("strew simulate plays Scenarios"));
     }
     let kept = findings::Places::kept(args.output, &inputs);
-    let choice = Choice {
-        namespace: args.namespace.clone(),
-        query: query.clone(),
-        top: usize::MAX,
-    };
     let scenario = ScenarioArgs::default();
     let output = args.output.map(AuditFormat::of_errors);
     let question = asked_about(&scenario, &args.world, names, output, choice);

@@ -17,7 +17,6 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use strew_suite::label_query::LabelQuery;
-use strew_suite::shown::Choice;
 use strew_wire::default_policy::objects::{Reach, Version};
 
 use crate::cluster::access::AccessArgs;
@@ -29,6 +28,7 @@ use crate::inputs;
 use crate::manifest;
 use crate::output::{Format, serialized};
 use crate::scenario;
+use crate::workloads::WorkloadArgs;
 use crate::world::WorldArgs;
 use given::Given;
 use values::DefaultsReport;
@@ -76,8 +76,8 @@ pub(crate) struct DefaultsArgs {
     #[arg(long, value_name = "QUERY")]
     namespace_selector: Option<String>,
     /// What happens to a pod for which the policy has an error: it stays as it is, or it is refused
-    #[arg(long, value_name = "POLICY", default_value = "Ignore", value_parser = ["Ignore", "Fail"])]
-    failure_policy: String,
+    #[arg(long, value_name = "POLICY", default_value = "Ignore")]
+    failure_policy: FailurePolicy,
     /// The version of the policies' API: v1 since Kubernetes 1.36, v1beta1 since 1.34 where it is turned on
     #[arg(long, value_name = "VERSION", default_value = "v1")]
     api_version: ApiVersion,
@@ -90,15 +90,8 @@ pub(crate) struct DefaultsArgs {
     /// Write the result into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Report only on workloads of this namespace
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-    /// Report on the workloads of all namespaces; the default
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    all_namespaces: bool,
-    /// Report only on workloads with these labels, or whose pods have them
-    #[arg(short = 'l', long, value_name = "QUERY")]
-    selector: Option<String>,
+    #[command(flatten)]
+    workloads: WorkloadArgs,
     /// If there are more workloads than this, show the first; -o wide shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
@@ -113,6 +106,23 @@ pub(crate) struct DefaultsArgs {
 #[value(rename_all = "PascalCase")]
 enum FailOn {
     Uneven,
+}
+
+/// The values of `--failure-policy`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[value(rename_all = "PascalCase")]
+enum FailurePolicy {
+    Ignore,
+    Fail,
+}
+
+impl FailurePolicy {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ignore => "Ignore",
+            Self::Fail => "Fail",
+        }
+    }
 }
 
 /// The values of `--api-version`.
@@ -197,10 +207,7 @@ impl DefaultsArgs {
             },
             excluded: self.excluded(),
             namespaces: query.map(LabelQuery::requirements).unwrap_or_default(),
-            failure_policy: match self.failure_policy.as_str() {
-                "Fail" => "Fail",
-                _ => "Ignore",
-            },
+            failure_policy: self.failure_policy.name(),
         };
         let text = policy::written(&given.defaults, &reach, self.output)?;
         destination::write(self.out.as_deref(), &text)?;
@@ -215,17 +222,12 @@ impl DefaultsArgs {
         names: &[String],
         context: &Context,
     ) -> Result<u8, Failure> {
-        let workloads = self.selector.as_deref().map(LabelQuery::parse);
         let asked = report::Asked {
             scope: admitted::Scope {
                 excluded: self.excluded(),
                 query,
             },
-            choice: Choice {
-                namespace: self.namespace.clone(),
-                query: workloads.transpose()?,
-                top: usize::MAX,
-            },
+            choice: self.workloads.choice(usize::MAX)?,
         };
         let mut world = self.world.clone();
         // Standard input is read once.

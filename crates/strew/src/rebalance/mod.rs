@@ -26,10 +26,9 @@ use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs;
 use crate::output::{Format, serialized};
 use crate::scenario;
+use crate::workloads::WorkloadArgs;
 use crate::world::WorldArgs;
 use strew_model::Span;
-use strew_suite::label_query::LabelQuery;
-use strew_suite::shown::Choice;
 use values::RebalancePlan;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -94,15 +93,8 @@ pub(crate) struct RebalanceArgs {
     /// Write the plan into this file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Look only at constraints of workloads of this namespace
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-    /// Look at the workloads of all namespaces; the default
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    all_namespaces: bool,
-    /// Look only at workloads with these labels, or whose pods have them
-    #[arg(short = 'l', long, value_name = "QUERY")]
-    selector: Option<String>,
+    #[command(flatten)]
+    workloads: WorkloadArgs,
     /// If there are more evictions or constraints than this, show the first; -o wide shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
@@ -156,12 +148,7 @@ pub(crate) fn run(args: &RebalanceArgs, context: &Context) -> Result<u8, Failure
 }
 
 fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
-    let query = args.selector.as_deref().map(LabelQuery::parse);
-    let choice = Choice {
-        namespace: args.namespace.clone(),
-        query: query.transpose()?,
-        top: usize::MAX,
-    };
+    let choice = args.workloads.choice(usize::MAX)?;
     configuration::check(&args.world.scheduling, names)?;
     let inputs = args
         .world

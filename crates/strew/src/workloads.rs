@@ -1,0 +1,36 @@
+//! The arguments that choose workloads, as kubectl's do.
+
+use clap::Args;
+use strew_suite::label_query::LabelQuery;
+use strew_suite::shown::Choice;
+
+use crate::failure::Failure;
+
+/// Which workloads a command shows.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct WorkloadArgs {
+    /// Show only the workloads of this namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Show the workloads of all namespaces; the default
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Show only workloads with these labels, or whose pods have them
+    #[arg(short = 'l', long, value_name = "QUERY")]
+    selector: Option<String>,
+}
+
+impl WorkloadArgs {
+    /// The chosen workloads, of which at most `top` are shown.
+    ///
+    /// # Errors
+    /// The selector is wrong.
+    pub(crate) fn choice(&self, top: usize) -> Result<Choice, Failure> {
+        let query = self.selector.as_deref().map(LabelQuery::parse);
+        Ok(Choice {
+            namespace: self.namespace.clone(),
+            query: query.transpose()?,
+            top,
+        })
+    }
+}
