@@ -6,16 +6,16 @@ use strew_suite::shown::Choice;
 
 use crate::failure::Failure;
 
-/// Which workloads a command shows.
+/// The workloads that a command is about.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct WorkloadArgs {
-    /// Show only the workloads of this namespace
+    /// Only workloads of this namespace
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Show the workloads of all namespaces; the default
+    /// Workloads of all namespaces; the default
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Show only workloads with these labels, or whose pods have them
+    /// Only workloads with these labels, or whose pods have them
     #[arg(short = 'l', long, value_name = "QUERY")]
     selector: Option<String>,
 }
