@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use xtask_lab::lab::Fnv;
+use xtask::go::Fnv;
 
 use super::outcome::Outcome;
 use super::scenario::Scenario;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::ensure;
 use serde_json::json;
-use xtask_lab::lab::{Build, Lab, Options, Scheduler, Timing, binary, node, now};
+use xtask::go::{Build, binary};
+use xtask_lab::lab::{Lab, Options, Scheduler, Timing, node, now};
 
 use super::{crds, observe, real, verb};
 

@@ -5,7 +5,6 @@
 //! [`Component`] is where faults come from: kill, start again, stop, go on.
 //! No containers run and there is no Service network: Running is what kwok says, and [`Service`] stands for a Service.
 
-mod binary;
 mod component;
 pub mod https;
 mod kubectl;
@@ -24,8 +23,8 @@ use std::time::Duration;
 use anyhow::Context;
 use component::Lifeline;
 use serde_json::{Value, json};
+use xtask::go::{Build, binary};
 
-pub use binary::{Build, Fnv, binary};
 pub use component::Component;
 pub use kubectl::Kubectl;
 pub use node::{merge, node};

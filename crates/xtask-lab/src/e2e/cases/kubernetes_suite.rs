@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde_json::json;
-use xtask_lab::lab::{Build, PAUSE_IMAGE, RealLab, Scheduler, binary, now, until};
+use xtask::go::{Build, binary};
+use xtask_lab::lab::{PAUSE_IMAGE, RealLab, Scheduler, now, until};
 
 use super::super::stage::{PAUSE, Stage, name_of};
 

@@ -15,12 +15,11 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use serde_json::Value;
+use xtask::go::{self, Build, binary};
 
 use super::component::{Component, Lifeline};
 use super::kubectl::Kubectl;
-use super::{
-    Build, PAUSE, READY_WITHIN, Scheduler, binary, new_folder, scheduler_configuration, until,
-};
+use super::{PAUSE, READY_WITHIN, Scheduler, new_folder, scheduler_configuration, until};
 use image::Image;
 pub(super) use network::Network;
 use network::SERVER;
@@ -61,7 +60,7 @@ impl RealLab {
         Self::check()?;
         ensure!((1..=NODES_MAX).contains(&n_nodes), "1 to {NODES_MAX} nodes");
         let binary = binary(top, Build::RealNodes)?;
-        let pause = super::binary(top, Build::Pause)?;
+        let pause = go::binary(top, Build::Pause)?;
         let folder = new_folder(top)?;
         let images = [
             Image::of_program(&pause, "pause", &folder)?,
