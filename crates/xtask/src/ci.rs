@@ -11,7 +11,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use xtask::{go, top};
+use xtask::go::{self, Build, Compiling};
+use xtask::top;
 
 use crate::clients;
 
@@ -390,6 +391,12 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool, all_tools: bool) -> anyhow::Re
         (false, Ok(())) => None,
     };
     print!("{}", announcement(absent.as_ref()));
+    // Beside the first stages: cargo leaves cores idle while it waits for its longest crates. What fails here is told by
+    // the stage that needs it.
+    let mut control_plane = match absent {
+        Some(_) => None,
+        None => Compiling::start(top(), Build::ControlPlane).ok(),
+    };
     let mut rows: Vec<Row> = Vec::new();
     let mut ends: Vec<(&str, Vec<String>)> = Vec::new();
     for stage in STAGES {
@@ -399,6 +406,9 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool, all_tools: bool) -> anyhow::Re
             (Some(&(outcome, _)), _) => (stage.name, outcome, Duration::ZERO),
             (None, true) => (stage.name, Outcome::Skipped, Duration::ZERO),
             (None, false) => {
+                if END_TO_END.contains(&stage.name) {
+                    let _ = control_plane.take().map(Compiling::finish);
+                }
                 let (row, end) = run_stage(stage)?;
                 if row.1 == Outcome::Failed {
                     ends.push((stage.name, end));

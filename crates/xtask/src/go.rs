@@ -4,7 +4,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context, bail};
 
@@ -77,35 +77,82 @@ impl Build {
 /// # Errors
 /// Without Go, without a home for caches, and if the build fails; go's own output is on the screen then.
 pub fn binary(top: &Path, build: Build) -> anyhow::Result<PathBuf> {
-    let source = top.join(build.source());
-    let folder = cache()?.join(fingerprint(&source)?);
-    let binary = folder.join(build.name());
-    if binary.exists() {
-        return Ok(binary);
+    Compiling::start(top, build)?.finish()
+}
+
+/// A program that Go compiles beside what its owner does. The end of the value ends the compiler.
+#[derive(Debug)]
+pub struct Compiling {
+    /// `None`: an earlier run left the program.
+    compiler: Option<Child>,
+    source: PathBuf,
+    unfinished: PathBuf,
+    binary: PathBuf,
+}
+
+impl Compiling {
+    /// Starts the compiler if no earlier run left a program for these sources and this compiler.
+    ///
+    /// # Errors
+    /// Without Go, and without a home for caches.
+    pub fn start(top: &Path, build: Build) -> anyhow::Result<Self> {
+        let source = top.join(build.source());
+        let folder = cache()?.join(fingerprint(&source)?);
+        let mut this = Self {
+            compiler: None,
+            source,
+            // Beside its place and then renamed: a build that was cut off leaves nothing that looks whole.
+            unfinished: folder.join(format!("unfinished-{}", std::process::id())),
+            binary: folder.join(build.name()),
+        };
+        if this.binary.exists() {
+            return Ok(this);
+        }
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        eprintln!(
+            "building {} (once; minutes) into {}",
+            build.name(),
+            folder.display()
+        );
+        let compiler = Command::new("go")
+            .args(["build", "-trimpath", "-buildvcs=false"])
+            .arg(format!("-ldflags={}", linker_flags()))
+            .arg("-o")
+            .arg(&this.unfinished)
+            .args(build.arguments())
+            .envs(build.is_static().then_some(("CGO_ENABLED", "0")))
+            .current_dir(&this.source)
+            .spawn()
+            .context("starting go build: the control plane needs a Go toolchain")?;
+        this.compiler = Some(compiler);
+        Ok(this)
     }
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    eprintln!(
-        "building {} (once; minutes) into {}",
-        build.name(),
-        folder.display()
-    );
-    // Beside its place and then renamed: a build that was cut off leaves nothing that looks whole.
-    let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
-    let status = Command::new("go")
-        .args(["build", "-trimpath", "-buildvcs=false"])
-        .arg(format!("-ldflags={}", linker_flags()))
-        .arg("-o")
-        .arg(&unfinished)
-        .args(build.arguments())
-        .envs(build.is_static().then_some(("CGO_ENABLED", "0")))
-        .current_dir(&source)
-        .status()
-        .context("starting go build: the control plane needs a Go toolchain")?;
-    if !status.success() {
-        bail!("go build failed in {}", source.display());
+
+    /// The program's path, once it is there.
+    ///
+    /// # Errors
+    /// If the build failed; go's own output is on the screen then.
+    pub fn finish(mut self) -> anyhow::Result<PathBuf> {
+        if let Some(compiler) = &mut self.compiler {
+            if !compiler.wait()?.success() {
+                bail!("go build failed in {}", self.source.display());
+            }
+            fs::rename(&self.unfinished, &self.binary)?;
+        }
+        Ok(self.binary.clone())
     }
-    fs::rename(&unfinished, &binary)?;
-    Ok(binary)
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        let Some(compiler) = &mut self.compiler else {
+            return;
+        };
+        // No effect on one that has ended.
+        let _ = compiler.kill();
+        let _ = compiler.wait();
+        let _ = fs::remove_file(&self.unfinished);
+    }
 }
 
 /// Without symbols, and with the version.
