@@ -31,7 +31,7 @@
             ln -s strew $out/bin/kubectl-strew
             install -D kubectl_complete-strew -t $out/bin
             installShellCompletion completions/strew.bash completions/_strew completions/strew.fish
-            installManPage man/strew.1
+            installManPage man/*.1
           '';
           meta = {
             homepage = "@HOMEPAGE@";

@@ -25,7 +25,7 @@ class Strew < Formula
     bash_completion.install "completions/strew.bash" => "strew"
     zsh_completion.install "completions/_strew"
     fish_completion.install "completions/strew.fish"
-    man1.install "man/strew.1"
+    man1.install Dir["man/*.1"]
     pkgshare.install "examples"
   end
 

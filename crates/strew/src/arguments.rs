@@ -150,6 +150,11 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         return 0;
     }
     if args.get(1).is_some_and(|word| word == reference::WORD) {
+        if let [_, _, what, folder] = args.as_slice()
+            && what == "manual"
+        {
+            return u8::from(reference::manual(command("strew"), folder.as_ref()).is_err());
+        }
         let page = match args.get(2).and_then(|word| word.to_str()) {
             Some("schemas") => reference::schemas(),
             Some("rules") => reference::rules(),

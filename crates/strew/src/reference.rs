@@ -1,6 +1,7 @@
-//! `strew __reference`: docs/commands.md, made from the command line's own help.
+//! `strew __reference`: docs/commands.md and manual pages, made from the command line's own help.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use clap::{Arg, ArgAction, Command, ValueEnum};
 
@@ -32,6 +33,11 @@ pub(crate) fn page(mut command: Command) -> String {
         section(&mut out, inner, "strew");
     }
     out
+}
+
+/// Writes manual pages into a folder: `strew.1`, and one for each command.
+pub(crate) fn manual(command: Command, folder: &Path) -> std::io::Result<()> {
+    clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
 /// The page of schemas.

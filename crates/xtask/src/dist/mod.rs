@@ -1,19 +1,18 @@
 //! The published files of a version: `cargo xtask dist`.
 //!
-//! An archive with the program, its licence and the notices of others, completions, a manual page, kubectl's completion
+//! An archive with the program, its licence and the notices of others, completions, manual pages, kubectl's completion
 //! and the bill of materials; the bill by itself; a container image; checksums; and recipes of package managers. The same
 //! program gives the same bytes on every machine and at any time: files are sorted, and owners, modes and times are
 //! constants. Needs GNU tar, gzip and sha256sum, and for the build binutils and the static libraries of glibc (Debian's
 //! libc6-dev).
 //!
 //! Reading order: this file, [`build`] (the program), [`bill`] (what it is made of), [`notices`] (what the licences of
-//! others ask for), [`image`], [`manual`], [`platform`] (their names), [`recipes`], [`files`] (archives and digests).
+//! others ask for), [`image`], [`platform`] (their names), [`recipes`], [`files`] (archives and digests).
 
 mod bill;
 mod build;
 mod files;
 mod image;
-mod manual;
 mod notices;
 mod platform;
 mod recipes;
@@ -176,8 +175,9 @@ fn archive(binary: &Path, texts: &Texts, staged: &Path, out: &Path) -> anyhow::R
         let script = said(binary, &["completion", shell])?;
         fs::write(folder.join("completions").join(file), script)?;
     }
-    fs::create_dir(folder.join("man"))?;
-    fs::write(folder.join("man/strew.1"), manual::manual(binary)?)?;
+    let manual = folder.join("man");
+    fs::create_dir(&manual)?;
+    said(binary, &["__reference", "manual", &manual.to_string_lossy()])?;
     if HERE.os == "windows" {
         return files::zip(staged, &name, out);
     }
@@ -327,6 +327,7 @@ mod tests {
             ("-rw-r--r-- 0/0", "completions/_strew"),
             ("-rw-r--r-- 0/0", "completions/strew.fish"),
             ("-rw-r--r-- 0/0", "man/strew.1"),
+            ("-rw-r--r-- 0/0", "man/strew-simulate.1"),
             ("-rw-r--r-- 0/0", "examples/shop.yaml"),
             ("-rwxr-xr-x 0/0", "strew-check.sh"),
         ] {

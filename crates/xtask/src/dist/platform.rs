@@ -46,7 +46,7 @@ pub(super) const PLATFORMS: &[Platform] = platforms! {
     "windows" "amd64" "x86_64-pc-windows-msvc" nix "x86_64-windows" brew "intel" winget "x64" scoop "64bit" rust "x86_64" node "win32" "x64" wheel "win_amd64";
 };
 
-/// The platform of this machine: the program itself writes its manual page, so it must run here. Windows on arm64 runs
+/// The platform of this machine: the program itself writes its manual pages, so it must run here. Windows on arm64 runs
 /// the program of amd64.
 pub(super) const HERE: &Platform = &PLATFORMS[{
     let os = match (cfg!(target_os = "macos"), cfg!(windows)) {
