@@ -171,7 +171,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
     {
         return Terminal::new(false).report(&failure);
     }
-    let matches = match command(program).try_get_matches_from(args) {
+    let matches = match grouped(command(program), program).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage_exit(&error),
     };
@@ -246,6 +246,56 @@ fn command(program: &'static str) -> clap::Command {
         .into_iter()
         .fold(command, |command, name| command.mut_subcommand(name, |c| c))
         .bin_name(program)
+}
+
+/// The commands as the help of the program lists them. A program without a cluster has fewer.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Ask, of files or of a cluster",
+        &["simulate", "explain", "lint", "audit", "diff", "place"],
+    ),
+    ("Make it even", &["rebalance", "defaults"]),
+    (
+        "Many seeds, recorded days",
+        &["sweep", "merge", "snapshot", "import"],
+    ),
+    (
+        "Run in a cluster",
+        &["scheduler", "controller", "webhook", "install", "uninstall"],
+    ),
+    (
+        "For programs and shells",
+        &["mcp", "schema", "completion", "version"],
+    ),
+];
+
+/// The help lists the commands in groups: clap writes each group, and the whole list is hidden.
+fn grouped(command: clap::Command, program: &str) -> clap::Command {
+    let group = |&(heading, names): &(&'static str, &[&str])| {
+        let members = names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name));
+        let mut group = Cli::command()
+            .mut_args(|arg| arg.hide(true))
+            .mut_subcommands(|inner| inner.hide(true))
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .disable_help_subcommand(true)
+            .subcommand_help_heading(heading)
+            .help_template("{all-args}");
+        for member in members {
+            group = group.mut_subcommand(member.get_name(), |inner| inner.hide(false));
+        }
+        group.render_help().ansi().to_string()
+    };
+    let groups: Vec<String> = GROUPS.iter().map(group).collect();
+    command
+        .override_usage(format!("{program} [OPTIONS] <COMMAND>"))
+        .mut_subcommands(|inner| inner.hide(true))
+        .before_help(groups.join("\n"))
+        .help_template(
+            "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}",
+        )
 }
 
 /// Adds the examples of all other commands.
@@ -332,6 +382,23 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command("strew").debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_help() {
+        let command = command("strew");
+        let mut names: Vec<&str> = command.get_subcommands().map(|c| c.get_name()).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        if cfg!(not(feature = "cluster")) {
+            grouped.retain(|name| names.contains(name));
+        }
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(names, grouped);
     }
 
     /// The lines of a document's code blocks for a shell; lines that end with a backslash are joined with the next one.

@@ -177,7 +177,10 @@ fn archive(binary: &Path, texts: &Texts, staged: &Path, out: &Path) -> anyhow::R
     }
     let manual = folder.join("man");
     fs::create_dir(&manual)?;
-    said(binary, &["__reference", "manual", &manual.to_string_lossy()])?;
+    said(
+        binary,
+        &["__reference", "manual", &manual.to_string_lossy()],
+    )?;
     if HERE.os == "windows" {
         return files::zip(staged, &name, out);
     }
