@@ -23,6 +23,30 @@ fn pages_made_from_the_code_are_fresh() {
     }
 }
 
+#[test]
+fn every_command_has_a_manual_page_with_its_examples() {
+    let folder = std::env::temp_dir().join(format!("strew-manual-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    strew("__reference manual")
+        .arg(&folder)
+        .assert()
+        .code(0)
+        .stdout_eq("");
+    let help = stdout(&strew("--help").assert().code(0));
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    for command in ["simulate", "audit", "place", "install", "version"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{help}");
+        let text = page(&format!("strew-{command}.1"));
+        assert!(
+            text.contains(&format!("strew\\-{command}")),
+            "{command}: {text}"
+        );
+    }
+    assert!(page("strew.1").contains("strew\\-simulate(1)"));
+    assert!(page("strew-simulate.1").contains("strew simulate "));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// Words of a command that are files of the project.
 fn is_file(word: &str) -> bool {
     word.contains(['/', '.']) && !word.starts_with('-') && root().join(word).exists()

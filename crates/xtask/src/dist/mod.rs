@@ -289,7 +289,11 @@ mod tests {
     /// A program that answers as strew does, and takes no time to build.
     fn stand_in(folder: &Path) -> PathBuf {
         let file = folder.join("program");
-        fs::write(&file, "#!/bin/sh\necho \"of $*\"\necho '.dot \\ back'\n").unwrap();
+        let script = "#!/bin/sh
+echo \"of $*\"
+case \"$2\" in manual) touch \"$3/strew.1\" \"$3/strew-simulate.1\" ;; esac
+";
+        fs::write(&file, script).unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o700)).unwrap();
         file
     }
