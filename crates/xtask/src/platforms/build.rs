@@ -47,7 +47,7 @@ impl Build<'_> {
     pub(super) fn program(&self) -> PathBuf {
         let exe = match self.platform {
             Platform::Windows => "strew.exe",
-            Platform::Macos | Platform::LinuxArm64 => "strew",
+            Platform::Macos | Platform::LinuxArm64 | Platform::Browser => "strew",
         };
         let folder = self.folder().join(self.target).join("debug");
         folder.join(exe)
@@ -72,7 +72,8 @@ impl Build<'_> {
             }
         }
         cargo
-            .args(["--locked", "--package=strew", "--target", self.target])
+            .args(["--locked", "--target", self.target])
+            .args(self.platform.crates())
             .current_dir(self.top)
             .env("CARGO_TARGET_DIR", self.folder())
             .env("CARGO_PROFILE_DEV_DEBUG", "0");
@@ -91,6 +92,9 @@ impl Build<'_> {
     fn compilers(&self, tools: &Tools) -> anyhow::Result<Vec<(String, String)>> {
         let small = self.target.replace('-', "_");
         let large = small.to_uppercase();
+        if self.platform == Platform::Browser {
+            return Ok(Vec::new());
+        }
         if self.platform != Platform::Macos {
             let linker = format!("CARGO_TARGET_{large}_LINKER");
             return Ok(vec![(linker, tools.compiler.join(" "))]);

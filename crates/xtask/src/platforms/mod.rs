@@ -1,7 +1,7 @@
 //! Builds strew for other platforms on a Linux machine, and runs it there: `cargo xtask platforms`.
 //!
 //! Windows programs run under wine, those of arm64 under qemu. For macOS everything is checked, its C code compiled, but
-//! not linked: that needs Apple's SDK. Reading order: this file, [`platform`] (what each one needs), [`tools`] (what is
+//! not linked: that needs Apple's SDK. Of the browser the crates below the program are checked. Reading order: this file, [`platform`] (what each one needs), [`tools`] (what is
 //! installed), [`build`] (cargo), [`run`] (programs of another platform), [`calls`] (what they must answer).
 
 mod build;
@@ -84,7 +84,7 @@ impl Outcome {
 }
 
 fn tried(top: &Path, platform: Platform, tools: &Tools, options: &Platforms) -> anyhow::Result<()> {
-    let all = match options.files_only {
+    let all = match options.files_only || platform == Platform::Browser {
         true => &[Features::Files][..],
         false => &[Features::Files, Features::All],
     };

@@ -11,6 +11,8 @@ pub(crate) enum Platform {
     Macos,
     /// By a cross compiler; runs under qemu
     LinuxArm64,
+    /// wasm32: what plays and judges files is checked, so that a page can call what the command line calls
+    Browser,
 }
 
 /// A program that is needed, and how it is installed.
@@ -46,6 +48,7 @@ impl Platform {
             Self::Windows => "windows",
             Self::Macos => "macos",
             Self::LinuxArm64 => "linux-arm64",
+            Self::Browser => "browser",
         }
     }
 
@@ -55,6 +58,15 @@ impl Platform {
             Self::Windows => &["x86_64-pc-windows-gnu"],
             Self::Macos => &["aarch64-apple-darwin", "x86_64-apple-darwin"],
             Self::LinuxArm64 => &["aarch64-unknown-linux-gnu"],
+            Self::Browser => &["wasm32-unknown-unknown"],
+        }
+    }
+
+    /// The crates that are built: the program, or what a page would call.
+    pub(super) fn crates(self) -> &'static [&'static str] {
+        match self {
+            Self::Windows | Self::Macos | Self::LinuxArm64 => &["--package=strew"],
+            Self::Browser => &["--package=strew-suite", "--package=strew-plan"],
         }
     }
 
@@ -62,13 +74,13 @@ impl Platform {
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Windows => &[MINGW, WINE],
-            Self::Macos => &[],
+            Self::Macos | Self::Browser => &[],
             Self::LinuxArm64 => &[ARM_COMPILER, QEMU],
         }
     }
 
     /// True if its programs run here.
     pub(super) fn runs(self) -> bool {
-        self != Self::Macos
+        matches!(self, Self::Windows | Self::LinuxArm64)
     }
 }

@@ -65,7 +65,7 @@ impl Runner {
                 ];
                 (vec![&self.runner, &self.program], variables)
             }
-            Platform::LinuxArm64 | Platform::Macos => {
+            Platform::LinuxArm64 | Platform::Macos | Platform::Browser => {
                 let words = vec![
                     self.runner.as_path(),
                     Path::new("-L"),
