@@ -10,7 +10,8 @@
 //!
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
 //! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`],
-//! [`keep`], [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`].
+//! [`keep`], [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`];
+//! [`registration`] (when the webhook is registered).
 
 pub mod admission;
 pub mod causes;
@@ -21,6 +22,7 @@ pub mod machine;
 pub mod outbox;
 pub mod placement;
 mod refusals;
+pub mod registration;
 pub mod scheduler;
 pub mod target_kinds;
 pub mod warning;

@@ -7,7 +7,7 @@
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::rotator::SECRET;
 use crate::permission::{NamedPermission, Permission, permission};
-use crate::registration::replicas;
+use strew_runtime::registration::replicas;
 
 const READ: &[&str] = &["get", "list", "watch"];
 
