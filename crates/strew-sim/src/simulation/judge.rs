@@ -5,7 +5,7 @@ use strew_apiserver::server::Server;
 use super::Simulation;
 use crate::auditor::{Violation, Witness, rest, structure};
 use crate::scheduler::Replica;
-use crate::workloadspread::{Judge, webhook, webhook_mut, with_webhook};
+use crate::workloadspread::{Judge, Webhook, webhook, webhook_mut, with_webhook};
 
 impl Simulation {
     /// From now on a witness sees every write and every bind.
@@ -60,6 +60,10 @@ impl Simulation {
             for (rule, actor, text) in judge.take() {
                 witness.blame(rule, actor, text);
             }
+        }
+        let found = webhook_mut(&mut self.server).map(Webhook::take_found);
+        for (rule, actor, text) in found.into_iter().flatten() {
+            witness.blame(rule, actor, text);
         }
         if self.elects {
             let replicas = self.schedulers.iter().filter_map(|s| s.alive.as_ref());

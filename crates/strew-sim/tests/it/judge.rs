@@ -347,6 +347,7 @@ fn circle() -> Story {
         world: World {
             spreads: Vec::new(),
             n_webhooks: 0,
+            registration: None,
             nodes: vec![node("a", 0, 4000), node("b", 1, 100)],
             workloads: vec![workload("web", 0), vip],
             quota: None,

@@ -1,0 +1,21 @@
+//! The registration of WorkloadSpread's webhook in the simulated cluster, with the machines of a real one.
+//!
+//! Replicas register themselves in the MutatingWebhookConfiguration, and controllers take the registration out. The API
+//! server asks what is registered there, as far as its own watch has shown it, and trusts the CAs of its `caBundle`.
+//! Without a [`RegistrationPlan`] every replica counts as registered, always.
+//!
+//! Reading order: `deed` (what a story does to it), `transit` (requests and questions under way), `process` (a replica's
+//! and a controller's), `world` (who reaches whom), `known` (what the API server knows), `judge`.
+
+mod deed;
+mod judge;
+mod known;
+mod process;
+mod transit;
+mod world;
+
+pub use deed::{Edit, HookDeed, RegistrationPlan};
+pub(crate) use judge::Outcome;
+pub(crate) use known::Terms;
+pub(crate) use process::Registering;
+pub(crate) use world::{Member, Registered};

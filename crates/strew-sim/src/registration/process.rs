@@ -1,0 +1,144 @@
+//! The machines of a replica and of a controller, each with what it waits for.
+
+use std::sync::Arc;
+
+use strew_model::Prng;
+use strew_model::time::Instant;
+use strew_runtime::Moment;
+use strew_runtime::registration::guard::{self, Guard};
+use strew_runtime::registration::registrar::{self, END_WITHIN, Registrar};
+use strew_wire::workloadspread::registration::Registration;
+
+use super::deed::RegistrationPlan;
+use super::transit::{Arrived, Transit};
+
+/// A replica's part in the registration.
+#[derive(Debug)]
+pub(crate) struct Registering {
+    pub(super) machine: Registrar,
+    pub(super) transit: Transit,
+    /// Until when it waits.
+    pub(super) wake: Option<Instant>,
+    /// When it ends at the latest; `None` until it is asked to end.
+    pub(super) ends_by: Option<Instant>,
+    /// The CA that has signed its certificate.
+    pub(super) signer: Arc<str>,
+    /// The CAs that it trusts.
+    pub(super) bundle: Arc<str>,
+    /// Since when it has run.
+    pub(super) since: Instant,
+}
+
+impl Registering {
+    /// A replica that has just started.
+    pub(super) fn new(
+        plan: RegistrationPlan,
+        registration: &Registration,
+        number: u64,
+        signer: Arc<str>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            machine: Registrar::new(registrar::Settings {
+                registration: registration.clone(),
+                is_strict: plan.is_strict,
+                replica: format!("replica-{number}"),
+            }),
+            transit: Transit::default(),
+            wake: None,
+            ends_by: None,
+            bundle: Arc::clone(&signer),
+            signer,
+            since: now,
+        }
+    }
+
+    /// It is asked to end.
+    pub(super) fn end(&mut self, now: Instant) {
+        if self.ends_by.is_none() {
+            self.machine.end(now);
+            self.ends_by = Some(now + END_WITHIN);
+        }
+    }
+
+    /// The next time at which it has something to do.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        let next = match self.transit.due() {
+            Some(due) => Some(due),
+            None => self.wake,
+        };
+        next.into_iter().chain(self.ends_by).min()
+    }
+
+    /// Takes in what has come back.
+    pub(super) fn take(&mut self, now: Instant, arrived: Arrived, rng: &mut Prng) {
+        match arrived {
+            Arrived::Answer { answer, .. } => {
+                if let Some(next) = self.machine.answered(now, &answer) {
+                    self.transit.send(now, next, rng);
+                }
+            }
+            Arrived::Reviewed(result) => self.machine.reviewed(now, result),
+            Arrived::Asked(result) => self.machine.asked(now, result),
+        }
+    }
+
+    /// What it does next.
+    pub(super) fn next(&mut self, now: Instant) -> registrar::Task {
+        self.machine.serve(true, &self.bundle);
+        self.machine.next(Moment { now, wall: now })
+    }
+}
+
+/// A controller's part in the registration.
+#[derive(Debug)]
+pub(super) struct GuardProcess {
+    pub(super) machine: Guard,
+    pub(super) transit: Transit,
+    /// Until when it waits.
+    pub(super) wake: Option<Instant>,
+    /// Since when it has read replicas and configuration without a fault.
+    pub(super) well_since: Option<Instant>,
+}
+
+impl GuardProcess {
+    /// A controller that has just started.
+    pub(super) fn new(plan: RegistrationPlan, namespace: &str, leads: bool) -> Self {
+        let settings = guard::Settings {
+            is_strict: plan.is_strict,
+            ..guard::Settings::default()
+        };
+        let mut machine = Guard::new(settings, namespace);
+        machine.lead(leads);
+        Self {
+            machine,
+            transit: Transit::default(),
+            wake: None,
+            well_since: None,
+        }
+    }
+
+    /// The next time at which it has something to do.
+    pub(super) fn next_wake(&self) -> Option<Instant> {
+        match self.transit.due() {
+            Some(due) => Some(due),
+            None => self.wake,
+        }
+    }
+
+    /// Takes in what has come back.
+    pub(super) fn take(&mut self, now: Instant, arrived: Arrived) {
+        match arrived {
+            Arrived::Answer { answer, is_fault } => {
+                self.machine.answered(now, &answer);
+                if is_fault {
+                    self.well_since = None;
+                } else if self.machine.looked() == Some(now) {
+                    self.well_since.get_or_insert(now);
+                }
+            }
+            Arrived::Asked(result) => self.machine.asked(now, result),
+            Arrived::Reviewed(_) => {}
+        }
+    }
+}
