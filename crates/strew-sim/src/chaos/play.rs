@@ -293,6 +293,9 @@ impl Life {
         }
         self.sim.audit_rest();
         self.verdict()?;
+        if story.world.registration.is_some() {
+            self.probe_registration()?;
+        }
         match story.world.spreads.is_empty() {
             true => Going::Continue(()),
             false => self.probe(story),

@@ -12,7 +12,7 @@ use super::story::{
     Action, Event, NodePlan, SpreadPlan, Story, SubsetPlan, TaintEffect, Worker, Workload, World,
 };
 use crate::fault::{Component, Crash, Fault};
-use crate::registration::{Edit, HookDeed, RegistrationPlan};
+use crate::registration::{Edit, HookDeed, Lives, RegistrationPlan};
 use crate::workloadspread::WebhookFault;
 
 /// Faults end at most this many seconds after the start.
@@ -140,6 +140,7 @@ fn register(seed: u64, world: &mut World, events: &mut Vec<Event>) {
         is_strict: dice.chance(1, 4),
         n_guards: *dice.pick(&[1, 2]),
         lag: *dice.pick(&[Span(0), Span::from_millis(300), Span::from_millis(1_000)]),
+        lives: lives(&mut dice),
     });
     for _ in 0..dice.between(1, 8) {
         let at = Span::from_millis(dice.between(0, STORM_SECS * 1000));
@@ -152,6 +153,16 @@ fn register(seed: u64, world: &mut World, events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
 }
 
+/// Certificates that are renewed while the story lasts. Two CAs are trusted for longer than a replica is cut off.
+fn lives(dice: &mut Prng) -> Lives {
+    Lives {
+        authority: Span::from_secs(dice.between(600, 900)),
+        serving: Span::from_secs(dice.between(60, 300)),
+        overlap: Span::from_secs(dice.between(75, 90)),
+        age: Span::from_secs(dice.between(0, 390)),
+    }
+}
+
 fn hook_deed(dice: &mut Prng, n_webhooks: u8) -> HookDeed {
     let lasts = Span::from_millis(dice.between(500, 60_000));
     let place = u8::try_from(dice.between(1, u64::from(n_webhooks.max(1))) - 1).unwrap_or(0);
@@ -162,7 +173,13 @@ fn hook_deed(dice: &mut Prng, n_webhooks: u8) -> HookDeed {
         6 => HookDeed::Closed(lasts),
         7 => HookDeed::Hidden(lasts),
         8 => HookDeed::Delete(lasts),
-        _ => HookDeed::Edit(*dice.pick(&[Edit::Empty, Edit::Ignore, Edit::Mark])),
+        _ => HookDeed::Edit(*dice.pick(&[
+            Edit::Empty,
+            Edit::Bundle,
+            Edit::Ignore,
+            Edit::Mark,
+            Edit::Secret,
+        ])),
     }
 }
 

@@ -43,10 +43,12 @@ impl Display for Story {
             writeln!(f, "webhook-replicas: {}", self.world.n_webhooks)?;
             if let Some(plan) = self.world.registration {
                 let (guards, lag) = (plan.n_guards, plan.lag);
-                let strict = plan.is_strict;
+                let (strict, lives) = (plan.is_strict, plan.lives);
                 writeln!(
                     f,
-                    "registration: {{controllers: {guards}, known-after: {lag}, strict: {strict}}}"
+                    "registration: {{controllers: {guards}, known-after: {lag}, strict: {strict}, \
+                     authority: {}, serving: {}, overlap: {}, age: {}}}",
+                    lives.authority, lives.serving, lives.overlap, lives.age
                 )?;
             }
             writeln!(f, "workloadspreads:")?;

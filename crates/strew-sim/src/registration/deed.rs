@@ -9,8 +9,23 @@ pub struct RegistrationPlan {
     pub is_strict: bool,
     /// The number of controllers, each of which takes out what no replica serves.
     pub n_guards: u8,
-    /// The longest time until the API server knows a change of the configuration.
+    /// The longest time until a watch shows a change of an object.
     pub lag: Span,
+    /// The lives of its certificates.
+    pub lives: Lives,
+}
+
+/// The lives of certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lives {
+    /// Of a CA.
+    pub authority: Span,
+    /// Of a serving certificate.
+    pub serving: Span,
+    /// How long two CAs are trusted before and after the next one signs.
+    pub overlap: Span,
+    /// How old the first CA is at second 0.
+    pub age: Span,
 }
 
 /// An edit of the configuration by hand.
@@ -24,6 +39,8 @@ pub enum Edit {
     Ignore,
     /// It has no mark of the replica that wrote it.
     Mark,
+    /// The Secret with the CAs is deleted.
+    Secret,
 }
 
 /// A fault of the registration, or an action of a user on it. Replicas are counted from 0.

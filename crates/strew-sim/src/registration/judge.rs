@@ -47,6 +47,8 @@ pub(super) struct Scene {
     pub(super) is_stormy: bool,
     /// A replica answers its own reviews late.
     pub(super) is_busy: bool,
+    /// The API server trusts every replica, if it asks.
+    pub(super) is_trusted: bool,
 }
 
 /// What was seen so far, and the violations found.
@@ -62,6 +64,8 @@ pub(super) struct Judge {
     busy: Instant,
     /// When a user last changed the configuration.
     edited: Instant,
+    /// A user has changed what is trusted, and not every replica has been trusted since.
+    is_doubtful: bool,
     found: Vec<(Rule, String, String)>,
 }
 
@@ -80,6 +84,11 @@ impl Judge {
         self.idle_since = None;
     }
 
+    /// A user changes what is trusted: the replica that keeps the certificates mends it, once one is elected.
+    pub(super) fn doubted(&mut self) {
+        self.is_doubtful = true;
+    }
+
     /// The violations since the last call.
     pub(super) fn take(&mut self) -> Vec<(Rule, String, String)> {
         std::mem::take(&mut self.found)
@@ -92,7 +101,8 @@ impl Judge {
 
     /// The API server has asked about a new pod, or not.
     pub(super) fn called(&mut self, now: Instant, outcome: Outcome) {
-        if outcome == Outcome::Untrusted && now >= self.edited + REFUSED_MAX {
+        let is_late = now >= self.edited + REFUSED_MAX && !self.is_doubtful;
+        if outcome == Outcome::Untrusted && is_late {
             let text = "the API server does not trust the certificate of a replica".to_owned();
             self.blame(Rule::WebhookTrust, text);
         }
@@ -110,6 +120,9 @@ impl Judge {
         self.judge_removal(now, scene);
         if scene.is_stormy {
             self.storm = now;
+        }
+        if scene.is_trusted && now >= self.edited + REFUSED_MAX {
+            self.is_doubtful = false;
         }
         if scene.is_busy {
             self.busy = now;

@@ -1,7 +1,5 @@
 //! What the API server knows of the configuration: its watch is late.
 
-use std::collections::VecDeque;
-
 use serde_json::Value;
 use strew_apiserver::server::Server;
 use strew_model::Prng;
@@ -9,6 +7,8 @@ use strew_model::time::{Instant, Span};
 use strew_runtime::registration::way::bundle_of;
 use strew_wire::request::Resource;
 use strew_wire::workloadspread::registration::NAME;
+
+use super::follow::Follow;
 
 /// How the API server asks about a new pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +47,7 @@ impl Terms {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     terms: Option<Terms>,
-    /// The version of the last change that was sent.
-    version: Option<String>,
-    /// Changes under way.
-    coming: VecDeque<(Instant, Option<Terms>)>,
+    watch: Follow,
 }
 
 impl Known {
@@ -63,20 +60,13 @@ impl Known {
         rng: &mut Prng,
     ) -> bool {
         let stored = server.document(Resource::MUTATING_WEBHOOKS, "", NAME);
-        let version = stored.and_then(|object| object["metadata"]["resourceVersion"].as_str());
-        if version != self.version.as_deref() {
-            self.version = version.map(str::to_owned);
-            let millis = lag.0 / 1_000_000;
-            let due = now + Span::from_millis(rng.between(0, millis));
-            // A watch shows changes in their order.
-            let due = self.coming.back().map_or(due, |(last, _)| due.max(*last));
-            self.coming.push_back((due, stored.and_then(Terms::of)));
-        }
-        let before = self.terms.clone();
-        while let Some((_, terms)) = self.coming.pop_front_if(|(due, _)| *due <= now) {
-            self.terms = terms;
-        }
-        self.terms != before
+        let Some(shown) = self.watch.next(now, stored, lag, rng) else {
+            return false;
+        };
+        let terms = Terms::of(&shown);
+        let is_news = terms != self.terms;
+        self.terms = terms;
+        is_news
     }
 
     /// How the API server asks; `None` if no webhook is registered as far as it knows.
@@ -86,6 +76,6 @@ impl Known {
 
     /// When the next change arrives.
     pub(super) fn next_wake(&self) -> Option<Instant> {
-        self.coming.front().map(|(due, _)| *due)
+        self.watch.next_wake()
     }
 }

@@ -9,6 +9,7 @@ use strew_runtime::registration::guard::{self, Guard};
 use strew_runtime::registration::registrar::{self, END_WITHIN, Registrar};
 use strew_wire::workloadspread::registration::Registration;
 
+use super::certificates::{Keeping, Rotating};
 use super::deed::RegistrationPlan;
 use super::transit::{Arrived, Transit};
 
@@ -21,12 +22,7 @@ pub(crate) struct Registering {
     pub(super) wake: Option<Instant>,
     /// When it ends at the latest; `None` until it is asked to end.
     pub(super) ends_by: Option<Instant>,
-    /// The CA that has signed its certificate.
-    pub(super) signer: Arc<str>,
-    /// The CAs that it trusts.
-    pub(super) bundle: Arc<str>,
-    /// Since when it has run.
-    pub(super) since: Instant,
+    pub(super) certificates: Rotating,
 }
 
 impl Registering {
@@ -35,21 +31,20 @@ impl Registering {
         plan: RegistrationPlan,
         registration: &Registration,
         number: u64,
-        signer: Arc<str>,
+        keeping: Keeping,
         now: Instant,
     ) -> Self {
+        let replica = format!("replica-{number}");
         Self {
+            certificates: Rotating::new(keeping, &replica, now),
             machine: Registrar::new(registrar::Settings {
                 registration: registration.clone(),
                 is_strict: plan.is_strict,
-                replica: format!("replica-{number}"),
+                replica,
             }),
             transit: Transit::default(),
             wake: None,
             ends_by: None,
-            bundle: Arc::clone(&signer),
-            signer,
-            since: now,
         }
     }
 
@@ -67,7 +62,9 @@ impl Registering {
             Some(due) => Some(due),
             None => self.wake,
         };
-        next.into_iter().chain(self.ends_by).min()
+        let certificates = self.certificates.next_wake();
+        let others = [next, certificates, self.ends_by];
+        others.into_iter().flatten().min()
     }
 
     /// Takes in what has come back.
@@ -83,9 +80,21 @@ impl Registering {
         }
     }
 
+    /// The CA of its certificate, in PEM; `None` if it has none that is valid.
+    pub(super) fn signer(&self, now: Instant) -> Option<Arc<str>> {
+        let (signer, until) = self.certificates.serving.as_ref()?;
+        (now < *until).then(|| Arc::clone(signer))
+    }
+
+    /// True if a client with these CAs (PEM) trusts its certificate.
+    pub(super) fn is_trusted(&self, now: Instant, bundle: &str) -> bool {
+        let signer = self.signer(now);
+        signer.is_some_and(|signer| bundle.contains(&*signer))
+    }
+
     /// What it does next.
     pub(super) fn next(&mut self, now: Instant) -> registrar::Task {
-        self.machine.serve(true, &self.bundle);
+        self.machine.serve(true, &self.certificates.bundle());
         self.machine.next(Moment { now, wall: now })
     }
 }

@@ -7,28 +7,25 @@ use serde_json::{Value, json};
 use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+use strew_runtime::authority::Lifetimes;
 use strew_runtime::registration::guard;
 use strew_runtime::registration::registrar;
-use strew_runtime::registration::way::{Failed, Unreached};
-use strew_wire::request::{Precondition, Request, Resource, Verb};
+use strew_runtime::registration::way::{Failed, Unreached, bundle_of};
+use strew_wire::request::{Answer, Request, Resource, Verb};
 use strew_wire::workloadspread::registration::{
     NAME, REGISTERED_BY, Reach, Registration, TIMEOUT_OF_PODS_S,
 };
 
+use super::NAMESPACE;
+use super::certificates::{self, Draws, Keeping, SECRET, request};
 use super::deed::{Edit, HookDeed, RegistrationPlan};
 use super::judge::{Judge, Outcome, Scene};
 use super::known::{Known, Terms};
 use super::process::{GuardProcess, Registering};
 use super::transit::{Arrived, Weather};
 use crate::auditor::Rule;
-use crate::fault::{Crash, Faults};
+use crate::fault::{Crash, Faults, Sabotage};
 use crate::slot::Slot;
-
-/// strew's own namespace.
-const NAMESPACE: &str = "strew-system";
-
-/// The CA of all certificates.
-const AUTHORITY: &str = "CA-1\n";
 
 /// A fault of the registered port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +59,10 @@ pub(crate) struct Registered {
     /// When the configuration is applied again.
     applied_at: Option<Instant>,
     guards: Vec<Slot<GuardProcess>>,
+    keeping: Keeping,
+    /// The number of CAs that were made after the first.
+    n_authorities: u64,
+    sabotage: Option<Sabotage>,
     rng: Prng,
     judge: Judge,
     /// Since when the replica of each place is reached, and its number.
@@ -73,8 +74,8 @@ impl Registered {
     pub(crate) fn new(
         plan: RegistrationPlan,
         rng: Prng,
-        now: Instant,
-        server: &mut Server,
+        sabotage: Option<Sabotage>,
+        (now, server): (Instant, &mut Server),
     ) -> Self {
         let registration = Registration {
             reach: Reach::Service(NAMESPACE.to_owned()),
@@ -94,10 +95,29 @@ impl Registered {
             down: BTreeMap::new(),
             applied_at: None,
             guards: Vec::new(),
+            keeping: Keeping {
+                lives: Lifetimes {
+                    authority: plan.lives.authority,
+                    serving: plan.lives.serving,
+                    overlap: plan.lives.overlap,
+                },
+                is_replaced: sabotage == Some(Sabotage::ReplacesBundle),
+                lag: plan.lag,
+            },
+            n_authorities: 0,
+            sabotage,
             rng,
             judge: Judge::new(plan.is_strict),
             reached: BTreeMap::new(),
         };
+        let made = Instant(now.0.saturating_sub(plan.lives.age.0));
+        certificates::install(now, made, &registered.keeping.lives, server);
+        let validating = registered.registration.validating();
+        let resource = Resource::VALIDATING_WEBHOOKS;
+        server.execute(
+            now,
+            &request(Verb::Create, resource, ("", NAME), validating),
+        );
         registered.apply(now, server);
         for index in 0..plan.n_guards {
             let guard = GuardProcess::new(plan, NAMESPACE, index == 0);
@@ -108,8 +128,7 @@ impl Registered {
 
     /// A replica's part, as it starts.
     pub(crate) fn registering(&self, number: u64, now: Instant) -> Registering {
-        let signer = Arc::from(AUTHORITY);
-        Registering::new(self.plan, &self.registration, number, signer, now)
+        Registering::new(self.plan, &self.registration, number, self.keeping, now)
     }
 
     /// The violations since the last call.
@@ -126,11 +145,13 @@ impl Registered {
     }
 
     /// How the API server asks about deletions of pods: they are carried out without an answer too.
-    pub(crate) fn terms_of_deletions(&self) -> Terms {
+    pub(crate) fn terms_of_deletions(&self, server: &Server) -> Terms {
+        let stored = server.document(Resource::VALIDATING_WEBHOOKS, "", NAME);
+        let config = stored.map(|object| &object["webhooks"][0]["clientConfig"]);
         Terms {
             timeout: Span::from_secs(u64::from(TIMEOUT_OF_PODS_S)),
             is_needed: false,
-            bundle: AUTHORITY.to_owned(),
+            bundle: config.map(bundle_of).unwrap_or_default(),
         }
     }
 
@@ -140,6 +161,7 @@ impl Registered {
     /// It reaches none, or does not trust the one that it reaches.
     pub(crate) fn choose(
         &mut self,
+        now: Instant,
         members: &[(usize, Member<'_>)],
         terms: &Terms,
     ) -> Result<usize, Outcome> {
@@ -154,14 +176,19 @@ impl Registered {
             Some(kept) => kept,
             None => self.rng.pick(members),
         };
-        match terms.bundle.contains(&*member.registering.signer) {
+        match member.registering.is_trusted(now, &terms.bundle) {
             true => {
                 self.connected = Some(member.number);
                 Ok(*index)
             }
             false => {
                 self.connected = None;
-                Err(Outcome::Untrusted)
+                // A replica that is cut off hears of no other CA, and one that starts has no certificate yet.
+                let is_known = member.registering.signer(now).is_some() && !terms.bundle.is_empty();
+                match is_known && !self.cut.contains_key(index) {
+                    true => Err(Outcome::Untrusted),
+                    false => Err(Outcome::Unreached),
+                }
             }
         }
     }
@@ -274,7 +301,17 @@ impl Registered {
             }
             HookDeed::Edit(edit) => {
                 self.judge.edited(now);
-                server.execute(now, &configure(Verb::JsonPatch, patch_of(edit)));
+                if matches!(edit, Edit::Bundle | Edit::Secret) {
+                    self.judge.doubted();
+                }
+                let edit = match edit {
+                    Edit::Secret => {
+                        let secret = (NAMESPACE, SECRET);
+                        request(Verb::Delete, Resource::SECRETS, secret, Value::Null)
+                    }
+                    edit => configure(Verb::JsonPatch, patch_of(edit)),
+                };
+                server.execute(now, &edit);
             }
         }
     }
@@ -293,7 +330,7 @@ impl Registered {
         let mut acted = self.known.update(now, server, self.plan.lag, &mut self.rng);
         let all: Vec<(usize, Arc<str>)> = members
             .iter()
-            .map(|(index, member)| (*index, Arc::clone(&member.registering.signer)))
+            .filter_map(|(index, member)| Some((*index, member.registering.signer(now)?)))
             .collect();
         let mut ended = Vec::new();
         for (index, member) in &mut members {
@@ -301,6 +338,12 @@ impl Registered {
                 is_cut: self.is_cut(*index),
                 write,
             };
+            let mut draws = Draws {
+                rng: &mut self.rng,
+                n_authorities: &mut self.n_authorities,
+            };
+            let certificates = &mut member.registering.certificates;
+            acted |= certificates.step(now, server, weather, &mut draws);
             acted |= self.step_replica(now, server, (*index, member), weather, &all, &mut ended);
         }
         for index in 0..self.guards.len() {
@@ -414,6 +457,12 @@ impl Registered {
                 let result = Arrived::Asked(result);
                 own.transit.ask(now, result, is_late, &mut self.rng);
             }
+            guard::Task::Send(request)
+                if request.verb == Verb::JsonPatch
+                    && self.sabotage == Some(Sabotage::KeepsRegistration) =>
+            {
+                own.machine.answered(now, &Answer::of(403, None, b"{}"));
+            }
             guard::Task::Send(request) => own.transit.send(now, request, &mut self.rng),
         }
         true
@@ -466,19 +515,53 @@ impl Registered {
         let scene = Scene {
             is_registered,
             is_installed: stored.is_some(),
-            is_blocked: self.is_blocked(members, is_closed),
+            is_blocked: self.is_blocked(now, members, is_closed),
             reached_since: self.reached.values().map(|(_, since)| *since).min(),
             guarded_since: wells.filter_map(|guard| guard.well_since).min(),
             is_stormy: is_stormy || is_closed,
             is_busy: !self.busy.is_empty(),
+            is_trusted: self.known.terms().is_none_or(|terms| {
+                let mut all = members.iter();
+                all.all(|(_, member)| member.registering.is_trusted(now, &terms.bundle))
+            }),
         };
         self.judge.see(now, scene);
+    }
+
+    /// What is wrong with the registration at rest, where every replica is reached; `None`: nothing.
+    pub(crate) fn fault_at_rest(
+        &self,
+        now: Instant,
+        server: &Server,
+        members: &[(usize, Member<'_>)],
+    ) -> Option<&'static str> {
+        let terms = self.known.terms();
+        let is_trusted = |(_, member): &(usize, Member<'_>)| {
+            terms.is_some_and(|terms| member.registering.is_trusted(now, &terms.bundle))
+        };
+        match () {
+            () if members.is_empty() => None,
+            () if server
+                .document(Resource::MUTATING_WEBHOOKS, "", NAME)
+                .is_none() =>
+            {
+                None
+            }
+            () if terms.is_none() => Some("no webhook is registered, though replicas are reached"),
+            () if terms.is_some_and(|terms| !terms.is_needed) => {
+                Some("a policy that was edited by hand has not come back")
+            }
+            () if !members.iter().all(is_trusted) => Some("a replica is not trusted"),
+            () => None,
+        }
     }
 
     fn note_reached(&mut self, now: Instant, members: &[(usize, Member<'_>)], is_closed: bool) {
         let mut reached = BTreeMap::new();
         for (index, member) in members {
-            if is_closed || self.is_cut(*index) || member.registering.ends_by.is_some() {
+            let own = &member.registering;
+            let is_ending = own.ends_by.is_some();
+            if is_closed || self.is_cut(*index) || is_ending || own.signer(now).is_none() {
                 continue;
             }
             let known = self.reached.get(index);
@@ -490,12 +573,12 @@ impl Registered {
     }
 
     /// True if a creation would be refused, as no replica can decide about it.
-    fn is_blocked(&self, members: &[(usize, Member<'_>)], is_closed: bool) -> bool {
+    fn is_blocked(&self, now: Instant, members: &[(usize, Member<'_>)], is_closed: bool) -> bool {
         let Some(terms) = self.known.terms().filter(|terms| terms.is_needed) else {
             return false;
         };
         let decides = |(index, member): &(usize, Member<'_>)| {
-            !self.is_cut(*index) && terms.bundle.contains(&*member.registering.signer)
+            !self.is_cut(*index) && member.registering.is_trusted(now, &terms.bundle)
         };
         let keeps = |(_, member): &&(usize, Member<'_>)| {
             Some(member.number) == self.connected && !member.registering.machine.is_cut_off()
@@ -509,20 +592,12 @@ impl Registered {
 }
 
 fn configure(verb: Verb, body: Value) -> Request {
-    Request {
-        verb,
-        resource: Resource::MUTATING_WEBHOOKS,
-        namespace: String::new(),
-        name: NAME.to_owned(),
-        subresource: "",
-        body,
-        precondition: Precondition::default(),
-    }
+    request(verb, Resource::MUTATING_WEBHOOKS, ("", NAME), body)
 }
 
 fn patch_of(edit: Edit) -> Value {
     match edit {
-        Edit::Empty => json!([{"op": "replace", "path": "/webhooks", "value": []}]),
+        Edit::Secret | Edit::Empty => json!([{"op": "replace", "path": "/webhooks", "value": []}]),
         Edit::Bundle => {
             json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "b3RoZXI="}])
         }

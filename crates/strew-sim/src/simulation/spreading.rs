@@ -58,7 +58,8 @@ impl Simulation {
         }
         let dice = Prng::new(self.dice.spreads.next_u64());
         let (blueprint, n) = (self.blueprint.clone(), self.n_webhooks);
-        let (plan, world) = (self.registration, (self.now, &mut self.server));
+        let plan = self.registration.map(|plan| (plan, self.sabotage));
+        let world = (self.now, &mut self.server);
         let webhook = Webhook::new(blueprint, n, self.status_write, dice, plan, world);
         if let Some(webhooks) = self.server.webhooks_mut::<Webhooks>() {
             webhooks.pods = Some(webhook);

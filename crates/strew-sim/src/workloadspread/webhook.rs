@@ -19,7 +19,7 @@ use super::judge::Judge;
 use super::replica::{Eyes, Replica};
 use crate::auditor::Rule;
 use crate::component::Surroundings;
-use crate::fault::{Crash, Faults, Hits};
+use crate::fault::{Crash, Faults, Hits, Sabotage};
 use crate::network::Draws;
 use crate::registration::{HookDeed, Member, Outcome, Registered, RegistrationPlan, Terms};
 use crate::scheduler::Blueprint;
@@ -114,7 +114,7 @@ impl Webhook {
         n_replicas: usize,
         status_write: Between,
         rng: Prng,
-        plan: Option<RegistrationPlan>,
+        plan: Option<(RegistrationPlan, Option<Sabotage>)>,
         (now, server): (Instant, &mut Server),
     ) -> Self {
         let mut webhook = Self {
@@ -132,9 +132,10 @@ impl Webhook {
             judge: None,
             hits: Hits::default(),
         };
-        if let Some(plan) = plan {
+        if let Some((plan, sabotage)) = plan {
             let rng = Prng::new(webhook.rng.next_u64());
-            webhook.registered = Some(Registered::new(plan, rng, now, server));
+            let world = (now, &mut *server);
+            webhook.registered = Some(Registered::new(plan, rng, sabotage, world));
         }
         for _ in 0..n_replicas {
             let replica = webhook.replica(now, server);
@@ -257,6 +258,12 @@ impl Webhook {
     pub(crate) fn take_found(&mut self) -> Vec<(Rule, String, String)> {
         let registered = self.registered.as_mut();
         registered.map_or_else(Vec::new, Registered::take_found)
+    }
+
+    /// What is wrong with the registration at rest; `None`: nothing.
+    pub(crate) fn fault_at_rest(&mut self, now: Instant, server: &Server) -> Option<&'static str> {
+        let registered = self.registered.as_ref()?;
+        registered.fault_at_rest(now, server, &members(&mut self.replicas))
     }
 
     fn step_registration(&mut self, now: Instant, server: &mut Server) -> bool {
@@ -407,7 +414,7 @@ impl Webhook {
     /// Draws one of the live replicas, among those that the API server reaches.
     fn draw(&mut self, now: Instant, terms: &Terms) -> Result<usize, Failure> {
         if let Some(registered) = &mut self.registered {
-            let chosen = registered.choose(&members(&mut self.replicas), terms);
+            let chosen = registered.choose(now, &members(&mut self.replicas), terms);
             registered.called(now, chosen.err().unwrap_or(Outcome::Reached));
             return chosen.map_err(|outcome| match outcome {
                 Outcome::Untrusted => Failure::Untrusted,
@@ -525,7 +532,7 @@ impl Webhook {
     ) -> Result<Option<Value>, ApiError> {
         let terms = match (asked, &self.registered) {
             // A pod is deleted whether or not a webhook answers.
-            (Asked::Delete(_), Some(registered)) => registered.terms_of_deletions(),
+            (Asked::Delete(_), Some(registered)) => registered.terms_of_deletions(server),
             _ => match self.terms(now, server) {
                 Some(terms) => terms,
                 None => return Ok(None),
