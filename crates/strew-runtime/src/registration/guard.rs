@@ -188,6 +188,8 @@ impl Guard {
             Registration::In { is_ours: true, .. }
         );
         match Way::of(config, ADMIT).filter(|_| is_ours) {
+            // A question that gets no answer would delay the removal.
+            Some(_) if self.view.is_to_be_removed() => {}
             None => self.view.unreached_since = None,
             Some(way) => {
                 self.open = Some(Open::Question(way.clone()));
@@ -263,3 +265,6 @@ impl Guard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -343,9 +343,18 @@ fn the_controller_takes_out_what_no_replica_serves() {
             "looks again",
             Watcher {
                 looked: Some(at(99)),
-                ..watcher(OURS, quiet, Served)
+                ..watcher(OURS, 99, Served)
             },
             Act::Look,
+        ),
+        (
+            "a question without an answer took longer than the next look is away",
+            Watcher {
+                looked: Some(at(99)),
+                silent_since: Some(at(69)),
+                ..watcher(OURS, quiet, Served)
+            },
+            Act::TakeOut,
         ),
         (
             "could not look",
