@@ -121,6 +121,11 @@ impl Judge {
         if scene.is_stormy {
             self.storm = now;
         }
+        let is_late = now >= self.edited + REFUSED_MAX && !self.is_doubtful;
+        if !scene.is_trusted && self.last.is_trusted && is_late {
+            let text = "the API server does not trust the certificate of a replica".to_owned();
+            self.blame(Rule::WebhookTrust, text);
+        }
         if scene.is_trusted && now >= self.edited + REFUSED_MAX {
             self.is_doubtful = false;
         }

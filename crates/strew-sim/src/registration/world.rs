@@ -520,10 +520,7 @@ impl Registered {
             guarded_since: wells.filter_map(|guard| guard.well_since).min(),
             is_stormy: is_stormy || is_closed,
             is_busy: !self.busy.is_empty(),
-            is_trusted: self.known.terms().is_none_or(|terms| {
-                let mut all = members.iter();
-                all.all(|(_, member)| member.registering.is_trusted(now, &terms.bundle))
-            }),
+            is_trusted: self.trusts_all(now, members),
         };
         self.judge.see(now, scene);
     }
@@ -554,6 +551,18 @@ impl Registered {
             () if !members.iter().all(is_trusted) => Some("a replica is not trusted"),
             () => None,
         }
+    }
+
+    /// True if the API server trusts the certificate of each replica that has one and hears of others, if it asks.
+    fn trusts_all(&self, now: Instant, members: &[(usize, Member<'_>)]) -> bool {
+        let Some(terms) = self.known.terms() else {
+            return true;
+        };
+        members.iter().all(|(index, member)| {
+            let own = &member.registering;
+            let has_none = own.signer(now).is_none();
+            has_none || self.is_cut(*index) || own.is_trusted(now, &terms.bundle)
+        })
     }
 
     fn note_reached(&mut self, now: Instant, members: &[(usize, Member<'_>)], is_closed: bool) {
