@@ -10,9 +10,11 @@
 //!
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
 //! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`],
-//! [`keep`], [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`].
+//! [`keep`], [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`];
+//! [`registration`] (when the webhook is registered), [`authority`] (its certificates).
 
 pub mod admission;
+pub mod authority;
 pub mod causes;
 pub mod driver;
 pub mod fair;
@@ -21,8 +23,10 @@ pub mod machine;
 pub mod outbox;
 pub mod placement;
 mod refusals;
+pub mod registration;
 pub mod scheduler;
 pub mod target_kinds;
+pub mod waits;
 pub mod warning;
 pub mod watch;
 pub mod workloadspread;

@@ -141,4 +141,8 @@ pub struct Crash {
 pub enum Sabotage {
     /// The scheduler forgets a pod that it has bound until its watch shows the bind.
     ForgetsAssumed,
+    /// A replica of the webhook trusts only the CA that signs: a rotation has no overlap.
+    ReplacesBundle,
+    /// A controller never takes out what no replica serves.
+    KeepsRegistration,
 }

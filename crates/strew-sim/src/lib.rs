@@ -6,8 +6,8 @@
 //!
 //! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `requests` (the
 //! order of writes), `component` (a driver and its watches), `network` (the transport of its requests), [`kubelet`],
-//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`], [`fault`], [`timing`];
-//! [`auditor`] judges runs, and [`chaos`] generates worlds for it.
+//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`registration`] (of its webhook), [`autoscaler`],
+//! [`fault`], [`timing`]; [`auditor`] judges runs, and [`chaos`] generates worlds for it.
 //!
 //! Source: scenarios; spec/controllers §13.
 
@@ -24,6 +24,7 @@ pub mod kubelet;
 mod limits;
 mod network;
 pub mod placement;
+pub mod registration;
 mod requests;
 pub mod scheduler;
 pub mod simulation;
@@ -38,6 +39,7 @@ pub use fault::{Component, Crash, Fault, Hits, LeaseFault, Sabotage};
 pub use feed::WatchFault;
 pub use limits::MachineLimits;
 pub use placement::{Diligence, Fleet, PlacementController};
+pub use registration::{Edit, HookDeed, Lives, RegistrationPlan};
 pub use scheduler::{BindFault, Blueprint, Replica};
 pub use simulation::{ControllerMaker, N_PODS_MAX, Settings, Simulation, Size, Stuck};
 pub use timing::{Between, Timing};

@@ -30,6 +30,7 @@ use crate::fault::{Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::placement::{Diligence, PlacementController};
+use crate::registration::RegistrationPlan;
 use crate::requests::Requests;
 use crate::scheduler::{Blueprint, Eyes, Replica};
 use crate::slot::Slot;
@@ -162,6 +163,8 @@ pub struct Simulation {
     /// The controller of WorkloadSpreads; `None` until the first WorkloadSpread.
     spreads: Option<Slot<SpreadKeeper>>,
     n_webhooks: usize,
+    /// How the webhook's replicas register themselves; `None`: all of them are asked, always.
+    registration: Option<RegistrationPlan>,
     autoscaler: Option<Autoscaler>,
     utilisation: BTreeMap<Name, u32>,
     faults: Faults,
@@ -263,6 +266,7 @@ impl Simulation {
             labelled: Some(labelled),
             spreads: None,
             n_webhooks: spreading::REPLICAS,
+            registration: None,
             autoscaler,
             utilisation: BTreeMap::new(),
             faults: Faults::default(),

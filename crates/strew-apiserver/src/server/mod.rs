@@ -2,16 +2,16 @@
 //!
 //! Reading order: this file (the store), `log` (changes, and cursors that read them), `write` (create, update, delete),
 //! `admission`, `webhook`; then the interface for requests: `request`, `resource` (served resources), `body`
-//! (decoding), `part` (patches and updates), `binding`, `eviction`, [`events`], `lease`; `registration` (a hub's
-//! webhooks).
+//! (decoding), `part` (patches and updates), `binding`, `eviction`, [`events`], `document` (objects beside the tables);
+//! `registration` (a hub's webhooks).
 
 mod admission;
 mod answer;
 mod binding;
 mod body;
+mod document;
 pub mod events;
 mod eviction;
-mod lease;
 mod log;
 mod part;
 mod quota;
@@ -32,11 +32,11 @@ use strew_model::time::Instant;
 use strew_wire::config::AdmissionOptions;
 
 use admission::Admission;
+use document::Documents;
 
 use crate::object::{Key, Object};
 use crate::{ApiError, Tables};
 pub use events::{EventLog, Recorded};
-use lease::Leases;
 use log::Log;
 pub use log::{Change, Cursor};
 pub use webhook::{AdmissionRequest, AdmissionWebhooks, Called, Creation, LateAnswer};
@@ -50,7 +50,7 @@ pub struct Server {
     log: Log,
     admission: Admission,
     events: EventLog,
-    leases: Leases,
+    documents: Documents,
     /// True once there was a ResourceQuota.
     has_quotas: bool,
     /// True once there was a Placement.
@@ -74,7 +74,7 @@ impl Server {
             log: Log::default(),
             admission: Admission::new(options),
             events: EventLog::default(),
-            leases: Leases::default(),
+            documents: Documents::default(),
             has_quotas: false,
             is_hub: false,
             dice,

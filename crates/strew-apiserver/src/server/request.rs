@@ -30,7 +30,7 @@ impl Server {
             Some(row) => match row.storage.clone() {
                 Storage::Objects(kind) => self.object(now, &row, kind, request),
                 Storage::Events => self.event(now, request),
-                Storage::Leases => self.lease(request),
+                Storage::Documents => self.of_document(request),
             },
         };
         done.unwrap_or_else(|refused| refused)

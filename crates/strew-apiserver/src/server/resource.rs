@@ -14,8 +14,8 @@ pub(super) enum Storage {
     Objects(Kind),
     /// In the log of events.
     Events,
-    /// Separately: a lease renewal triggers no watch.
-    Leases,
+    /// Beside the tables: a lease renewal triggers no watch.
+    Documents,
 }
 
 /// A served resource.
@@ -29,6 +29,21 @@ pub(super) struct Served {
     /// The schema of strategic merge patches; `None` for custom resources, which do not support them.
     pub(super) schema: Option<Schema>,
 }
+
+/// Kinds that no scenario has: only strew's own processes read and write them.
+const DOCUMENTS: [(Resource, &str, bool); 3] = [
+    (
+        Resource::MUTATING_WEBHOOKS,
+        "MutatingWebhookConfiguration",
+        false,
+    ),
+    (
+        Resource::VALIDATING_WEBHOOKS,
+        "ValidatingWebhookConfiguration",
+        false,
+    ),
+    (Resource::SECRETS, "Secret", true),
+];
 
 /// The row of a resource; `None` if the server does not serve it.
 pub(super) fn served(resource: Resource) -> Option<Served> {
@@ -47,6 +62,15 @@ pub(super) fn served(resource: Resource) -> Option<Served> {
             schema: None,
         });
     }
+    if let Some((_, kind, is_namespaced)) = DOCUMENTS.iter().find(|(of, ..)| *of == resource) {
+        return Some(Served {
+            storage: Storage::Documents,
+            api_version,
+            kind,
+            is_namespaced: *is_namespaced,
+            schema: None,
+        });
+    }
     let is_it = |row: &&KindRow| row.plural == plural && row.group == group;
     let row = KINDS.iter().find(is_it)?;
     // Earlier versions of kinds that strew reads are served too.
@@ -55,7 +79,7 @@ pub(super) fn served(resource: Resource) -> Option<Served> {
         _ => is_namespaced(&api_version, row.kind)?,
     };
     let storage = match resource {
-        Resource::LEASES => Storage::Leases,
+        Resource::LEASES => Storage::Documents,
         _ => Storage::Objects(Kind::of_group(&api_version, row.kind)),
     };
     Some(Served {

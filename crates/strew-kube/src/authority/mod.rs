@@ -1,19 +1,11 @@
-//! The webhook's own certificates: a CA in a Secret, serving certificates in memory, and `caBundle` in the
-//! configurations. All are renewed before they expire, without a restart.
+//! The webhook's own certificates: the shell of [`strew_runtime::authority`], which decides. It has the keys; serving keys
+//! stay in memory, and no key is logged.
 //!
-//! The first replica that finds no Secret creates it. Afterwards the holder of lease `strew-webhook` takes each step.
-//! If two replicas both believe to lead, the resourceVersion lets only one of them write. Every process makes its own
-//! serving certificate. Serving keys stay in memory, and no key is logged.
-//!
-//! Reading order: [`plan`] (which step is due), [`pair`] (certificates), [`stored`] (the Secret), [`bundle`]
-//! (`caBundle`), [`rotator`] (the loop).
+//! Reading order: [`pair`] (certificates), [`stored`] (the Secret), [`rotator`] (the loop).
 
-pub mod bundle;
 pub mod pair;
-pub mod plan;
 pub mod rotator;
 pub mod stored;
 
-pub use bundle::Place;
-pub use plan::Lifetimes;
 pub use rotator::CertificateRotator;
+pub use strew_runtime::authority::{Lifetimes, Place};

@@ -15,13 +15,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use strew_model::time::{Instant, Span};
+use strew_runtime::authority::plan::{BACKDATED, Period};
 
-use super::plan::Period;
 use crate::der::Fields;
 use crate::serve::certificate::provider;
-
-/// Certificates are valid from this long before they are made: clocks of other hosts may be behind.
-pub const BACKDATED: Span = Span::from_secs(3600);
 
 /// The subject of each CA. CAs differ in their keys.
 const AUTHORITY_NAME: &str = "strew-webhook-ca";

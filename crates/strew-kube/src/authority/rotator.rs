@@ -1,8 +1,5 @@
-//! The loop that carries out what [`plan`](super::plan) decides about certificates.
-//!
-//! It runs after every change and at least once a minute, because the wall clock can jump and a timer would not notice.
+//! The loop that carries out what [`strew_runtime::authority::rotator`] decides about certificates: keys, requests, waits.
 
-use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::sync::Arc;
@@ -16,15 +13,17 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strew_model::time::Instant;
-use strew_runtime::Warning;
+use strew_model::time::{Instant, Span};
+use strew_runtime::authority::bundle::{Holder, Place};
+use strew_runtime::authority::plan::{Lifetimes, Step};
+use strew_runtime::authority::rotator::{
+    Rotator, SecretState, Settings as MachineSettings, Target, Task,
+};
+use strew_runtime::{Moment, Warning};
 use strew_wire::lease::Settings;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::bundle::{Holder, Place, mend};
-use super::pair::Serving;
-use super::plan::{Lifetimes, Next, Step, next, serving_lasts};
 use super::stored::{Stored, timestamp};
 use crate::causes::in_a_line;
 use crate::clock::{Clock, duration};
@@ -33,20 +32,13 @@ use crate::leading::{Leading, Turn};
 use crate::panics::kept;
 use crate::serve::Exchange;
 use crate::untyped::Untyped;
-use crate::waits::Waits;
 use crate::watch::patiently;
 
 /// The Secret with the CAs.
 pub const SECRET: &str = "strew-webhook-ca";
 
-/// Everything is checked again after this long.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-
 /// How long the rotator waits for one answer: less than the duration of its lease, which is renewed meanwhile.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-
-/// The lost races in a row after which one is logged: a replica usually loses one or two.
-const RACES_MAX: u32 = 5;
 
 /// How long the shutdown waits for the release of the lease.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -103,8 +95,22 @@ struct Seen {
     stored: Stored,
 }
 
+impl Seen {
+    /// What the machine decides on.
+    fn state(&self) -> SecretState {
+        let signing = self.stored.signing.as_ref();
+        SecretState {
+            is_stored: self.secret.is_some(),
+            state: self.stored.view(),
+            signing: signing.map(|signing| signing.certificate().pem.as_str().into()),
+            bundle: self.stored.bundle().into(),
+        }
+    }
+}
+
 /// Renews certificates and keeps `caBundle` current.
 pub struct CertificateRotator {
+    machine: Rotator,
     client: Client,
     clock: Clock,
     setup: Setup,
@@ -114,19 +120,24 @@ pub struct CertificateRotator {
     news: mpsc::Receiver<WatchEvent>,
     /// `None` until the Secret has been read.
     seen: Option<Seen>,
-    serving: Option<Serving>,
     /// The CAs to trust, in PEM; empty until the server has a certificate.
     bundle: watch::Sender<Arc<str>>,
-    /// The last known state of the objects with a `caBundle`; `None` for those that do not exist.
-    holders: BTreeMap<Holder, Option<Value>>,
-    /// The objects whose last write failed, with their waits.
-    waits: BTreeMap<ObjectName, Waits>,
 }
 
 /// The kind and the name of an object.
 type ObjectName = [&'static str; 2];
 
 const OF_SECRET: ObjectName = ["Secret", SECRET];
+
+fn name_of(target: Target) -> ObjectName {
+    match target {
+        Target::Secret => OF_SECRET,
+        Target::Holder(holder) => {
+            let [_, _, kind, _] = holder.resource();
+            [kind, holder.name()]
+        }
+    }
+}
 
 impl CertificateRotator {
     /// A rotator that reads the cluster first; it puts serving certificates into `exchange`.
@@ -142,13 +153,17 @@ impl CertificateRotator {
                     WatchEvent::Holder(holder, object.map(|object| excerpt(holder, object)))
                 };
                 let (objects, to) = (objects(&client, holder), to.clone());
-                let [_, _, kind, _] = holder.resource();
-                let object = [kind, holder.name()];
+                let object = name_of(Target::Holder(holder));
                 kept(move || follow(objects.clone(), object, to.clone(), told));
             }
         }
         let election = Some(setup.election.clone());
         Self {
+            machine: Rotator::new(MachineSettings {
+                place: setup.place.clone(),
+                lifetimes: setup.lifetimes,
+                manages: setup.manages,
+            }),
             leading: Leading::new(election, client.clone(), clock, setup.seed),
             client,
             clock,
@@ -157,10 +172,7 @@ impl CertificateRotator {
             standing: Standing::default(),
             news,
             seen: None,
-            serving: None,
             bundle: watch::Sender::default(),
-            holders: BTreeMap::new(),
-            waits: BTreeMap::new(),
         }
     }
 
@@ -193,11 +205,10 @@ impl CertificateRotator {
         match news {
             WatchEvent::Secret(secret) => self.see(secret.map(|secret| *secret)),
             WatchEvent::Holder(holder, object) => {
-                if object.is_none() && self.holders.get(&holder) != Some(&None) {
-                    let [_, _, kind, _] = holder.resource();
-                    tracing::info!("{kind} {} is not there: nobody asks by it", holder.name());
+                if self.machine.see_holder(holder, object) {
+                    let [kind, name] = name_of(Target::Holder(holder));
+                    tracing::info!("{kind} {name} is not there: nobody asks by it");
                 }
-                self.holders.insert(holder, object);
             }
         }
     }
@@ -219,10 +230,12 @@ impl CertificateRotator {
             let of_key = format!("read {key}");
             self.warn(OF_SECRET, &of_key, error, "when it changes");
         }
-        self.seen = Some(Seen { secret, stored });
+        let seen = Seen { secret, stored };
+        self.machine.see_secret(seen.state());
+        self.seen = Some(seen);
     }
 
-    /// Does what is due. Returns how long nothing is due, unless something changes.
+    /// Carries out the next task. Returns how long nothing is due, unless something changes.
     async fn turn(&mut self) -> Duration {
         match self.leading.turn() {
             Some(Turn::Begins) => tracing::info!("this replica keeps the certificates"),
@@ -233,82 +246,37 @@ impl CertificateRotator {
         let renewed = self.leading.renewed().filter(|_| leads);
         let renewed = renewed.map_or(0, |at| at.0);
         self.standing.renewed.store(renewed, Ordering::Release);
-        if self.seen.is_some() {
-            self.step(leads).await;
-            self.show();
-            self.publish();
-            if leads && self.setup.manages {
-                self.mend().await;
-            }
-        }
-        self.wait()
-    }
-
-    fn wait(&self) -> Duration {
-        let wall = self.clock.wall();
-        let mut wait = LOOK_EVERY;
-        if let Some(at) = self.leading.next_wake() {
-            wait = wait.min(self.clock.until(at));
-        }
-        for until in self.waits.values().filter_map(Waits::until) {
-            wait = wait.min(until.saturating_duration_since(tokio::time::Instant::now()));
-        }
-        let lasts = serving_lasts(self.shown(), wall);
-        let step = self.seen.as_ref().map(|seen| self.next(seen, wall));
-        let due = match step {
-            Some(Next::Wait(until)) => Some(until),
-            _ => None,
+        self.machine.lead(leads);
+        let at = Moment {
+            now: self.clock.now(),
+            wall: self.clock.wall(),
         };
-        let dues = [lasts, due].into_iter().flatten();
-        dues.map(|due| duration(due.since(wall)))
-            .fold(wait, Duration::min)
+        let mut wait = Duration::ZERO;
+        match self.machine.next(at) {
+            Task::Step(step) => self.step(step).await,
+            Task::Issue => self.issue(),
+            Task::Mend(holder, patch) => self.mend(holder, patch).await,
+            Task::Wait(span) => wait = duration(span),
+        }
+        self.publish();
+        match self.leading.next_wake() {
+            Some(at) => wait.min(self.clock.until(at)),
+            None => wait,
+        }
     }
 
-    fn next(&self, seen: &Seen, now: Instant) -> Next {
-        next(
-            &seen.stored.view(),
-            now,
-            &self.setup.lifetimes,
-            self.is_published(&seen.stored),
-        )
-    }
-
-    /// True if every `caBundle` is known to have all trusted CAs.
-    fn is_published(&self, stored: &Stored) -> bool {
-        let bundle = stored.bundle();
-        let trusts = |holder: &Holder| match self.holders.get(holder) {
-            None => false,
-            Some(None) => true,
-            Some(Some(object)) => mend(*holder, object, &bundle, &self.setup.place).is_none(),
-        };
-        !self.setup.manages || Holder::ALL.iter().all(trusts)
-    }
-
-    /// Takes the next step, if it is due and this replica may take it. Every replica may create the first Secret:
-    /// without it no replica could serve, and only one creation succeeds.
-    async fn step(&mut self, leads: bool) {
-        if self.is_waiting(&OF_SECRET) {
+    /// Takes a step, and writes the Secret.
+    async fn step(&mut self, step: Step) {
+        let Some(Seen { secret, stored }) = self.seen.take() else {
             return;
-        }
+        };
         let now = self.clock.wall();
-        let Some(seen) = self.seen.take() else {
-            return;
-        };
-        let due = match self.next(&seen, now) {
-            Next::Do(step) if leads || seen.secret.is_none() => Some(step),
-            _ => None,
-        };
-        let Some(step) = due else {
-            self.seen = Some(seen);
-            return;
-        };
-        let Seen { secret, stored } = seen;
         let after = match stored.after(step, now, &self.setup.lifetimes) {
             Ok(after) => after,
             Err(error) => {
                 // The Secret stays as it was.
                 self.see(secret);
-                return self.failed(OF_SECRET, "make an authority", &error.to_string());
+                return self.failed(Target::Secret, "make an authority", &error.to_string());
             }
         };
         let next = after.write(SECRET, secret.as_ref());
@@ -322,144 +290,113 @@ impl CertificateRotator {
         match written {
             Ok(written) => {
                 tracing::info!("{}", said(step));
-                self.waits.remove(&OF_SECRET);
                 self.see(Some(written));
+                if let Some(seen) = &self.seen {
+                    self.machine.wrote(seen.state());
+                }
             }
             Err(error) => {
                 self.see(secret);
-                self.not_written(OF_SECRET, "write", &error);
+                self.not_written(Target::Secret, "write", &error);
             }
         }
     }
 
-    /// The validity of the present certificate, and whether the signing CA has signed it.
-    fn shown(&self) -> Option<(super::plan::Period, bool)> {
-        let serving = self.serving.as_ref()?;
-        let signing = self.seen.as_ref()?.stored.signing.as_ref();
-        let is_of_ours = signing.is_some_and(|s| s.certificate().der == serving.signer);
-        Some((serving.period, is_of_ours))
-    }
-
-    /// Makes a new serving certificate, if one is due.
-    fn show(&mut self) {
+    /// Makes a new serving certificate.
+    fn issue(&mut self) {
         let now = self.clock.wall();
-        let is_due = serving_lasts(self.shown(), now).is_none();
-        let stored = self.seen.as_ref().map(|seen| &seen.stored);
-        let Some(signing) = stored.and_then(|stored| stored.signing.as_ref()) else {
+        let signing = self
+            .seen
+            .as_ref()
+            .and_then(|seen| seen.stored.signing.as_ref());
+        let Some(signing) = signing else {
             return;
         };
-        let until = signing.certificate().period.until.0;
-        self.standing
-            .authority_until
-            .store(until, Ordering::Release);
-        if !is_due || self.is_waiting(&OF_SECRET) {
-            return;
-        }
-        match signing.issue(&self.setup.names, now, self.setup.lifetimes.serving) {
+        let (names, life) = (&self.setup.names, self.setup.lifetimes.serving);
+        match signing.issue(names, now, life) {
             Ok(serving) => {
                 self.exchange.put(Arc::clone(&serving.key));
                 tracing::info!(
-                    names = self.setup.names.join(","),
+                    names = names.join(","),
                     until = %timestamp(serving.period.until),
                     "a certificate was made for the webhook"
                 );
-                self.serving = Some(serving);
+                self.machine.issued(serving.period);
             }
             Err(error) => {
-                self.failed(OF_SECRET, "sign a certificate", &error.to_string());
+                self.failed(Target::Secret, "sign a certificate", &error.to_string());
             }
         }
     }
 
     fn publish(&self) {
-        let Some(seen) = self.seen.as_ref().filter(|_| self.serving.is_some()) else {
+        let until = self.machine.authority_until();
+        let until = until.map_or(0, |until| until.0);
+        self.standing
+            .authority_until
+            .store(until, Ordering::Release);
+        let Some(bundle) = self.machine.bundle() else {
             return;
         };
-        let bundle = seen.stored.bundle();
         self.bundle.send_if_modified(|known| {
-            let is_new = **known != *bundle;
+            let is_new = known != bundle;
             if is_new {
-                *known = bundle.into();
+                *known = Arc::clone(bundle);
             }
             is_new
         });
     }
 
-    /// Writes the trusted CAs into every `caBundle`.
-    async fn mend(&mut self) {
-        let Some(seen) = &self.seen else {
-            return;
+    /// Writes the trusted CAs into a `caBundle`.
+    async fn mend(&mut self, holder: Holder, patch: Value) {
+        let [kind, name] = name_of(Target::Holder(holder));
+        let objects = objects(&self.client, holder);
+        let patch = match serde_json::from_value(patch) {
+            Ok(patch) => Patch::Json::<()>(patch),
+            Err(error) => {
+                let error = error.to_string();
+                return self.failed(Target::Holder(holder), "write caBundle", &error);
+            }
         };
-        let bundle = seen.stored.bundle();
-        if seen.stored.signing.is_none() {
-            return;
+        let params = PatchParams::default();
+        match within(objects.patch(name, &params, &patch)).await {
+            Ok(object) => {
+                tracing::info!(kind, name, "caBundle was written");
+                self.machine.mended(holder, excerpt(holder, object));
+            }
+            Err(error) => self.not_written(Target::Holder(holder), "write caBundle", &error),
         }
-        for holder in Holder::ALL {
-            let Some(Some(object)) = self.holders.get(&holder) else {
-                continue;
-            };
-            let Some(patch) = mend(holder, object, &bundle, &self.setup.place) else {
-                continue;
-            };
-            // Two replicas that both believe to lead would overwrite each other's changes.
-            if !self.leading.leads().now() {
-                return;
-            }
-            let [_, _, kind, _] = holder.resource();
-            let name = [kind, holder.name()];
-            if self.is_waiting(&name) {
-                continue;
-            }
-            let objects = objects(&self.client, holder);
-            let Ok(patch) = serde_json::from_value(patch) else {
-                continue;
-            };
-            let params = PatchParams::default();
-            let patch = Patch::Json::<()>(patch);
-            match within(objects.patch(holder.name(), &params, &patch)).await {
-                Ok(object) => {
-                    tracing::info!(kind, name = holder.name(), "caBundle was written");
-                    self.waits.remove(&name);
-                    let object = Some(excerpt(holder, object));
-                    self.holders.insert(holder, object);
-                }
-                Err(error) => self.not_written(name, "write caBundle", &error),
-            }
-        }
-    }
-
-    /// True if an object must not be written again yet.
-    fn is_waiting(&self, object: &ObjectName) -> bool {
-        let waits = self.waits.get(object);
-        waits.is_some_and(|waits| waits.until().is_some())
     }
 
     /// Handles a write that lost a race, which the watch will report, or that failed.
-    fn not_written(&mut self, object: ObjectName, action: &str, why: &kube::Error) {
+    fn not_written(&mut self, target: Target, action: &str, why: &kube::Error) {
         // The API server reports a JSON patch with a failed test as invalid (422).
         let is_race = matches!(why, kube::Error::Api(status) if matches!(status.code, 409 | 422));
-        let waits = self.waits.entry(object).or_default();
-        match is_race && waits.n_failures() < RACES_MAX {
-            true => {
-                waits.next(false);
-                let [kind, name] = object;
+        match self.machine.failed(self.clock.now(), target, is_race) {
+            Some(wait) => self.warn_again(target, action, &in_a_line(why), wait),
+            None => {
+                let [kind, name] = name_of(target);
                 tracing::debug!(kind, name, action, "another replica wrote first");
             }
-            false => self.failed(object, action, &in_a_line(why)),
         }
     }
 
     /// Logs the failure; the step is retried with the state known then.
-    fn failed(&mut self, object: ObjectName, action: &str, why: &str) {
-        let wait = self.waits.entry(object).or_default().next(false);
-        let next = format!("in {wait:?}");
-        self.warn(object, action, &why, &next);
+    fn failed(&mut self, target: Target, action: &str, why: &str) {
+        if let Some(wait) = self.machine.failed(self.clock.now(), target, false) {
+            self.warn_again(target, action, why, wait);
+        }
+    }
+
+    fn warn_again(&self, target: Target, action: &str, why: &str, wait: Span) {
+        let next = format!("in {wait}");
+        self.warn(name_of(target), action, &why, &next);
     }
 
     /// Logs a warning about an object.
     fn warn(
         &self,
-        [kind, name]: [&str; 2],
+        [kind, name]: ObjectName,
         action: &str,
         error: &(dyn Display + Sync),
         next: &str,

@@ -16,9 +16,9 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use strew_model::time::Instant;
+use strew_runtime::authority::plan::{AuthorityState, Lifetimes, Step};
 
 use super::pair::{Authority, Dated, PairError};
-use super::plan::{AuthorityState, Lifetimes, Step};
 
 const SIGNING: [&str; 2] = ["ca.crt", "ca.key"];
 const SINCE: &str = "since";
@@ -74,7 +74,7 @@ impl Stored {
         stored
     }
 
-    /// The state that [`plan`](super::plan) decides on.
+    /// The state that [`plan`](strew_runtime::authority::plan) decides on.
     pub fn view(&self) -> AuthorityState {
         let period = |authority: &Authority| authority.certificate().period;
         AuthorityState {
@@ -174,8 +174,8 @@ pub(super) fn timestamp(at: Instant) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authority::plan::{Next, next};
     use strew_model::time::Span;
+    use strew_runtime::authority::plan::{Next, next};
 
     const START: Instant = Instant::from_secs(1_795_000_000);
     const LIVES: Lifetimes = Lifetimes {

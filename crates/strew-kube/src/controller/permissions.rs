@@ -4,7 +4,7 @@ use strew_wire::workloadspread::registration::NAME;
 
 use super::Name;
 use crate::permission::{NamedPermission, Permission, permission};
-use crate::registration::replicas::LEASE;
+use strew_runtime::registration::replicas::LEASE;
 pub use crate::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, of_lease};
 
 const READ: &[&str] = &["get", "list", "watch"];

@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
+use strew_runtime::registration::way::{Failed, OWN_REVIEW};
 use strew_wire::workloadspread::registration::{NAME, TIMEOUT_OF_PODS_S};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,29 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::serve::{OwnConnections, provider};
 
-/// The path of these reviews. They are not counted in metrics, and only dry runs of this same process are answered.
-pub(crate) const PATH: &str = "/admit/own";
-
 /// The longest answer that is read, in bytes; real ones are shorter.
 const ANSWER_MAX: u64 = 64 << 10;
-
-/// Why a review of its own has no correct answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failed {
-    /// The answer is late: the replica has much to do. It is no reason to withdraw: load must not turn limits off, and a
-    /// replica that hangs fails `/livez`.
-    Late(String),
-    /// Nothing listens, or the answer is wrong.
-    Wrong(String),
-}
-
-impl Failed {
-    /// What went wrong.
-    pub(super) fn why(&self) -> &str {
-        let (Self::Late(why) | Self::Wrong(why)) = self;
-        why
-    }
-}
 
 /// Where and how a replica sends itself a review.
 pub(super) struct OwnReview {
@@ -94,7 +74,7 @@ impl OwnReview {
         let connected = self.connections.connect(self.address).await;
         let (_end, stream) = connected.map_err(|error| error.to_string())?;
         let body = review(&self.namespace).to_string();
-        let path = format!("{PATH}?timeout={TIMEOUT_OF_PODS_S}s");
+        let path = format!("{OWN_REVIEW}?timeout={TIMEOUT_OF_PODS_S}s");
         let asked = post(
             stream,
             (&self.host, bundle),

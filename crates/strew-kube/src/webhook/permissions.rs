@@ -4,10 +4,10 @@
 //! The administrator who adds such a kind binds a role with `get`, `list` and `watch` on it, and `get` on its `scale`,
 //! to the service account. Without that role a warning names the missing right, and pods of that kind pass unchanged.
 
-use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::rotator::SECRET;
 use crate::permission::{NamedPermission, Permission, permission};
-use crate::registration::replicas;
+use strew_runtime::authority::bundle::{CONFIGURATION, DEFINITION};
+use strew_runtime::registration::replicas;
 
 const READ: &[&str] = &["get", "list", "watch"];
 

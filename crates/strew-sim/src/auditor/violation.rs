@@ -64,6 +64,12 @@ pub enum Rule {
     Ledger,
     /// Scaling in keeps the pods with the highest deletion costs; scaling up fills subsets in their order (I4, I7).
     SpreadScale,
+    /// A webhook that is not reached is the reason for refused creations for 10 s at most (docs/webhook.md).
+    WebhookRefuses,
+    /// A webhook that is reached is registered, whatever the load.
+    WebhookRegistered,
+    /// The API server trusts the certificate of every replica that it asks.
+    WebhookTrust,
 }
 
 /// A broken rule.

@@ -72,6 +72,10 @@ pub(super) fn act(sim: &mut Simulation, world: &World, action: &Action) -> Done 
             sim.crash(*crash);
             Ok(())
         }
+        Action::Hooks(deed) => {
+            sim.act_on_registration(*deed);
+            Ok(())
+        }
         Action::Jump(by) => {
             sim.jump_clock(*by);
             Ok(())

@@ -187,6 +187,9 @@ fn play_on(story: &Story, parts: &Parts) -> Verdict {
         world.group,
         parts,
     );
+    if let Some(plan) = world.registration {
+        life.sim.register_webhooks(plan);
+    }
     if world.n_webhooks > 0 {
         life.sim.set_webhook_replicas(usize::from(world.n_webhooks));
     }
@@ -290,6 +293,9 @@ impl Life {
         }
         self.sim.audit_rest();
         self.verdict()?;
+        if story.world.registration.is_some() {
+            self.probe_registration()?;
+        }
         match story.world.spreads.is_empty() {
             true => Going::Continue(()),
             false => self.probe(story),

@@ -15,6 +15,7 @@ use super::acts;
 use super::play::{Going, Life};
 use super::story::{Action, SpreadPlan, Story, SubsetPlan, Worker, World};
 use crate::auditor::{Rule, Violation};
+use crate::fault::{Component, Crash};
 use crate::workloadspread::with_webhook;
 
 /// After this long, every component has reacted to a change: pods are bound and started, deletion costs are written.
@@ -23,7 +24,22 @@ const SETTLED: Span = Span::from_secs(60);
 /// The number of pods that a scale-up adds.
 const MORE: u32 = 3;
 
+/// Long enough for what docs/webhook.md promises when all replicas are killed, and again when they are back.
+const REGISTERED_AGAIN: Span = Span::from_secs(30);
+
 impl Life {
+    /// At rest all replicas are killed, and come back.
+    pub(super) fn probe_registration(&mut self) -> Going {
+        self.sim.crash(Crash {
+            component: Component::Webhook,
+            after_writes: 0,
+            down: REGISTERED_AGAIN,
+        });
+        self.until(Span(self.sim.elapsed().0 + 2 * REGISTERED_AGAIN.0))?;
+        self.sim.audit_rest();
+        self.verdict()
+    }
+
     /// Runs the probes, after all faults are over.
     pub(super) fn probe(&mut self, story: &Story) -> Going {
         self.dry_run()?;

@@ -85,6 +85,13 @@ impl Shrinking<'_> {
             self.with(|story| story.world.spreads[i].takes_others = false);
             self.with(|story| story.world.spreads[i].is_whole = false);
         }
+        self.with(|story| story.world.registration = None);
+        self.with(|story| {
+            if let Some(plan) = &mut story.world.registration {
+                plan.n_guards = 1;
+                plan.lag = Span(0);
+            }
+        });
         self.with(|story| story.world.n_webhooks = story.world.n_webhooks.min(1));
         for i in (0..self.best.world.workloads.len()).rev() {
             self.with(|story| {

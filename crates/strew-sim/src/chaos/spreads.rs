@@ -12,6 +12,7 @@ use super::story::{
     Action, Event, NodePlan, SpreadPlan, Story, SubsetPlan, TaintEffect, Worker, Workload, World,
 };
 use crate::fault::{Component, Crash, Fault};
+use crate::registration::{Edit, HookDeed, Lives, RegistrationPlan};
 use crate::workloadspread::WebhookFault;
 
 /// Faults end at most this many seconds after the start.
@@ -43,6 +44,7 @@ pub fn generate_spreads(seed: u64) -> Story {
         spread.is_whole = dice.chance(1, 4);
     }
     together(seed, &mut world, &mut events);
+    register(seed, &mut world, &mut events);
     Story {
         seed,
         limits: settings::draw(seed, &["scheduler", "admission", "spreads", "reviews"]),
@@ -127,6 +129,60 @@ fn together(seed: u64, world: &mut World, events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
 }
 
+/// In one story of three the webhook's replicas register themselves, and things happen to that. It has its own
+/// generator, too.
+fn register(seed: u64, world: &mut World, events: &mut Vec<Event>) {
+    let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0005);
+    if !dice.chance(1, 3) {
+        return;
+    }
+    world.registration = Some(RegistrationPlan {
+        is_strict: dice.chance(1, 4),
+        n_guards: *dice.pick(&[1, 2]),
+        lag: *dice.pick(&[Span(0), Span::from_millis(300), Span::from_millis(1_000)]),
+        lives: lives(&mut dice),
+    });
+    for _ in 0..dice.between(1, 8) {
+        let at = Span::from_millis(dice.between(0, STORM_SECS * 1000));
+        let action = match dice.chance(1, 4) {
+            true => own_fault(&mut dice),
+            false => Action::Hooks(hook_deed(&mut dice, world.n_webhooks)),
+        };
+        events.push(Event { at, action });
+    }
+    events.sort_by_key(|event| event.at);
+}
+
+/// Certificates that are renewed while the story lasts. Two CAs are trusted for longer than a replica is cut off.
+fn lives(dice: &mut Prng) -> Lives {
+    Lives {
+        authority: Span::from_secs(dice.between(600, 900)),
+        serving: Span::from_secs(dice.between(60, 300)),
+        overlap: Span::from_secs(dice.between(75, 90)),
+        age: Span::from_secs(dice.between(0, 390)),
+    }
+}
+
+fn hook_deed(dice: &mut Prng, n_webhooks: u8) -> HookDeed {
+    let lasts = Span::from_millis(dice.between(500, 60_000));
+    let place = u8::try_from(dice.between(1, u64::from(n_webhooks.max(1))) - 1).unwrap_or(0);
+    match dice.between(0, 9) {
+        0..=2 => HookDeed::End(place, lasts),
+        3 | 4 => HookDeed::Cut(place, lasts),
+        5 => HookDeed::Busy(place, lasts),
+        6 => HookDeed::Closed(lasts),
+        7 => HookDeed::Hidden(lasts),
+        8 => HookDeed::Delete(lasts),
+        _ => HookDeed::Edit(*dice.pick(&[
+            Edit::Empty,
+            Edit::Bundle,
+            Edit::Ignore,
+            Edit::Mark,
+            Edit::Secret,
+        ])),
+    }
+}
+
 /// True if a WorkloadSpread of another workload can take the pods of such a workload, and theirs can take others.
 fn is_selectable(worker: Worker) -> bool {
     matches!(
@@ -158,6 +214,7 @@ fn world(dice: &mut Prng) -> World {
         group: None,
         spreads,
         n_webhooks: *dice.pick(&[1, 2, 3]),
+        registration: None,
     }
 }
 

@@ -5,6 +5,7 @@ use strew_model::time::Span;
 
 use crate::fault::{Crash, Fault};
 use crate::limits::MachineLimits;
+use crate::registration::{HookDeed, RegistrationPlan};
 
 /// A world and its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct World {
     pub spreads: Vec<SpreadPlan>,
     /// Replicas of the webhook; 0: the default number.
     pub n_webhooks: u8,
+    /// How they register themselves; `None`: all of them are asked, always.
+    pub registration: Option<RegistrationPlan>,
 }
 
 /// A WorkloadSpread.
@@ -264,6 +267,8 @@ pub enum Action {
     Fault(Fault, Span),
     Crash(Crash),
     Jump(Span),
+    /// Something happens to the registration of the webhook.
+    Hooks(HookDeed),
 }
 
 /// The effect of a taint that an event sets.
@@ -309,7 +314,11 @@ impl Action {
             | Self::Restore(name)
             | Self::DeleteNode(name)
             | Self::CreateNode(name) => Some(name),
-            Self::DeletePod(_) | Self::Fault(..) | Self::Crash(_) | Self::Jump(_) => None,
+            Self::DeletePod(_)
+            | Self::Fault(..)
+            | Self::Crash(_)
+            | Self::Jump(_)
+            | Self::Hooks(_) => None,
         }
     }
 
@@ -330,6 +339,7 @@ impl Action {
                 crate::fault::Component::WebhookReplica => "replica of the webhook dies",
                 crate::fault::Component::Controller => "controller dies",
             }),
+            Self::Hooks(deed) => Some(deed.fault()),
             Self::Jump(_) => Some("clock jumps"),
             Self::Lose(_) => Some("node lost"),
             Self::DeleteNode(_) => Some("node deleted"),

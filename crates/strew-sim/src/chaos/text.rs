@@ -10,6 +10,7 @@ use super::story::{
     Action, Budgeting, NodePlan, Spread, SpreadPlan, Story, SubsetPlan, Worker, Workload,
 };
 use crate::fault::Fault;
+use crate::registration::HookDeed;
 
 impl Display for Story {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -40,6 +41,16 @@ impl Display for Story {
         }
         if !self.world.spreads.is_empty() {
             writeln!(f, "webhook-replicas: {}", self.world.n_webhooks)?;
+            if let Some(plan) = self.world.registration {
+                let (guards, lag) = (plan.n_guards, plan.lag);
+                let (strict, lives) = (plan.is_strict, plan.lives);
+                writeln!(
+                    f,
+                    "registration: {{controllers: {guards}, known-after: {lag}, strict: {strict}, \
+                     authority: {}, serving: {}, overlap: {}, age: {}}}",
+                    lives.authority, lives.serving, lives.overlap, lives.age
+                )?;
+            }
             writeln!(f, "workloadspreads:")?;
         }
         for spread in &self.world.spreads {
@@ -204,10 +215,28 @@ impl Display for Action {
                 "crash: {:?}, after-writes: {}, down: {}",
                 crash.component, crash.after_writes, crash.down
             ),
+            Self::Hooks(deed) => write!(f, "registration: {}", WrittenDeed(deed)),
             Self::Jump(by) => write!(f, "clock-jump: {by}"),
             Self::Fault(fault, lasts) => {
                 write!(f, "{}, for: {lasts}", WrittenFault(fault))
             }
+        }
+    }
+}
+
+/// A deed on the registration, in words.
+struct WrittenDeed<'a>(&'a HookDeed);
+
+impl Display for WrittenDeed<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            HookDeed::End(place, down) => write!(f, "{{end: {place}, down: {down}}}"),
+            HookDeed::Cut(place, lasts) => write!(f, "{{cut-off: {place}, for: {lasts}}}"),
+            HookDeed::Busy(place, lasts) => write!(f, "{{busy: {place}, for: {lasts}}}"),
+            HookDeed::Closed(lasts) => write!(f, "{{port: closed, for: {lasts}}}"),
+            HookDeed::Hidden(lasts) => write!(f, "{{port: hidden, for: {lasts}}}"),
+            HookDeed::Delete(back) => write!(f, "{{delete: true, applied-after: {back}}}"),
+            HookDeed::Edit(edit) => write!(f, "{{edit: {edit:?}}}"),
         }
     }
 }

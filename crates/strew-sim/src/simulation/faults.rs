@@ -71,6 +71,9 @@ impl Simulation {
                 if let Some(slot) = &mut self.keeping {
                     slot.crash(now, after_writes, down);
                 }
+                if let Some(webhook) = webhook_mut(&mut self.server) {
+                    webhook.crash_guards(now, crash);
+                }
             }
         }
     }

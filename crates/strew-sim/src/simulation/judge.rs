@@ -3,9 +3,9 @@
 use strew_apiserver::server::Server;
 
 use super::Simulation;
-use crate::auditor::{Violation, Witness, rest, structure};
+use crate::auditor::{Rule, Violation, Witness, rest, structure};
 use crate::scheduler::Replica;
-use crate::workloadspread::{Judge, webhook, webhook_mut, with_webhook};
+use crate::workloadspread::{Judge, Webhook, webhook, webhook_mut, with_webhook};
 
 impl Simulation {
     /// From now on a witness sees every write and every bind.
@@ -61,6 +61,10 @@ impl Simulation {
                 witness.blame(rule, actor, text);
             }
         }
+        let found = webhook_mut(&mut self.server).map(Webhook::take_found);
+        for (rule, actor, text) in found.into_iter().flatten() {
+            witness.blame(rule, actor, text);
+        }
         if self.elects {
             let replicas = self.schedulers.iter().filter_map(|s| s.alive.as_ref());
             let leaders = replicas.filter(|replica| replica.leads(self.now));
@@ -86,9 +90,16 @@ impl Simulation {
     /// Checks what must hold at rest, after all faults.
     pub fn audit_rest(&mut self) {
         self.audit_structure();
+        let now = self.now;
+        let fault = with_webhook(&mut self.server, |webhook, server| {
+            webhook.fault_at_rest(now, server)
+        });
         let Some(witness) = self.witness.as_deref_mut() else {
             return;
         };
+        if let Some(text) = fault.flatten() {
+            witness.blame(Rule::WebhookRegistered, "the webhook's registration", text);
+        }
         for replica in self.schedulers.iter().filter_map(|s| s.alive.as_ref()) {
             let stored = replica.watched(self.server.tables());
             structure::cache(replica.seen(), &stored, replica.name(), witness);

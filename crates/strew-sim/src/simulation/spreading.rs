@@ -6,6 +6,7 @@ use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
 use crate::fault::Hits;
+use crate::registration::{HookDeed, RegistrationPlan};
 use crate::slot::Slot;
 use crate::workloadspread::{SpreadKeeper, Webhook, Webhooks, webhook, webhook_mut, with_webhook};
 
@@ -20,6 +21,23 @@ impl Simulation {
         if self.spreads.take().is_some() {
             self.begin_spreading();
         }
+    }
+
+    /// From now on the webhook's replicas register themselves, and the API server asks only what is registered. Call it
+    /// before the first WorkloadSpread; later it restarts all replicas.
+    pub fn register_webhooks(&mut self, plan: RegistrationPlan) {
+        self.registration = Some(plan);
+        if self.spreads.take().is_some() {
+            self.begin_spreading();
+        }
+    }
+
+    /// Does something to the registration; nothing if replicas do not register themselves.
+    pub fn act_on_registration(&mut self, deed: HookDeed) {
+        let now = self.now;
+        with_webhook(&mut self.server, |webhook, server| {
+            webhook.act(now, server, deed);
+        });
     }
 
     /// The number of status writes of WorkloadSpreads by all live replicas of the webhook.
@@ -40,8 +58,9 @@ impl Simulation {
         }
         let dice = Prng::new(self.dice.spreads.next_u64());
         let (blueprint, n) = (self.blueprint.clone(), self.n_webhooks);
-        let world = (self.now, &self.server);
-        let webhook = Webhook::new(blueprint, n, self.status_write, dice, world);
+        let plan = self.registration.map(|plan| (plan, self.sabotage));
+        let world = (self.now, &mut self.server);
+        let webhook = Webhook::new(blueprint, n, self.status_write, dice, plan, world);
         if let Some(webhooks) = self.server.webhooks_mut::<Webhooks>() {
             webhooks.pods = Some(webhook);
         }
@@ -94,9 +113,9 @@ impl Simulation {
 
     pub(super) fn calm_spreading(&mut self) {
         let now = self.now;
-        if let Some(webhook) = webhook_mut(&mut self.server) {
-            webhook.calm(now);
-        }
+        with_webhook(&mut self.server, |webhook, server| {
+            webhook.calm(now, server);
+        });
         if let Some(slot) = &mut self.spreads {
             slot.calm(now);
         }

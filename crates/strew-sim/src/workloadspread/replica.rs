@@ -13,6 +13,7 @@ use super::judge::Judge;
 use crate::component::{self, Component, Surroundings};
 use crate::fault::Hits;
 use crate::network::Sender;
+use crate::registration::Registering;
 use crate::scheduler::Blueprint;
 use crate::timing::Between;
 
@@ -24,6 +25,8 @@ pub(super) struct Replica {
     reviews: Turns<()>,
     /// What a review costs.
     cost: Span,
+    /// Its part in the registration; `None` if replicas do not register themselves.
+    pub(super) registering: Option<Registering>,
 }
 
 impl Replica {
@@ -47,6 +50,7 @@ impl Replica {
             component,
             reviews: Turns::new(limits.turns),
             cost: limits.cost,
+            registering: None,
         }
     }
 

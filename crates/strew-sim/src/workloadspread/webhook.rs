@@ -17,15 +17,21 @@ use strew_workloadspread::admission::Effect;
 use super::calling::{Asked, Hook, TIMED_OUT, patch_of, review_of};
 use super::judge::Judge;
 use super::replica::{Eyes, Replica};
+use crate::auditor::Rule;
 use crate::component::Surroundings;
-use crate::fault::{Crash, Faults, Hits};
+use crate::fault::{Crash, Faults, Hits, Sabotage};
 use crate::network::Draws;
+use crate::registration::{HookDeed, Member, Outcome, Registered, RegistrationPlan, Terms};
 use crate::scheduler::Blueprint;
 use crate::slot::Slot;
 use crate::timing::Between;
 
 /// How long the API server waits for an answer: the default of `timeoutSeconds`.
 const TIMEOUT: Span = Span::from_secs(10);
+
+/// Go's message for a certificate that no trusted CA has signed.
+const UNTRUSTED: &str =
+    "tls: failed to verify certificate: x509: certificate signed by unknown authority";
 
 /// A fault of webhook calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +53,8 @@ struct Waiting {
     replica: Option<u64>,
     /// When the API server stops waiting.
     until: Instant,
+    /// True if the pod is not created without an answer.
+    is_needed: bool,
 }
 
 /// Why a call failed.
@@ -58,6 +66,10 @@ enum Failure {
     Died,
     /// Too many reviews of the namespace wait.
     Crowded,
+    /// No replica is reached.
+    Nobody,
+    /// The API server does not trust the replica's certificate.
+    Untrusted,
 }
 
 /// The transport of a call.
@@ -74,6 +86,8 @@ enum Way {
 /// All replicas of the webhook.
 pub(crate) struct Webhook {
     replicas: Vec<Slot<Replica>>,
+    /// Which of them are asked; `None`: all, always.
+    registered: Option<Registered>,
     blueprint: Blueprint,
     /// The active faults.
     pub(crate) faults: Faults,
@@ -100,10 +114,12 @@ impl Webhook {
         n_replicas: usize,
         status_write: Between,
         rng: Prng,
-        (now, server): (Instant, &Server),
+        plan: Option<(RegistrationPlan, Option<Sabotage>)>,
+        (now, server): (Instant, &mut Server),
     ) -> Self {
         let mut webhook = Self {
             replicas: Vec::new(),
+            registered: None,
             blueprint,
             faults: Faults::default(),
             order: Prng::new(0),
@@ -116,6 +132,11 @@ impl Webhook {
             judge: None,
             hits: Hits::default(),
         };
+        if let Some((plan, sabotage)) = plan {
+            let rng = Prng::new(webhook.rng.next_u64());
+            let world = (now, &mut *server);
+            webhook.registered = Some(Registered::new(plan, rng, sabotage, world));
+        }
         for _ in 0..n_replicas {
             let replica = webhook.replica(now, server);
             webhook.replicas.push(Slot::new(replica));
@@ -128,13 +149,16 @@ impl Webhook {
         let number = self.n_made;
         self.n_made += 1;
         let seed = self.rng.next_u64();
-        Replica::new(
+        let mut replica = Replica::new(
             &self.blueprint,
             number,
             seed,
             self.status_write,
             (now, server),
-        )
+        );
+        let registered = self.registered.as_ref();
+        replica.registering = registered.map(|registered| registered.registering(number, now));
+        replica
     }
 
     fn alive(&self) -> impl Iterator<Item = &Replica> {
@@ -162,14 +186,25 @@ impl Webhook {
 
     /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let wakes = self.alive().map(Replica::next_wake);
+        let slots = self.replicas.iter().enumerate();
+        let working = slots.filter(|(index, _)| !self.is_cut(*index));
+        let wakes = working.map(|(_, slot)| slot.alive.as_ref()?.next_wake());
+        let registering = self.alive().map(|replica| {
+            let registering = replica.registering.as_ref()?;
+            registering.next_wake()
+        });
+        let registered = self.registered.as_ref().map(Registered::next_wake);
+        let wakes = wakes.chain(registering).chain(registered);
         let restarts = self.replicas.iter().map(|slot| slot.restart);
         let gives_up = self.calls.front().map(|call| call.until);
         wakes.chain(restarts).chain([gives_up]).flatten().min()
     }
 
     /// Restarts replicas that are due.
-    pub(crate) fn pass_time(&mut self, now: Instant, server: &Server) {
+    pub(crate) fn pass_time(&mut self, now: Instant, server: &mut Server) {
+        if let Some(registered) = &mut self.registered {
+            registered.pass_time(now, server);
+        }
         for index in 0..self.replicas.len() {
             if self.replicas[index].is_due(now) {
                 self.replicas[index] = Slot::new(self.replica(now, server));
@@ -186,8 +221,11 @@ impl Webhook {
     }
 
     /// Ends all faults and restarts all replicas.
-    pub(crate) fn calm(&mut self, now: Instant) {
+    pub(crate) fn calm(&mut self, now: Instant, server: &mut Server) {
         self.faults = Faults::default();
+        if let Some(registered) = &mut self.registered {
+            registered.calm(now, server);
+        }
         self.replicas.iter_mut().for_each(|slot| slot.calm(now));
     }
 
@@ -197,7 +235,67 @@ impl Webhook {
         for index in 0..self.replicas.len() {
             acted |= self.step_replica(index, (now, now), server, None);
         }
+        self.step_registration(now, server) || acted
+    }
+
+    // === registration ===
+
+    /// Crashes the controllers that take out what no replica serves.
+    pub(crate) fn crash_guards(&mut self, now: Instant, crash: Crash) {
+        if let Some(registered) = &mut self.registered {
+            registered.crash_guards(now, crash);
+        }
+    }
+
+    /// Does something to the registration; nothing if replicas do not register themselves.
+    pub(crate) fn act(&mut self, now: Instant, server: &mut Server, deed: HookDeed) {
+        if let Some(registered) = &mut self.registered {
+            registered.act(now, server, members(&mut self.replicas), deed);
+        }
+    }
+
+    /// The broken promises of the registration since the last call.
+    pub(crate) fn take_found(&mut self) -> Vec<(Rule, String, String)> {
+        let registered = self.registered.as_mut();
+        registered.map_or_else(Vec::new, Registered::take_found)
+    }
+
+    /// What is wrong with the registration at rest; `None`: nothing.
+    pub(crate) fn fault_at_rest(&mut self, now: Instant, server: &Server) -> Option<&'static str> {
+        let registered = self.registered.as_ref()?;
+        registered.fault_at_rest(now, server, &members(&mut self.replicas))
+    }
+
+    fn step_registration(&mut self, now: Instant, server: &mut Server) -> bool {
+        let Some(registered) = &mut self.registered else {
+            return false;
+        };
+        let members = members(&mut self.replicas);
+        let (acted, ended) = registered.step(now, server, members, &self.faults);
+        for (index, down) in ended {
+            self.replicas[index].die(now + down);
+            self.hit("replica ended");
+        }
         acted
+    }
+
+    /// True if the replica at this place does not reach the API server.
+    fn is_cut(&self, index: usize) -> bool {
+        let registered = self.registered.as_ref();
+        registered.is_some_and(|registered| registered.is_cut(index))
+    }
+
+    /// How the API server asks about a new pod; `None` if it does not.
+    fn terms(&mut self, now: Instant, server: &Server) -> Option<Terms> {
+        let Some(registered) = &mut self.registered else {
+            return Some(Terms::always(TIMEOUT));
+        };
+        let terms = registered.terms(now, server);
+        if terms.is_none() {
+            registered.called(now, Outcome::Unreviewed);
+            self.hit("pod created without a review");
+        }
+        terms
     }
 
     /// Lets one replica take one step at this time of its own `clock`. Returns false if there was nothing to do.
@@ -208,6 +306,9 @@ impl Webhook {
         server: &mut Server,
         effects: Option<&mut Vec<Effect>>,
     ) -> bool {
+        if self.is_cut(index) {
+            return false;
+        }
         let slot = &mut self.replicas[index];
         let Some(replica) = &mut slot.alive else {
             return false;
@@ -254,7 +355,7 @@ impl Webhook {
                     continue;
                 }
                 Some(Ok(decision)) => patch_of(Hook::CREATE, decision),
-                Some(Err(failure)) => Err(self.failed(Hook::CREATE, failure)),
+                Some(Err(failure)) => self.failed(Hook::CREATE, failure, call.is_needed),
             };
             late.push(LateAnswer {
                 number: call.id.0,
@@ -287,35 +388,44 @@ impl Webhook {
         Some(Err(Failure::TimedOut))
     }
 
-    fn failed(&mut self, hook: Hook, failure: Failure) -> ApiError {
-        match failure {
-            Failure::TimedOut => {
-                self.hit("call timed out");
-                hook.failed(TIMED_OUT)
-            }
-            Failure::Died => {
-                self.hit("call of a replica that died");
-                hook.failed("EOF")
-            }
-            Failure::Crowded => {
-                self.hit("call of a crowded namespace");
-                hook.failed("too many reviews of its namespace wait")
-            }
-        }
+    /// The end of a call without an answer: without `is_needed` the request is carried out as it is.
+    fn failed(
+        &mut self,
+        hook: Hook,
+        failure: Failure,
+        is_needed: bool,
+    ) -> Result<Option<Value>, ApiError> {
+        let (kind, error) = match failure {
+            Failure::TimedOut => ("call timed out", hook.failed(TIMED_OUT)),
+            Failure::Died => ("call of a replica that died", hook.failed("EOF")),
+            Failure::Crowded => (
+                "call of a crowded namespace",
+                hook.failed("too many reviews of its namespace wait"),
+            ),
+            Failure::Nobody => ("call of nobody", hook.unreachable()),
+            Failure::Untrusted => ("call of an untrusted replica", hook.failed(UNTRUSTED)),
+        };
+        self.hit(kind);
+        if is_needed { Err(error) } else { Ok(None) }
     }
 
     // === calls ===
 
-    /// Draws one of the live replicas.
-    fn draw(&mut self, hook: Hook) -> Result<usize, ApiError> {
+    /// Draws one of the live replicas, among those that the API server reaches.
+    fn draw(&mut self, now: Instant, terms: &Terms) -> Result<usize, Failure> {
+        if let Some(registered) = &mut self.registered {
+            let chosen = registered.choose(now, &members(&mut self.replicas), terms);
+            registered.called(now, chosen.err().unwrap_or(Outcome::Reached));
+            return chosen.map_err(|outcome| match outcome {
+                Outcome::Untrusted => Failure::Untrusted,
+                _ => Failure::Nobody,
+            });
+        }
         let alive: Vec<usize> = (0..self.replicas.len())
             .filter(|&index| self.replicas[index].alive.is_some())
             .collect();
         match alive.is_empty() {
-            true => {
-                self.hit("call of nobody");
-                Err(hook.unreachable())
-            }
+            true => Err(Failure::Nobody),
             false => Ok(*self.rng.pick(&alive)),
         }
     }
@@ -362,21 +472,38 @@ impl Webhook {
         server: &mut Server,
         pod: &Arc<Pod>,
     ) -> Result<Called, ApiError> {
+        let Some(terms) = self.terms(now, server) else {
+            return Ok(Called::Answered(None));
+        };
+        match self.begin_call(now, server, pod, &terms) {
+            Ok(called) => called,
+            Err(failure) => {
+                let answer = self.failed(Hook::CREATE, failure, terms.is_needed);
+                answer.map(Called::Answered)
+            }
+        }
+    }
+
+    fn begin_call(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        pod: &Arc<Pod>,
+        terms: &Terms,
+    ) -> Result<Result<Called, ApiError>, Failure> {
         let (id, hook, call) = self.new_call(Asked::Create(pod));
-        let (index, way) = (self.draw(hook)?, self.draw_way());
+        let (index, way) = (self.draw(now, terms)?, self.draw_way());
         let mut replica = None;
         if way != Way::Lost {
             replica = self.number_of(index).filter(|_| way == Way::Sound);
-            if let Err(failure) = self.ask(index, now, id, call) {
-                return Err(self.failed(hook, failure));
-            }
+            self.ask(index, now, id, call)?;
             while self.step_replica(index, (now, now), server, None) {}
             if way == Way::Sound {
                 if let Some(decision) = self.replies.remove(&id) {
-                    return patch_of(hook, decision).map(Called::Answered);
+                    return Ok(patch_of(hook, decision).map(Called::Answered));
                 }
                 if self.number_of(index).is_none() {
-                    return Err(self.failed(hook, Failure::Died));
+                    return Err(Failure::Died);
                 }
             }
         }
@@ -384,9 +511,10 @@ impl Webhook {
             id,
             pod: Arc::clone(pod),
             replica,
-            until: now + TIMEOUT,
+            until: now + terms.timeout,
+            is_needed: terms.is_needed,
         });
-        Ok(Called::Waits(id.0))
+        Ok(Ok(Called::Waits(id.0)))
     }
 
     /// The number of a replica; `None` if it is down.
@@ -402,13 +530,24 @@ impl Webhook {
         server: &mut Server,
         asked: Asked<'_>,
     ) -> Result<Option<Value>, ApiError> {
+        let terms = match (asked, &self.registered) {
+            // A pod is deleted whether or not a webhook answers.
+            (Asked::Delete(_), Some(registered)) => registered.terms_of_deletions(server),
+            _ => match self.terms(now, server) {
+                Some(terms) => terms,
+                None => return Ok(None),
+            },
+        };
         let (id, hook, call) = self.new_call(asked);
-        let (index, way) = (self.draw(hook)?, self.draw_way());
+        let (index, way) = match self.draw(now, &terms) {
+            Ok(index) => (index, self.draw_way()),
+            Err(failure) => return self.failed(hook, failure, terms.is_needed),
+        };
         if way == Way::Lost {
-            return Err(self.failed(hook, Failure::TimedOut));
+            return self.failed(hook, Failure::TimedOut, terms.is_needed);
         }
         let answer = match self.ask(index, now, id, call) {
-            Ok(()) => self.wait(index, id, now, server, None),
+            Ok(()) => self.wait(index, id, (now, terms.timeout), server, None),
             Err(failure) => Err(failure),
         };
         if let Some(judge) = &mut self.judge {
@@ -418,9 +557,11 @@ impl Webhook {
             }
         }
         match answer {
-            Ok(_) if way == Way::AnswerLost => Err(self.failed(hook, Failure::TimedOut)),
+            Ok(_) if way == Way::AnswerLost => {
+                self.failed(hook, Failure::TimedOut, terms.is_needed)
+            }
             Ok(decision) => patch_of(hook, decision),
-            Err(failure) => Err(self.failed(hook, failure)),
+            Err(failure) => self.failed(hook, failure, terms.is_needed),
         }
     }
 
@@ -429,11 +570,11 @@ impl Webhook {
         &mut self,
         index: usize,
         id: CallId,
-        now: Instant,
+        (now, timeout): (Instant, Span),
         server: &mut Server,
         mut effects: Option<&mut Vec<Effect>>,
     ) -> Result<Decision, Failure> {
-        let (mut clock, until) = (now, now + TIMEOUT);
+        let (mut clock, until) = (now, now + timeout);
         loop {
             let acted = self.step_replica(index, (now, clock), server, effects.as_deref_mut());
             if let Some(decision) = self.replies.remove(&id) {
@@ -475,7 +616,7 @@ impl Webhook {
             }
             let mut effects = Vec::new();
             if self
-                .wait(index, id, now, server, Some(&mut effects))
+                .wait(index, id, (now, TIMEOUT), server, Some(&mut effects))
                 .is_ok()
             {
                 all.push(effects);
@@ -483,4 +624,19 @@ impl Webhook {
         }
         all
     }
+}
+
+/// The replicas that take part in the registration, with their places.
+fn members(replicas: &mut [Slot<Replica>]) -> Vec<(usize, Member<'_>)> {
+    let alive = replicas.iter_mut().enumerate().filter_map(|(index, slot)| {
+        let replica = slot.alive.as_mut()?;
+        let number = replica.number;
+        let registering = replica.registering.as_mut()?;
+        let member = Member {
+            number,
+            registering,
+        };
+        Some((index, member))
+    });
+    alive.collect()
 }

@@ -61,8 +61,19 @@ fn no_life_with_workload_spreads_breaks_a_rule() {
     }
     assert!(figures.choices > 500, "{figures:?}");
     assert!(!figures.is_refused(), "{figures:?}");
-    for kind in ["webhook dies", "controller dies", "webhook calls lost"] {
+    for kind in [
+        "webhook dies",
+        "controller dies",
+        "webhook calls lost",
+        "replica of the webhook ends",
+        "replica of the webhook is cut off",
+        "webhook's port is closed",
+        "webhook's configuration is deleted",
+    ] {
         assert!(figures.faults.contains_key(kind), "{figures:?}");
+    }
+    for kind in ["pod created without a review", "call of nobody"] {
+        assert!(figures.webhook_hits.contains_key(kind), "{figures:?}");
     }
 }
 

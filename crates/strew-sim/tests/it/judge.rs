@@ -13,7 +13,7 @@ use strew_scheduler::PluginId;
 use strew_sim::auditor::{Rule, Sent, Witness};
 use strew_sim::chaos::{
     Action, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload, World, generate,
-    play, shrink,
+    generate_spreads, play, shrink,
 };
 use strew_sim::{Component, Crash, MachineLimits, Sabotage};
 
@@ -134,6 +134,32 @@ fn forgotten_assumed_pods_are_found_out() {
     // What is forgotten shows where the next pod goes to the same of several equal nodes.
     parts.scheduler.parallelism = 1;
     assert!(found(&parts, Rule::Bind, 0..60).is_some());
+}
+
+/// The first story with a registration whose life with this defect breaks the rule.
+fn found_in_registrations(sabotage: Sabotage, rule: Rule) -> Option<Story> {
+    let parts = Parts {
+        sabotage: Some(sabotage),
+        ..Parts::real()
+    };
+    let stories = (0..60).map(generate_spreads);
+    let mut stories = stories.filter(|story| story.world.registration.is_some());
+    stories.find(|story| {
+        let violations = play(story, &parts).violations;
+        violations.iter().any(|violation| violation.rule == rule)
+    })
+}
+
+#[test]
+fn a_rotation_without_an_overlap_is_found_out() {
+    let story = found_in_registrations(Sabotage::ReplacesBundle, Rule::WebhookTrust);
+    assert!(story.is_some());
+}
+
+#[test]
+fn a_controller_that_takes_nothing_out_is_found_out() {
+    let story = found_in_registrations(Sabotage::KeepsRegistration, Rule::WebhookRefuses);
+    assert!(story.is_some());
 }
 
 /// A controller to which pods that it makes seem to have come and gone at once: once an instant, or it would make pods
@@ -347,6 +373,7 @@ fn circle() -> Story {
         world: World {
             spreads: Vec::new(),
             n_webhooks: 0,
+            registration: None,
             nodes: vec![node("a", 0, 4000), node("b", 1, 100)],
             workloads: vec![workload("web", 0), vip],
             quota: None,

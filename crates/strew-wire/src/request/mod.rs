@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt::Write;
 
-use k8s_openapi::api::{coordination, core, events};
+use k8s_openapi::api::{admissionregistration, coordination, core, events};
 use serde_json::Value;
 
 use strew_manifest::ocm;
@@ -109,6 +109,14 @@ impl Resource {
     pub const PLACEMENT_DECISIONS: Self = Self::of::<ocm::PlacementDecision>();
     /// `coordination.k8s.io/v1` `leases`
     pub const LEASES: Self = Self::of::<coordination::v1::Lease>();
+    /// `admissionregistration.k8s.io/v1` `mutatingwebhookconfigurations`
+    pub const MUTATING_WEBHOOKS: Self =
+        Self::of::<admissionregistration::v1::MutatingWebhookConfiguration>();
+    /// `admissionregistration.k8s.io/v1` `validatingwebhookconfigurations`
+    pub const VALIDATING_WEBHOOKS: Self =
+        Self::of::<admissionregistration::v1::ValidatingWebhookConfiguration>();
+    /// `v1` `secrets`
+    pub const SECRETS: Self = Self::of::<core::v1::Secret>();
 }
 
 /// The condition under which a request is carried out. The body states it in the form of the verb.
@@ -145,7 +153,7 @@ pub struct Request {
     pub verb: Verb,
     /// The kind of the object.
     pub resource: Resource,
-    /// The object's namespace.
+    /// The object's namespace; empty for an object of the cluster.
     pub namespace: String,
     /// The object's name; a creation has it in its body too.
     pub name: String,
@@ -169,7 +177,10 @@ impl Request {
             "" => format!("/api/{version}"),
             _ => format!("/apis/{group}/{version}"),
         };
-        let _ = write!(path, "/namespaces/{}/{plural}", escaped(&self.namespace));
+        if !self.namespace.is_empty() {
+            let _ = write!(path, "/namespaces/{}", escaped(&self.namespace));
+        }
+        let _ = write!(path, "/{plural}");
         // A subresource is created at its object, an object in its collection.
         if self.verb != Verb::Create || !self.subresource.is_empty() {
             let _ = write!(path, "/{}", escaped(&self.name));

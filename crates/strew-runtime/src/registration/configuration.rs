@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use strew_wire::workloadspread::registration::{NAME, REGISTERED_BY};
 
 /// The path of the object.
-pub(super) fn path() -> String {
+pub fn path() -> String {
     format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}")
 }
 
@@ -61,7 +61,7 @@ fn says(value: &Value, wanted: &Value) -> bool {
 }
 
 /// The patch that adds the webhooks, with the CAs to trust (PEM) and the name of the writing replica.
-pub(super) fn register(object: &Value, wanted: &[Value], bundle: &Value, replica: &str) -> Value {
+pub fn register(object: &Value, wanted: &[Value], bundle: &Value, replica: &str) -> Value {
     let webhooks = wanted.iter().cloned().map(|mut webhook| {
         webhook["clientConfig"]["caBundle"] = bundle.clone();
         webhook
@@ -78,7 +78,7 @@ pub(super) fn register(object: &Value, wanted: &[Value], bundle: &Value, replica
 }
 
 /// The patch that removes all webhooks.
-pub(super) fn take_out(object: &Value) -> Value {
+pub fn take_out(object: &Value) -> Value {
     json!([unchanged(object), {"op": "remove", "path": "/webhooks"}])
 }
 

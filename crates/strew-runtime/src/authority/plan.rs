@@ -9,7 +9,8 @@
 
 use strew_model::time::{Instant, Span};
 
-use super::pair::BACKDATED;
+/// Certificates are valid from this long before they are made: clocks of other hosts may be behind.
+pub const BACKDATED: Span = Span::from_secs(3600);
 
 /// The validity of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use strew_model::time::{Instant, Span};
 
-use super::calls::LONGEST_WAIT;
+use super::failures::LONGEST_WAIT;
 
 /// The name of the Lease, in strew's namespace.
 pub const LEASE: &str = "strew-webhook-replicas";

@@ -166,35 +166,53 @@ pub enum Act {
 }
 
 impl Watcher {
-    /// What comes next.
+    /// What comes next. What the last look has shown is acted on before the next look: a question that gets no answer
+    /// takes longer than the time between two looks.
     pub fn next(&self, now: Instant) -> Act {
-        let due = self.looked.map_or(now, |looked| looked + EVERY);
         if now < self.not_before {
             return Act::Wait(self.not_before);
         }
-        if now >= due {
-            return Act::Look;
+        if self.is_to_be_removed() {
+            return Act::TakeOut;
         }
-        // The silence is measured up to the last read: later announcements are not known.
+        let Some(due) = self.looked.map(|looked| looked + EVERY) else {
+            return Act::Look;
+        };
+        let webhook = self.webhook();
+        match webhook == self.said || !self.leads {
+            false => Act::Say(webhook),
+            true if now >= due => Act::Look,
+            true => Act::Wait(due),
+        }
+    }
+
+    /// True if a replica has registered the webhook, none serves it, and it does not stay.
+    pub fn is_to_be_removed(&self) -> bool {
+        let is_ours = matches!(self.registration, Registration::In { is_ours: true, .. });
+        is_ours && !self.is_strict && self.is_silent()
+    }
+
+    /// True if no replica has been ready or reached for long enough. The silence is measured up to the last read: later
+    /// announcements are not known.
+    fn is_silent(&self) -> bool {
         let lasts = |since: Option<Instant>, patience| {
             since.is_some_and(|since| self.looked >= Some(since + patience))
         };
-        let is_silent = lasts(self.silent_since, self.patience)
-            || lasts(self.unreached_since, self.patience.min(UNREACHED_FOR));
-        let webhook = match (self.registration, is_silent) {
+        lasts(self.silent_since, self.patience)
+            || lasts(self.unreached_since, self.patience.min(UNREACHED_FOR))
+    }
+
+    /// How pods are created, as far as the last look has shown.
+    fn webhook(&self) -> Webhook {
+        match (self.registration, self.is_silent()) {
             (Registration::Absent, _) if self.is_deleted => Webhook::NotRegistered,
             // Another program registered the webhook, and keeps it.
             (Registration::Absent | Registration::In { is_ours: false, .. }, _) => Webhook::Answers,
-            (Registration::In { .. }, true) if !self.is_strict => return Act::TakeOut,
             (Registration::In { .. }, true) => Webhook::NotReady,
             (Registration::In { .. }, false) => Webhook::Answers,
             (Registration::Out, true) => Webhook::NotRegistered,
             // A ready replica is about to register the webhook.
             (Registration::Out, false) => self.said,
-        };
-        match webhook == self.said || !self.leads {
-            true => Act::Wait(due),
-            false => Act::Say(webhook),
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::registration::calls::Failures;
+use crate::registration::failures::Failures;
 
 /// Seconds after a moment that is far from both ends of time.
 const fn at(second: u64) -> Instant {
@@ -343,9 +343,18 @@ fn the_controller_takes_out_what_no_replica_serves() {
             "looks again",
             Watcher {
                 looked: Some(at(99)),
-                ..watcher(OURS, quiet, Served)
+                ..watcher(OURS, 99, Served)
             },
             Act::Look,
+        ),
+        (
+            "a question without an answer took longer than the next look is away",
+            Watcher {
+                looked: Some(at(99)),
+                silent_since: Some(at(69)),
+                ..watcher(OURS, quiet, Served)
+            },
+            Act::TakeOut,
         ),
         (
             "could not look",
@@ -363,10 +372,7 @@ fn the_controller_takes_out_what_no_replica_serves() {
 
 /// How often each step is taken in ten minutes by a replica that serves, if `refused` fails always.
 fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
-    let status = kube::core::Status::failure("no", "")
-        .with_code(code)
-        .boxed();
-    let error = kube::Error::Api(status);
+    let is_race = matches!(code, 409 | 422);
     let (mut of_lease, mut of_configuration) = (Failures::default(), Failures::default());
     let mut view = Replica {
         can_serve: true,
@@ -379,9 +385,9 @@ fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
         if step == refused {
             n_refused += 1;
             match step {
-                Step::Renew => view.not_before = now + of_lease.add(&error).0,
+                Step::Renew => view.not_before = now + of_lease.add(is_race).0,
                 _ => {
-                    view.register_not_before = now + of_configuration.add(&error).0;
+                    view.register_not_before = now + of_configuration.add(is_race).0;
                     view.seen = None;
                 }
             }
