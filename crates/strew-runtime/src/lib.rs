@@ -20,6 +20,7 @@ pub mod keep;
 pub mod machine;
 pub mod outbox;
 pub mod placement;
+pub mod reads;
 mod refusals;
 pub mod scheduler;
 pub mod target_kinds;
