@@ -10,11 +10,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::object::{
-    Autoscaler, Budget, CloneSet, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key,
-    Name, Node, Object, Plain, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
-    WorkloadSpread,
-};
+use crate::object::kinds::Typed;
+use crate::object::{Key, Name, Object, Plain, Pod, Stored};
 
 /// The objects of a kind, by namespace and name.
 #[derive(Debug, Clone)]
@@ -126,22 +123,8 @@ impl OwnedPods {
 
 /// Objects of all kinds.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "each table is that of the kind in its type")]
 pub struct Tables {
-    pub(crate) pods: Table<Pod>,
-    pub(crate) nodes: Table<Node>,
-    pub(crate) deployments: Table<Deployment>,
-    pub(crate) replica_sets: Table<ReplicaSet>,
-    pub(crate) replication_controllers: Table<ReplicationController>,
-    pub(crate) stateful_sets: Table<StatefulSet>,
-    pub(crate) daemon_sets: Table<DaemonSet>,
-    pub(crate) controller_revisions: Table<ControllerRevision>,
-    pub(crate) jobs: Table<Job>,
-    pub(crate) cron_jobs: Table<CronJob>,
-    pub(crate) autoscalers: Table<Autoscaler>,
-    pub(crate) budgets: Table<Budget>,
-    pub(crate) clone_sets: Table<CloneSet>,
-    pub(crate) workload_spreads: Table<WorkloadSpread>,
+    pub(crate) typed: Typed,
     plain: BTreeMap<Key, Arc<Plain>>,
     by_owner: FxHashMap<Arc<str>, OwnedPods>,
     by_node: FxHashMap<Arc<str>, BTreeMap<Name, Arc<Pod>>>,

@@ -1,7 +1,7 @@
 //! Which pods a ReplicaSet's controller deletes when there are too many.
 //!
-//! The simulated controller chooses by it, and so it is known what deletion costs can do: they decide within a
-//! [`Stage`] only.
+//! The simulated controller and `--what-if scale=N` choose by it, and so it is known what deletion costs can do: they
+//! decide within a [`Stage`] only.
 //!
 //! Source: spec/controllers §1.3.
 
@@ -43,21 +43,53 @@ impl Stage {
     }
 }
 
+/// What decides about a pod, beside its identity and its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// `metadata.creationTimestamp`
+    pub created: Instant,
+    /// How far its start has come.
+    pub progress: Progress,
+    /// Since when it has been ready; `None` if it is not.
+    pub ready_since: Option<Instant>,
+    /// Its deletion cost; 0 without one.
+    pub cost: i32,
+    /// The most restarts of one of its containers, and of one of its sidecars.
+    pub restarts: (u32, u32),
+}
+
+/// Of a pod about which nothing is known: it is ready, and as old as all others of these.
+impl Default for Life {
+    fn default() -> Self {
+        Self {
+            created: Instant::default(),
+            progress: Progress::Running,
+            ready_since: Some(Instant::default()),
+            cost: 0,
+            restarts: (0, 0),
+        }
+    }
+}
+
 /// The properties of a pod by which it is chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Properties<'a> {
     /// Its uid.
     pub uid: &'a str,
-    /// `metadata.creationTimestamp`
-    pub created: Instant,
-    /// Its stage.
-    pub stage: Stage,
-    /// Its deletion cost; 0 without one.
-    pub cost: i32,
-    /// Since when it has been ready; `None` if it is not.
-    pub ready_since: Option<Instant>,
-    /// The most restarts of one of its containers, and of one of its sidecars.
-    pub restarts: (u32, u32),
+    /// True if it is assigned to a node.
+    pub is_assigned: bool,
+    /// The rest.
+    pub life: Life,
+}
+
+impl Properties<'_> {
+    fn stage(&self) -> Stage {
+        Stage {
+            is_assigned: self.is_assigned,
+            progress: self.life.progress,
+            is_ready: self.life.ready_since.is_some(),
+        }
+    }
 }
 
 /// A pod that may be deleted.
@@ -76,29 +108,27 @@ type Foremost = (Stage, i32, Reverse<usize>, i32);
 
 impl<P> Candidate<'_, P> {
     fn foremost(&self, now: Instant) -> Foremost {
-        let Properties {
-            stage,
-            cost,
-            ready_since,
-            ..
-        } = self.properties;
+        let Life {
+            cost, ready_since, ..
+        } = self.properties.life;
         let bucket = ready_since.map_or(0, |since| bucket(since, now));
-        (stage, cost, Reverse(self.rank), bucket)
+        (self.properties.stage(), cost, Reverse(self.rank), bucket)
     }
 
     /// Rules 6 (by uid) to 8. This is no total order if some times are equal and others are not: of three pods, each
     /// may come before the next, in a circle.
     fn compare_hindmost<Q>(&self, other: &Candidate<'_, Q>, now: Instant) -> Ordering {
-        let (a, b) = (&self.properties, &other.properties);
+        let by_uid = || self.properties.uid.cmp(other.properties.uid);
+        let (a, b) = (&self.properties.life, &other.properties.life);
         if a.ready_since != b.ready_since {
-            return a.uid.cmp(b.uid);
+            return by_uid();
         }
         let by_restarts = Reverse(a.restarts).cmp(&Reverse(b.restarts));
         by_restarts.then_with(|| match a.created == b.created {
             true => Ordering::Equal,
             false => {
                 let [of_a, of_b] = [a, b].map(|pod| bucket(pod.created, now));
-                of_a.cmp(&of_b).then_with(|| a.uid.cmp(b.uid))
+                of_a.cmp(&of_b).then_with(by_uid)
             }
         })
     }

@@ -1,6 +1,8 @@
 //! The rights of a process at the API server, checked together at the start so that one error lists all that are
 //! missing.
 
+use std::borrow::Cow;
+
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::authorization::v1::{
@@ -8,18 +10,19 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
+use strew_runtime::reads::Reads;
 
 /// A right that a process needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
     /// The API group; empty for the core.
     pub group: &'static str,
     /// The plural name, with `/subresource` for a subresource.
     pub resource: &'static str,
     /// The verbs.
-    pub verbs: &'static [&'static str],
+    pub verbs: Cow<'static, [&'static str]>,
     /// What the process uses it for, in docs/rights.md.
-    pub purpose: &'static str,
+    pub purpose: Cow<'static, str>,
 }
 
 /// A right, for the tables of processes.
@@ -32,13 +35,48 @@ pub(crate) const fn permission(
     Permission {
         group,
         resource,
-        verbs,
-        purpose,
+        verbs: Cow::Borrowed(verbs),
+        purpose: Cow::Borrowed(purpose),
     }
 }
 
+/// The verbs of a watch.
+pub(crate) const WATCH: &[&str] = &["get", "list", "watch"];
+
+/// The rights of a process: those on the kinds that it reads, and those to write. A right to write a kind that is read
+/// becomes one with the right to read it; rights on its subresources follow.
+pub(crate) fn rights(
+    reads: &[Reads],
+    verbs: &'static [&'static str],
+    writes: &[Permission],
+) -> Vec<Permission> {
+    let mut rights = Vec::new();
+    let is_of = |write: &&Permission, read: &Reads| {
+        let resource = write.resource.split('/').next();
+        write.group == read.row.group && resource == Some(read.row.plural)
+    };
+    for read in reads {
+        let row = &read.row;
+        let mut right = permission(row.group, row.plural, verbs, read.purpose);
+        let (same, below): (Vec<_>, Vec<_>) = writes
+            .iter()
+            .filter(|write| is_of(write, read))
+            .partition(|write| write.resource == row.plural);
+        for write in same {
+            right.verbs.to_mut().extend_from_slice(&write.verbs);
+            let purpose = right.purpose.to_mut();
+            *purpose = format!("{purpose}; {}", write.purpose);
+        }
+        rights.push(right);
+        rights.extend(below.into_iter().cloned());
+    }
+    let is_other = |write: &&Permission| !reads.iter().any(|read| is_of(write, read));
+    rights.extend(writes.iter().filter(is_other).cloned());
+    rights
+}
+
 /// A right on the objects of these names, and on no others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPermission<'a> {
     /// The right. Its `list` and `watch` use a field selector with the name.
     pub permission: Permission,
@@ -63,7 +101,7 @@ pub async fn missing(
     needed: &[Permission],
     namespace: Option<&str>,
 ) -> Result<Vec<String>, AskError> {
-    let each = needed.iter().map(|needed| (*needed, None));
+    let each = needed.iter().map(|needed| (needed, None));
     denied(client, each, namespace).await
 }
 
@@ -78,13 +116,13 @@ pub async fn missing_of(
 ) -> Result<Vec<String>, AskError> {
     let each = needed.iter().flat_map(|needed| {
         let names = needed.names.iter();
-        names.map(|name| (needed.permission, Some(*name)))
+        names.map(|name| (&needed.permission, Some(*name)))
     });
     denied(client, each, namespace).await
 }
 
 /// A right, on any object or on the named one.
-type Asked<'a> = (Permission, Option<&'a str>);
+type Asked<'a> = (&'a Permission, Option<&'a str>);
 
 async fn denied<'a>(
     client: &Client,

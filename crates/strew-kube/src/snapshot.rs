@@ -4,104 +4,82 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
+use k8s_openapi::api::apps::v1::{
+    ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet,
+};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{
+    LimitRange, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    ReplicationController, ResourceQuota, Service,
+};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::Client;
 use serde_json::Value;
+use strew_manifest::kinds::{self, KindRow, Pods};
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_manifest::kruise::workloads::CloneSet;
 use strew_manifest::snapshot::Scrubber;
+use strew_runtime::placement;
+use strew_runtime::reads::Reads;
 use thiserror::Error;
 
-/// A kind of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
-    /// The path without the leading `/`, up to the version.
-    api: &'static str,
-    /// The plural name.
-    plural: &'static str,
-    /// The version that is listed where this one is not served.
-    older: Option<&'static str>,
-    /// True if a snapshot fails without it.
-    is_needed: bool,
-}
-
-const fn needed(api: &'static str, plural: &'static str) -> Listed {
-    Listed {
-        api,
-        plural,
-        older: None,
-        is_needed: true,
-    }
-}
-
-const fn other(api: &'static str, plural: &'static str) -> Listed {
-    Listed {
-        api,
-        plural,
-        older: None,
-        is_needed: false,
-    }
-}
-
-/// A kind of Kruise, in the version that it stores from 1.9 on, else in the first one.
-const fn of_kruise(plural: &'static str) -> Listed {
-    Listed {
-        older: Some("apis/apps.kruise.io/v1alpha1"),
-        ..other("apis/apps.kruise.io/v1beta1", plural)
-    }
-}
-
-/// The kinds in the order of listing; those that pods depend on come first.
-const LISTED: &[Listed] = &[
-    other("api/v1", "namespaces"),
-    needed("api/v1", "nodes"),
-    other("apis/scheduling.k8s.io/v1", "priorityclasses"),
-    other("apis/node.k8s.io/v1", "runtimeclasses"),
-    other("apis/storage.k8s.io/v1", "storageclasses"),
-    other("apis/storage.k8s.io/v1", "csinodes"),
-    other("api/v1", "persistentvolumes"),
-    other("api/v1", "persistentvolumeclaims"),
-    other("api/v1", "resourcequotas"),
-    other("api/v1", "limitranges"),
-    other("api/v1", "services"),
-    other("api/v1", "replicationcontrollers"),
-    other("apis/apps/v1", "deployments"),
-    other("apis/apps/v1", "replicasets"),
-    other("apis/apps/v1", "statefulsets"),
-    other("apis/apps/v1", "daemonsets"),
-    other("apis/apps/v1", "controllerrevisions"),
-    other("apis/batch/v1", "cronjobs"),
-    other("apis/batch/v1", "jobs"),
-    other("apis/autoscaling/v2", "horizontalpodautoscalers"),
-    other("apis/policy/v1", "poddisruptionbudgets"),
-    of_kruise("clonesets"),
-    of_kruise("workloadspreads"),
-    other(
-        "apis/cluster.open-cluster-management.io/v1",
-        "managedclusters",
+/// The kinds that an audit lists: those of a cluster that decisions depend on.
+pub const OF_AUDIT: &[Reads] = &[
+    Reads::of::<Namespace>("namespace selectors of pod affinity terms"),
+    Reads::of::<Node>("the domains, and their room"),
+    Reads::of::<Pod>("what runs in each domain"),
+    Reads::of::<Service>("endpoints that are left; default constraints"),
+    Reads::of::<ReplicationController>("which pods are made again"),
+    Reads::of::<PersistentVolume>("volumes that exist in one domain"),
+    Reads::of::<PersistentVolumeClaim>("the volumes of a pod"),
+    Reads::of::<ResourceQuota>("whether new pods are admitted"),
+    Reads::of::<LimitRange>("requests of new pods"),
+    Reads::of::<Deployment>("which pods are made again"),
+    Reads::of::<ReplicaSet>("which pods are made again"),
+    Reads::of::<StatefulSet>("which pods are made again"),
+    Reads::of::<DaemonSet>("pods that stay on their nodes"),
+    Reads::of::<ControllerRevision>("the templates of StatefulSets and DaemonSets"),
+    Reads::of::<Job>("which pods are made again"),
+    Reads::of::<CronJob>("Jobs that begin meanwhile"),
+    Reads::of::<HorizontalPodAutoscaler>("how many pods a workload asks for"),
+    Reads::of::<PodDisruptionBudget>(
+        "which evictions a drain may do, and how many pods must be left",
     ),
-    other(
-        "apis/cluster.open-cluster-management.io/v1beta2",
-        "managedclustersets",
-    ),
-    other(
-        "apis/cluster.open-cluster-management.io/v1beta2",
-        "managedclustersetbindings",
-    ),
-    other(
-        "apis/cluster.open-cluster-management.io/v1beta1",
-        "placements",
-    ),
-    other(
-        "apis/cluster.open-cluster-management.io/v1beta1",
-        "placementdecisions",
-    ),
-    other(
-        "apis/cluster.open-cluster-management.io/v1alpha1",
-        "addonplacementscores",
-    ),
-    needed("api/v1", "pods"),
+    Reads::of::<PriorityClass>("priorities of new pods"),
+    Reads::of::<RuntimeClass>("overheads and node selectors of new pods"),
+    Reads::of::<StorageClass>("whether a claim waits for the pod's first node"),
+    Reads::of::<CSINode>("how many volumes a node can attach"),
+    Reads::of::<CloneSet>("which pods are made again"),
+    Reads::of::<WorkloadSpread>("the subsets of new pods"),
 ];
 
-/// The path prefix of a hub's kinds.
-const HUB: &str = "apis/cluster.open-cluster-management.io/";
+/// The kinds of a hub that Placements depend on.
+const OF_HUB: &[Reads] = placement::READS;
+
+/// A kind of a snapshot.
+struct Listed {
+    row: KindRow,
+    /// The versions to list, the newest last; where one is not served, the one before is listed.
+    versions: Vec<&'static str>,
+}
+
+impl Listed {
+    fn of(reads: &Reads) -> Self {
+        let row = reads.row;
+        let mut versions = kinds::versions(row.group, row.kind);
+        versions.reverse();
+        Self { row, versions }
+    }
+
+    /// True if a snapshot fails without it.
+    fn is_needed(&self) -> bool {
+        self.row.kind == "Node" || self.row.pods == Pods::Are
+    }
+}
 
 /// Objects per page.
 const PAGE: u32 = 500;
@@ -134,7 +112,7 @@ pub struct SnapshotError {
 /// # Errors
 /// Nodes or pods are forbidden, or a list fails.
 pub async fn take(client: &Client) -> Result<Snapshot, SnapshotError> {
-    take_all(client, LISTED.iter().copied()).await
+    take_with(client, &[OF_AUDIT, OF_HUB].concat(), &|_| {}).await
 }
 
 /// Lists the objects of a hub that Placements depend on, and nothing else.
@@ -142,8 +120,7 @@ pub async fn take(client: &Client) -> Result<Snapshot, SnapshotError> {
 /// # Errors
 /// A list fails.
 pub async fn take_hub(client: &Client) -> Result<Snapshot, SnapshotError> {
-    let of_hub = |listed: &Listed| listed.api.starts_with(HUB);
-    take_all(client, LISTED.iter().copied().filter(of_hub)).await
+    take_with(client, OF_HUB, &|_| {}).await
 }
 
 /// Lists what an audit reads: all but the kinds of a hub. Each page is scrubbed when it arrives, so that what decides
@@ -157,35 +134,19 @@ pub async fn take_for_audit(client: &Client) -> Result<Vec<Value>, SnapshotError
         let mut scrubber = scrubber.lock().unwrap_or_else(PoisonError::into_inner);
         scrubber.scrub(object);
     };
-    Ok(take_with(client, of_audit_listed(), &scrub).await?.objects)
-}
-
-fn of_audit_listed() -> impl Iterator<Item = Listed> {
-    { LISTED.iter().copied() }.filter(|listed| !listed.api.starts_with(HUB))
-}
-
-/// The API groups and plural names of the kinds that [`take_for_audit`] lists.
-pub fn of_audit() -> impl Iterator<Item = (&'static str, &'static str)> {
-    of_audit_listed().map(|listed| {
-        let group = listed.api.strip_prefix("apis/").unwrap_or_default();
-        let group = group.split('/').next().unwrap_or_default();
-        (group, listed.plural)
-    })
-}
-
-async fn take_all(
-    client: &Client,
-    listed: impl Iterator<Item = Listed>,
-) -> Result<Snapshot, SnapshotError> {
-    take_with(client, listed, &|_| {}).await
+    Ok(take_with(client, OF_AUDIT, &scrub).await?.objects)
 }
 
 async fn take_with(
     client: &Client,
-    listed: impl Iterator<Item = Listed>,
+    reads: &[Reads],
     each: &(impl Fn(&mut Value) + Sync),
 ) -> Result<Snapshot, SnapshotError> {
-    let lists = stream::iter(listed.map(|listed| list(client, listed, each)));
+    let mut listed: Vec<Listed> = reads.iter().map(Listed::of).collect();
+    // Pods come last: what they depend on is then in the snapshot.
+    listed.sort_by_key(|listed| listed.row.pods == Pods::Are);
+    let lists = listed.into_iter().map(|listed| list(client, listed, each));
+    let lists = stream::iter(lists);
     let lists: Vec<Result<Found, SnapshotError>> = lists.buffered(AT_ONCE).collect().await;
     let mut snapshot = Snapshot::default();
     for found in lists {
@@ -208,26 +169,29 @@ async fn list(
     each: &(impl Fn(&mut Value) + Sync),
 ) -> Result<Found, SnapshotError> {
     let fail = |text: String| SnapshotError {
-        plural: listed.plural,
+        plural: listed.row.plural,
         text,
     };
     let mut objects = Vec::new();
     let mut token = String::new();
+    let mut version = listed.versions.pop().unwrap_or(listed.row.version);
     loop {
-        let path = path(&listed, &token);
+        let path = path(&listed.row, version, &token);
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| fail(error.to_string()))?;
         let page = tokio::time::timeout(PAGE_WITHIN, client.request::<Value>(request)).await;
         let mut page = match page {
             Ok(Ok(page)) => page,
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => match listed.older.take() {
-                Some(older) => {
-                    listed.api = older;
-                    continue;
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
+                match listed.versions.pop() {
+                    Some(older) => {
+                        version = older;
+                        continue;
+                    }
+                    None => return Ok(Found::Objects(objects)),
                 }
-                None => return Ok(Found::Objects(objects)),
-            },
-            Ok(Err(kube::Error::Api(status))) if status.code == 403 && !listed.is_needed => {
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 && !listed.is_needed() => {
                 return Ok(Found::Forbidden(status.message.clone()));
             }
             // The continue token has expired: the list starts again.
@@ -254,8 +218,11 @@ async fn list(
     }
 }
 
-fn path(listed: &Listed, token: &str) -> String {
-    let mut path = format!("/{}/{}?limit={PAGE}", listed.api, listed.plural);
+fn path(row: &KindRow, version: &str, token: &str) -> String {
+    let mut path = match row.group {
+        "" => format!("/api/{version}/{}?limit={PAGE}", row.plural),
+        group => format!("/apis/{group}/{version}/{}?limit={PAGE}", row.plural),
+    };
     if !token.is_empty() {
         path.push_str("&continue=");
         // A token is base64 for URLs, except for its padding.
@@ -302,8 +269,17 @@ mod tests {
 
     #[test]
     fn a_page_after_the_first_is_asked_for_by_its_token() {
-        let pods = needed("api/v1", "pods");
-        assert_eq!(path(&pods, ""), "/api/v1/pods?limit=500");
-        assert_eq!(path(&pods, "ab="), "/api/v1/pods?limit=500&continue=ab%3D");
+        let pods = Listed::of(&Reads::of::<Pod>("")).row;
+        assert_eq!(path(&pods, "v1", ""), "/api/v1/pods?limit=500");
+        let next = "/api/v1/pods?limit=500&continue=ab%3D";
+        assert_eq!(path(&pods, "v1", "ab="), next);
+    }
+
+    #[test]
+    fn the_newest_version_that_is_served_is_listed() {
+        let mut sets = Listed::of(&Reads::of::<CloneSet>(""));
+        let paths = std::iter::from_fn(|| Some(path(&sets.row, sets.versions.pop()?, "")));
+        let of = |version| format!("/apis/apps.kruise.io/{version}/clonesets?limit=500");
+        assert!(paths.eq([of("v1beta1"), of("v1alpha1")]));
     }
 }

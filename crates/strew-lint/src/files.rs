@@ -347,7 +347,7 @@ fn workloads<'a>(objects: &'a [&'a KubeObject], names: &mut Interner) -> Vec<Wor
                 labels: facts::labels(Some(written), names).with(added),
                 of_controller,
                 n_pods: wire.replicas().map(i64::from),
-                selector: selector(wire),
+                selector: wire.pod_selector(),
             });
         }
     }
@@ -383,14 +383,3 @@ fn of_controller(object: &KubeObject) -> &'static [&'static str] {
 /// Labels of which each pod of a StatefulSet has a value of its own.
 pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 pub(super) const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
-
-fn selector(object: &KubeObject) -> Option<&LabelSelector> {
-    match object {
-        KubeObject::Deployment(o) => Some(&o.spec.as_ref()?.selector),
-        KubeObject::ReplicaSet(o) => Some(&o.spec.as_ref()?.selector),
-        KubeObject::StatefulSet(o) => Some(&o.spec.as_ref()?.selector),
-        KubeObject::DaemonSet(o) => Some(&o.spec.as_ref()?.selector),
-        KubeObject::CloneSet(o) => o.spec.as_ref()?.selector.as_ref(),
-        _ => None,
-    }
-}

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use strew_cluster::{NodeIdx, Policy, SpreadConstraint};
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
+use strew_manifest::kinds;
 use strew_manifest::read::KubeObject;
 use strew_wire::facts;
 use strew_wire::rolling::of_deployment;
@@ -24,15 +25,10 @@ pub(crate) struct Placings {
     pub(crate) bench: Option<RefCell<Bench>>,
 }
 
-/// The kinds whose pods may go to any node that takes them, as many as `replicas`.
-const KINDS: [&str; 6] = [
-    "Deployment",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-    "CloneSet",
-    "Job",
-];
+/// True for a kind whose pods may go to any node that takes them, as many as `replicas`.
+fn is_placed(kind: &str) -> bool {
+    kind == "Job" || kinds::of_kind(kind).is_some_and(|row| row.scales)
+}
 
 impl Placings {
     pub(crate) fn of(files: &Files<'_>) -> Self {
@@ -91,7 +87,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let n_pods = workload
             .n_pods
             .filter(|n| (1..=PODS_MAX).contains(n))
-            .filter(|_| KINDS.contains(&workload.kind) && !files.spread.contains_key(&number))?;
+            .filter(|_| is_placed(workload.kind) && !files.spread.contains_key(&number))?;
         let pods = pods_of(files, workload, bench)?;
         let nodes = running(workload, bench);
         Some(Self {
@@ -444,7 +440,7 @@ impl Placings {
     ) -> Option<(i64, String)> {
         let bench = &mut *self.bench.as_ref()?.borrow_mut();
         let workload = files.workloads.get(number)?;
-        let is_placed = KINDS.contains(&workload.kind) && !files.spread.contains_key(&number);
+        let is_placed = is_placed(workload.kind) && !files.spread.contains_key(&number);
         if !is_placed || n_pods > PODS_MAX {
             return None;
         }

@@ -3,14 +3,17 @@
 //! [`KINDS`] is made where the kinds are declared ([`read`](crate::read)). Group, version, plural and scope come from
 //! the types themselves. Lists of kinds are queries over the table.
 
+use std::cmp::Reverse;
+
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, Resource};
 
 use crate::patch::Schema;
+use crate::read::EARLIER;
 pub use crate::read::KINDS;
 use crate::read::nearest;
 
 /// A kind of objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindRow {
     /// `Deployment`
     pub kind: &'static str,
@@ -33,6 +36,19 @@ pub struct KindRow {
     pub pods: Pods,
     /// True if it has the subresource `scale`.
     pub scales: bool,
+    /// How its pods get another template.
+    pub rollout: Rollout,
+}
+
+/// How the controller of a kind replaces pods of an earlier template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rollout {
+    /// It does not, or another kind's controller does it.
+    None,
+    /// `kubectl rollout` knows the kind.
+    Kubectl,
+    /// `kubectl rollout` does not know the kind.
+    Own,
 }
 
 /// The relation of a kind's objects to pods.
@@ -47,8 +63,13 @@ pub enum Pods {
 }
 
 impl KindRow {
+    /// True if a number of replicas is asked for, and the controller replaces those of an earlier template.
+    pub fn rolls_replicas(&self) -> bool {
+        self.scales && self.rollout != Rollout::None
+    }
+
     /// The row of a type with the values that the type itself has.
-    pub(crate) const fn of<T>() -> Self
+    pub const fn of<T>() -> Self
     where
         T: Resource,
         T::Scope: Scope,
@@ -64,12 +85,14 @@ impl KindRow {
             patch: None,
             pods: Pods::No,
             scales: false,
+            rollout: Rollout::None,
         }
     }
 }
 
 /// The scope of a type's objects.
-pub(crate) trait Scope {
+pub trait Scope {
+    /// True if they live in namespaces.
     const IS_NAMESPACED: bool;
 }
 
@@ -116,6 +139,16 @@ pub fn of_kind(kind: &str) -> Option<&'static KindRow> {
     named().find(|row| row.kind == kind)
 }
 
+/// The versions of a kind that strew reads, the newest first; none if it does not know the kind.
+pub fn versions(group: &str, kind: &str) -> Vec<&'static str> {
+    let is_it = |row: &&KindRow| row.group == group && row.kind == kind;
+    let rows = KINDS.iter().chain(EARLIER).filter(is_it);
+    let mut versions: Vec<&str> = rows.map(|row| row.version).collect();
+    let is_stable = |version: &str| version[1..].parse::<u32>().is_ok();
+    versions.sort_by_key(|version| Reverse((is_stable(version), *version)));
+    versions
+}
+
 /// The singular name most similar to an unknown one.
 pub fn meant(text: &str) -> Option<String> {
     let singular: Vec<String> = named().map(|row| row.kind.to_lowercase()).collect();
@@ -156,6 +189,20 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_version_is_the_first() {
+        let of_kruise = |kind| versions("apps.kruise.io", kind);
+        assert_eq!(of_kruise("CloneSet"), ["v1beta1", "v1alpha1"]);
+        assert_eq!(of_kruise("WorkloadSpread"), ["v1beta1", "v1alpha1"]);
+        assert_eq!(of_kruise("StatefulSet"), ["v1beta1", "v1alpha1"]);
+        assert_eq!(
+            versions("autoscaling", "HorizontalPodAutoscaler"),
+            ["v2", "v1"]
+        );
+        assert_eq!(versions("", "Pod"), ["v1"]);
+        assert_eq!(versions("", "Deployment"), [""; 0]);
+    }
+
+    #[test]
     fn lists_are_questions() {
         let makes_pods = [
             "Deployment",
@@ -168,6 +215,12 @@ mod tests {
             "CloneSet",
         ];
         assert_eq!(names(|row| row.pods == Pods::Make), makes_pods);
+        let rolls = |rollout| names(|row| row.rollout == rollout);
+        assert_eq!(
+            rolls(Rollout::Kubectl),
+            ["Deployment", "StatefulSet", "DaemonSet"]
+        );
+        assert_eq!(rolls(Rollout::Own), ["CloneSet"]);
         assert_eq!(
             find("csinode"),
             None,

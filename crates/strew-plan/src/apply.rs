@@ -1,16 +1,19 @@
 //! Changes carried out on a draft of a cluster, which can take them back.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use strew_cluster::scale_down::{self, Candidate, Properties};
 use strew_cluster::{
     Cluster, Draft, NodeFact, NodeIdx, OwnerKind, PodFact, PodIdx, PodSpec, SpreadConstraint,
 };
-use strew_model::{Labels, Symbol, Taint, well_known};
+use strew_model::{Labels, Prng, Symbol, Taint, well_known};
 use strew_scheduler::plugins::node_affinity::narrow;
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 
 use crate::change::Change;
 use crate::edit::set_amount;
+use crate::lives::{Lived, Lives};
 
 /// The pods that changes of "the pod" are made to.
 #[derive(Clone, Copy)]
@@ -18,6 +21,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) pods: &'a [PodIdx],
     /// The constraints as the pods could have them themselves.
     pub(crate) constraints: &'a [SpreadConstraint],
+    pub(crate) lives: &'a Lives,
 }
 
 /// What a change did to pods.
@@ -55,15 +59,21 @@ impl Change {
                 applied.asked_to_leave = leave.collect();
             }
             Self::Cordon { node } | Self::Shift { node } => set_node(draft, *node, cordon),
-            Self::Scale { to } if *to < subject.pods.len() => {
-                for pod in first_to_go(draft, subject.pods, subject.pods.len() - to) {
+            Self::Scale { to } => {
+                // Pods that terminate are no replicas any more.
+                let is_active = |pod: &&PodIdx| !draft.class_of(**pod).key.terminating;
+                let active: Vec<PodIdx> = subject.pods.iter().filter(is_active).copied().collect();
+                for pod in first_to_go(
+                    draft,
+                    &active,
+                    active.len().saturating_sub(*to),
+                    subject.lives,
+                ) {
                     take_off(draft, pod, left);
                     applied.scaled_away.push(pod);
                 }
-            }
-            Self::Scale { to } => {
-                let like = subject.pods.first();
-                let numbers = subject.pods.len()..*to;
+                let like = active.first();
+                let numbers = active.len()..*to;
                 let added = like.map(|&like| numbers.map(move |n| (like, n)));
                 for (like, number) in added.into_iter().flatten() {
                     applied.added.push(add_pod(draft, like, number));
@@ -303,33 +313,50 @@ fn add_pod(draft: &mut Draft<'_>, like: PodIdx, number: usize) -> PodIdx {
     })
 }
 
-/// The pods that go when a workload has `n` fewer: of a StatefulSet those of the highest ordinals; otherwise those on no
-/// node first, then those on the nodes that have most of them, as a ReplicaSet chooses between pods that are ready for as
-/// long and cost the same.
-fn first_to_go(cluster: &Cluster, pods: &[PodIdx], n: usize) -> Vec<PodIdx> {
-    let mut per_node: BTreeMap<NodeIdx, usize> = BTreeMap::new();
-    for node in pods.iter().filter_map(|&pod| cluster.pod(pod).node) {
-        *per_node.entry(node).or_default() += 1;
+/// The pods that go when a workload has `n` fewer: of a StatefulSet those of the highest ordinals, otherwise those that
+/// a ReplicaSet's controller takes. Where its rules leave a choice, a fixed seed decides.
+fn first_to_go(cluster: &Cluster, pods: &[PodIdx], n: usize, lives: &Lives) -> Vec<PodIdx> {
+    let is_numbered = |pod: &PodIdx| {
+        let owner = cluster.class_of(*pod).key.owner;
+        owner.is_some_and(|owner| owner.kind == OwnerKind::StatefulSet)
+    };
+    if pods.iter().any(is_numbered) {
+        return highest_ordinals(cluster, pods, n);
     }
-    let mut ranked: Vec<_> = pods
-        .iter()
-        .map(|&pod| {
-            let node = cluster.pod(pod).node;
-            let beside = node.map_or(usize::MAX, |node| per_node[&node]);
-            let is_numbered = { cluster.class_of(pod).key.owner }
-                .is_some_and(|owner| owner.kind == OwnerKind::StatefulSet);
-            let ordinal = cluster
-                .pod(pod)
-                .name
-                .rsplit('-')
-                .next()
-                .map(str::parse::<u32>);
-            let ordinal = ordinal.and_then(Result::ok).filter(|_| is_numbered);
-            (ordinal, beside, pod)
-        })
-        .collect();
-    ranked.sort_by(|a, b| b.cmp(a));
-    ranked.into_iter().take(n).map(|(.., pod)| pod).collect()
+    let mut n_beside: BTreeMap<NodeIdx, usize> = BTreeMap::new();
+    for node in pods.iter().filter_map(|&pod| cluster.pod(pod).node) {
+        *n_beside.entry(node).or_default() += 1;
+    }
+    let candidate = |&pod: &PodIdx| {
+        let row = cluster.pod(pod);
+        let Lived {
+            life,
+            counts_beside,
+        } = lives.of.get(&row.uid).copied().unwrap_or_default();
+        let node = row.node.filter(|_| counts_beside);
+        Candidate {
+            pod,
+            rank: node.map_or(0, |node| n_beside[&node]),
+            properties: Properties {
+                uid: &row.uid,
+                is_assigned: row.node.is_some(),
+                life,
+            },
+        }
+    };
+    let candidates = pods.iter().map(candidate).collect();
+    scale_down::first_to_go(candidates, n, lives.now, &mut Prng::new(0))
+}
+
+fn highest_ordinals(cluster: &Cluster, pods: &[PodIdx], n: usize) -> Vec<PodIdx> {
+    let ordinal = |pod: PodIdx| {
+        let (_, ordinal) = cluster.pod(pod).name.rsplit_once('-')?;
+        ordinal.parse::<u32>().ok()
+    };
+    let mut ranked = pods.to_vec();
+    ranked.sort_by_key(|&pod| Reverse((ordinal(pod), pod)));
+    ranked.truncate(n);
+    ranked
 }
 
 fn start_pod(draft: &mut Draft<'_>, node: NodeIdx, namespace: Symbol, labels: &[(Symbol, Symbol)]) {

@@ -6,14 +6,15 @@
 //! cluster is copied: what is tried is taken back.
 //!
 //! Reading order: [`written`] (how changes are written), [`part`] (which nodes are meant), [`change`], `edit` and `apply`
-//! (carrying out), [`rule`] (constraints with their counts), [`transaction`], [`mod@rebalance`], `candidates` (which
-//! changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
+//! (carrying out), [`lives`], [`rule`] (constraints with their counts), [`transaction`], [`mod@rebalance`], `candidates`
+//! (which changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
 
 mod apply;
 mod candidates;
 pub mod change;
 mod deletions;
 mod edit;
+pub mod lives;
 mod node_words;
 pub mod part;
 pub mod rebalance;
@@ -23,6 +24,7 @@ pub mod transaction;
 pub mod written;
 
 pub use change::{Change, ChangeKind, Target};
+pub use lives::{Lived, Lives};
 pub use part::{Member, Part};
 pub use rebalance::rebalance;
 pub use rule::{Measure, Rule};

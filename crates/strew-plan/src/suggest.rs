@@ -11,6 +11,7 @@ use strew_scheduler::{Decision, Engine, Explanation, Profile};
 use crate::apply::{NEW_NODE, Subject};
 use crate::candidates::Candidates;
 use crate::change::{Change, ChangeKind, Target};
+use crate::lives::Lives;
 
 /// How many changes are tried at most.
 pub const TRIES_MAX: usize = 96;
@@ -167,9 +168,11 @@ impl<'a> Bench<'a> {
 
     /// Where the pod goes after a change; `None`: still nowhere.
     fn decide_after(&mut self, change: &Change) -> Option<Target> {
+        let lives = Lives::default();
         let subject = Subject {
             pods: &[self.pod],
             constraints: &self.constraints,
+            lives: &lives,
         };
         let start = self.work.n_changes();
         change.apply(&mut self.work, subject);

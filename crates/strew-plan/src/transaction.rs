@@ -16,6 +16,7 @@ use strew_scheduler::{Decision, Profile, Unfit};
 
 use crate::apply::{Subject, is_made_for};
 use crate::change::Change;
+use crate::lives::Lives;
 use crate::rule::{Measure, Rule};
 use crate::suggest::own_constraints;
 
@@ -32,6 +33,7 @@ pub struct Transaction<'a> {
     draft: Draft<'a>,
     profiles: Profiles,
     budgets: Budgets,
+    lives: Lives,
     nominations: Nominations,
     /// The pods that were on no node at the beginning.
     waited: Vec<PodIdx>,
@@ -143,6 +145,7 @@ impl<'a> Transaction<'a> {
             waited: waited.map(|(pod, _)| pod).collect(),
             profiles: Profiles::new(&mut cluster.names, profiles.to_vec()),
             budgets,
+            lives: Lives::default(),
             nominations: Nominations::of(cluster),
             draft: Draft::new(cluster),
             pods: BTreeMap::new(),
@@ -151,6 +154,11 @@ impl<'a> Transaction<'a> {
             shifted: BTreeSet::new(),
             log: Vec::new(),
         }
+    }
+
+    /// Sets what decides which pods a scale-down takes. Without it, pods are ready, and alike but for their nodes.
+    pub fn set_lives(&mut self, lives: Lives) {
+        self.lives = lives;
     }
 
     /// The cluster as it is now.
@@ -207,6 +215,7 @@ impl<'a> Transaction<'a> {
         let subject = Subject {
             pods,
             constraints: constraints.as_deref().unwrap_or_default(),
+            lives: &self.lives,
         };
         let start = self.draft.n_changes();
         let applied = change.apply(&mut self.draft, subject);

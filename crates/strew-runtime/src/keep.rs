@@ -16,26 +16,27 @@ use strew_wire::request::outcome_of;
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::{Answered, failure};
+use crate::reads::Reads;
 use crate::warning::Warning;
-use crate::watch::{Kind, Reading, Scope, Update, Watches, full_name};
+use crate::watch::{Kind, Update, Watches, full_name};
 
 /// The machine with its translation.
 pub struct Keeping {
     machine: Keeper,
 }
 
+/// The kinds that it reads.
+pub const READS: &[Reads] = &[
+    Reads::of::<Namespace>("whether the workloads of a namespace ask for it"),
+    Reads::of::<Node>("the domains of a constraint"),
+    Reads::of::<Pod>("what each domain has").unfinished(),
+    Reads::of::<Deployment>("whether a workload asks for it"),
+    Reads::of::<ReplicaSet>("whose pods are deleted"),
+];
+
 /// The machine's watches.
 pub fn watches() -> Watches {
-    let mut watches = Watches::default();
-    watches.start_all([
-        Kind::of::<Namespace>(),
-        Kind::of::<Node>(),
-        Kind::of::<Deployment>(),
-        Kind::of::<ReplicaSet>(),
-    ]);
-    let unfinished = Scope::unfinished_pods();
-    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
-    watches
+    Watches::of(READS)
 }
 
 impl Keeping {

@@ -22,6 +22,7 @@ pub mod keep;
 pub mod machine;
 pub mod outbox;
 pub mod placement;
+pub mod reads;
 mod refusals;
 pub mod registration;
 pub mod scheduler;

@@ -14,16 +14,16 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
+use strew_manifest::kinds;
 use strew_manifest::kruise::GROUP as KRUISE;
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
-use strew_manifest::kruise::workloads::{
-    AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet, CloneSetV1beta1,
-};
+use strew_manifest::kruise::workloads::{AdvancedStatefulSet, CloneSet};
 use strew_model::Interner;
 use strew_wire::workloadspread::annotations::{self, ANY_KIND};
 use strew_wire::workloadspread::facts::white_list::{CONFIG_MAP, WhiteList};
 use strew_workloadspread::GroupKind;
 
+use crate::reads::Reads;
 use crate::warning::Warning;
 use crate::watch::{Kind, Reading, Scope, Served, ServedKind, Watches};
 
@@ -95,18 +95,27 @@ struct Watched {
     is_listed: bool,
 }
 
+const REPLICAS: &str = "a target, and how many pods it asks for";
+
+/// Kubernetes' own kinds that a WorkloadSpread can name.
+pub const OWN: &[Reads] = &[
+    Reads::of::<Deployment>(REPLICAS),
+    Reads::of::<ReplicaSet>("a target, and the owner of a Deployment's pods"),
+    Reads::of::<StatefulSet>(REPLICAS),
+    Reads::of::<Job>(REPLICAS),
+];
+
+/// Kruise's kinds that a WorkloadSpread can name. Where they are not served, nothing is missing.
+pub const OF_KRUISE: &[Reads] = &[
+    Reads::of::<CloneSet>(REPLICAS).later(),
+    Reads::of::<AdvancedStatefulSet>(REPLICAS).later(),
+];
+
 /// A built-in kind of workloads by group and kind, in the version that is read.
 pub fn known(group: &str, kind: &str) -> Option<Kind> {
-    let all = [
-        Kind::of::<Deployment>(),
-        Kind::of::<ReplicaSet>(),
-        Kind::of::<StatefulSet>(),
-        Kind::of::<Job>(),
-        Kind::of::<CloneSet>(),
-        Kind::of::<AdvancedStatefulSet>(),
-    ];
-    all.into_iter()
-        .find(|known| &*known.group == group && &*known.kind == kind)
+    let mut all = OWN.iter().chain(OF_KRUISE);
+    let known = all.find(|known| known.row.group == group && known.row.kind == kind);
+    known.map(Reads::kind)
 }
 
 /// Watches the ConfigMap of custom kinds in this namespace.
@@ -325,9 +334,9 @@ impl TargetKinds {
                 continue;
             }
             tracing::info!("{kind} are watched in {}", kind.version);
-            let reading = match versions_read(&key) {
-                [] => Reading::Custom { has_scale },
-                _ => Reading::Known,
+            let reading = match versions_read(&key).is_empty() {
+                true => Reading::Custom { has_scale },
+                false => Reading::Known,
             };
             watches.start(kind.clone(), reading, &Scope::default());
             let is_listed = false;
@@ -379,8 +388,8 @@ impl TargetKinds {
     fn candidates(&self) -> BTreeMap<Key, bool> {
         let mut all = BTreeMap::new();
         if self.follows == Follows::Every {
-            let kruise = [CloneSet::KIND, AdvancedStatefulSet::KIND];
-            all.extend(kruise.map(|kind| ((KRUISE.into(), kind.into()), false)));
+            let kruise = OF_KRUISE.iter().map(|reads| reads.row);
+            all.extend(kruise.map(|row| ((row.group.into(), row.kind.into()), false)));
             for listed in &self.list.workloads {
                 let below = listed.sub_resources.iter();
                 let below = below.map(|[group, _, kind]| (group, kind));
@@ -433,17 +442,11 @@ impl TargetKinds {
 }
 
 /// The versions of one of Kruise's kinds that can be read, the newest first; empty: it is read as JSON.
-fn versions_read((group, kind): &Key) -> &'static [&'static str] {
-    const CLONE_SET: &[&str] = &[CloneSetV1beta1::VERSION, CloneSet::VERSION];
-    const STATEFUL_SET: &[&str] = &[
-        AdvancedStatefulSet::VERSION,
-        AdvancedStatefulSetV1alpha1::VERSION,
-    ];
-    match &**kind {
-        _ if **group != *KRUISE => &[],
-        CloneSet::KIND => CLONE_SET,
-        AdvancedStatefulSet::KIND => STATEFUL_SET,
-        _ => &[],
+fn versions_read((group, kind): &Key) -> Vec<&'static str> {
+    let is_it = |reads: &Reads| *reads.row.group == **group && *reads.row.kind == **kind;
+    match OF_KRUISE.iter().any(is_it) {
+        true => kinds::versions(group, kind),
+        false => Vec::new(),
     }
 }
 

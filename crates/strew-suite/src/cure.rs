@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{PodTemplateSpec, TopologySpreadConstraint};
+use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_manifest::read::KubeObject;
 use strew_scenario::expect::workloads::{HONOR_TAINTS, MATCH_LABEL_KEYS};
 use strew_scenario::story::target;
@@ -52,12 +52,7 @@ impl Edit<'_> {
         if !self.of.contains(target(object).as_str()) {
             return;
         }
-        let template: Option<&mut PodTemplateSpec> = match object {
-            KubeObject::Deployment(object) => object.spec.as_mut().map(|spec| &mut spec.template),
-            KubeObject::StatefulSet(object) => object.spec.as_mut().map(|spec| &mut spec.template),
-            KubeObject::CloneSet(object) => object.spec.as_mut().map(|spec| &mut spec.template),
-            _ => None,
-        };
+        let template = object.pod_template_mut();
         let spec = template.and_then(|template| template.spec.as_mut());
         let constraints = spec.and_then(|spec| spec.topology_spread_constraints.as_mut());
         let constraints = constraints.into_iter().flatten();

@@ -12,6 +12,7 @@ pub mod blocked;
 pub mod explanation;
 pub mod facts;
 pub mod ground;
+pub mod lives;
 pub mod loss;
 pub mod moment;
 pub mod natural_order;

@@ -163,17 +163,7 @@ fn makes_pods(object: &Object) -> bool {
 
 /// The labels of the pods that an object makes; `None`: it makes none, or gives them none.
 pub fn pod_labels(object: &Object) -> Option<&Pairs> {
-    let template = match object {
-        Object::Deployment(object) => &object.spec.template,
-        Object::ReplicaSet(object) => object.spec.template.as_ref()?,
-        Object::ReplicationController(object) => object.spec.template.as_ref()?,
-        Object::StatefulSet(object) => &object.spec.template,
-        Object::DaemonSet(object) => &object.spec.template,
-        Object::CloneSet(object) => &object.spec.template,
-        Object::Job(object) => &object.spec.template,
-        Object::CronJob(object) => &object.spec.job_template.spec.as_ref()?.template,
-        _ => return None,
-    };
+    let template = object.pod_template()?;
     template.metadata.as_ref()?.labels.as_ref()
 }
 

@@ -6,6 +6,7 @@
 //! them; v1.36.3 drops them.)
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, TopologySpreadConstraint};
+use strew_manifest::kruise;
 use strew_manifest::read::KubeObject;
 
 use strew_wire::config::AdmissionOptions;
@@ -48,19 +49,8 @@ pub fn drop_of_template(
 
 /// The pod template of a built-in kind: in custom resources the API server knows no templates.
 fn template(object: &mut KubeObject) -> Option<&mut PodTemplateSpec> {
-    match object {
-        KubeObject::Deployment(o) => Some(&mut o.spec.as_mut()?.template),
-        KubeObject::ReplicaSet(o) => o.spec.as_mut()?.template.as_mut(),
-        KubeObject::ReplicationController(o) => o.spec.as_mut()?.template.as_mut(),
-        KubeObject::StatefulSet(o) => Some(&mut o.spec.as_mut()?.template),
-        KubeObject::DaemonSet(o) => Some(&mut o.spec.as_mut()?.template),
-        KubeObject::Job(o) => Some(&mut o.spec.as_mut()?.template),
-        KubeObject::CronJob(o) => {
-            let job = o.spec.job_template.spec.as_mut()?;
-            Some(&mut job.template)
-        }
-        _ => None,
-    }
+    let is_custom = object.api_version().starts_with(kruise::GROUP);
+    object.pod_template_mut().filter(|_| !is_custom)
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use serde_json::Value;
 use strew_manifest::json::Json;
-use strew_manifest::kinds::KINDS;
+use strew_manifest::kinds::{KINDS, KindRow};
 use strew_manifest::kruise::{v1beta1 as spread, workloads as kruise};
 use strew_manifest::read::KubeObject;
 
 use super::Part;
 use super::meta::{Meta, Name};
 use super::pod::Pod;
+use super::wire::OnWire;
 use crate::tables::{Table, Tables};
 
 /// An object with metadata, spec and status.
@@ -155,15 +156,17 @@ impl Kind {
         }
     }
 
+    /// Its row in the table of kinds; `None` if the simulation has no table for its objects.
+    pub fn row(&self) -> Option<&'static KindRow> {
+        match self {
+            Self::Other(_) => None,
+            known => KINDS.iter().find(|row| row.kind == known.name()),
+        }
+    }
+
     /// Group and version; empty if the simulation does not know the kind.
     pub fn api_version(&self) -> &'static str {
-        match self {
-            Self::Other(_) => "",
-            known => {
-                let row = KINDS.iter().find(|row| row.kind == known.name());
-                row.map_or("", |row| row.api_version)
-            }
-        }
+        self.row().map_or("", |row| row.api_version)
     }
 }
 
@@ -218,6 +221,12 @@ macro_rules! stored {
             }
         }
 
+        /// The objects of the kinds that have a table of their own.
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct Typed {
+            $($table: Table<$type>,)*
+        }
+
         /// An object of any kind; clones share it.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is the kind of its name")]
@@ -244,11 +253,27 @@ macro_rules! stored {
                 }
             }
 
+            /// Reads an object of the wire.
+            pub fn of_wire(wire: KubeObject) -> Self {
+                match wire {
+                    $(KubeObject::$kind(wire) => <$type as OnWire>::of_wire(*wire).into(),)*
+                    wire => Self::Plain(Arc::new(Plain::of_wire(wire))),
+                }
+            }
+
+            /// The object in its wire form.
+            pub fn to_kube(&self) -> KubeObject {
+                match self {
+                    $(Self::$variant(object) => OnWire::to_wire(&**object).into(),)*
+                    Self::Plain(object) => object.to_kube(),
+                }
+            }
+
             /// Stores it in its table; returns the previous object.
             pub(crate) fn put(self, tables: &mut Tables) -> Option<Object> {
                 match self {
                     $(Self::$variant(object) => {
-                        tables.$table.set(object).map(Self::$variant)
+                        tables.typed.$table.set(object).map(Self::$variant)
                     })*
                     Self::Plain(object) => tables.set_plain(object).map(Self::Plain),
                 }
@@ -257,7 +282,7 @@ macro_rules! stored {
             /// Removes an object from its table.
             pub(crate) fn take(key: &Key, tables: &mut Tables) -> Option<Object> {
                 match &key.kind {
-                    $(Kind::$kind => tables.$table.remove(&key.name).map(Self::$variant),)*
+                    $(Kind::$kind => tables.typed.$table.remove(&key.name).map(Self::$variant),)*
                     Kind::Other(_) => tables.remove_plain(key).map(Self::Plain),
                 }
             }
@@ -265,7 +290,7 @@ macro_rules! stored {
             /// The object in its table.
             pub(crate) fn find(key: &Key, tables: &Tables) -> Option<Object> {
                 match &key.kind {
-                    $(Kind::$kind => tables.$table.get(&key.name).cloned().map(Self::$variant),)*
+                    $(Kind::$kind => tables.typed.$table.get(&key.name).cloned().map(Self::$variant),)*
                     Kind::Other(_) => tables.plain(key).cloned().map(Self::Plain),
                 }
             }
@@ -273,7 +298,7 @@ macro_rules! stored {
             /// Every object, kind by kind, in the order of names.
             pub(crate) fn all(tables: &Tables) -> Vec<Object> {
                 let mut all = Vec::new();
-                $(all.extend(tables.$table.iter().cloned().map(Self::$variant));)*
+                $(all.extend(tables.typed.$table.iter().cloned().map(Self::$variant));)*
                 all.extend(tables.all_plain().cloned().map(Self::Plain));
                 all
             }
@@ -281,7 +306,7 @@ macro_rules! stored {
             /// Every object of a kind, in the order of names.
             pub(crate) fn all_of(kind: &Kind, tables: &Tables) -> Vec<Object> {
                 match kind {
-                    $(Kind::$kind => tables.$table.iter().cloned().map(Self::$variant).collect(),)*
+                    $(Kind::$kind => tables.typed.$table.iter().cloned().map(Self::$variant).collect(),)*
                     Kind::Other(_) => {
                         let plain = tables.all_plain().filter(|plain| plain.kind == *kind);
                         plain.cloned().map(Self::Plain).collect()
@@ -374,7 +399,7 @@ macro_rules! stored {
             }
 
             fn table(tables: &Tables) -> &Table<Self> {
-                &tables.$table
+                &tables.typed.$table
             }
 
             fn into_object(this: Arc<Self>) -> Object {

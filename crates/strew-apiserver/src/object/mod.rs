@@ -13,6 +13,7 @@ pub mod pod;
 pub mod scheduling;
 mod view;
 mod wire;
+mod workload;
 
 /// The part of an object that a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,19 +32,14 @@ pub use kinds::{
 pub use meta::{Deletion, Meta, Name, Owner, Pairs};
 pub use pod::{Condition, Exit, Phase, Pod, PodStatus, Truth};
 
+use strew_manifest::kinds::Pods;
+
 /// True if kubectl applies the object while the controllers watch: if it makes pods and does not come from a dump
 /// (objects of a dump have uids). All other objects exist before the controllers start.
 pub fn is_applied(object: &Object) -> bool {
     object.meta().uid.is_empty()
-        && matches!(
-            object.kind(),
-            Kind::Deployment
-                | Kind::ReplicaSet
-                | Kind::ReplicationController
-                | Kind::StatefulSet
-                | Kind::DaemonSet
-                | Kind::Job
-                | Kind::CronJob
-                | Kind::CloneSet
-        )
+        && object
+            .kind()
+            .row()
+            .is_some_and(|row| row.pods == Pods::Make)
 }

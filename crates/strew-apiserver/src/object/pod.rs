@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use serde_json::Value;
+use strew_cluster::scale_down::{DELETION_COST, Life, Progress, cost_of};
 use strew_manifest::json::Json;
 use strew_model::time::Instant;
 
@@ -190,6 +191,21 @@ impl Pod {
     pub fn ready_since(&self) -> Option<Instant> {
         let ready = self.status.condition(READY)?;
         (ready.status == Truth::True).then_some(ready.since)
+    }
+
+    /// What decides whether a scale-down deletes it, beside its node.
+    pub fn life(&self) -> Life {
+        Life {
+            created: self.meta.created,
+            progress: match self.status.phase {
+                Phase::Pending => Progress::Pending,
+                Phase::Unknown => Progress::Unknown,
+                Phase::Running | Phase::Succeeded | Phase::Failed => Progress::Running,
+            },
+            ready_since: self.ready_since(),
+            cost: cost_of(self.meta.annotation(DELETION_COST)),
+            restarts: (self.status.restarts, self.status.sidecar_restarts),
+        }
     }
 
     /// Reads a pod of the wire.

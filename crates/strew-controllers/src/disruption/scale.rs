@@ -7,9 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_apiserver::Tables;
-use strew_apiserver::object::{
-    Deployment, Kind, Name, Owner, ReplicaSet, ReplicationController, StatefulSet,
-};
+use strew_apiserver::object::{Key, Kind, Name, Owner};
 
 use super::members::Members;
 
@@ -104,45 +102,25 @@ fn size_of(
     namespace: &Arc<str>,
     cache: &Tables,
 ) -> Result<Option<(Arc<str>, i32)>, String> {
-    let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
-    let is_it = |uid: &Arc<str>| *uid == owner.uid;
-    let size = |uid: &Arc<str>, replicas: Option<i32>| (Arc::clone(uid), replicas.unwrap_or(1));
-    match Kind::of_group(&owner.api_version, &owner.kind) {
-        Kind::ReplicaSet => {
-            let set = cache
-                .get::<ReplicaSet>(&name)
-                .filter(|set| is_it(&set.meta.uid));
-            let deployment = set
-                .and_then(|set| set.meta.controller())
-                .filter(|o| &*o.kind == "Deployment");
-            match (set, deployment) {
-                (None, _) => Ok(None),
-                (Some(_), Some(deployment)) => size_of(deployment, namespace, cache),
-                (Some(set), None) => Ok(Some(size(&set.meta.uid, set.spec.replicas))),
-            }
-        }
-        Kind::Deployment => {
-            let found = cache
-                .get::<Deployment>(&name)
-                .filter(|d| is_it(&d.meta.uid));
-            Ok(found.map(|d| size(&d.meta.uid, d.spec.replicas)))
-        }
-        Kind::StatefulSet => {
-            let found = cache
-                .get::<StatefulSet>(&name)
-                .filter(|s| is_it(&s.meta.uid));
-            Ok(found.map(|s| size(&s.meta.uid, s.spec.replicas)))
-        }
-        Kind::ReplicationController => {
-            let found = cache
-                .get::<ReplicationController>(&name)
-                .filter(|r| is_it(&r.meta.uid));
-            Ok(found.map(|r| size(&r.meta.uid, r.spec.replicas)))
-        }
-        kind => Err(format!(
+    let kind = Kind::of_group(&owner.api_version, &owner.kind);
+    if !kind.row().is_some_and(|row| row.scales) {
+        return Err(format!(
             "{} does not implement the scale subresource",
             resource(&kind, &owner.api_version)
-        )),
+        ));
+    }
+    let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
+    let found = cache.find(&Key { kind, name });
+    let Some(object) = found.filter(|object| object.meta().uid == owner.uid) else {
+        return Ok(None);
+    };
+    let above = object
+        .meta()
+        .controller()
+        .filter(|above| &*above.kind == "Deployment");
+    match (object.kind(), above) {
+        (Kind::ReplicaSet, Some(deployment)) => size_of(deployment, namespace, cache),
+        _ => Ok(object.replicas().map(|n| (Arc::clone(&owner.uid), n))),
     }
 }
 

@@ -16,7 +16,11 @@ fn world(budget: Value) -> World {
 }
 
 fn owned(kind: &str, name: &str) -> Value {
-    let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+    let group = match kind {
+        "Job" => "batch/v1",
+        "CloneSet" => "apps.kruise.io/v1alpha1",
+        _ => "apps/v1",
+    };
     json!({"metadata": {"ownerReferences": [
         {"apiVersion": group, "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true}
     ]}})
@@ -119,6 +123,17 @@ fn the_scale_is_that_of_the_distinct_controllers() {
             "(selector: {\"matchLabels\":{\"app\":\"web\"}}) were found to be unmanaged."
         )
     );
+}
+
+#[test]
+fn a_clone_set_has_a_scale() {
+    let mut world = world(json!({"maxUnavailable": "25%", "selector": {}}));
+    world.add_pod("p", "n", owned("CloneSet", "c"));
+    let set = json!({"metadata": {"name": "c"}, "spec": {"replicas": 4, "template": {}}});
+    let set: strew_manifest::kruise::workloads::CloneSet = serde_json::from_value(set).unwrap();
+    world.add(set);
+    world.run_until(1);
+    assert_eq!(status(&world), "1/3 of 4, 0 InsufficientPods");
 }
 
 #[test]

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use strew_apiserver::object::{Phase, Pod};
-use strew_cluster::scale_down::{self, DELETION_COST, Progress, Properties, Stage, cost_of};
+use strew_apiserver::object::Pod;
+use strew_cluster::scale_down::{self, Properties};
 
 pub use strew_cluster::scale_down::{compare, first_to_go};
 
@@ -14,23 +14,10 @@ pub type Candidate<'a> = scale_down::Candidate<'a, &'a Arc<Pod>>;
 
 /// A candidate; `rank`: the number of related pods on its node.
 pub fn candidate(pod: &Arc<Pod>, rank: usize) -> Candidate<'_> {
-    let ready_since = pod.ready_since();
-    let stage = Stage {
-        is_assigned: pod.node.is_some(),
-        progress: match pod.status.phase {
-            Phase::Pending => Progress::Pending,
-            Phase::Unknown => Progress::Unknown,
-            Phase::Running | Phase::Succeeded | Phase::Failed => Progress::Running,
-        },
-        is_ready: ready_since.is_some(),
-    };
     let properties = Properties {
         uid: &pod.meta.uid,
-        created: pod.meta.created,
-        stage,
-        cost: cost_of(pod.meta.annotation(DELETION_COST)),
-        ready_since,
-        restarts: (pod.status.restarts, pod.status.sidecar_restarts),
+        is_assigned: pod.node.is_some(),
+        life: pod.life(),
     };
     Candidate {
         pod,
@@ -45,7 +32,8 @@ mod tests {
 
     use super::*;
     use crate::testing::pod_of;
-    use strew_apiserver::object::Truth;
+    use strew_apiserver::object::{Phase, Truth};
+    use strew_cluster::scale_down::DELETION_COST;
     use strew_model::Prng;
     use strew_model::time::{Instant, Span};
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
+use strew_runtime::placement;
+use strew_runtime::reads::Reads;
 
 use crate::watch::Kind;
 
@@ -52,7 +54,7 @@ impl Name {
     pub fn kinds(self) -> Vec<Kind> {
         match self {
             Self::WorkloadSpread => vec![Kind::of::<WorkloadSpread>()],
-            Self::Placement => strew_runtime::placement::kinds().into(),
+            Self::Placement => placement::READS.iter().map(Reads::kind).collect(),
             Self::Keep | Self::Audit => Vec::new(),
         }
     }

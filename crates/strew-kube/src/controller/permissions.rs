@@ -1,28 +1,29 @@
 //! The rights that the controllers need at the API server.
 
+use strew_runtime::registration::replicas::LEASE;
+use strew_runtime::{keep, placement, workloadspread};
 use strew_wire::workloadspread::registration::NAME;
 
 use super::Name;
-use crate::permission::{NamedPermission, Permission, permission};
-use strew_runtime::registration::replicas::LEASE;
+use crate::permission::{NamedPermission, Permission, WATCH, permission, rights};
 pub use crate::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, of_lease};
-
-const READ: &[&str] = &["get", "list", "watch"];
-
+use crate::snapshot::OF_AUDIT;
+use crate::webhook::permissions::IN_NAMESPACE;
 /// The rights of one controller in the whole cluster.
-pub fn of(name: Name) -> &'static [Permission] {
+pub fn of(name: Name) -> Vec<Permission> {
     match name {
-        Name::WorkloadSpread => WORKLOAD_SPREAD,
-        Name::Placement => PLACEMENT,
-        Name::Keep => KEEP,
-        Name::Audit => AUDIT,
+        Name::WorkloadSpread => rights(&workloadspread::reads(), WATCH, WORKLOAD_SPREAD),
+        Name::Placement => rights(placement::READS, WATCH, PLACEMENT),
+        Name::Keep => rights(keep::READS, WATCH, KEEP),
+        // Nothing is watched or written.
+        Name::Audit => rights(OF_AUDIT, &["list"], &[]),
     }
 }
 
 /// The rights in the namespace of the ConfigMap that names custom kinds; empty if the controller needs none.
 pub fn of_configuration(name: Name) -> &'static [Permission] {
     match name {
-        Name::WorkloadSpread => CONFIGURATION,
+        Name::WorkloadSpread => IN_NAMESPACE,
         Name::Placement | Name::Keep | Name::Audit => &[],
     }
 }
@@ -32,32 +33,14 @@ pub fn of_configuration(name: Name) -> &'static [Permission] {
 const WORKLOAD_SPREAD: &[Permission] = &[
     permission(
         "apps.kruise.io",
-        "workloadspreads",
-        READ,
-        "the subsets, and their limits",
-    ),
-    permission(
-        "apps.kruise.io",
         "workloadspreads/status",
         &["update"],
         "the ledger, counts of each subset, conditions",
     ),
     permission(
-        "apps.kruise.io",
-        "clonesets",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "apps.kruise.io",
-        "statefulsets",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
         "",
         "pods",
-        &["get", "list", "watch", "patch", "delete"],
+        &["patch", "delete"],
         "deletion costs and markers of subsets are patched; a pod that cannot be scheduled is deleted, so that its \
          replacement goes to another subset",
     ),
@@ -68,50 +51,12 @@ const WORKLOAD_SPREAD: &[Permission] = &[
         "a pod of a Job that cannot be scheduled is evicted, because a Job counts a deletion as a failure",
     ),
     permission(
-        "",
-        "nodes",
-        READ,
-        "the subset of a pod that was created without one: by its node",
-    ),
-    permission(
-        "apps",
-        "deployments",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "apps",
-        "replicasets",
-        READ,
-        "a target, and the owner of a Deployment's pods",
-    ),
-    permission(
-        "apps",
-        "statefulsets",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "batch",
-        "jobs",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
         "events.k8s.io",
         "events",
         &["create", "patch"],
         "events on WorkloadSpreads",
     ),
 ];
-
-/// The ConfigMap `kruise-configuration`.
-const CONFIGURATION: &[Permission] = &[permission(
-    "",
-    "configmaps",
-    READ,
-    "ConfigMap kruise-configuration: which custom kinds can be targets",
-)];
 
 /// The rights of one controller on the Lease that shows which replicas of the webhook are ready.
 pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
@@ -149,148 +94,17 @@ const REGISTRATION: &[NamedPermission<'_>] = &[NamedPermission {
     names: &[NAME],
 }];
 
-const KEEP: &[Permission] = &[
-    permission(
-        "",
-        "namespaces",
-        READ,
-        "whether the workloads of a namespace ask for it",
-    ),
-    permission("", "nodes", READ, "the domains of a constraint"),
-    permission(
-        "",
-        "pods",
-        &["get", "list", "watch", "patch"],
-        "what each domain has; deletion costs are patched",
-    ),
-    permission(
-        "apps",
-        "deployments",
-        READ,
-        "whether a workload asks for it",
-    ),
-    permission("apps", "replicasets", READ, "whose pods are deleted"),
-];
-
-const LIST: &[&str] = &["list"];
-
-/// Nothing is watched or written: each audit lists the kinds of [`snapshot::of_audit`](crate::snapshot::of_audit).
-const AUDIT: &[Permission] = &[
-    permission(
-        "",
-        "namespaces",
-        LIST,
-        "namespace selectors of pod affinity terms",
-    ),
-    permission("", "nodes", LIST, "the domains, and their room"),
-    permission("", "pods", LIST, "what runs in each domain"),
-    permission(
-        "",
-        "services",
-        LIST,
-        "endpoints that are left; default constraints",
-    ),
-    permission(
-        "",
-        "replicationcontrollers",
-        LIST,
-        "which pods are made again",
-    ),
-    permission(
-        "",
-        "persistentvolumes",
-        LIST,
-        "volumes that exist in one domain",
-    ),
-    permission("", "persistentvolumeclaims", LIST, "the volumes of a pod"),
-    permission("", "resourcequotas", LIST, "whether new pods are admitted"),
-    permission("", "limitranges", LIST, "requests of new pods"),
-    permission("apps", "deployments", LIST, "which pods are made again"),
-    permission("apps", "replicasets", LIST, "which pods are made again"),
-    permission("apps", "statefulsets", LIST, "which pods are made again"),
-    permission("apps", "daemonsets", LIST, "pods that stay on their nodes"),
-    permission(
-        "apps",
-        "controllerrevisions",
-        LIST,
-        "the templates of StatefulSets and DaemonSets",
-    ),
-    permission("batch", "jobs", LIST, "which pods are made again"),
-    permission("batch", "cronjobs", LIST, "Jobs that begin meanwhile"),
-    permission(
-        "autoscaling",
-        "horizontalpodautoscalers",
-        LIST,
-        "how many pods a workload asks for",
-    ),
-    permission(
-        "policy",
-        "poddisruptionbudgets",
-        LIST,
-        "which evictions a drain may do, and how many pods must be left",
-    ),
-    permission(
-        "scheduling.k8s.io",
-        "priorityclasses",
-        LIST,
-        "priorities of new pods",
-    ),
-    permission(
-        "node.k8s.io",
-        "runtimeclasses",
-        LIST,
-        "overheads and node selectors of new pods",
-    ),
-    permission(
-        "storage.k8s.io",
-        "storageclasses",
-        LIST,
-        "whether a claim waits for the pod's first node",
-    ),
-    permission(
-        "storage.k8s.io",
-        "csinodes",
-        LIST,
-        "how many volumes a node can attach",
-    ),
-    permission(
-        "apps.kruise.io",
-        "clonesets",
-        LIST,
-        "which pods are made again",
-    ),
-    permission(
-        "apps.kruise.io",
-        "workloadspreads",
-        LIST,
-        "the subsets of new pods",
-    ),
-];
+const KEEP: &[Permission] = &[permission(
+    "",
+    "pods",
+    &["patch"],
+    "deletion costs are patched",
+)];
 
 const OCM: &str = "cluster.open-cluster-management.io";
 
 /// Source: spec/placement §4.
 const PLACEMENT: &[Permission] = &[
-    permission(OCM, "managedclusters", READ, "the clusters to choose from"),
-    permission(
-        OCM,
-        "managedclustersets",
-        READ,
-        "which clusters belong together",
-    ),
-    permission(
-        OCM,
-        "managedclustersetbindings",
-        READ,
-        "which sets a namespace may use",
-    ),
-    permission(
-        OCM,
-        "addonplacementscores",
-        READ,
-        "scores that prioritizers read",
-    ),
-    permission(OCM, "placements", READ, "what is asked for"),
     permission(
         OCM,
         "placements/status",
@@ -306,10 +120,8 @@ const PLACEMENT: &[Permission] = &[
     permission(
         OCM,
         "placementdecisions",
-        &[
-            "get", "list", "watch", "create", "update", "patch", "delete",
-        ],
-        "the answer: which clusters a Placement gets",
+        &["create", "update", "patch", "delete"],
+        "created, changed and deleted with it",
     ),
     permission(
         OCM,

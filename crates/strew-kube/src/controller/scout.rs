@@ -94,7 +94,7 @@ impl Scout {
         let mut denied: Vec<String> = Vec::new();
         for name in names {
             let needed = permissions::of_configuration(*name);
-            let mut each = missing(&self.client, permissions::of(*name), None).await?;
+            let mut each = missing(&self.client, &permissions::of(*name), None).await?;
             each.extend(missing(&self.client, needed, Some(&self.namespace)).await?);
             let needed = permissions::of_replicas(*name);
             each.extend(missing_of(&self.client, needed, Some(&self.namespace)).await?);

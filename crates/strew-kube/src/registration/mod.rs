@@ -16,8 +16,8 @@ use strew_runtime::registration::ANSWER_WITHIN;
 use crate::clock::duration;
 
 pub use guard::Guard;
-pub(crate) use strew_runtime::registration::way::OWN_REVIEW;
 pub use registrar::{Registrar, Setup};
+pub(crate) use strew_runtime::registration::way::OWN_REVIEW;
 
 /// The time limit for an answer of the API server.
 fn answer_within() -> Duration {

@@ -137,7 +137,7 @@ impl Process {
     fn families(&mut self) -> Vec<Family> {
         self.worker.tell(|scheduler, watches| {
             let aside = scheduler.aside();
-            let aside = aside.map(|kind| (format!("{kind:?}").into(), 1));
+            let aside = aside.map(|kind| (kind, 1));
             let unreadable = unreadable(watches.unreadable().chain(aside));
             let mut families = scheduler.machine_mut().metrics();
             families.push(unreadable);

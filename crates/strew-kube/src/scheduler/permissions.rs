@@ -1,17 +1,20 @@
 //! The rights that the scheduler needs at the API server.
 
-use crate::permission::{NamedPermission, Permission, permission};
+use strew_runtime::scheduler::READS;
 
-const READ: &[&str] = &["get", "list", "watch"];
+use crate::permission::{NamedPermission, Permission, WATCH, permission, rights};
 
 /// Rights in the whole cluster. Source: spec/scheduler §5.10, as far as strew needs it.
-pub const IN_CLUSTER: &[Permission] = &[
-    permission("", "nodes", READ, "the nodes to choose from"),
+pub fn in_cluster() -> Vec<Permission> {
+    rights(READS, WATCH, WRITES)
+}
+
+const WRITES: &[Permission] = &[
     permission(
         "",
         "pods",
-        &["get", "list", "watch", "delete"],
-        "the pods to place and those that count for a skew; victims of a preemption are deleted",
+        &["delete"],
+        "victims of a preemption are deleted",
     ),
     permission("", "pods/binding", &["create"], "place a pod on its node"),
     permission(
@@ -19,61 +22,6 @@ pub const IN_CLUSTER: &[Permission] = &[
         "pods/status",
         &["patch"],
         "the condition PodScheduled, the nominated node, and DisruptionTarget of a victim",
-    ),
-    permission(
-        "",
-        "namespaces",
-        READ,
-        "namespace selectors of pod affinity terms",
-    ),
-    permission(
-        "",
-        "services",
-        READ,
-        "default constraints: the pods that a Service selects",
-    ),
-    permission(
-        "",
-        "replicationcontrollers",
-        READ,
-        "default constraints: the pods of a ReplicationController",
-    ),
-    permission(
-        "apps",
-        "replicasets",
-        READ,
-        "default constraints: the pods of a ReplicaSet",
-    ),
-    permission(
-        "apps",
-        "statefulsets",
-        READ,
-        "default constraints: the pods of a StatefulSet",
-    ),
-    permission(
-        "policy",
-        "poddisruptionbudgets",
-        READ,
-        "preemption spares pods that a budget protects",
-    ),
-    permission("", "persistentvolumeclaims", READ, "the volumes of a pod"),
-    permission(
-        "",
-        "persistentvolumes",
-        READ,
-        "the nodes that reach a volume",
-    ),
-    permission(
-        "storage.k8s.io",
-        "storageclasses",
-        READ,
-        "whether a claim waits for the pod's first node",
-    ),
-    permission(
-        "storage.k8s.io",
-        "csinodes",
-        READ,
-        "how many volumes a node can attach",
     ),
     permission(
         "events.k8s.io",

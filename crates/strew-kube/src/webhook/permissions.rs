@@ -4,95 +4,29 @@
 //! The administrator who adds such a kind binds a role with `get`, `list` and `watch` on it, and `get` on its `scale`,
 //! to the service account. Without that role a warning names the missing right, and pods of that kind pass unchanged.
 
-use crate::authority::rotator::SECRET;
-use crate::permission::{NamedPermission, Permission, permission};
+use strew_runtime::admission;
 use strew_runtime::authority::bundle::{CONFIGURATION, DEFINITION};
 use strew_runtime::registration::replicas;
 
-const READ: &[&str] = &["get", "list", "watch"];
+use crate::authority::rotator::SECRET;
+use crate::permission::{NamedPermission, Permission, WATCH, permission, rights};
 
 /// Rights in the whole cluster. Source: spec/workloadspread §6.4, as far as the webhook needs it.
-pub const IN_CLUSTER: &[Permission] = &[
-    permission(
-        "apps.kruise.io",
-        "workloadspreads",
-        READ,
-        "the subsets that a new pod can get",
-    ),
-    permission(
+pub fn in_cluster() -> Vec<Permission> {
+    let status = permission(
         "apps.kruise.io",
         "workloadspreads/status",
         &["update"],
         "the ledger: a pod's place is reserved before its creation is answered",
-    ),
-    permission("", "pods", READ, "the pods that are in each subset"),
-    permission(
-        "",
-        "nodes",
-        READ,
-        "simulated scheduling: whether a subset has room for the pod",
-    ),
-    permission(
-        "",
-        "namespaces",
-        READ,
-        "simulated scheduling: namespace selectors of pod affinity terms",
-    ),
-    permission(
-        "",
-        "services",
-        READ,
-        "simulated scheduling: default constraints",
-    ),
-    permission(
-        "",
-        "replicationcontrollers",
-        READ,
-        "simulated scheduling: default constraints",
-    ),
-    permission(
-        "apps",
-        "deployments",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "apps",
-        "replicasets",
-        READ,
-        "a target, and the owner of a Deployment's pods",
-    ),
-    permission(
-        "apps",
-        "statefulsets",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "batch",
-        "jobs",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "apps.kruise.io",
-        "clonesets",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-    permission(
-        "apps.kruise.io",
-        "statefulsets",
-        READ,
-        "a target, and how many pods it asks for",
-    ),
-];
+    );
+    rights(&admission::reads(), WATCH, &[status])
+}
 
 /// Rights in the webhook's own namespace: to read the list of custom kinds.
 pub const IN_NAMESPACE: &[Permission] = &[permission(
     "",
     "configmaps",
-    READ,
+    WATCH,
     "ConfigMap kruise-configuration: which custom kinds can be targets",
 )];
 

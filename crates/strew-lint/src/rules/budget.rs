@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
+use strew_manifest::kinds;
 
 use super::labels::{labels_text, may_get_labels, other_value};
 use crate::Found;
@@ -178,17 +179,9 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
 /// The number of pods that a budget expects of a workload; `None` if its controller has no scale, or an autoscaler
 /// sets it.
 fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
-    let scales = [
-        "Deployment",
-        "ReplicaSet",
-        "ReplicationController",
-        "StatefulSet",
-        "CloneSet",
-    ];
+    let scales = kinds::of_kind(workload.kind).is_some_and(|row| row.scales);
     let is_scaled = super::autoscaler::targets(files).any(|target| target == workload.reference());
-    workload
-        .n_pods
-        .filter(|_| scales.contains(&workload.kind) && !is_scaled)
+    workload.n_pods.filter(|_| scales && !is_scaled)
 }
 
 /// Pods with two budgets: the API refuses to evict them.

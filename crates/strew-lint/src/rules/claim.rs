@@ -2,18 +2,16 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource};
 use strew_manifest::field::FieldPath;
+use strew_manifest::kinds;
 use strew_manifest::read::{KubeObject, nearest};
 
 use crate::Found;
 use crate::files::{Files, namespace_of};
 
-/// The kinds whose pods share the claims of their template.
-const SHARING: [&str; 4] = [
-    "Deployment",
-    "ReplicaSet",
-    "ReplicationController",
-    "CloneSet",
-];
+/// True if the pods of a kind share the claims of their template.
+fn shares(kind: &str) -> bool {
+    kind != "StatefulSet" && kinds::of_kind(kind).is_some_and(|row| row.scales)
+}
 
 /// The claims of a namespace, with the indexes of their objects.
 fn claims<'f>(
@@ -73,7 +71,7 @@ pub(crate) fn missing(files: &Files<'_>) -> Vec<Found> {
 pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for workload in &files.workloads {
-        if !SHARING.contains(&workload.kind) || workload.n_pods.is_none_or(|n| n < 2) {
+        if !shares(workload.kind) || workload.n_pods.is_none_or(|n| n < 2) {
             continue;
         }
         // They are kept on one node on purpose.

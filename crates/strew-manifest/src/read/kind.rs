@@ -14,7 +14,7 @@ use super::earlier;
 use super::meaning::{Meaning, meaning};
 use super::schema::Schema;
 use super::source::floor_char_boundary;
-use crate::kinds::{KindRow, Pods, Scope};
+use crate::kinds::{KindRow, Pods, Rollout, Scope};
 use crate::kruise::{conversion, v1alpha1, v1beta1, workloads as kruise};
 use crate::ocm;
 use crate::patch::Schema as Merge;
@@ -32,6 +32,9 @@ macro_rules! kinds {
             $(KindRow { $($column: $value,)* ..KindRow::of::<$type>() },)*
             $(KindRow { $($unread_column: $unread_value,)* ..KindRow::of::<$unread>() },)*
         ];
+
+        /// Kinds in earlier versions that strew reads.
+        pub(crate) const EARLIER: &[KindRow] = &[$(KindRow::of::<$old>(),)*];
 
         /// An object as its file contains it.
         #[derive(Debug, Clone, PartialEq)]
@@ -147,10 +150,10 @@ kinds! {
     // Before Pod: a name that is similar to both means a node.
     Node: core::v1::Node { short: Some("no"), patch: Some(Merge::Node) },
     Pod: core::v1::Pod { short: Some("po"), patch: Some(Merge::Pod), pods: Pods::Are },
-    Deployment: apps::v1::Deployment { short: Some("deploy"), patch: Some(Merge::Deployment), pods: Pods::Make, scales: true },
+    Deployment: apps::v1::Deployment { short: Some("deploy"), patch: Some(Merge::Deployment), pods: Pods::Make, scales: true, rollout: Rollout::Kubectl },
     ReplicaSet: apps::v1::ReplicaSet { short: Some("rs"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
-    StatefulSet: apps::v1::StatefulSet { short: Some("sts"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
-    DaemonSet: apps::v1::DaemonSet { short: Some("ds"), patch: Some(Merge::Workload), pods: Pods::Make },
+    StatefulSet: apps::v1::StatefulSet { short: Some("sts"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true, rollout: Rollout::Kubectl },
+    DaemonSet: apps::v1::DaemonSet { short: Some("ds"), patch: Some(Merge::Workload), pods: Pods::Make, rollout: Rollout::Kubectl },
     ReplicationController: core::v1::ReplicationController { short: Some("rc"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
     ControllerRevision: apps::v1::ControllerRevision { patch: Some(Merge::Object) },
     Job: batch::v1::Job { short: Some("job"), patch: Some(Merge::Workload), pods: Pods::Make },
@@ -167,7 +170,7 @@ kinds! {
     RuntimeClass: node::v1::RuntimeClass { short: Some("runtimeclass"), patch: Some(Merge::Object) },
     PodDisruptionBudget: policy::v1::PodDisruptionBudget { short: Some("pdb"), patch: Some(Merge::Object) },
     HorizontalPodAutoscaler: autoscaling::v2::HorizontalPodAutoscaler { short: Some("hpa"), patch: Some(Merge::Object) },
-    CloneSet: kruise::CloneSet { short: Some("clone"), pods: Pods::Make, scales: true },
+    CloneSet: kruise::CloneSet { short: Some("clone"), pods: Pods::Make, scales: true, rollout: Rollout::Own },
     AdvancedStatefulSet: kruise::AdvancedStatefulSet {},
     WorkloadSpread: v1beta1::WorkloadSpread { short: Some("ws") },
     Placement: ocm::Placement { short: Some("placement") },

@@ -62,6 +62,7 @@ pub use edit::{TextEdit, apply_text_edits, text_edit};
 pub use field_writer::FieldWriter;
 pub use fields::FieldTable;
 pub use foreign::{CHART_FILE, KUSTOMIZATION_FILES};
+pub(crate) use kind::EARLIER;
 #[cfg(feature = "schemas")]
 pub use kind::field_table;
 pub use kind::{KINDS, KubeObject, OtherObject, is_namespaced};

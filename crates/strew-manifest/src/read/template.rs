@@ -1,6 +1,7 @@
 //! The pod template of objects that make pods.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::KubeObject;
 use crate::field::FieldPath;
@@ -27,6 +28,37 @@ impl KubeObject {
             _ => return None,
         };
         Some((template, FieldPath::root().child(path)))
+    }
+
+    /// As [`Self::pod_template`], to change it.
+    pub fn pod_template_mut(&mut self) -> Option<&mut PodTemplateSpec> {
+        match self {
+            Self::Deployment(o) => Some(&mut o.spec.as_mut()?.template),
+            Self::ReplicaSet(o) => o.spec.as_mut()?.template.as_mut(),
+            Self::ReplicationController(o) => o.spec.as_mut()?.template.as_mut(),
+            Self::StatefulSet(o) => Some(&mut o.spec.as_mut()?.template),
+            Self::DaemonSet(o) => Some(&mut o.spec.as_mut()?.template),
+            Self::Job(o) => Some(&mut o.spec.as_mut()?.template),
+            Self::CronJob(o) => Some(&mut o.spec.job_template.spec.as_mut()?.template),
+            Self::CloneSet(o) => Some(&mut o.spec.as_mut()?.template),
+            Self::AdvancedStatefulSet(o) => Some(&mut o.spec.as_mut()?.template),
+            _ => None,
+        }
+    }
+
+    /// The label selector of an object that makes pods; `None` if it makes none, or has none. That of a
+    /// ReplicationController is a map of labels, and so `None`.
+    pub fn pod_selector(&self) -> Option<&LabelSelector> {
+        match self {
+            Self::Deployment(o) => Some(&o.spec.as_ref()?.selector),
+            Self::ReplicaSet(o) => Some(&o.spec.as_ref()?.selector),
+            Self::StatefulSet(o) => Some(&o.spec.as_ref()?.selector),
+            Self::DaemonSet(o) => Some(&o.spec.as_ref()?.selector),
+            Self::Job(o) => o.spec.as_ref()?.selector.as_ref(),
+            Self::CloneSet(o) => o.spec.as_ref()?.selector.as_ref(),
+            Self::AdvancedStatefulSet(o) => o.spec.as_ref()?.selector.as_ref(),
+            _ => None,
+        }
     }
 
     /// The number of pods that the object asks for at once; of a CronJob, each of its Jobs. `None` if the nodes decide,
@@ -90,7 +122,15 @@ mod tests {
             let reading = read(&sources);
             assert_eq!(reading.diagnostics, [], "{kind}");
             let object = &reading.objects[0].object;
-            assert!(object.pod_template().is_some(), "{kind}");
+            let template = object.pod_template().map(|(template, _)| template.clone());
+            assert!(template.is_some(), "{kind}");
+            assert_eq!(
+                object.clone().pod_template_mut().cloned(),
+                template,
+                "{kind}"
+            );
+            let has_selector = !matches!(kind, "ReplicationController" | "Job" | "CronJob");
+            assert_eq!(object.pod_selector().is_some(), has_selector, "{kind}");
             let replicas = (kind != "DaemonSet").then_some(3);
             assert_eq!(object.replicas(), replicas, "{kind}");
         }

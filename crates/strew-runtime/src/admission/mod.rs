@@ -13,8 +13,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::Resource;
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
 use serde_json::Value;
 use strew_manifest::kruise::GROUP;
@@ -39,7 +37,8 @@ use strew_workloadspread::{Admission, TargetRef};
 use crate::driver::Moment;
 use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::Answered;
-use crate::target_kinds::{TargetKinds, watch_list};
+use crate::reads::Reads;
+use crate::target_kinds::{OF_KRUISE, OWN, TargetKinds, watch_list};
 use crate::warning::Warning;
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
 pub use calls::Call;
@@ -87,21 +86,22 @@ fn text_of(answer: &Response) -> String {
     }
 }
 
-/// A watch for each kind that is always watched; `namespace`: that of the ConfigMap that names custom kinds.
+/// The kinds that it reads in the whole cluster. Source: spec/workloadspread §6.4.
+pub fn reads() -> Vec<Reads> {
+    let own = [
+        Reads::of::<WorkloadSpread>("the subsets that a new pod can get").later(),
+        Reads::of::<Pod>("the pods that are in each subset").unfinished(),
+        Reads::of::<Node>("simulated scheduling: whether a subset has room for the pod"),
+        Reads::of::<Namespace>("simulated scheduling: namespace selectors of pod affinity terms"),
+        Reads::of::<Service>("simulated scheduling: default constraints"),
+        Reads::of::<ReplicationController>("simulated scheduling: default constraints"),
+    ];
+    [&own[..], OWN, OF_KRUISE].concat()
+}
+
+/// The watches that it begins with; `namespace`: that of the ConfigMap that names custom kinds.
 pub fn watches(namespace: &str) -> Watches {
-    let mut watches = Watches::default();
-    watches.start_all([
-        Kind::of::<Namespace>(),
-        Kind::of::<Node>(),
-        Kind::of::<Service>(),
-        Kind::of::<ReplicationController>(),
-        Kind::of::<Deployment>(),
-        Kind::of::<ReplicaSet>(),
-        Kind::of::<StatefulSet>(),
-        Kind::of::<Job>(),
-    ]);
-    let unfinished = Scope::unfinished_pods();
-    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
+    let mut watches = Watches::of(&reads());
     watch_list(namespace, &mut watches);
     watches
 }

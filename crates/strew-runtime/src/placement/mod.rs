@@ -11,7 +11,6 @@ mod cel;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use k8s_openapi::Resource;
 use strew_manifest::ocm::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement,
     PlacementDecision,
@@ -29,31 +28,25 @@ use strew_wire::placement::request::{self, Carrying, Context};
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::Answered;
+use crate::reads::Reads;
 use crate::warning::Warning;
-use crate::watch::{Kind, Update, Watches};
+use crate::watch::{Update, Watches};
 use cel::Measured;
 pub use cel::{BUCKETS, Stopwatch};
 
-/// The kinds that placement reads.
-pub fn kinds() -> [Kind; 6] {
-    fn of<K: Resource>() -> Kind {
-        Kind::of::<K>()
-    }
-    [
-        of::<ManagedCluster>(),
-        of::<ManagedClusterSet>(),
-        of::<ManagedClusterSetBinding>(),
-        of::<AddOnPlacementScore>(),
-        of::<Placement>(),
-        of::<PlacementDecision>(),
-    ]
-}
+/// The kinds that placement reads. Source: spec/placement §4.
+pub const READS: &[Reads] = &[
+    Reads::of::<ManagedCluster>("the clusters to choose from"),
+    Reads::of::<ManagedClusterSet>("which clusters belong together"),
+    Reads::of::<ManagedClusterSetBinding>("which sets a namespace may use"),
+    Reads::of::<AddOnPlacementScore>("scores that prioritizers read"),
+    Reads::of::<Placement>("what is asked for"),
+    Reads::of::<PlacementDecision>("the answer: which clusters a Placement gets"),
+];
 
-/// The watches that the machine begins with.
+/// The machine's watches.
 pub fn watches() -> Watches {
-    let mut watches = Watches::default();
-    watches.start_all(kinds());
-    watches
+    Watches::of(READS)
 }
 
 /// The machine with its CEL selectors.

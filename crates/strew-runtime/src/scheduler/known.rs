@@ -8,10 +8,10 @@ use strew_manifest::field::FieldError;
 use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Input, Scheduler};
-use strew_wire::facts::{self, Named, PodFacts, PodView, Watched};
+use strew_wire::facts::{self, Named, PodFacts, PodView};
 
 use crate::warning::Warning;
-use crate::watch::{Object, Update, full_name};
+use crate::watch::{Kind, Object, Update, full_name};
 
 /// Facts that are kept outside of the machine.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Known {
     /// Pods on no node, by uid.
     waiting: FxHashMap<Arc<str>, Waiting>,
     /// Objects on which no decision can be based, with the reasons.
-    aside: BTreeMap<(Watched, String), String>,
+    aside: BTreeMap<(Arc<str>, String), String>,
 }
 
 /// Facts about a pod on no node that a patch of its status needs.
@@ -38,36 +38,35 @@ impl Known {
     }
 
     /// The kind of each ignored object.
-    pub(super) fn aside(&self) -> impl Iterator<Item = Watched> {
-        self.aside.keys().map(|(kind, _)| *kind)
+    pub(super) fn aside(&self) -> impl Iterator<Item = Arc<str>> {
+        self.aside.keys().map(|(kind, _)| Arc::clone(kind))
     }
 
     /// Passes a watch event to the machine.
     pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, update: Update) {
         match update {
-            Update::Set(_, named, object) => {
-                let (kind, input) = match &*object {
+            Update::Set(kind, named, object) => {
+                let input = match &*object {
                     Object::Known(KubeObject::Pod(pod)) => self.pod(now, &**pod, machine),
                     Object::Pod(pod) => self.pod(now, &**pod, machine),
-                    Object::Known(object) => match Watched::of(object) {
-                        Some(kind) => (kind, facts::input(object, machine.names_mut())),
-                        None => return,
-                    },
+                    Object::Known(object) => facts::input(object, machine.names_mut()),
                     Object::Custom(_) => return,
                 };
                 match input {
                     Ok(Some(input)) => {
-                        self.put_back(kind, &named);
+                        self.put_back(&kind, &named);
                         machine.handle(now, input);
                     }
                     Ok(None) => {}
-                    Err(errors) => self.put_aside(kind, &named, &errors),
+                    Err(errors) => self.put_aside(&kind, &named, &errors),
                 }
             }
             Update::Gone(kind, named) => {
-                let kind = kind.known_remains(&named);
-                if let Some(kind) = kind.as_ref().and_then(Watched::of) {
-                    self.gone(machine, now, kind, &named);
+                self.put_back(&kind, &named);
+                self.waiting.remove(&*named.uid);
+                let object = kind.known_remains(&named);
+                if let Some(input) = object.and_then(|o| facts::gone(&o, machine.names_mut())) {
+                    machine.handle(now, input);
                 }
             }
             Update::Listed(_) | Update::Again(..) => {}
@@ -79,7 +78,7 @@ impl Known {
         now: Instant,
         pod: &dyn PodView,
         machine: &mut Scheduler,
-    ) -> (Watched, Result<Option<Input>, Vec<FieldError>>) {
+    ) -> Result<Option<Input>, Vec<FieldError>> {
         self.note_pod(pod);
         let input = self.facts.input(pod, machine.names_mut());
         // A pod on a node keeps counting with its previous fact. A pod without a node waits, and its condition says
@@ -90,16 +89,7 @@ impl Known {
             let unreadable = PodFacts::unreadable(pod, errors, machine.names_mut());
             machine.handle(now, unreadable);
         }
-        (Watched::Pod, input.map(Some))
-    }
-
-    fn gone(&mut self, machine: &mut Scheduler, now: Instant, kind: Watched, named: &Named) {
-        self.put_back(kind, named);
-        if kind == Watched::Pod {
-            self.waiting.remove(&*named.uid);
-        }
-        let input: Input = kind.gone(named, machine.names_mut());
-        machine.handle(now, input);
+        input.map(Some)
     }
 
     fn note_pod(&mut self, pod: &dyn PodView) {
@@ -118,13 +108,13 @@ impl Known {
     }
 
     /// Ignores an object, with a warning; others are not affected.
-    fn put_aside(&mut self, kind: Watched, named: &Named, errors: &[FieldError]) {
+    fn put_aside(&mut self, kind: &Kind, named: &Named, errors: &[FieldError]) {
         let each: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let text = each.join("; ");
-        let key = (kind, full_name(named));
+        let key = (Arc::clone(&kind.kind), full_name(named));
         if self.aside.get(&key) != Some(&text) {
             let take_in = Warning {
-                kind: &format!("{kind:?}"),
+                kind: &kind.kind,
                 namespace: &named.namespace,
                 name: &named.name,
                 node: None,
@@ -137,10 +127,11 @@ impl Known {
         }
     }
 
-    fn put_back(&mut self, kind: Watched, named: &Named) {
+    fn put_back(&mut self, kind: &Kind, named: &Named) {
         // Nearly always empty, so that no name is built.
         if !self.aside.is_empty() {
-            self.aside.remove(&(kind, full_name(named)));
+            self.aside
+                .remove(&(Arc::clone(&kind.kind), full_name(named)));
         }
     }
 }

@@ -18,14 +18,14 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Effect, Input, Outcome, PodName, Scheduler};
-use strew_wire::facts::Watched;
 use strew_wire::request::{Context, Series, outcome_of, requests_of};
 
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::{Answered, failure};
+use crate::reads::Reads;
 use crate::warning::Warning;
-use crate::watch::{Kind, Reading, Scope, Update, Watches};
+use crate::watch::{Update, Watches};
 pub use chain::Chain;
 use known::Known;
 
@@ -59,30 +59,30 @@ impl SchedulerMachine {
     }
 
     /// The kind of each object on which no decision can be based.
-    pub fn aside(&self) -> impl Iterator<Item = Watched> {
+    pub fn aside(&self) -> impl Iterator<Item = Arc<str>> {
         self.known.aside()
     }
 }
 
-/// The machine's watches: one for each kind that decisions read.
+/// The kinds that decisions read.
+pub const READS: &[Reads] = &[
+    Reads::of::<Node>("the nodes to choose from"),
+    Reads::of::<Pod>("the pods to place and those that count for a skew").unfinished(),
+    Reads::of::<Namespace>("namespace selectors of pod affinity terms"),
+    Reads::of::<Service>("default constraints: the pods that a Service selects"),
+    Reads::of::<ReplicationController>("default constraints: the pods of a ReplicationController"),
+    Reads::of::<ReplicaSet>("default constraints: the pods of a ReplicaSet"),
+    Reads::of::<StatefulSet>("default constraints: the pods of a StatefulSet"),
+    Reads::of::<PodDisruptionBudget>("preemption spares pods that a budget protects"),
+    Reads::of::<PersistentVolumeClaim>("the volumes of a pod"),
+    Reads::of::<PersistentVolume>("the nodes that reach a volume"),
+    Reads::of::<StorageClass>("whether a claim waits for the pod's first node"),
+    Reads::of::<CSINode>("how many volumes a node can attach"),
+];
+
+/// The machine's watches.
 pub fn watches() -> Watches {
-    let mut watches = Watches::default();
-    watches.start_all([
-        Kind::of::<Namespace>(),
-        Kind::of::<Node>(),
-        Kind::of::<Service>(),
-        Kind::of::<ReplicationController>(),
-        Kind::of::<ReplicaSet>(),
-        Kind::of::<StatefulSet>(),
-        Kind::of::<PodDisruptionBudget>(),
-        Kind::of::<PersistentVolumeClaim>(),
-        Kind::of::<PersistentVolume>(),
-        Kind::of::<StorageClass>(),
-        Kind::of::<CSINode>(),
-    ]);
-    let unfinished = Scope::unfinished_pods();
-    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
-    watches
+    Watches::of(READS)
 }
 
 impl Machine for SchedulerMachine {

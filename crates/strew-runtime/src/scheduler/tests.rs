@@ -16,6 +16,7 @@ use tracing::span;
 
 use super::*;
 use crate::driver::{Action, Driver, Event, Progress};
+use crate::watch::Kind;
 use crate::watch::Object;
 
 const START: Instant = Instant::from_secs(1_000);

@@ -242,7 +242,9 @@ fn a_list_that_cannot_be_read_changes_nothing() {
 fn kinds_that_are_watched_anyway_are_left_alone() {
     let mut world = World::new(TargetKinds::of_named(served(&[("", "v1", "Widget")])));
     let widgets = Kind::new("", "v1", "Widget", "widgets");
-    world.watches.start_all([widgets.clone()]);
+    world
+        .watches
+        .start(widgets.clone(), Reading::Known, &Scope::default());
     world.changes();
     let ws = spread("a", "v1", "Widget", true);
     assert_eq!(world.name(&ws), [""; 0]);

@@ -19,6 +19,7 @@ use strew_manifest::read::KubeObject;
 use strew_wire::facts::{Named, PodView};
 use strew_wire::request::Resource;
 
+use crate::reads::{Begins, Reads};
 use crate::warning::Warning;
 
 pub use kind::Kind;
@@ -222,11 +223,19 @@ impl Watches {
         });
     }
 
-    /// Watches all objects of known kinds.
-    pub fn start_all(&mut self, kinds: impl IntoIterator<Item = Kind>) {
-        for kind in kinds {
-            self.start(kind, Reading::Known, &Scope::default());
+    /// The watches that begin at the start.
+    pub fn of(reads: &[Reads]) -> Self {
+        let mut watches = Self::default();
+        let scopes = [
+            (Begins::First, Scope::default()),
+            (Begins::Unfinished, Scope::unfinished_pods()),
+        ];
+        for (begins, scope) in scopes {
+            for read in reads.iter().filter(|read| read.begins == begins) {
+                watches.start(read.kind(), Reading::Known, &scope);
+            }
         }
+        watches
     }
 
     fn run(&mut self, running: Running) {

@@ -15,8 +15,6 @@ mod texts;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use serde_json::Value;
 use strew_manifest::kruise::v1beta1::WorkloadSpread;
@@ -35,7 +33,8 @@ use strew_workloadspread::{SpreadController, WsKey};
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::{Answered, failure};
-use crate::target_kinds::{TargetKinds, watch_list};
+use crate::reads::Reads;
+use crate::target_kinds::{OF_KRUISE, OWN, TargetKinds, watch_list};
 use crate::warning::Warning;
 use crate::watch::{Custom, Kind, Object, Served, Update, Watches};
 use held::Held;
@@ -53,18 +52,19 @@ pub struct Spreads {
     configuration: Kind,
 }
 
+/// The kinds that it reads in the whole cluster. Source: spec/workloadspread §6.4.
+pub fn reads() -> Vec<Reads> {
+    let own = [
+        Reads::of::<Pod>("the pods of each subset"),
+        Reads::of::<Node>("the subset of a pod that was created without one: by its node"),
+    ];
+    let spreads = [Reads::of::<WorkloadSpread>("the subsets, and their limits")];
+    [&spreads[..], OF_KRUISE, &own, OWN].concat()
+}
+
 /// The machine's watches; `namespace`: that of the ConfigMap that names custom kinds.
 pub fn watches(namespace: &str) -> Watches {
-    let mut watches = Watches::default();
-    watches.start_all([
-        Kind::of::<WorkloadSpread>(),
-        Kind::of::<Pod>(),
-        Kind::of::<Node>(),
-        Kind::of::<Deployment>(),
-        Kind::of::<ReplicaSet>(),
-        Kind::of::<StatefulSet>(),
-        Kind::of::<Job>(),
-    ]);
+    let mut watches = Watches::of(&reads());
     watch_list(namespace, &mut watches);
     watches
 }

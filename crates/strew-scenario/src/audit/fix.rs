@@ -388,13 +388,7 @@ impl<'a> Change<'a> {
     }
 
     fn own_selector(&self) -> Option<LabelSelector> {
-        match self.object {
-            Object::Deployment(object) => Some(object.spec.selector.clone()),
-            Object::StatefulSet(object) => Some(object.spec.selector.clone()),
-            Object::ReplicaSet(object) => Some(object.spec.selector.clone()),
-            Object::CloneSet(object) => object.spec.selector.clone(),
-            _ => None,
-        }
+        self.object.pod_selector().cloned()
     }
 }
 
@@ -408,12 +402,8 @@ fn merged(key: &Key, spec: Value) -> Option<Edit> {
 
 /// The template of a workload, and its replicas.
 fn template(object: &Object) -> Option<(&PodTemplateSpec, i32)> {
-    Some(match object {
-        Object::Deployment(object) => (&object.spec.template, object.spec.replicas.unwrap_or(1)),
-        Object::StatefulSet(object) => (&object.spec.template, object.spec.replicas.unwrap_or(1)),
-        Object::CloneSet(object) => (&object.spec.template, object.spec.replicas.unwrap_or(1)),
-        _ => return None,
-    })
+    object.kind().row().filter(|row| row.rolls_replicas())?;
+    Some((object.pod_template()?, object.replicas()?))
 }
 
 /// A budget that allows one eviction at a time; `None` if it is not there, or has that already.

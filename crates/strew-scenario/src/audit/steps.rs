@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use strew_apiserver::object::{Key, Object};
 use strew_manifest::field::FieldPath;
+use strew_manifest::kinds::KindRow;
 use strew_manifest::read::{KubeObject, embedded};
 use strew_model::Span;
 
@@ -159,7 +160,6 @@ fn restarted(base: &Plan) -> Vec<ObjectTarget> {
 fn is_restarted(object: &Object) -> bool {
     match object {
         Object::Deployment(deployment) => deployment.spec.paused != Some(true),
-        Object::StatefulSet(_) | Object::CloneSet(_) => true,
-        _ => false,
+        object => object.kind().row().is_some_and(KindRow::rolls_replicas),
     }
 }

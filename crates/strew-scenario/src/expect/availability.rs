@@ -222,10 +222,7 @@ impl Availability {
             preemptions: Vec::new(),
         };
         let tables = server.tables();
-        for object in super::workloads::KINDS
-            .iter()
-            .flat_map(|kind| tables.all_of(kind))
-        {
+        for object in super::workloads::replicated(tables) {
             all.workload(&object);
         }
         for pod in tables.of::<Pod>().iter() {
@@ -347,7 +344,7 @@ impl Availability {
     }
 
     fn workload(&mut self, object: &Object) {
-        if super::workloads::KINDS.contains(&object.kind()) {
+        if super::workloads::is_replicated(&object.kind()) {
             let uid = Arc::clone(&object.meta().uid);
             self.workloads.entry(uid).or_insert_with(|| object.key());
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use strew_apiserver::object::{
-    CloneSet, CronJob, DaemonSet, Deployment, Job, Kind, Name, Pod, ReplicaSet,
-    ReplicationController, StatefulSet, Stored,
+    CloneSet, DaemonSet, Deployment, Kind, Meta, Name, Object, Pod, ReplicaSet, StatefulSet,
 };
-use strew_apiserver::{Selection, Tables};
+use strew_apiserver::{OwnedPods, Selection, Tables};
+use strew_manifest::kinds::Pods;
 
 use crate::format::{ObjectTarget, Revision, Subject};
 
@@ -34,46 +34,25 @@ pub fn pods<'a>(tables: &'a Tables, subject: &Subject) -> Vec<&'a Arc<Pod>> {
 /// The pods of an object, finished ones included: the pod itself, or the pods that the object controls, directly or
 /// through ReplicaSets and Jobs.
 pub fn of_target<'a>(tables: &'a Tables, target: &ObjectTarget) -> Vec<&'a Arc<Pod>> {
-    let namespace = target.namespace.as_deref().unwrap_or_default();
-    let name = Name::new(namespace, target.name.as_str());
-    let mut pods = Vec::new();
-    match target.type_name.kind {
-        "Pod" => pods.extend(tables.get::<Pod>(&name)),
-        "Deployment" => below::<Deployment, ReplicaSet>(tables, &name, &mut pods),
-        "CronJob" => below::<CronJob, Job>(tables, &name, &mut pods),
-        "ReplicaSet" => own::<ReplicaSet>(tables, &name, &mut pods),
-        "ReplicationController" => own::<ReplicationController>(tables, &name, &mut pods),
-        "StatefulSet" => own::<StatefulSet>(tables, &name, &mut pods),
-        "DaemonSet" => own::<DaemonSet>(tables, &name, &mut pods),
-        "Job" => own::<Job>(tables, &name, &mut pods),
-        "CloneSet" => own::<CloneSet>(tables, &name, &mut pods),
-        _ => {}
+    let key = target.key();
+    if key.kind == Kind::Pod {
+        return tables.get::<Pod>(&key.name).into_iter().collect();
     }
-    pods
-}
-
-fn own<'a, T: Stored>(tables: &'a Tables, name: &Name, pods: &mut Vec<&'a Arc<Pod>>) {
-    if let Some(owner) = tables.get::<T>(name) {
-        pods.extend(
-            tables
-                .pods_of(&owner.meta().uid)
-                .into_iter()
-                .flat_map(|o| o.iter()),
-        );
-    }
-}
-
-fn below<'a, T: Stored, U: Stored>(tables: &'a Tables, name: &Name, pods: &mut Vec<&'a Arc<Pod>>) {
-    let Some(owner) = tables.get::<T>(name) else {
-        return;
+    let makes_pods = |object: &Object| {
+        let kind = object.kind();
+        kind.row().is_some_and(|row| row.pods == Pods::Make)
     };
-    let uid = &owner.meta().uid;
-    for middle in tables.of::<U>().in_namespace(&name.namespace) {
-        let meta = middle.meta();
-        if meta.controller().is_some_and(|owner| owner.uid == *uid) {
-            pods.extend(tables.pods_of(&meta.uid).into_iter().flat_map(|o| o.iter()));
-        }
-    }
+    let Some(object) = tables.find(&key).filter(makes_pods) else {
+        return Vec::new();
+    };
+    let uid = &object.meta().uid;
+    let is_controlled = |meta: &Meta| meta.controller().is_some_and(|owner| owner.uid == *uid);
+    let below = tables.iter_dependents(uid).filter(makes_pods);
+    let below = below.filter(|object| is_controlled(object.meta()));
+    let owners = below.map(|object| Arc::clone(&object.meta().uid));
+    let owners: Vec<Arc<str>> = [Arc::clone(uid)].into_iter().chain(owners).collect();
+    let pods = owners.iter().filter_map(|uid| tables.pods_of(uid));
+    pods.flat_map(OwnedPods::iter).collect()
 }
 
 /// The label and value that mark the pods of the newest revision; `None` if it is not known.

@@ -21,7 +21,9 @@ use super::expectation::{
 use super::flow;
 use super::known::Bearer;
 use super::problems::Problems;
-use super::target::{CLUSTER, DEFAULT_NAMESPACE, ObjectTarget, Targets, WITH_PODS, Wanted};
+use super::target::{
+    BUDGETED, CLUSTER, DEFAULT_NAMESPACE, ObjectTarget, Targets, WITH_PODS, Wanted,
+};
 use super::value::{At, Fields};
 use super::verb_reader::workloads;
 
@@ -57,19 +59,6 @@ const PLUGINS: &[&str] = &[
     "VolumeRestrictions",
     "VolumeZone",
 ];
-
-/// Workloads that a budget may select, and budgets.
-const BUDGETED: Wanted = Wanted {
-    kinds: &[
-        "PodDisruptionBudget",
-        "Deployment",
-        "StatefulSet",
-        "ReplicaSet",
-        "ReplicationController",
-        "CloneSet",
-    ],
-    by: "withinBudget",
-};
 
 /// Fields beside the claim.
 const AROUND: [&str; 5] = ["within", "for", "atRest", "not", "warn"];
@@ -143,7 +132,10 @@ impl Reader<'_> {
             "rolledOut" => {
                 Claim::RolledOut(self.one_or_all(workloads("rolledOut"), at, problems)?)
             }
-            "withinBudget" => Claim::WithinBudget(self.one_or_all(BUDGETED, at, problems)?),
+            "withinBudget" => {
+                let (kinds, by) = (&BUDGETED, "withinBudget");
+                Claim::WithinBudget(self.one_or_all(Wanted { kinds, by }, at, problems)?)
+            }
             "survives" => Claim::Survives(self.one_or_all(workloads("survives"), at, problems)?),
             "withinConstraints" => {
                 let wanted = workloads("withinConstraints");

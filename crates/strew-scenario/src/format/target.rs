@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use strew_apiserver::object::{Key, Kind, Name};
 use strew_manifest::field::FieldPath;
-use strew_manifest::kinds::{self, KindRow, Pods};
+use strew_manifest::kinds::{self, KindRow, Pods, Rollout};
 
 use super::diagnostics;
 use super::existence::Mention;
@@ -133,6 +133,18 @@ pub(super) static WITH_PODS: LazyLock<Vec<&'static str>> =
 /// Kinds with the subresource `scale`.
 pub(super) static SCALABLE: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| kinds::names(|row| row.scales));
+
+/// Workloads that a budget may select, and budgets.
+pub(super) static BUDGETED: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| kinds::names(|row| row.scales || row.kind == "PodDisruptionBudget"));
+
+/// Kinds whose templates a rollout carries to their pods.
+pub(super) static RESTARTED: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| kinds::names(|row| row.rollout != Rollout::None));
+
+/// Kinds that `kubectl rollout` knows.
+pub(super) static ROLLED_OUT: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| kinds::names(|row| row.rollout == Rollout::Kubectl));
 
 /// Reads targets; knows the namespace of targets that give none.
 #[derive(Debug, Clone, Copy)]

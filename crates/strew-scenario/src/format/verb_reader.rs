@@ -17,15 +17,13 @@ use super::manifest::{self, Manifest};
 use super::patch::{self, Patch};
 use super::problems::Problems;
 use super::target::{
-    CLUSTER, Deleted, NODE, NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS,
-    WORKLOADS, Wanted,
+    CLUSTER, Deleted, NODE, NodeTarget, ObjectTarget, RESTARTED, ROLLED_OUT, SCALABLE, Target,
+    Targets, WITH_PODS, WORKLOADS, Wanted,
 };
 use super::value::At;
 use super::verb::{LocatedVerb, Replicas, RolloutAction, Verb};
 use super::vocabulary::{DELETE, DRAIN};
 
-const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
-const RESTARTED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "CloneSet"];
 const SCHEDULED: &[&str] = &["CronJob"];
 const PAUSABLE: &[&str] = &["Deployment"];
 const METERED: &[&str] = &["HorizontalPodAutoscaler"];
@@ -56,7 +54,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn verb(&self, at: &At<'_>, problems: &mut Problems) -> Option<Verb> {
-        let rollout = |action, kinds, problems: &mut Problems| {
+        let rollout = |action, kinds: &'static [&'static str], problems: &mut Problems| {
             Verb::Rollout(action, self.objects(at, kinds, problems))
         };
         Some(match self.name {
@@ -66,8 +64,8 @@ impl Reader<'_> {
             "patch" => Verb::Patch(self.patches(at, problems)),
             "scale" => Verb::Scale(self.replicas(at, problems)),
             "set-image" => Verb::SetImage(self.images(at, problems)),
-            "rollout-restart" => rollout(RolloutAction::Restart, RESTARTED, problems),
-            "rollout-undo" => rollout(RolloutAction::Undo, ROLLED_OUT, problems),
+            "rollout-restart" => rollout(RolloutAction::Restart, &RESTARTED, problems),
+            "rollout-undo" => rollout(RolloutAction::Undo, &ROLLED_OUT, problems),
             "rollout-pause" => rollout(RolloutAction::Pause, PAUSABLE, problems),
             "rollout-resume" => rollout(RolloutAction::Resume, PAUSABLE, problems),
             "run-once" => Verb::RunOnce(self.objects(at, SCHEDULED, problems)),

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{
-    Autoscaler, Deployment, Name, Pod, ReplicaSet, ReplicationController, StatefulSet,
-};
+use strew_apiserver::object::{Autoscaler, Key, Kind, Name, Pod};
 
 use super::rest::Resting;
 use super::{Rule, Witness};
@@ -25,7 +23,12 @@ fn judge_one(autoscaler: &Autoscaler, world: Resting<'_>, tables: &Tables) -> Re
     let spec = &autoscaler.spec;
     let namespace = &autoscaler.meta.name.namespace;
     let target = Name::new(Arc::clone(namespace), &*spec.scale_target_ref.name);
-    let Some(size) = size(&spec.scale_target_ref.kind, &target, tables) else {
+    let key = Key {
+        kind: Kind::of(&spec.scale_target_ref.kind),
+        name: target.clone(),
+    };
+    let found = tables.find(&key).and_then(|object| object.replicas());
+    let Some(size) = found.map(i64::from) else {
         return Ok(());
     };
     let (min, max) = (
@@ -62,15 +65,4 @@ fn judge_one(autoscaler: &Autoscaler, world: Resting<'_>, tables: &Tables) -> Re
             "{size} replicas use {used} % each, {wanted} % are wanted: {asked}"
         )),
     }
-}
-
-fn size(kind: &str, name: &Name, tables: &Tables) -> Option<i64> {
-    let replicas = match kind {
-        "Deployment" => tables.get::<Deployment>(name)?.spec.replicas,
-        "ReplicaSet" => tables.get::<ReplicaSet>(name)?.spec.replicas,
-        "ReplicationController" => tables.get::<ReplicationController>(name)?.spec.replicas,
-        "StatefulSet" => tables.get::<StatefulSet>(name)?.spec.replicas,
-        _ => return None,
-    };
-    Some(i64::from(replicas.unwrap_or(1)))
 }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use strew_apiserver::object::{
-    Budget, Deployment, Name, Owner, Pairs, Pod, ReplicaSet, ReplicationController, StatefulSet,
-};
+use strew_apiserver::object::{Budget, Key, Kind, Name, Owner, Pairs, Pod};
 use strew_apiserver::{Selection, Tables};
 use strew_model::time::Span;
 
@@ -129,31 +127,16 @@ fn sizes(pods: &[&Arc<Pod>], tables: &Tables) -> Option<BTreeMap<Arc<str>, i64>>
 
 /// `None` if the controller does not exist (any more), or has no size.
 fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc<str>, i64)> {
-    let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
-    let (meta, replicas) = match &*owner.kind {
-        "ReplicaSet" => {
-            let set = tables.get::<ReplicaSet>(&name)?;
-            if let Some(above) = set.meta.controller()
-                && set.meta.uid == owner.uid
-            {
-                return of_owner(above, namespace, tables);
-            }
-            (&set.meta, set.spec.replicas)
-        }
-        "Deployment" => {
-            let found = tables.get::<Deployment>(&name)?;
-            (&found.meta, found.spec.replicas)
-        }
-        "ReplicationController" => {
-            let found = tables.get::<ReplicationController>(&name)?;
-            (&found.meta, found.spec.replicas)
-        }
-        "StatefulSet" => {
-            let found = tables.get::<StatefulSet>(&name)?;
-            (&found.meta, found.spec.replicas)
-        }
-        _ => return None,
+    let key = Key {
+        kind: Kind::of(&owner.kind),
+        name: Name::new(Arc::clone(namespace), Arc::clone(&owner.name)),
     };
     // A different object of that name did not make the pod.
-    (meta.uid == owner.uid).then(|| (Arc::clone(&meta.uid), i64::from(replicas.unwrap_or(1))))
+    let object = tables
+        .find(&key)
+        .filter(|object| object.meta().uid == owner.uid)?;
+    match (object.kind(), object.meta().controller()) {
+        (Kind::ReplicaSet, Some(above)) => of_owner(above, namespace, tables),
+        _ => Some((Arc::clone(&owner.uid), i64::from(object.replicas()?))),
+    }
 }

@@ -134,13 +134,9 @@ fn makers(object: &Object, tables: &Tables) -> Option<Vec<Arc<str>>> {
 
 /// True if the pods of a workload have the label of a selector. A generated world has selectors of one pair only.
 fn is_selected(object: &Object, selector: &str) -> bool {
-    let template = match object {
-        Object::Deployment(deployment) => Some(&deployment.spec.template),
-        Object::ReplicaSet(set) => set.spec.template.as_ref(),
-        Object::CloneSet(set) => Some(&set.spec.template),
-        _ => None,
-    };
-    let metadata = template.and_then(|template| template.metadata.as_ref());
+    let metadata = object
+        .pod_template()
+        .and_then(|template| template.metadata.as_ref());
     let labels = metadata.and_then(|metadata| metadata.labels.as_ref());
     let pair = selector.split_once('=').zip(labels);
     pair.is_some_and(|((key, value), labels)| labels.get(key).is_some_and(|of| of == value))

@@ -177,7 +177,7 @@ impl Witness {
             }
         }
         if let (Some(old), Some(new)) = (old, new)
-            && (replicas(old) != replicas(new) || controller(old) != controller(new))
+            && (old.replicas() != new.replicas() || controller(old) != controller(new))
         {
             self.resized.insert(Arc::clone(&new.meta().uid), self.now);
         }
@@ -326,17 +326,6 @@ impl Witness {
 /// The controller whose size counts for an object's.
 fn controller(object: &Object) -> Option<&Arc<str>> {
     object.meta().controller().map(|owner| &owner.uid)
-}
-
-/// The size of an object that has one.
-fn replicas(object: &Object) -> Option<i32> {
-    match object {
-        Object::Deployment(found) => found.spec.replicas,
-        Object::ReplicaSet(found) => found.spec.replicas,
-        Object::ReplicationController(found) => found.spec.replicas,
-        Object::StatefulSet(found) => found.spec.replicas,
-        _ => None,
-    }
 }
 
 /// Uid and version of each object.

@@ -34,7 +34,7 @@ const HOSTNAME: &str = "controller-0";
 fn wire_of(object: &Object) -> Option<KubeObject> {
     let kind = object.kind();
     let concerns = matches!(&kind, Kind::Other(name)
-        if strew_runtime::placement::kinds().iter().any(|kind| *kind.kind == **name));
+        if strew_runtime::placement::READS.iter().any(|read| *read.row.kind == **name));
     concerns.then(|| object.to_kube())
 }
 

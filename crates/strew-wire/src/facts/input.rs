@@ -1,7 +1,6 @@
 //! Converts objects to inputs of a scheduler's machine.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use strew_cluster::{OwnerKind, OwnerRef};
 use strew_model::Interner;
 use strew_scheduler::machine::Input;
 
@@ -12,111 +11,64 @@ use super::{
 use strew_manifest::field::FieldError;
 use strew_manifest::read::KubeObject;
 
-/// A kind of objects that a scheduler watches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Watched {
-    /// `v1` Namespace
-    Namespace,
-    /// `v1` Node
-    Node,
-    /// `v1` Service
-    Service,
-    /// `v1` ReplicationController
-    ReplicationController,
-    /// `apps/v1` ReplicaSet
-    ReplicaSet,
-    /// `apps/v1` StatefulSet
-    StatefulSet,
-    /// `policy/v1` PodDisruptionBudget
-    PodDisruptionBudget,
-    /// `v1` PersistentVolumeClaim
-    PersistentVolumeClaim,
-    /// `v1` PersistentVolume
-    PersistentVolume,
-    /// `storage.k8s.io/v1` StorageClass
-    StorageClass,
-    /// `storage.k8s.io/v1` CSINode
-    CSINode,
-    /// `v1` Pod
-    Pod,
-}
-
-impl Watched {
-    /// The kind of an object; `None` if decisions do not read it.
-    pub fn of(object: &KubeObject) -> Option<Self> {
-        Some(match object {
-            KubeObject::Namespace(_) => Self::Namespace,
-            KubeObject::Node(_) => Self::Node,
-            KubeObject::Service(_) => Self::Service,
-            KubeObject::ReplicationController(_) => Self::ReplicationController,
-            KubeObject::ReplicaSet(_) => Self::ReplicaSet,
-            KubeObject::StatefulSet(_) => Self::StatefulSet,
-            KubeObject::PodDisruptionBudget(_) => Self::PodDisruptionBudget,
-            KubeObject::PersistentVolumeClaim(_) => Self::PersistentVolumeClaim,
-            KubeObject::PersistentVolume(_) => Self::PersistentVolume,
-            KubeObject::StorageClass(_) => Self::StorageClass,
-            KubeObject::CSINode(_) => Self::CSINode,
-            KubeObject::Pod(_) => Self::Pod,
-            _ => return None,
-        })
-    }
-
-    /// The input of a scheduler for a deleted object of this kind.
-    pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
-        // Names are interned only if the input needs symbols: every pod has a new name, and no fact would keep it.
-        let mut symbol = |text: &str| names.intern(text);
-        let name = &*object.name;
-        let namespace = match &*object.namespace {
-            "" => "default",
-            namespace => namespace,
-        };
-        let mut controller_gone = |kind| Input::ControllerSet {
-            namespace: symbol(namespace),
-            owner: OwnerRef {
-                kind,
-                name: symbol(name),
-            },
-            selector: None,
-        };
-        match self {
-            Self::Namespace => Input::NamespaceSet {
-                name: symbol(name),
-                labels: None,
-            },
-            Self::Node => Input::NodeGone(symbol(name)),
-            Self::Service => Input::ServiceSet {
-                namespace: symbol(namespace),
-                name: symbol(name),
-                selector: None,
-            },
-            Self::ReplicationController => controller_gone(OwnerKind::ReplicationController),
-            Self::ReplicaSet => controller_gone(OwnerKind::ReplicaSet),
-            Self::StatefulSet => controller_gone(OwnerKind::StatefulSet),
-            Self::PodDisruptionBudget => Input::BudgetSet {
-                namespace: symbol(namespace),
-                name: symbol(name),
-                budget: None,
-            },
-            Self::PersistentVolumeClaim => Input::ClaimSet {
-                namespace: symbol(namespace),
-                name: symbol(name),
-                claim: None,
-            },
-            Self::PersistentVolume => Input::VolumeSet {
-                name: symbol(name),
-                volume: None,
-            },
-            Self::StorageClass => Input::StorageClassSet {
-                name: symbol(name),
-                class: None,
-            },
-            Self::CSINode => Input::AttachLimitsSet {
-                node: symbol(name),
-                limits: None,
-            },
-            Self::Pod => Input::PodGone((&*object.uid).into()),
+/// The input of a scheduler for a deleted object, of which only the metadata is read; `None` if decisions do not read its
+/// kind.
+pub fn gone(object: &KubeObject, names: &mut Interner) -> Option<Input> {
+    Some(match object {
+        KubeObject::Node(wire) => Input::NodeGone(named(&wire.metadata, names)),
+        // Every pod has a new name, and no fact would keep it: none is interned.
+        KubeObject::Pod(wire) => {
+            Input::PodGone(wire.metadata.uid.as_deref().unwrap_or_default().into())
         }
-    }
+        KubeObject::Service(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, names);
+            Input::ServiceSet {
+                namespace,
+                name,
+                selector: None,
+            }
+        }
+        KubeObject::Namespace(wire) => Input::NamespaceSet {
+            name: named(&wire.metadata, names),
+            labels: None,
+        },
+        KubeObject::PodDisruptionBudget(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, names);
+            Input::BudgetSet {
+                namespace,
+                name,
+                budget: None,
+            }
+        }
+        KubeObject::PersistentVolumeClaim(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, names);
+            Input::ClaimSet {
+                namespace,
+                name,
+                claim: None,
+            }
+        }
+        KubeObject::PersistentVolume(wire) => Input::VolumeSet {
+            name: named(&wire.metadata, names),
+            volume: None,
+        },
+        KubeObject::StorageClass(wire) => Input::StorageClassSet {
+            name: named(&wire.metadata, names),
+            class: None,
+        },
+        KubeObject::CSINode(wire) => Input::AttachLimitsSet {
+            node: named(&wire.metadata, names),
+            limits: None,
+        },
+        object => {
+            let (namespace, owner, _) = controller(object, names)?;
+            Input::ControllerSet {
+                namespace,
+                owner,
+                selector: None,
+            }
+        }
+    })
 }
 
 /// The input of a scheduler for the current state of an object; `None` if decisions do not read its kind.
@@ -227,11 +179,11 @@ mod tests {
                 "status": {"phase": "Running", "podIP": format!("10.0.0.{n}")},
             }))
             .unwrap();
-            let gone = identity(&pod.metadata);
-            let seen = input(&KubeObject::Pod(Box::new(pod)), &mut names).unwrap();
+            let pod = KubeObject::Pod(Box::new(pod));
+            let seen = input(&pod, &mut names).unwrap();
             assert!(matches!(seen, Some(Input::PodSet { .. })));
-            let gone = Watched::Pod.gone(&gone, &mut names);
-            assert!(matches!(gone, Input::PodGone(uid) if *uid == *format!("uid-{n}")));
+            let gone = gone(&pod, &mut names);
+            assert!(matches!(gone, Some(Input::PodGone(uid)) if *uid == *format!("uid-{n}")));
             names.len()
         };
         assert_eq!(live(1), live(2));

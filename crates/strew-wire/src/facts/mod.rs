@@ -24,7 +24,7 @@ use strew_manifest::read::KubeObject;
 
 pub use amounts::resources;
 pub use budget::{budget, set_budget};
-pub use input::{Named, Watched, identity, input};
+pub use input::{Named, gone, identity, input};
 pub use node::{node, taint, taints};
 pub use pod::{
     owner_kind, owner_ref, pod, required_node_affinity, template_spec, toleration, tolerations,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use strew_apiserver::object::{Phase, Pod};
 use strew_cluster::PodIdx;
+use strew_manifest::kinds::{self, KindRow};
 use strew_manifest::read::nearest;
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::{Cause, HardExplained, Standing as Stands};
@@ -171,10 +172,7 @@ pub(crate) fn of_workload(world: &World, entry: usize) -> Option<String> {
         world.node_of(**m).is_some() && other.revision != pod.revision
     };
     let old = members.iter().filter(is_old).count();
-    let is_rolled_out = matches!(
-        workload.kind.as_str(),
-        "Deployment" | "StatefulSet" | "CloneSet"
-    );
+    let is_rolled_out = kinds::of_kind(&workload.kind).is_some_and(KindRow::rolls_replicas);
     let rollout = match (is_rolled_out && pod.revision.is_some(), old) {
         (false, _) | (_, 0) => String::new(),
         (true, 1) => "; the rollout hangs: 1 pod of another revision is still there".to_owned(),

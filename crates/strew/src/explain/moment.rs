@@ -13,6 +13,7 @@ use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::explain::{Explanation, Standing as Stands};
 use strew_view::blocked::{Blocked, Eviction, Outcome};
+use strew_view::lives::lives;
 use strew_view::moment::{self, Frame};
 use strew_view::world::{PodEntry, Standing, World};
 
@@ -198,9 +199,11 @@ pub(super) fn explain_changed(
         Some(at) => (When::At(at), Moment::At(at)),
         None => (When::End, Moment::Changed),
     };
-    let (mut world, _) = look(life, when, progress, now_in)?;
+    let (mut world, lives) = look(life, when, progress, |seen, frame| {
+        (now_in(seen, frame).0, lives(seen.moment.tables, seen.now))
+    })?;
     let entries = target.find(&world, namespace, moment)?;
-    let turned = what_if::carry_out(&args.what_if, &mut world, namespace, &entries)?;
+    let turned = what_if::carry_out(&args.what_if, (&mut world, lives), namespace, &entries)?;
     let is_gone = |entry: &&usize| {
         let pod = &world.pods[**entry];
         let is_it = |t: &&TurnedPod| *t.namespace == *pod.namespace && *t.name == *pod.name;

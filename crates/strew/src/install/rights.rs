@@ -24,11 +24,11 @@ pub(super) struct Account<'a> {
 /// The rights of a process, in the order of its role.
 pub(super) fn rights(all: &[Permission], named: &[NamedPermission<'_>]) -> Vec<Right> {
     let all = all.iter().map(|permission| Right {
-        permission: *permission,
+        permission: permission.clone(),
         names: Vec::new(),
     });
     let named = named.iter().map(|named| Right {
-        permission: named.permission,
+        permission: named.permission.clone(),
         names: named.names.iter().map(|name| (*name).to_owned()).collect(),
     });
     all.chain(named).collect()
@@ -79,7 +79,7 @@ impl Right {
             resource,
             verbs,
             purpose,
-        } = self.permission;
+        } = &self.permission;
         let dot = if group.is_empty() { "" } else { "." };
         let names: String = self.names.iter().map(|name| format!(" `{name}`")).collect();
         let verbs = verbs.join(", ");

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use strew_kube::connect::{ConnectError, connect};
 use strew_kube::rivals::placed_by_others;
-use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, OF_PAGES, of_lease};
+use strew_kube::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, in_cluster, of_lease};
 use strew_manifest::read::Sources;
 use strew_model::Interner;
 use strew_wire::config::{
@@ -233,7 +233,7 @@ impl SchedulerPart {
 fn account<'a>(part: &'a Part<'a>, lease: &str) -> Account<'a> {
     Account {
         part,
-        in_cluster: rights(&[IN_CLUSTER, OF_PAGES].concat(), &[]),
+        in_cluster: rights(&[&in_cluster()[..], OF_PAGES].concat(), &[]),
         in_namespace: rights(OF_FIRST_LEASE, &of_lease(&[lease])),
     }
 }

@@ -11,7 +11,7 @@ use strew_kube::controller::permissions::{
 };
 use strew_kube::serve::access::Clients;
 use strew_kube::webhook::permissions::{
-    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
+    IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET, in_cluster,
 };
 use strew_wire::workloadspread::crd;
 use strew_wire::workloadspread::policy::{Account, Accounts};
@@ -335,7 +335,7 @@ pub(super) fn controller_account<'a>(part: &'a Part<'a>, name: Name) -> ServiceA
     let leases = [part.name];
     ServiceAccount {
         part,
-        in_cluster: rights(&[of(name), OF_PAGES].concat(), of_registration(name)),
+        in_cluster: rights(&[&of(name)[..], OF_PAGES].concat(), of_registration(name)),
         in_namespace: rights(
             &[OF_FIRST_LEASE, of_configuration(name)].concat(),
             &[&of_lease(&leases), of_replicas(name)].concat(),
@@ -346,7 +346,7 @@ pub(super) fn controller_account<'a>(part: &'a Part<'a>, name: Name) -> ServiceA
 fn webhook_account<'a>(part: &'a Part<'a>) -> ServiceAccount<'a> {
     ServiceAccount {
         part,
-        in_cluster: rights(&[IN_CLUSTER, OF_PAGES].concat(), OF_CONFIGURATIONS),
+        in_cluster: rights(&[&in_cluster()[..], OF_PAGES].concat(), OF_CONFIGURATIONS),
         in_namespace: rights(
             &[IN_NAMESPACE, OF_AUTHORITY].concat(),
             &[OF_SECRET, OF_REPLICAS].concat(),

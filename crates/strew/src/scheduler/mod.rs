@@ -8,7 +8,7 @@ mod arguments;
 use anyhow::anyhow;
 use serde_json::json;
 use strew_kube::identity;
-use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, of_lease};
+use strew_kube::scheduler::permissions::{OF_FIRST_LEASE, in_cluster, of_lease};
 use strew_kube::scheduler::{About, Blueprint, Process};
 use strew_manifest::read::Sources;
 use strew_model::Interner;
@@ -111,8 +111,9 @@ async fn work(
 ) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
     let election = &configuration.leader_election;
+    let in_cluster = in_cluster();
     let mut needed: Vec<permissions::Needed<'_>> =
-        vec![(IN_CLUSTER, None), (args.serving.needed(), None)];
+        vec![(&in_cluster[..], None), (args.serving.needed(), None)];
     let mut needed_of: Vec<permissions::NeededOf<'_>> = Vec::new();
     let lease = [election.resource_name.as_str()];
     let lease = of_lease(&lease);

@@ -21,7 +21,7 @@ use strew_kube::scheduler::permissions::OF_PAGES;
 use strew_kube::serve::access::Clients;
 use strew_kube::serve::{Certificate, Exchange, Listen, ServeError, Server};
 use strew_kube::webhook::permissions::{
-    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
+    IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET, in_cluster,
 };
 use strew_kube::webhook::{About, Blueprint, Callers, LEASE, Process, SERVICE, Served, limits};
 use strew_manifest::read::Sources;
@@ -258,8 +258,12 @@ fn about(args: &WebhookArgs) -> About {
 
 async fn check_permissions(args: &WebhookArgs, connection: &Connection) -> Result<(), Failure> {
     let own = Some(args.hooks.namespace.as_str());
-    let mut needed: Vec<Needed<'_>> =
-        vec![(IN_CLUSTER, None), (OF_PAGES, None), (IN_NAMESPACE, own)];
+    let in_cluster = in_cluster();
+    let mut needed: Vec<Needed<'_>> = vec![
+        (&in_cluster[..], None),
+        (OF_PAGES, None),
+        (IN_NAMESPACE, own),
+    ];
     let mut needed_of: Vec<NeededOf<'_>> = Vec::new();
     if args.hooks.webhook_cert_file.is_none() {
         needed.push((OF_AUTHORITY, own));

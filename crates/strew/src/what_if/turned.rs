@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use strew_cluster::PodIdx;
 use strew_model::{Interner, Symbol};
-use strew_plan::{Change, Fate, Skew, Transaction};
+use strew_plan::{Change, Fate, Lives, Skew, Transaction};
 use strew_view::world::World;
 
 use super::Asked;
@@ -106,7 +106,7 @@ pub(crate) struct TurnedSkew {
 /// the explained pods, whose constraints a change may be about.
 pub(crate) fn carry_out(
     asked: &[Asked],
-    world: &mut World,
+    (world, lives): (&mut World, Lives),
     namespace: Option<&str>,
     entries: &[usize],
 ) -> Result<Turned, Failure> {
@@ -115,6 +115,7 @@ pub(crate) fn carry_out(
     let profiles = world.schedulers.profiles();
     let budgets = world.schedulers.budgets.clone();
     let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
+    trial.set_lives(lives);
     let (skews_before, endpoints_before) = (trial.skews(), trial.endpoints());
     for asked in asked {
         let mut nodes = BTreeSet::new();

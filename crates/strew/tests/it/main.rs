@@ -38,6 +38,7 @@ mod place_groups;
 mod readme;
 mod recipes;
 mod refused;
+mod scaled;
 mod scenario;
 mod schema;
 mod simulate;

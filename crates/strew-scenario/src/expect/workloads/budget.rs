@@ -3,24 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_apiserver::object::{Budget, Key, Kind, Object, Pairs, Pod, Stored};
+use strew_apiserver::object::{Budget, Key, Object, Pairs, Pod, Stored};
 use strew_apiserver::{Selection, Tables};
 use strew_view::loss::BudgetCount;
 use strew_view::workload::pod_labels;
 
 use super::replicas::Replicas;
-use super::{Short, ShortBefore, is, of_all, of_one, workload_of};
+use super::{Short, ShortBefore, is, is_counted, of_all, of_one, replicated, workload_of};
 use crate::expect::{Answer, Verdict};
 use crate::format::ObjectTarget;
-
-/// The kinds whose pods a budget protects.
-const PROTECTED: [Kind; 5] = [
-    Kind::Deployment,
-    Kind::StatefulSet,
-    Kind::CloneSet,
-    Kind::ReplicaSet,
-    Kind::ReplicationController,
-];
 
 /// Judges whether each budget has its healthy pods; with `of`, only the budgets that select pods of that workload, and
 /// with `only`, only those with these uids.
@@ -107,7 +98,7 @@ impl<'a> Budgets<'a> {
             });
         }
         let mut protected: BTreeMap<Arc<str>, Vec<Object>> = BTreeMap::new();
-        for object in PROTECTED.iter().flat_map(|kind| tables.all_of(kind)) {
+        for object in replicated(tables).filter(is_counted) {
             let namespace = &object.meta().name.namespace;
             if by_namespace.contains_key(namespace) {
                 let of_namespace = protected.entry(Arc::clone(namespace));

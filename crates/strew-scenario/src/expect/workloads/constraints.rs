@@ -15,18 +15,9 @@ use strew_spread::Tally;
 use strew_view::ground::Ground;
 use strew_view::spread::HardConstraint;
 
-use super::{is, name};
+use super::{is, is_counted, name, replicated};
 use crate::expect::{Verdict, subject};
 use crate::format::ObjectTarget;
-
-/// The kinds whose pods are judged: pods of a DaemonSet have a node each, and pods of a Job end.
-const KINDS: [Kind; 5] = [
-    Kind::Deployment,
-    Kind::StatefulSet,
-    Kind::CloneSet,
-    Kind::ReplicaSet,
-    Kind::ReplicationController,
-];
 
 /// The rule of findings about constraints that are exceeded at rest.
 pub const CONSTRAINT_EXCEEDED: &str = "constraint-exceeded";
@@ -115,7 +106,8 @@ impl Exceeded {
 
 fn exceeded(tables: &Tables, ground: &mut Ground, of: Option<&ObjectTarget>) -> Vec<Exceeded> {
     let mut all = Vec::new();
-    for object in KINDS.iter().flat_map(|kind| tables.all_of(kind)) {
+    // Pods of a DaemonSet have a node each, and pods of a Job end.
+    for object in replicated(tables).filter(is_counted) {
         let key = object.key();
         let is_meant = of.is_none_or(|target| is(&key, target));
         let belongs = object.meta().controller().is_some() && key.kind == Kind::ReplicaSet;

@@ -29,7 +29,7 @@ use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod, ReplicaSet, St
 use strew_apiserver::server::{EventLog, Server};
 use strew_controllers::taint_eviction::no_execute;
 use strew_controllers::taint_eviction::toleration::{Stay, stay};
-use strew_manifest::kinds::{self, Pods};
+use strew_manifest::kinds::{self, KINDS, KindRow, Pods};
 use strew_scheduler::Profile;
 use strew_view::time_text::time_text;
 
@@ -38,22 +38,26 @@ use super::{Answer, Verdict};
 use crate::format::{ObjectTarget, Scenario, Verb};
 use replicas::Replicas;
 
-/// The kinds with replicas.
-pub(super) const KINDS: [Kind; 7] = [
-    Kind::Deployment,
-    Kind::StatefulSet,
-    Kind::DaemonSet,
-    Kind::CloneSet,
-    Kind::ReplicaSet,
-    Kind::ReplicationController,
-    Kind::Job,
-];
+/// Every workload with replicas.
+pub(super) fn replicated(tables: &Tables) -> impl Iterator<Item = Object> {
+    let rows = KINDS.iter().filter(|row| has_replicas(row));
+    rows.flat_map(|row| tables.all_of(&Kind::of(row.kind)))
+}
+
+/// True if workloads of the kind have replicas.
+pub(super) fn is_replicated(kind: &Kind) -> bool {
+    kind.row().is_some_and(has_replicas)
+}
+
+/// A CronJob has none: its Jobs have.
+fn has_replicas(row: &KindRow) -> bool {
+    row.pods == Pods::Make && row.kind != "CronJob"
+}
 
 /// True for a workload whose available pods are followed: it asks for a number of them, wherever they run. ReplicaSets
 /// of a Deployment are not; their pods are the Deployment's.
 pub(crate) fn is_counted(object: &Object) -> bool {
-    let kind = object.kind();
-    KINDS.contains(&kind) && !matches!(kind, Kind::DaemonSet | Kind::Job)
+    object.kind().row().is_some_and(|row| row.scales)
 }
 
 /// The pods that a workload asks for; 0 if it asks for no number of them.
@@ -300,7 +304,7 @@ type BarePod<'a> = (&'a Arc<Pod>, Option<&'a str>);
 fn short((tables, events): (&Tables, &EventLog), profiles: &[Profile]) -> Vec<Short> {
     let (mut waiting, bare) = waiting(tables, profiles);
     let mut all = Vec::new();
-    for object in KINDS.iter().flat_map(|kind| tables.all_of(kind)) {
+    for object in replicated(tables) {
         let Some(replicas) = Replicas::of(&object) else {
             continue;
         };

@@ -14,7 +14,7 @@ use strew_view::time_text::length_text;
 use strew_wire::workloadspread::status::PATCH_APPLIED;
 
 use super::replicas::Replicas;
-use super::{KINDS, ShortBefore, name};
+use super::{ShortBefore, name, replicated};
 use crate::expect::availability::{Availability, Record};
 
 /// A patch of a WorkloadSpread that its pods do not get.
@@ -29,8 +29,7 @@ const SHORT_AFTER_ROLLOUT: &str = "short-after-rollout";
 /// What a remark is about that is made once and not again in each later step, by uid: workloads with pods of an old
 /// template that wait for their deletion, and WorkloadSpreads with a patch that is not applied.
 pub(in crate::expect) fn lasting(tables: &Tables) -> BTreeSet<Arc<str>> {
-    let all = KINDS.iter().flat_map(|kind| tables.all_of(kind));
-    let waiting = all.filter(|object| {
+    let waiting = replicated(tables).filter(|object| {
         Replicas::of(object).is_some_and(|replicas| old_template("", &replicas).is_some())
     });
     let waiting = waiting.map(|object| Arc::clone(&object.meta().uid));
@@ -100,7 +99,7 @@ pub(in crate::expect) fn of_rollout(
     now: Span,
 ) -> Vec<Finding> {
     let mut remarks = Vec::new();
-    for object in KINDS.iter().flat_map(|kind| tables.all_of(kind)) {
+    for object in replicated(tables) {
         let (key, uid) = (object.key(), &object.meta().uid);
         let Some(replicas) = Replicas::of(&object).filter(|_| !before.contains(uid)) else {
             continue;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json as value};
 
@@ -53,7 +52,7 @@ pub(super) fn validate(
         patch::guarded(patch, cx.allowed, &path, errors);
         let labels = template.as_ref().map(|t| &t["metadata"]["labels"]);
         let labels = labels.and_then(|labels| serde_json::from_value(labels.clone()).ok());
-        let selector = cx.target.and_then(selector_of);
+        let selector = cx.target.and_then(KubeObject::pod_selector);
         patch::selecting(patch, selector, &labels.unwrap_or_default(), &path, errors);
         if let Some(template) = &template {
             patched(patch, template, &path, errors);
@@ -123,19 +122,6 @@ pub fn template_of(target: &KubeObject) -> Option<Value> {
         }
     }
     Some(pod)
-}
-
-/// The selector with which the target finds its pods.
-fn selector_of(target: &KubeObject) -> Option<&LabelSelector> {
-    Some(match target {
-        KubeObject::Deployment(o) => &o.spec.as_ref()?.selector,
-        KubeObject::ReplicaSet(o) => &o.spec.as_ref()?.selector,
-        KubeObject::StatefulSet(o) => &o.spec.as_ref()?.selector,
-        KubeObject::Job(o) => o.spec.as_ref()?.selector.as_ref()?,
-        KubeObject::CloneSet(o) => o.spec.as_ref()?.selector.as_ref()?,
-        KubeObject::AdvancedStatefulSet(o) => o.spec.as_ref()?.selector.as_ref()?,
-        _ => return None,
-    })
 }
 
 /// The template merged with a patch must be a valid pod. Errors of the template alone do not count.
