@@ -25,10 +25,12 @@ fn lost_within_text(n_nodes: u64) -> String {
 ///
 /// Source: spec/controllers §7.3, §7.4
 pub(crate) fn lost_within(n_nodes: u64) -> u64 {
-    const AT_LEAST: u64 = 20 * 60;
-    const BEFORE_AND_AFTER: u64 = 10 * 60;
+    const USUAL: u64 = 20 * 60;
     const EVICTED_EVERY: u64 = 10;
-    AT_LEAST.max(BEFORE_AND_AFTER.saturating_add(n_nodes.saturating_mul(EVICTED_EVERY)))
+    match n_nodes {
+        0..=60 => USUAL,
+        n => USUAL.saturating_add(n.saturating_mul(EVICTED_EVERY)),
+    }
 }
 
 /// The largest number of seeds that the story plays by itself.

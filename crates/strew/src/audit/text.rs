@@ -387,7 +387,9 @@ fn write_likewise(out: &mut String, lines: &[&Line<'_>], look: &Look<'_>) {
     let (mark, style) = mark(first, &look.context.terminal.styles);
     let why = first.row.cause.as_ref().map_or("", |cause| {
         let why = cause.text.split_once(": ");
-        why.map_or(cause.text.as_str(), |(_, why)| why)
+        let why = why.map_or(cause.text.as_str(), |(_, why)| why);
+        // The numbers behind it are those of one workload.
+        why.split_once(" (").map_or(why, |(why, _)| why)
     });
     let named = lines.iter().map(|line| {
         let row = line.row;
