@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use strew_lint::lint_with_fixes;
+use strew_lint::{Scheduling, lint_with_fixes};
 use strew_manifest::read::{KubeObject, Sources, read};
 
 const WORKLOADS: usize = 2_000;
@@ -32,7 +32,7 @@ fn measure(n_nodes: usize) -> bool {
     let reading = read(&sources);
     let read_s = cpu_s() - start;
     let objects: Vec<&KubeObject> = reading.objects.iter().map(|l| &l.object).collect();
-    let found = lint_with_fixes(&objects);
+    let found = lint_with_fixes(&objects, &Scheduling::default());
     let seconds = cpu_s() - start;
     let fixes = found.iter().filter(|found| found.fix.is_some()).count();
     println!(

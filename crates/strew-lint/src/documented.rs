@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use strew_manifest::read::{KubeObject, Sources, read};
+use strew_manifest::read::{KubeObject, RawDocument, Sources, documents, read};
+use strew_model::Interner;
+use strew_wire::config::{FeatureGates, Given, configure};
 
-use crate::{Depth, Found, RULES, lint, lint_with_fixes};
+use crate::{Depth, Found, RULES, Scheduling, lint, lint_with_fixes};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lint.md");
 
@@ -20,6 +22,24 @@ fn examples() -> BTreeMap<String, String> {
         Some((code.to_owned(), yaml.to_owned()))
     };
     parts.filter_map(of_part).collect()
+}
+
+/// The scheduler of the configuration in an example; kube-scheduler's own if it has none.
+fn scheduling(text: &str) -> Scheduling {
+    let mut sources = Sources::new();
+    sources.add("example.yaml", text);
+    let (documents, _) = documents(&sources);
+    let is_meant = |d: &&RawDocument| d.value["kind"] == "KubeSchedulerConfiguration";
+    let Some(document) = documents.iter().find(is_meant) else {
+        return Scheduling::default();
+    };
+    let text = document.value.to_string();
+    let mut alone = Sources::new();
+    alone.add("scheduler.json", &*text);
+    let (gates, mut names) = (FeatureGates::default(), Interner::new());
+    let configuration = configure(Given::Files(&alone), &gates, &mut names);
+    let configuration = configuration.expect("the configuration is valid");
+    Scheduling::of(&configuration, names, text).expect("it has the default profile")
 }
 
 fn objects(text: &str) -> Vec<KubeObject> {
@@ -43,7 +63,7 @@ fn every_rule_finds_its_example_and_nothing_else() {
         };
         let objects = objects(example);
         let objects: Vec<&KubeObject> = objects.iter().collect();
-        let found = lint_with_fixes(&objects);
+        let found = lint_with_fixes(&objects, &scheduling(example));
         let codes: BTreeSet<&str> = found.iter().map(|found| found.code).collect();
         if !codes.contains(code) || codes.len() > 1 {
             let each = found
@@ -82,7 +102,7 @@ fn fixes_are_there_and_work() {
     for (code, example) in examples() {
         let before = objects(&example);
         let before: Vec<&KubeObject> = before.iter().collect();
-        let found = lint_with_fixes(&before);
+        let found = lint_with_fixes(&before, &scheduling(&example));
         let with_fix = found.iter().filter(|found| found.fix.is_some());
         for finding in with_fix.filter(|found| found.code == code) {
             let fix = finding.fix.as_ref().expect("it has a fix");

@@ -11,8 +11,11 @@ use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Labels, Selector, Symbol, Taint};
 
+use crate::Memory;
 use crate::placings::Placings;
 use crate::played::Plays;
+use crate::scheduling::Scheduling;
+use crate::stage::Stage;
 use strew_wire::facts;
 
 /// The value of labels that a controller gives to pods, which no file has.
@@ -31,6 +34,9 @@ pub(super) struct Files<'a> {
     /// The indexes of the workloads that are targets of WorkloadSpreads; true if a patch gives labels to their pods.
     pub(super) spread: HashMap<usize, bool>,
     placings: OnceCell<Placings>,
+    stage: OnceCell<Stage>,
+    /// The scheduler of the files' cluster.
+    pub(super) scheduling: &'a Scheduling,
     /// Rollouts that were played already.
     pub(super) played: &'a RefCell<Plays>,
 }
@@ -93,7 +99,7 @@ impl<'a> Files<'a> {
     pub(super) fn of(
         objects: &'a [&'a KubeObject],
         more_come: bool,
-        played: &'a RefCell<Plays>,
+        memory: &'a Memory<'_>,
     ) -> Self {
         let mut names = Interner::new();
         let workloads = workloads(objects, &mut names);
@@ -149,13 +155,21 @@ impl<'a> Files<'a> {
             more_come,
             spread,
             placings: OnceCell::new(),
-            played,
+            stage: OnceCell::new(),
+            scheduling: memory.scheduling,
+            played: &memory.played,
         }
     }
 
     /// The workloads on the nodes of the files, placed once for all rules.
     pub(super) fn placings(&self) -> &Placings {
         self.placings.get_or_init(|| Placings::of(self))
+    }
+
+    /// The cluster of the files, made once for all rollouts that are played on it.
+    pub(super) fn stage(&self) -> &Stage {
+        self.stage
+            .get_or_init(|| Stage::of(self.objects, self.scheduling))
     }
 
     /// True if something may add nodes: an autoscaler among the objects, or objects that come later.

@@ -1,13 +1,11 @@
 //! Fixes are tried: the change is made in a copy of its object, and the rules are applied again.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use strew_manifest::fix::Fix;
 use strew_manifest::read::{KubeObject, Severity};
 
-use crate::played::Plays;
-use crate::{Depth, Found, apply};
+use crate::{Depth, Found, Memory, apply};
 
 /// The most fixes that are tried one by one, where not all of them work together.
 const SINGLE_MAX: usize = 20;
@@ -32,7 +30,7 @@ fn is_warning(found: &Found) -> bool {
 
 /// Tries every fix, first all together. A fix that does not take its finding away, or brings a new
 /// warning, is dropped.
-pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found], played: &RefCell<Plays>) {
+pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found], memory: &Memory<'_>) {
     let known: BTreeSet<Key> = found.iter().map(key).collect();
     let fixed: Vec<usize> = (0..found.len())
         .filter(|i| found[*i].fix.is_some())
@@ -40,7 +38,7 @@ pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found], played: &RefC
     if fixed.is_empty() {
         return;
     }
-    if works(objects, found, &fixed, &known, played) {
+    if works(objects, found, &fixed, &known, memory) {
         fixed
             .iter()
             .for_each(|index| confirm(&mut found[*index].fix));
@@ -51,7 +49,7 @@ pub(crate) fn verify(objects: &[&KubeObject], found: &mut [Found], played: &RefC
         _ => 1,
     };
     for (n_tried, index) in fixed.into_iter().enumerate() {
-        let fix = (n_tried < single_max).then(|| completed(objects, found, index, &known, played));
+        let fix = (n_tried < single_max).then(|| completed(objects, found, index, &known, memory));
         match fix.flatten() {
             Some(fix) => found[index].fix = Some(fix),
             None => {
@@ -70,11 +68,11 @@ fn completed(
     found: &[Found],
     index: usize,
     known: &BTreeSet<Key>,
-    played: &RefCell<Plays>,
+    memory: &Memory<'_>,
 ) -> Option<Fix> {
     let mut one = found[index].clone();
     for _ in 0..ROUNDS {
-        let after = after(objects, std::slice::from_ref(&one), &[0], played)?;
+        let after = after(objects, std::slice::from_ref(&one), &[0], memory)?;
         if after.iter().any(|left| key(left) == key(&one)) {
             return None;
         }
@@ -105,9 +103,9 @@ fn works(
     found: &[Found],
     fixed: &[usize],
     known: &BTreeSet<Key>,
-    played: &RefCell<Plays>,
+    memory: &Memory<'_>,
 ) -> bool {
-    let Some(left) = after(objects, found, fixed, played) else {
+    let Some(left) = after(objects, found, fixed, memory) else {
         return false;
     };
     let keys: BTreeSet<Key> = left.iter().map(key).collect();
@@ -123,7 +121,7 @@ fn after(
     objects: &[&KubeObject],
     found: &[Found],
     fixed: &[usize],
-    played: &RefCell<Plays>,
+    memory: &Memory<'_>,
 ) -> Option<Vec<Found>> {
     let mut values = BTreeMap::new();
     for &index in fixed {
@@ -144,7 +142,7 @@ fn after(
     let all: Vec<&KubeObject> = all
         .map(|(index, object)| changed.get(&index).unwrap_or(object))
         .collect();
-    Some(apply(&all, false, Depth::Tried, played))
+    Some(apply(&all, false, Depth::Tried, memory))
 }
 
 fn confirm(fix: &mut Option<Fix>) {

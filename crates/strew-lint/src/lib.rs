@@ -2,7 +2,7 @@
 //!
 //! [`RULES`] is the only table of them, [`lint`] applies it. `strew lint` and `strew simulate` both call it, so that
 //! they say the same about a file. No rule counts by itself: the engine places pods (`trial`, `placings`), or a scenario
-//! is played (`played`). Reading order: `table`, `files` (what rules look at), a file of `rules`, `fixes`, `ignore`.
+//! is played (`played` on made-up nodes, `stage` on those of the files). Reading order: `table`, `files` (what rules look at), a file of `rules`, `fixes`, `ignore`.
 //!
 //! A sound file must give no warning: a rule about something that is missing speaks only where the files have enough to
 //! judge, and what may be meant so is a note.
@@ -15,6 +15,8 @@ mod ignore;
 mod placings;
 mod played;
 mod rules;
+mod scheduling;
+mod stage;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ use strew_manifest::read::{KubeObject, Severity};
 use files::Files;
 pub use ignore::{Ignore, ignores};
 use played::Plays;
+pub use scheduling::Scheduling;
 pub use table::{RULES, Rule};
 
 use strew_wire::workloadspread::lint::What;
@@ -112,17 +115,33 @@ pub enum Depth {
 /// Applies every rule of this depth to these objects, in the order of the table. With `more_come`, objects may be added
 /// later, and nothing is said about what is missing.
 pub fn lint(objects: &[&KubeObject], more_come: bool, depth: Depth) -> Vec<Found> {
-    apply(objects, more_come, depth, &RefCell::default())
+    let scheduling = Scheduling::default();
+    apply(objects, more_come, depth, &Memory::of(&scheduling))
 }
 
-/// As [`lint`]; `played` keeps the rollouts that were played.
+/// What stays the same while rules are applied again and again: the scheduler, and the rollouts that were played.
+struct Memory<'a> {
+    scheduling: &'a Scheduling,
+    played: RefCell<Plays>,
+}
+
+impl<'a> Memory<'a> {
+    fn of(scheduling: &'a Scheduling) -> Self {
+        Self {
+            scheduling,
+            played: RefCell::default(),
+        }
+    }
+}
+
+/// As [`lint`].
 fn apply(
     objects: &[&KubeObject],
     more_come: bool,
     depth: Depth,
-    played: &RefCell<Plays>,
+    memory: &Memory<'_>,
 ) -> Vec<Found> {
-    let files = Files::of(objects, more_come, played);
+    let files = Files::of(objects, more_come, memory);
     let mut found = Vec::new();
     for rule in RULES.iter().filter(|rule| rule.depth <= depth) {
         let Some(check) = rule.check else {
@@ -140,10 +159,10 @@ fn apply(
 
 /// As [`lint`] of all that can be tried; then each fix is made in a copy of its object, and the rules are applied again.
 /// A fix that does not take its finding away, or brings a new warning, is dropped.
-pub fn lint_with_fixes(objects: &[&KubeObject]) -> Vec<Found> {
-    let played = RefCell::default();
-    let mut found = apply(objects, false, Depth::Tried, &played);
-    fixes::verify(objects, &mut found, &played);
+pub fn lint_with_fixes(objects: &[&KubeObject], scheduling: &Scheduling) -> Vec<Found> {
+    let memory = Memory::of(scheduling);
+    let mut found = apply(objects, false, Depth::Tried, &memory);
+    fixes::verify(objects, &mut found, &memory);
     found
 }
 

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use strew_cluster::{NodeIdx, Policy, SpreadConstraint};
+use serde_json::Value;
+use strew_cluster::{NodeIdx, PodSpec, Policy, SpreadConstraint};
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::kinds;
@@ -13,6 +14,8 @@ use strew_wire::rolling::of_deployment;
 
 use crate::Found;
 use crate::files::{Files, Workload};
+use crate::played::REVISION;
+use crate::stage::{Hung, TRIES};
 use crate::trial::{Bench, PODS_MAX, Pods};
 
 /// What came of placing the workloads of the files.
@@ -40,7 +43,7 @@ impl Placings {
         if files.nodes.is_empty() || files.more_come {
             return placings;
         }
-        let mut bench = Bench::of(files.objects);
+        let mut bench = Bench::of(files.objects, files.scheduling);
         for (number, workload) in files.workloads.iter().enumerate() {
             let Some(mut case) = Case::of(files, number, workload, &mut bench) else {
                 continue;
@@ -126,6 +129,8 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 };
                 // More nodes may come.
                 let is_short = [
+                    "default-constraints-hold-back",
+                    "priority-evicts",
                     "pods-do-not-fit",
                     "min-domains-unmet",
                     "anti-affinity-over-domains",
@@ -169,6 +174,25 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let hard: Vec<usize> = (0..pods.spec.spread.len())
             .filter(|index| pods.spec.spread[*index].hard)
             .collect();
+        let missing = n - self.n_running;
+        if let Some(evicted) = self.evicted() {
+            let message = format!(
+                "{some} before running pods of a lower priority are evicted, such as {evicted}: {reason}"
+            );
+            let path = workload.spec_path.child("priorityClassName");
+            let note = Found::note(workload.object, path, message)
+                .help("more room, or preemptionPolicy: Never in its PriorityClass");
+            return Some(("priority-evicts", note));
+        }
+        if pods.spec.spread.is_empty() && self.bench.fits_without_defaults(&pods, missing) {
+            let message = format!(
+                "{some}: the default constraints of the scheduler's configuration keep the others from them: {}: {reason}",
+                self.files.scheduling.defaults_text()
+            );
+            let found = found(workload.spec_path.clone(), message)
+                .help("a constraint of the workload's own takes their place, for example a soft one over the same key");
+            return Some(("default-constraints-hold-back", found));
+        }
         for &index in &hard {
             let constraint = &pods.spec.spread[index];
             let key = self.bench.cluster.names.text(constraint.key).to_owned();
@@ -271,7 +295,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             );
             return Some(("anti-affinity-over-domains", found));
         }
-        if n_placed == 0 && self.fits(&pods.anywhere()) {
+        if n_placed == 0 && !self.bench.is_wanted(&pods.spec) && self.fits(&pods.anywhere()) {
             let message = format!("{some}: {reason}");
             let path = match workload.spec.node_selector.is_some() {
                 true => path.child("nodeSelector"),
@@ -288,6 +312,16 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let found = found(path, message)
             .help("other workloads of the files are not even counted: more or larger nodes, or smaller requests");
         Some(("pods-do-not-fit", found))
+    }
+
+    /// A running pod that the workload's pods may evict; `None` if they find no node so either.
+    fn evicted(&mut self) -> Option<String> {
+        let priority = priority_of(self.workload, &classes(self.files))?;
+        let never = self.workload.spec.preemption_policy.as_deref() == Some("Never");
+        let (pods, missing) = (self.pods.clone(), self.n_pods - self.n_running);
+        (!never)
+            .then(|| self.bench.place_of_lower(&pods, missing, priority))
+            .flatten()
     }
 
     /// A minDomains above the number of domains that keeps no pod from a node.
@@ -324,23 +358,114 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         }
     }
 
-    /// A rollout that may take no old pod away before a new one is ready, and finds no place for a new one.
+    /// A rollout that does not end: by the engine where the first new pod finds no place, and played where it can be.
     ///
     /// Source: spec/controllers §2.3
     fn stuck_rollout(&mut self) -> Option<(&'static str, Found)> {
-        let KubeObject::Deployment(deployment) = self.files.objects[self.workload.object] else {
+        let object = self.workload.object;
+        let KubeObject::Deployment(deployment) = self.files.objects[object] else {
             return None;
         };
         let rolling = of_deployment(deployment.spec.as_ref()?)?;
-        if rolling.unavailable > 0 || self.files.grows() {
+        if rolling.unavailable >= self.n_pods || self.files.grows() {
             return None;
         }
+        let doubt = self.doubt(rolling.unavailable)?;
+        let deployment = self.files.objects[object].to_json();
+        let found = match (self.played(&deployment), doubt) {
+            (Some(hung), _) if hung.times == 0 => return None,
+            (Some(hung), doubt) => {
+                let found = match doubt {
+                    Doubt::NoPlace(reason) => self.no_place(&reason),
+                    Doubt::Open => self.hangs(&hung),
+                };
+                let found = found
+                    .number("hung", hung.times.into())
+                    .number("plays", TRIES.into());
+                match self.ending(&deployment) {
+                    Some(fix) => found.fix(fix),
+                    None => found,
+                }
+            }
+            (None, Doubt::NoPlace(reason)) => {
+                let found = self.no_place(&reason);
+                match self.has_place_with_one_less() {
+                    true => found.fix(one_by_one()),
+                    false => found,
+                }
+            }
+            (None, Doubt::Open) => return None,
+        };
+        Some(("rollout-stuck", found.number("pods", self.n_pods)))
+    }
+
+    /// Why the engine cannot say that a rollout ends; `None`: it ends.
+    fn doubt(&mut self, unavailable: i64) -> Option<Doubt> {
         let old = self.pods.clone();
-        let new = old.of_next_revision(&mut self.bench.cluster.names);
+        let new = self.bench.next_revision(&old);
         let missing = self.n_pods - self.n_running;
-        let placed = self.bench.place_beside(&[(&old, missing), (&new, 1)]);
-        let reason = placed.refused?;
-        let path = FieldPath::root().child("spec.strategy.rollingUpdate");
+        let first = self.bench.place_beside(&[(&old, missing), (&new, 1)]);
+        if let (Some(reason), 0) = (&first.refused, unavailable) {
+            return Some(Doubt::NoPlace(reason.clone()));
+        }
+        // A pod that goes leaves its room to the next one: only what looks at other pods can keep it from there.
+        if !looks_at_pods(&old.spec) {
+            return None;
+        }
+        let all = &[(&old, missing), (&new, self.n_pods)];
+        let is_open = first.refused.is_some() || self.bench.place_beside(all).refused.is_some();
+        is_open.then_some(Doubt::Open)
+    }
+
+    /// Plays a rollout of the workload as it is, or changed; `None`: it cannot be played.
+    fn played(&self, deployment: &Value) -> Option<Hung> {
+        // Pods whose claims are not in the files stay Pending.
+        let mut volumes = self.workload.spec.volumes.iter().flatten();
+        let has_claims = volumes.any(|volume| volume.persistent_volume_claim.is_some());
+        if has_claims && self.pods.spec.claims.is_empty() {
+            return None;
+        }
+        let n_running = usize::try_from(self.n_running).ok()?;
+        let mut plays = self.files.played.borrow_mut();
+        plays.staged.play(self.files.stage(), deployment, n_running)
+    }
+
+    /// The smallest change after which no play hangs.
+    fn ending(&self, deployment: &Value) -> Option<Fix> {
+        let revisions = self.by_revision().into_iter();
+        let unavailable = Fix::set(&rolling_path().child("maxUnavailable"), 1);
+        let mut tried = revisions.chain([unavailable, one_by_one()]);
+        tried.find_map(|mut fix| {
+            let mut changed = deployment.clone();
+            let ends = fix.apply(&mut changed)
+                && self.played(&changed).is_some_and(|hung| hung.times == 0);
+            fix.verified = Some(format!("{TRIES} of {TRIES} plays end"));
+            ends.then_some(fix)
+        })
+    }
+
+    /// matchLabelKeys for the only hard constraint that counts both revisions.
+    fn by_revision(&self) -> Option<Fix> {
+        let constraints = self.workload.spec.topology_spread_constraints.as_deref();
+        let mut both = constraints
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| {
+                let keys = c.match_label_keys.as_deref().unwrap_or_default();
+                c.when_unsatisfiable == "DoNotSchedule" && !keys.iter().any(|key| key == REVISION)
+            });
+        let (Some((index, constraint)), None) = (both.next(), both.next()) else {
+            return None;
+        };
+        let mut keys = constraint.match_label_keys.clone().unwrap_or_default();
+        keys.push(REVISION.to_owned());
+        let path = self.workload.constraint_path(index);
+        Some(Fix::set(&path.child("matchLabelKeys"), keys))
+    }
+
+    /// The first new pod finds no node.
+    fn no_place(&self, reason: &str) -> Found {
         let message = format!(
             "a rollout never ends: the first new pod finds no node beside {}, and with maxUnavailable 0 no old one goes first: {reason}",
             match self.n_pods {
@@ -350,31 +475,63 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         );
         let away = match self.n_pods {
             1 => {
-                "maxUnavailable: 1 and maxSurge: 0 let it end, with no pod meanwhile; a node more lets it end without that"
+                "maxUnavailable: 1 lets it end, with no pod meanwhile; a node more lets it end without that"
             }
-            _ => {
-                "maxUnavailable: 1 and maxSurge: 0 replace one pod after the other; a node more lets it end, too"
-            }
+            _ => "maxUnavailable: 1 lets one old pod go first; a node more lets it end, too",
         };
-        let mut found = Found::warning(self.workload.object, path.clone(), message)
+        Found::warning(self.workload.object, rolling_path(), message)
             .help(away)
-            .number("pods", self.n_pods)
-            .number("maxUnavailable", 0);
-        let one_less = self.n_running == 0
-            && self
-                .bench
-                .place_beside(&[(&old, missing - 1), (&new, 1)])
-                .refused
-                .is_none();
-        if one_less {
-            let mut fix = Fix::set(&path.child("maxUnavailable"), 1);
-            let surge = Fix::set(&path.child("maxSurge"), 0);
-            fix.change = format!("{}, {}", fix.change, surge.change);
-            fix.edits.extend(surge.edits);
-            found = found.fix(fix);
-        }
-        Some(("rollout-stuck", found))
+            .number("maxUnavailable", 0)
     }
+
+    /// A new pod finds no node after others have found one.
+    fn hangs(&self, hung: &Hung) -> Found {
+        let Hung { times, why } = hung;
+        let message = format!(
+            "a rollout never ends in {times} of {TRIES} plays on these nodes: it hangs at {why}"
+        );
+        Found::warning(self.workload.object, rolling_path(), message).help(
+            "old pods go by the ReplicaSet's choice, and the room that they leave is not where the constraints let the next new one",
+        )
+    }
+
+    /// True if the first new pod finds a node beside all old ones but one.
+    fn has_place_with_one_less(&mut self) -> bool {
+        let old = self.pods.clone();
+        let new = self.bench.next_revision(&old);
+        let fewer = &[(&old, self.n_pods - 1), (&new, 1)];
+        self.n_running == 0 && self.bench.place_beside(fewer).refused.is_none()
+    }
+}
+
+/// Why the engine alone cannot say that a rollout ends.
+enum Doubt {
+    /// No old pod goes before a new one is ready, and the first new one finds no node: why.
+    NoPlace(String),
+    /// New pods find nodes at first; later ones depend on which old ones go.
+    Open,
+}
+
+fn rolling_path() -> FieldPath {
+    FieldPath::root().child("spec.strategy.rollingUpdate")
+}
+
+/// The change by which one pod after the other is replaced.
+fn one_by_one() -> Fix {
+    let path = rolling_path();
+    let mut fix = Fix::set(&path.child("maxUnavailable"), 1);
+    let surge = Fix::set(&path.child("maxSurge"), 0);
+    fix.change = format!("{}, {}", fix.change, surge.change);
+    fix.edits.extend(surge.edits);
+    fix
+}
+
+/// True if other pods of the workload, and not only room, decide where a pod may go.
+fn looks_at_pods(spec: &PodSpec) -> bool {
+    spec.spread.iter().any(|constraint| constraint.hard)
+        || !spec.affinity.required.is_empty()
+        || !spec.affinity.required_anti.is_empty()
+        || !spec.host_ports.is_empty()
 }
 
 /// The pods of a workload as the engine can place them; `None` if something else than the default scheduler decides.
@@ -429,6 +586,27 @@ fn running(workload: &Workload<'_>, bench: &mut Bench) -> Vec<NodeIdx> {
     }
 }
 
+/// The priority classes of the files, and those of every cluster.
+fn classes<'f>(files: &Files<'f>) -> HashMap<&'f str, i64> {
+    let classes = files.objects.iter().filter_map(|object| match object {
+        KubeObject::PriorityClass(class) => Some((object.name(), i64::from(class.value?))),
+        _ => None,
+    });
+    let system = [
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    ];
+    classes.chain(system).collect()
+}
+
+/// `None` if its class is not in the files.
+fn priority_of(workload: &Workload<'_>, classes: &HashMap<&str, i64>) -> Option<i64> {
+    match &workload.spec.priority_class_name {
+        Some(name) => classes.get(name.as_str()).copied(),
+        None => Some(workload.spec.priority.unwrap_or(0).into()),
+    }
+}
+
 impl Placings {
     /// How many of `n_pods` pods of a workload find a node and why no more; `None`: all do, or they cannot be placed
     /// like that.
@@ -457,25 +635,13 @@ impl Placings {
             return Vec::new();
         };
         let bench = &mut *bench.borrow_mut();
-        let classes = files.objects.iter().filter_map(|object| match object {
-            KubeObject::PriorityClass(class) => Some((object.name(), i64::from(class.value?))),
-            _ => None,
-        });
-        let system = [
-            ("system-cluster-critical", 2_000_000_000),
-            ("system-node-critical", 2_000_001_000),
-        ];
-        let classes: HashMap<&str, i64> = classes.chain(system).collect();
-        let priority = |workload: &Workload<'_>| match &workload.spec.priority_class_name {
-            Some(name) => classes.get(name.as_str()).copied(),
-            None => Some(workload.spec.priority.unwrap_or(0).into()),
-        };
+        let classes = classes(files);
         // Those whose pods all find a node alone, and do not run yet.
         let mut all: Vec<(i64, usize)> = Vec::new();
         for &number in self.nodes.keys() {
             let workload = &files.workloads[number];
             if running(workload, bench).is_empty() {
-                all.extend(priority(workload).map(|priority| (priority, number)));
+                all.extend(priority_of(workload, &classes).map(|priority| (priority, number)));
             }
         }
         all.sort_unstable();

@@ -8,6 +8,8 @@ use strew_scenario::format::{API_VERSION, KIND, load};
 use strew_scenario::made::{NODES, Shape};
 use strew_scenario::run::{Plan, play as play_seed, scheduler_of};
 
+use crate::stage::StagePlays;
+
 /// How often a rollout is played: as often as the story of a small cluster.
 pub(crate) const SEEDS: u32 = 20;
 
@@ -47,6 +49,8 @@ pub(crate) struct Uneven {
 pub(crate) struct Plays {
     known: HashMap<Rollout, Option<Uneven>>,
     n_pods: i64,
+    /// Those on the nodes of the files.
+    pub(crate) staged: StagePlays,
 }
 
 impl Rollout {

@@ -125,7 +125,8 @@ pub const RULES: &[Rule] = &[
         "Default constraints would count the pods of another workload behind the same Service",
         "Pods without constraints get those of the scheduler's configuration, or the built-in soft ones over nodes and \
          zones. Their selector is made of the Services that select the pod, and of its ReplicaSet, StatefulSet or \
-         ReplicationController. For a CloneSet or a Job the Services are all there is. It is a note.",
+         ReplicationController. For a CloneSet or a Job the Services are all there is. It is a note, and a warning where \
+         the configuration has hard ones; nothing is said where it has none.",
         constraint::defaults_count_others,
     ),
     tried(
@@ -165,6 +166,13 @@ pub const RULES: &[Rule] = &[
         placed::full_domain,
     ),
     tried(
+        "default-constraints-hold-back",
+        "Hard default constraints of the scheduler's configuration keep pods from the nodes",
+        "Pods without constraints get those of the configuration among the files, or of --config. Hard ones hold back \
+         what the workload itself does not restrict. Nothing is said where the files have something that adds nodes.",
+        placed::defaults,
+    ),
+    tried(
         "anti-affinity-over-domains",
         "Required anti-affinity asks for more domains than take pods",
         "It lets one pod go to each domain, and the others stay Pending.",
@@ -193,9 +201,11 @@ pub const RULES: &[Rule] = &[
     // Rollouts.
     tried(
         "rollout-stuck",
-        "A rollout that never ends: no place for a new pod, and no old one may go first",
+        "A rollout that never ends: a new pod finds no place, and no more old ones may go",
         "With maxUnavailable 0 an old pod goes when a new one is ready. Required anti-affinity, host ports, constraints \
-         or full nodes leave no place for it. The new pod is placed beside all old ones.",
+         or full nodes leave no place for it. Where the engine sees no room for all new pods beside all old ones, the \
+         rollout is played 10 times on the nodes of the files, alone beside the pods that run; a cluster of more than \
+         2,000 nodes and pods is not played, and there only a first new pod without a place is told.",
         placed::stuck_rollout,
     ),
     tried(

@@ -4,18 +4,21 @@
 
 use std::collections::HashMap;
 
+use k8s_openapi::api::core::v1::Pod;
 use strew_cluster::{
-    Cluster, Draft, NodeAffinity, NodeFact, NodeIdx, PodFact, PodHistory, PodIdx, PodSpec,
-    SpreadConstraint,
+    Cluster, Draft, NodeAffinity, NodeFact, NodeIdx, OwnerKind, OwnerRef, PodFact, PodHistory,
+    PodIdx, PodSpec, SpreadConstraint,
 };
+use strew_manifest::defaults::default_pod;
 use strew_manifest::read::KubeObject;
-use strew_model::{Interner, Labels, Resources, Selector, Symbol};
+use strew_model::{Labels, Requirement, Resources, Selector, Symbol};
 use strew_scheduler::{Decision, Engine, Profile, explain};
 use strew_view::explanation::PodExplanation;
 use strew_wire::facts;
 
 use crate::files::Workload;
 use crate::played::REVISION;
+use crate::scheduling::Scheduling;
 
 /// The most pods of a workload that are placed. Where it asks for more, nothing is said.
 pub(crate) const PODS_MAX: i64 = 300;
@@ -24,6 +27,8 @@ pub(crate) const PODS_MAX: i64 = 300;
 pub(crate) struct Bench {
     pub(crate) cluster: Cluster,
     engine: Engine,
+    /// The same without default constraints, if some of them are hard.
+    without_defaults: Option<Engine>,
     /// The pods that run already, by namespace.
     running: HashMap<Symbol, Vec<PodIdx>>,
 }
@@ -33,6 +38,8 @@ pub(crate) struct Bench {
 pub(crate) struct Pods {
     pub(crate) namespace: Symbol,
     pub(crate) labels: Labels,
+    /// The controller whose selector hard default constraints take; `None` if there are none.
+    owner: Option<OwnerRef>,
     pub(crate) spec: PodSpec,
 }
 
@@ -46,17 +53,21 @@ pub(crate) struct Placed {
 
 impl Bench {
     /// The nodes of files, with the pods that run on them and what decides about volumes.
-    pub(crate) fn of(objects: &[&KubeObject]) -> Self {
+    pub(crate) fn of(objects: &[&KubeObject], scheduling: &Scheduling) -> Self {
         let mut cluster = Cluster::new();
+        cluster.names = scheduling.names.clone();
+        let without_defaults = scheduling.without_hard_defaults();
         for object in objects {
             let is_running = match object {
                 KubeObject::Pod(pod) => pod
                     .spec
                     .as_ref()
                     .is_some_and(|spec| spec.node_name.is_some()),
-                // Their selectors concern soft constraints only.
-                KubeObject::Service(_) | KubeObject::ReplicaSet(_) => false,
-                KubeObject::StatefulSet(_) | KubeObject::ReplicationController(_) => false,
+                // Their selectors concern default constraints only, and soft ones refuse nothing.
+                KubeObject::Service(_)
+                | KubeObject::ReplicaSet(_)
+                | KubeObject::StatefulSet(_)
+                | KubeObject::ReplicationController(_) => without_defaults.is_some(),
                 _ => true,
             };
             if is_running {
@@ -64,7 +75,11 @@ impl Bench {
                 drop(facts::apply(object, &mut cluster));
             }
         }
-        Self::new(cluster)
+        Self {
+            engine: Engine::new(scheduling.profile.clone()),
+            without_defaults: without_defaults.map(Engine::new),
+            ..Self::new(cluster)
+        }
     }
 
     /// Empty nodes with room for everything, each with these labels.
@@ -101,13 +116,20 @@ impl Bench {
             cluster,
             running,
             engine: Engine::new(Profile::default()),
+            without_defaults: None,
         }
     }
 
     /// The pods of a workload; `None` if they have an amount that cannot be used.
     pub(crate) fn pods(&mut self, workload: &Workload<'_>) -> Option<Pods> {
         let names = &mut self.cluster.names;
-        let spec = facts::template_spec(workload.spec, names).ok()?;
+        // Limits become requests, and ports of the host's network host ports, only in pods.
+        let mut pod = Pod {
+            spec: Some(workload.spec.clone()),
+            ..Pod::default()
+        };
+        default_pod(&mut pod);
+        let spec = facts::template_spec(pod.spec.as_ref()?, names).ok()?;
         let mut labels: Vec<(Symbol, Symbol)> = facts::labels(Some(workload.written), names)
             .iter()
             .collect();
@@ -117,11 +139,78 @@ impl Bench {
                 labels.push((names.intern(key), value));
             }
         }
-        Some(Pods {
+        let pods = Pods {
             namespace: names.intern(workload.namespace),
             labels: Labels::new(labels),
+            owner: None,
             spec,
-        })
+        };
+        let owner = match self.without_defaults {
+            Some(_) => self.own(workload, &pods, value),
+            None => None,
+        };
+        Some(Pods { owner, ..pods })
+    }
+
+    /// The controller of these pods of one revision, which is put into the cluster with its selector; `None` if the
+    /// scheduler reads no selector of its kind.
+    fn own(&mut self, workload: &Workload<'_>, pods: &Pods, revision: Symbol) -> Option<OwnerRef> {
+        let kind = match workload.kind {
+            "Deployment" | "ReplicaSet" => OwnerKind::ReplicaSet,
+            "StatefulSet" => OwnerKind::StatefulSet,
+            "ReplicationController" => OwnerKind::ReplicationController,
+            _ => return None,
+        };
+        let names = &mut self.cluster.names;
+        let selector = facts::selector(Some(workload.selector?), names).ok()?;
+        let name = names.intern(workload.name);
+        let owner = OwnerRef { kind, name };
+        let selector = match workload.kind {
+            "Deployment" => selector.and([of_revision(names.intern(REVISION), revision)]),
+            _ => selector,
+        };
+        self.cluster
+            .set_controller(pods.namespace, owner, Some(selector));
+        Some(owner)
+    }
+
+    /// The same pods of the next revision.
+    pub(crate) fn next_revision(&mut self, pods: &Pods) -> Pods {
+        let names = &mut self.cluster.names;
+        let (key, value) = (names.intern(REVISION), names.intern("new"));
+        let mut next = Pods {
+            labels: pods.labels.with([(key, value)]),
+            ..pods.clone()
+        };
+        if let Some(owner) = pods.owner
+            && let Some(selector) = self.cluster.owners().controller(pods.namespace, owner)
+        {
+            let name = format!("{}-next", self.cluster.names.text(owner.name));
+            let selector = match selector.clone() {
+                Selector::AllOf(own) => {
+                    let own = own.iter().filter(|own| own.key != key).cloned();
+                    Selector::all_of(own.chain([of_revision(key, value)]).collect())
+                }
+                nothing => nothing,
+            };
+            let name = self.cluster.names.intern(&name);
+            let owner = OwnerRef { name, ..owner };
+            self.cluster
+                .set_controller(pods.namespace, owner, Some(selector));
+            next.owner = Some(owner);
+        }
+        next
+    }
+
+    /// True if so many pods find a node where the scheduler has no default constraints; `false` if it has no hard ones.
+    pub(crate) fn fits_without_defaults(&mut self, pods: &Pods, n_pods: i64) -> bool {
+        let Some(plain) = self.without_defaults.take() else {
+            return false;
+        };
+        let usual = std::mem::replace(&mut self.engine, plain);
+        let fits = self.place(pods, n_pods).refused.is_none();
+        self.without_defaults = Some(std::mem::replace(&mut self.engine, usual));
+        fits
     }
 
     /// Places pods one after the other until one finds no node.
@@ -131,14 +220,36 @@ impl Bench {
 
     /// Places these pods, group by group, until one finds no node.
     pub(crate) fn place_beside(&mut self, groups: &[(&Pods, i64)]) -> Placed {
+        let mut draft = Draft::new(&mut self.cluster);
+        Self::placed(&mut self.engine, &mut draft, groups)
+    }
+
+    /// The name of a running pod of a lower priority, if these pods find nodes once all such pods have gone.
+    pub(crate) fn place_of_lower(
+        &mut self,
+        pods: &Pods,
+        n_pods: i64,
+        priority: i64,
+    ) -> Option<String> {
+        let all = self.cluster.pods();
+        let is_lower = |pod: PodIdx| i64::from(self.cluster.spec_of(pod).priority) < priority;
+        let lower = all.filter(|(pod, row)| row.node.is_some() && is_lower(*pod));
+        let lower: Vec<PodIdx> = lower.map(|(pod, _)| pod).collect();
+        let first = *lower.first()?;
+        let name = self.cluster.pod(first).name.to_string();
+        let namespace = self.cluster.class_of(first).key.namespace;
+        let name = format!("{}/{name}", self.cluster.names.text(namespace));
+        let mut draft = Draft::new(&mut self.cluster);
+        lower.into_iter().for_each(|pod| draft.unbind(pod));
+        let placed = Self::placed(&mut self.engine, &mut draft, &[(pods, n_pods)]);
+        placed.refused.is_none().then_some(name)
+    }
+
+    fn placed(engine: &mut Engine, draft: &mut Draft<'_>, groups: &[(&Pods, i64)]) -> Placed {
         let mut placed = Placed {
             nodes: Vec::new(),
             refused: None,
         };
-        let Self {
-            cluster, engine, ..
-        } = self;
-        let mut draft = Draft::new(cluster);
         for (pods, n_pods) in groups {
             for _ in 0..*n_pods {
                 let number = draft.n_changes();
@@ -147,7 +258,7 @@ impl Bench {
                     name: format!("pod-{number}").into(),
                     namespace: pods.namespace,
                     labels: pods.labels.clone(),
-                    owner: None,
+                    owner: pods.owner,
                     terminating: false,
                     node: None,
                     spec: pods.spec.clone(),
@@ -200,9 +311,21 @@ impl Bench {
         pods.filter_map(|pod| self.cluster.pod(*pod).node).collect()
     }
 
+    /// True if a node has the labels that these pods ask for.
+    pub(crate) fn is_wanted(&self, spec: &PodSpec) -> bool {
+        let rows = (0..self.cluster.node_rows()).map(NodeIdx::from);
+        let mut nodes = rows.filter_map(|row| self.cluster.node(row).fact());
+        let (wanted, names) = (&spec.node_affinity, &self.cluster.names);
+        nodes.any(|node| wanted.matches(node.name, &node.labels, names))
+    }
+
     pub(crate) fn symbol(&mut self, text: &str) -> Symbol {
         self.cluster.names.intern(text)
     }
+}
+
+fn of_revision(key: Symbol, revision: Symbol) -> Requirement {
+    Requirement::is_in(key, vec![revision])
 }
 
 fn reason(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) -> String {
@@ -222,15 +345,6 @@ impl Pods {
         };
         Self {
             spec,
-            ..self.clone()
-        }
-    }
-
-    /// The same pods of another revision.
-    pub(crate) fn of_next_revision(&self, names: &mut Interner) -> Self {
-        let (key, value) = (names.intern(REVISION), names.intern("new"));
-        Self {
-            labels: self.labels.with([(key, value)]),
             ..self.clone()
         }
     }

@@ -15,8 +15,23 @@ pub const FIRST_STEP: &str = "deploy";
 /// The scenario's annotation `story`.
 const STORY: &str = "deploy, roll out, lose the largest zone, restore it, scale to half";
 
-/// The time for the pods of a lost zone to be evicted and replaced, and for the cluster to come to rest.
-const LOST_WITHIN: &str = "20m";
+/// [`lost_within`], as a scenario writes it.
+fn lost_within_text(n_nodes: u64) -> String {
+    format!("{}m", lost_within(n_nodes).div_ceil(60))
+}
+
+/// How long a cluster may take to come to rest without a domain of so many nodes, in seconds: pods are evicted node by
+/// node, one every 10 seconds.
+///
+/// Source: spec/controllers §7.3, §7.4
+pub(crate) fn lost_within(n_nodes: u64) -> u64 {
+    const USUAL: u64 = 20 * 60;
+    const EVICTED_EVERY: u64 = 10;
+    match n_nodes {
+        0..=60 => USUAL,
+        n => USUAL.saturating_add(n.saturating_mul(EVICTED_EVERY)),
+    }
+}
 
 /// The largest number of seeds that the story plays by itself.
 const SEEDS_MAX: u64 = 20;
@@ -80,16 +95,16 @@ pub fn story(
     // Schedules that come around every few minutes leave no cluster at rest.
     let rest = || match n_cron_jobs {
         0 => json!({}),
-        _ => json!({"within": LOST_WITHIN}),
+        _ => json!({"within": lost_within_text(0)}),
     };
     let applied = (!applied.is_empty()).then(|| ("apply", json!(applied)));
     let mut timeline = vec![
         step(FIRST_STEP, applied, rest(), even()),
         step("rollout", restarted, rest(), even()),
     ];
-    if let Some(lost) = lost(stream, nodes) {
+    if let Some((lost, n_lost)) = lost(stream, nodes) {
         let restored = Some(("restore", "<lost>".into()));
-        let within = json!({"within": LOST_WITHIN});
+        let within = json!({"within": lost_within_text(n_lost)});
         let survives = json!([{"survives": {}}]);
         timeline.extend([
             step("lose", Some(("lose", lost.into())), within, survives),
@@ -255,21 +270,22 @@ fn pods_asked_for(object: &KubeObject) -> u64 {
     u64::try_from(replicas).unwrap_or(0)
 }
 
-/// What the story loses: the zone with most pods; without two zones the node with most pods; `None` if there is one
-/// node, without which nothing is left to look at.
-fn lost(stream: &[Located], nodes: &[Node]) -> Option<String> {
+/// What the story loses, and at most how many nodes: the zone with most pods; without two zones the node with most pods;
+/// `None` if there is one node, without which nothing is left to look at.
+fn lost(stream: &[Located], nodes: &[Node]) -> Option<(String, u64)> {
     let given = stream.iter().filter_map(|located| match &located.object {
         KubeObject::Node(node) => Some(&**node),
         _ => None,
     });
     let all: Vec<&Node> = given.chain(nodes).collect();
-    let values = |key: &str| {
+    let zones = ZONE_KEYS.into_iter().find_map(|key| {
         let labels = all.iter().filter_map(|node| node.metadata.labels.as_ref());
-        let values = labels.filter_map(|labels| labels.get(key));
-        values.collect::<HashSet<_>>().len()
-    };
-    match ZONE_KEYS.into_iter().find(|key| values(key) > 1) {
-        Some(key) => Some(format!("{key}=<most pods>")),
-        None => (all.len() > 1).then(|| "<most pods>".to_owned()),
-    }
+        let mut n_nodes: BTreeMap<&str, u64> = BTreeMap::new();
+        for value in labels.filter_map(|labels| labels.get(key)) {
+            *n_nodes.entry(value).or_default() += 1;
+        }
+        let most = n_nodes.values().max().copied()?;
+        (n_nodes.len() > 1).then(|| (format!("{key}=<most pods>"), most))
+    });
+    zones.or_else(|| (all.len() > 1).then(|| ("<most pods>".to_owned(), 1)))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use strew_apiserver::object::{Kind, Object};
-use strew_lint::{Depth, Found, lint, lint_with_fixes};
+use strew_lint::{Depth, Found, Scheduling, lint, lint_with_fixes};
 use strew_manifest::field::{FieldPath, Step};
 use strew_manifest::read::{
     Diagnostic, KubeObject, Located, Locator, Origin, Sources, document_at,
@@ -21,28 +21,28 @@ pub type Placed<'a> = (&'a KubeObject, Option<&'a Origin>);
 
 /// What the rules are applied for.
 #[derive(Debug, Clone, Copy)]
-pub enum Pass {
+pub enum Pass<'a> {
     /// For files that are played. With `more_come`, objects may be added later, and nothing is said about what is
     /// missing.
     Played {
         /// True if objects may be added later.
         more_come: bool,
     },
-    /// For `strew lint`: the engine tries what the files do not say, and each fix.
-    Linted,
+    /// For `strew lint`: the engine of this scheduler tries what the files do not say, and each fix.
+    Linted(&'a Scheduling),
 }
 
 /// The findings of all rules about these objects.
 pub fn diagnostics(
     objects: &[Placed<'_>],
-    pass: Pass,
+    pass: Pass<'_>,
     sources: &Sources,
     locator: &mut Locator<'_>,
 ) -> Vec<Diagnostic> {
     let wire: Vec<&KubeObject> = objects.iter().map(|(object, _)| *object).collect();
     let mut found = match pass {
         Pass::Played { more_come } => lint(&wire, more_come, Depth::Written),
-        Pass::Linted => lint_with_fixes(&wire),
+        Pass::Linted(scheduling) => lint_with_fixes(&wire, scheduling),
     };
     let n_more = found.len().saturating_sub(FOUND_MAX);
     found.truncate(FOUND_MAX);

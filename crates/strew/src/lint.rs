@@ -2,14 +2,16 @@
 
 mod fixes;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use clap::Args;
-use strew_lint::RULES;
+use strew_lint::{RULES, rule_text};
 use strew_manifest::finding::Finding;
 use strew_manifest::printable::printable_line;
-use strew_manifest::read::{Diagnostic, KubeObject, Severity, read, render};
+use strew_manifest::read::{Diagnostic, KubeObject, Located, Severity, read, render};
+use strew_wire::config::is_configuration;
 
 use fixes::Fixes;
 
@@ -17,19 +19,20 @@ use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::diagnostics;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
-use crate::inputs::{AsArgs, Input, ReadArgs};
+use crate::inputs::{self, AsArgs, Input, ReadArgs};
 use crate::output::{Format, serialized};
 use crate::text::count;
 use crate::world::WorldArgs;
 use crate::{cluster, junit, place, sarif, terminal};
-use strew_suite::ignored;
 use strew_suite::options::Options;
 use strew_suite::suite::inspect::{Inspected, inspect, is_read};
+use strew_suite::{ignored, input};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint deploy/                              everything below a folder
   PROGRAM lint web.yaml budget.yaml                 do constraints and budgets find their pods?
   PROGRAM lint nodes.yaml web.yaml                  do the pods fit, can rollouts end?
+  PROGRAM lint dump.json --config scheduler.yaml    with the cluster's own default constraints
   PROGRAM lint deploy/ --fix                        write the verified fixes into the files
   PROGRAM lint deploy/ -o patch | git apply         the same, as a patch
   PROGRAM lint deploy/ -o sarif > strew.sarif       for code scanning
@@ -65,6 +68,13 @@ pub(crate) struct LintArgs {
     /// Write the fixes into the files; comments and layout stay
     #[arg(long, conflicts_with = "output")]
     fix: bool,
+    /// A KubeSchedulerConfiguration whose profile and default constraints place the pods; one among the files is used as
+    /// well
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+    /// If a rule has more findings than this, show the first, and begin with the rules; -o json has all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
     /// List the rules
     #[arg(long, conflicts_with_all = ["fix", "output", "files", "filename"])]
     rules: bool,
@@ -115,6 +125,20 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
     })
 }
 
+/// The file of `--config`.
+fn configuration(name: &str) -> Result<Vec<Input>, Failure> {
+    let inputs = inputs::read_one(name)?;
+    let sources = input::sources(inputs.clone());
+    let is_scheduler = |located: &Located| matches!(&located.object, KubeObject::Other(o) if is_configuration(&o.api_version, &o.kind));
+    match read(&sources).objects.iter().any(is_scheduler) {
+        true => Ok(inputs),
+        false => {
+            let error = anyhow!("--config {name}: it holds no KubeSchedulerConfiguration");
+            Err(Failure::input(error))
+        }
+    }
+}
+
 /// The name of a live cluster's objects as a file.
 const CLUSTER: &str = "<cluster>";
 
@@ -128,19 +152,22 @@ fn rules() -> String {
 
 fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Failure> {
     let how = args.as_.how(format!("{} lint -", context.program));
-    let inputs = match names.is_empty() {
+    let mut inputs = match names.is_empty() {
         true => {
             let list = cluster::fetch(&args.access, context.quiet)?;
             vec![Input::made(CLUSTER, list.to_string().into_bytes(), how)]
         }
         false => args.read.read(names, how)?,
     };
+    if let Some(name) = &args.config {
+        inputs.extend(configuration(name)?);
+    }
     let first_file = inputs
         .first()
         .map_or(String::new(), |input| input.name.clone());
     let mut looked = Looked::at(&args.read, names, inputs)?;
     if args.fix {
-        let text = looked.write_fixes(context)?;
+        let text = looked.write_fixes(args.top, context)?;
         terminal::print(&text)?;
         return Ok(looked.exit());
     }
@@ -168,7 +195,7 @@ fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Fail
                 true => String::new(),
                 false => looked.summary(context) + "\n",
             };
-            terminal::print(&(looked.text(context) + &summary))?;
+            terminal::print(&(looked.text(args.top, context) + &summary))?;
         }
     }
     Ok(looked.exit())
@@ -254,17 +281,36 @@ impl Looked {
         all.filter(|finding| finding.severity == severity).count()
     }
 
-    /// Each finding beside its line; notes are left out with `-q`.
-    fn text(&self, context: &Context) -> String {
-        let mut text = String::new();
+    /// Each finding beside its line, `top` of each rule; if there are more, the rules with their numbers come first.
+    /// Errors are all there, notes are left out with `-q`.
+    fn text(&self, top: usize, context: &Context) -> String {
+        let is_wanted = |d: &&Diagnostic| !context.quiet || d.severity != Severity::Note;
+        let all = || {
+            self.inspected
+                .iter()
+                .flat_map(|inspected| &inspected.diagnostics)
+        };
+        let mut by_rule: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
+        for found in all().filter(is_wanted) {
+            *by_rule.entry((found.severity, found.code)).or_default() += 1;
+        }
+        let is_cut = |(severity, n): (Severity, usize)| severity != Severity::Error && n > top;
+        let mut text = match by_rule.iter().any(|((s, _), n)| is_cut((*s, *n))) {
+            true => rules_first(&by_rule, top),
+            false => String::new(),
+        };
+        let mut n_shown: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
         for Inspected {
             sources,
             diagnostics,
             ..
         } in &self.inspected
         {
-            let shown = diagnostics.iter();
-            let shown = shown.filter(|d| !context.quiet || d.severity != Severity::Note);
+            let shown = diagnostics.iter().filter(is_wanted).filter(|d| {
+                let n = n_shown.entry((d.severity, d.code)).or_default();
+                *n += 1;
+                !is_cut((d.severity, *n))
+            });
             let shown: Vec<Diagnostic> = shown.cloned().collect();
             if !shown.is_empty() {
                 text += &(render(&shown, sources, true) + "\n");
@@ -281,7 +327,7 @@ impl Looked {
     }
 
     /// Writes the fixes into the files. What they take away is no longer found.
-    fn write_fixes(&mut self, context: &Context) -> Result<String, Failure> {
+    fn write_fixes(&mut self, top: usize, context: &Context) -> Result<String, Failure> {
         let (mut n_fixes, mut n_files) = (0, 0);
         let mut commands = Vec::new();
         for inspected in &mut self.inspected {
@@ -312,7 +358,7 @@ impl Looked {
         };
         Ok(format!(
             "{}{commands}{fixed}{}\n",
-            self.text(context),
+            self.text(top, context),
             self.summary(context)
         ))
     }
@@ -367,6 +413,23 @@ impl Looked {
             (false, 0) => 0,
         }
     }
+}
+
+/// How many findings each rule has, worst and most first.
+fn rules_first(by_rule: &BTreeMap<(Severity, &str), usize>, top: usize) -> String {
+    let mut rules: Vec<_> = by_rule.iter().collect();
+    rules.sort_by_key(|((severity, _), n)| (*severity, Reverse(**n)));
+    let width = rules.iter().map(|((_, code), _)| code.len()).max();
+    let width = width.unwrap_or(0);
+    let n: usize = by_rule.values().sum();
+    let mut text = format!("{n} findings by rule; of each, {top} are shown below (--top)\n");
+    for ((severity, code), n) in rules {
+        let what = rule_text(code).map_or("", |rule| rule.what);
+        let line = format!("{n:>5} {:<7}  {code:width$}  {what}", severity.name());
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text + "\n"
 }
 
 /// The fixes of what was found, in the text of its files.

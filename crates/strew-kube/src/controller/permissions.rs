@@ -9,6 +9,7 @@ use crate::permission::{NamedPermission, Permission, WATCH, permission, rights};
 pub use crate::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, of_lease};
 use crate::snapshot::OF_AUDIT;
 use crate::webhook::permissions::IN_NAMESPACE;
+
 /// The rights of one controller in the whole cluster.
 pub fn of(name: Name) -> Vec<Permission> {
     match name {

@@ -224,6 +224,18 @@ type Selected = BTreeMap<String, String>;
 ///
 /// Source: spec/scheduler §1.5
 pub(crate) fn defaults_count_others(files: &Files<'_>) -> Vec<Found> {
+    let defaults = files.scheduling.defaults();
+    if defaults.is_empty() {
+        return Vec::new();
+    }
+    let is_hard = defaults.iter().any(|constraint| constraint.hard);
+    let which = match files.scheduling.document {
+        Some(_) => format!(
+            "the default constraints of the scheduler's configuration, {}, spread",
+            files.scheduling.defaults_text()
+        ),
+        None => "default constraints would spread".to_owned(),
+    };
     let mut services: BTreeMap<&str, Vec<(usize, &Selected)>> = BTreeMap::new();
     for (object, found) in files.objects.iter().enumerate() {
         if let KubeObject::Service(service) = found
@@ -262,16 +274,21 @@ pub(crate) fn defaults_count_others(files: &Files<'_>) -> Vec<Found> {
         };
         let n = 2 + others.count();
         let message = format!(
-            "default constraints would spread its pods together with those of {}: {} selects both, and the scheduler does not read the selector of a {}",
+            "{which} its pods together with those of {}: {} selects both, and the scheduler does not read the selector of a {}",
             files.objects[first.object].label(),
             files.objects[*service].label(),
             workload.kind,
         );
-        let note = Found::note(workload.object, workload.spec_path.clone(), message)
+        let path = workload.spec_path.clone();
+        let finding = match is_hard {
+            true => Found::warning(workload.object, path, message),
+            false => Found::note(workload.object, path, message),
+        };
+        let finding = finding
             .help("give it a constraint with a selector of its own, or a Service of its own")
             .number("workloads", i64::try_from(n).unwrap_or(i64::MAX))
             .related(*service, "the Service");
-        found.push(note);
+        found.push(finding);
     }
     found
 }

@@ -24,6 +24,7 @@ of_placings! {
     full_domain "full-domain-holds-back"
     anti_affinity "anti-affinity-over-domains"
     volume_pins "volume-pins-pods"
+    defaults "default-constraints-hold-back"
     no_node "selector-matches-no-node"
     no_room "pods-do-not-fit"
     stuck_rollout "rollout-stuck"
@@ -191,5 +192,7 @@ pub(crate) fn priority_evicts(files: &Files<'_>) -> Vec<Found> {
     if files.grows() {
         return Vec::new();
     }
-    files.placings().evictions(files)
+    let mut found = files.placings().found("priority-evicts");
+    found.extend(files.placings().evictions(files));
+    found
 }

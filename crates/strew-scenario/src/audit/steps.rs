@@ -8,17 +8,20 @@ use strew_manifest::kinds::KindRow;
 use strew_manifest::read::{KubeObject, embedded};
 use strew_model::Span;
 
-use super::Question;
 use super::fix::Edit;
 use super::values::Event;
+use super::{Question, domains};
 use crate::format::{
     Claim, Expectation, LocatedVerb, Manifest, NodeTarget, ObjectTarget, Patch, Rest,
     RolloutAction, Step, Target, Verb, merge,
 };
 use crate::run::Plan;
+use crate::story;
 
-/// The time for a cluster to come to rest without a domain, as in the story.
-const AWAY_WITHIN: Span = Span::from_secs(20 * 60);
+/// The time for a cluster to come to rest without a domain: that of the story, and more for large domains.
+fn away_within(n_nodes: usize) -> Span {
+    Span::from_secs(story::lost_within(n_nodes as u64))
+}
 
 /// A node whose pods are not evicted after this time is left: with budgets that admit one pod at a time, a node with a
 /// hundred pods takes less.
@@ -88,11 +91,16 @@ fn verb(edit: &Edit) -> Verb {
 fn event(base: &Plan, question: &Question) -> Step {
     let named = |domain: &String| NodeTarget::Label(question.key.clone(), domain.clone());
     let nodes: Vec<NodeTarget> = question.domains.iter().map(named).collect();
+    let (all, _) = domains(base.objects(), &question.key);
+    let away_now = all
+        .iter()
+        .filter(|domain| question.domains.contains(&domain.name));
+    let n_nodes = away_now.map(|domain| domain.nodes).sum();
     let (verbs, rest) = match question.event {
-        Event::Loss => (vec![Verb::Lose(nodes)], away()),
+        Event::Loss => (vec![Verb::Lose(nodes)], away(n_nodes)),
         Event::Shift => {
             let restart = Verb::Rollout(RolloutAction::Restart, restarted(base));
-            (vec![Verb::Shift(nodes), restart], away())
+            (vec![Verb::Shift(nodes), restart], away(n_nodes))
         }
         Event::Drain => {
             let timeout = Some(DRAIN_TIMEOUT);
@@ -124,9 +132,9 @@ fn event(base: &Plan, question: &Question) -> Step {
     }
 }
 
-fn away() -> Rest {
+fn away(n_nodes: usize) -> Rest {
     Rest {
-        within: AWAY_WITHIN,
+        within: away_within(n_nodes),
         ..Rest::default()
     }
 }

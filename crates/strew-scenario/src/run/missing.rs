@@ -1,4 +1,4 @@
-//! Adds the objects between workloads and their pods that files leave out.
+//! Adds the objects between workloads and their pods that files leave out, and what their pods' status leaves out.
 //!
 //! `kubectl get sts,ds,pods` does not list ControllerRevisions, and a user may forget ReplicaSets. Without the object that
 //! its pods belong to, a workload would count them as of an old template, or not at all, and make all of them again.
@@ -8,10 +8,12 @@ mod made_from;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use strew_apiserver::object::{Deployment, Kind, Object, Owner, Pod, Stored};
+use strew_apiserver::object::pod::READY;
+use strew_apiserver::object::{Deployment, Kind, Object, Owner, Phase, Pod, Stored, Truth};
 use strew_apiserver::selection::Selection;
 use strew_controllers::rollout::{
     POD_TEMPLATE_HASH, REVISION_LABEL, present_revision, replica_set_of_pods, revision_of_pods,
@@ -26,6 +28,8 @@ pub(super) struct Completed {
     pub(super) replica_sets: Vec<String>,
     /// StatefulSets, DaemonSets and CloneSets none of whose pods is made from the template: `statefulset/db`.
     pub(super) with_old_pods: Vec<String>,
+    /// Running pods of workloads without the condition Ready, which are taken as ready.
+    pub(super) n_taken_as_ready: usize,
 }
 
 impl Completed {
@@ -46,13 +50,22 @@ impl Completed {
                 self.with_old_pods.join(", ")
             ));
         }
+        match self.n_taken_as_ready {
+            0 => {}
+            n => notes.push(format!(
+                "{n} Running pods have no condition Ready in the files, and are taken as ready"
+            )),
+        }
         notes
     }
 }
 
 /// Adds the ReplicaSets of Deployments, and the ControllerRevisions of the other workloads.
 pub(super) fn complete(objects: &mut Vec<Object>) -> Completed {
-    let mut completed = Completed::default();
+    let mut completed = Completed {
+        n_taken_as_ready: take_as_ready(objects),
+        ..Completed::default()
+    };
     let sets = replica_sets(objects);
     let names = sets.iter().map(|set| set.meta().name.to_string());
     completed.replica_sets = names.collect();
@@ -84,6 +97,29 @@ pub(super) fn complete(objects: &mut Vec<Object>) -> Completed {
     }
     objects.extend(added);
     completed
+}
+
+/// Makes running pods of workloads ready since they were made, if their status does not say whether they are: a kubelet
+/// always does. Returns how many.
+fn take_as_ready(objects: &mut [Object]) -> usize {
+    let mut n_taken = 0;
+    for object in objects {
+        let Object::Pod(pod) = object else {
+            continue;
+        };
+        let is_meant = pod.node.is_some()
+            && pod.status.phase == Phase::Running
+            && pod.meta.controller().is_some()
+            && pod.status.condition(READY).is_none();
+        if is_meant {
+            let pod = Arc::make_mut(pod);
+            let created = pod.meta.created;
+            pod.status
+                .set_condition(READY, Truth::True, "", "", created);
+            n_taken += 1;
+        }
+    }
+    n_taken
 }
 
 // === ReplicaSets ===

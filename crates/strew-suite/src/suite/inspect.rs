@@ -1,16 +1,20 @@
 //! Reads files as `strew simulate` does, and plays nothing: for `strew lint`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use strew_lint::Scheduling;
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{
-    Broken, Diagnostic, KubeObject, Located, Locator, Severity, Sources, read,
+    Broken, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources, document_at, read,
 };
+use strew_model::Interner;
 use strew_scenario::format::GROUP;
 use strew_wire::config::is_configuration;
 use strew_wire::workloadspread::lint::refused;
 
-use super::{Input, Stage, Staging, holds_scenario, stage};
+use super::{Input, Stage, Staging, holds_scenario, is_config, stage};
+use crate::assumed;
 use crate::failure::Failure;
 use crate::input;
 use crate::options::Options;
@@ -73,7 +77,9 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
         diagnostics: reading.diagnostics,
         leaves_out: false,
     };
-    stage.judge(&reading.objects, &reading.broken);
+    let judged = with_classes(&mut stage, &reading.objects);
+    stage.judge(&judged, &reading.broken);
+    let scheduling = stage.scheduling(&reading.objects);
     // Objects that could not be read completely are looked at as far as they could be read.
     let whole = reading.objects.iter().map(|located| (located, None));
     let broken = reading
@@ -99,7 +105,8 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
         .iter()
         .map(|(located, _)| (&located.object, Some(&located.origin)))
         .collect();
-    let found = rules::diagnostics(&placed, Pass::Linted, &sources, &mut stage.locator);
+    let pass = Pass::Linted(&scheduling);
+    let found = rules::diagnostics(&placed, pass, &sources, &mut stage.locator);
     found.into_iter().for_each(|found| stage.say(found));
     let mut diagnostics = stage.finish();
     diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
@@ -110,12 +117,52 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
     }
 }
 
+/// The objects, and the priority classes that they name and do not hold: those are the cluster's. Where the files hold
+/// others it is a warning, else a note.
+fn with_classes<'o>(stage: &mut Stage<'_, '_>, objects: &'o [Located]) -> Cow<'o, [Located]> {
+    let assumed = assumed::assumed(objects, stage.sources, &stage.staging.options.assumed);
+    let is_class = |object: &KubeObject| matches!(object, KubeObject::PriorityClass(_));
+    let severity = match objects.iter().any(|located| is_class(&located.object)) {
+        true => Severity::Warning,
+        false => Severity::Note,
+    };
+    let told = { assumed.diagnostics.into_iter() }.filter(|d| d.code == "assumed-priority-class");
+    told.for_each(|told| stage.say(Diagnostic { severity, ..told }));
+    let classes = assumed.objects.into_iter().filter(is_class);
+    let mut all = Cow::Borrowed(objects);
+    for object in classes {
+        if let Some(first) = objects.first() {
+            let first = first.clone();
+            all.to_mut().push(Located { object, ..first });
+        }
+    }
+    all
+}
+
 /// True if strew reads a kind that is none of Kubernetes' objects: a Scenario, or the scheduler's configuration.
 pub fn is_read(api_version: &str, kind: &str) -> bool {
     api_version.starts_with(GROUP) || is_configuration(api_version, kind)
 }
 
 impl Stage<'_, '_> {
+    /// The scheduler of a configuration among the objects, else kube-scheduler's default. What is wrong with the
+    /// configuration was said.
+    fn scheduling(&self, objects: &[Located]) -> Scheduling {
+        let documents = objects.iter().filter(|located| is_config(located));
+        let documents: Vec<Origin> = documents.map(|located| located.origin.clone()).collect();
+        let Some(document) = { documents.first() }.and_then(|o| document_at(self.sources, o))
+        else {
+            return Scheduling::default();
+        };
+        let scheduling = &self.staging.options.scheduling;
+        let (gates, mut names) = (scheduling.gates().0, Interner::new());
+        let configured = scheduling.configure(None, self.sources, &documents, &gates, &mut names);
+        let configuration = configured.configuration;
+        let given =
+            configuration.and_then(|c| Scheduling::of(&c, names, document.value.to_string()));
+        given.unwrap_or_default()
+    }
+
     /// The API server's warnings.
     pub(super) fn warn(&mut self, warnings: &[(usize, String)], objects: &[Located]) {
         for (number, warning) in warnings {

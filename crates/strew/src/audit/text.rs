@@ -261,6 +261,7 @@ fn write_group(out: &mut String, group: &Group<'_>, audit: &Audit, look: &Look<'
     );
     let (bare, hurt): (Vec<&Line<'_>>, Vec<&Line<'_>>) =
         group.hurt().partition(|line| line.is_bare());
+    let (hurt, likewise) = folded(&hurt);
     let shown = &hurt[..hurt.len().min(look.top)];
     let width = |text: fn(&Row) -> String| {
         let widths = shown.iter().map(|line| text(line.row).chars().count());
@@ -315,6 +316,9 @@ fn write_group(out: &mut String, group: &Group<'_>, audit: &Audit, look: &Look<'
             );
         }
     }
+    for lines in likewise {
+        write_likewise(out, &lines, look);
+    }
     if hurt.len() > shown.len() {
         let more = hurt.len() - shown.len();
         let _ = writeln!(
@@ -340,6 +344,66 @@ fn write_group(out: &mut String, group: &Group<'_>, audit: &Audit, look: &Look<'
             printable_line(&listed(&empty))
         );
     }
+}
+
+/// If more workloads than this have one verdict for one cause, the first are lines of their own.
+const LIKEWISE_MAX: usize = 5;
+const LIKEWISE_SHOWN: usize = 3;
+
+/// Lines to write one by one, and lines with the verdict and the cause of others, to write as one each.
+fn folded<'g, 'a>(lines: &[&'g Line<'a>]) -> (Vec<&'g Line<'a>>, Vec<Vec<&'g Line<'a>>>) {
+    let mut alike: Vec<Vec<&Line<'_>>> = Vec::new();
+    let mut alone = Vec::new();
+    let key = |line: &Line<'_>| {
+        let code = line.row.cause.as_ref().map(|cause| cause.code);
+        (line.verdict(), code, line.events.clone())
+    };
+    for &line in lines {
+        let same = |other: &Line<'_>| key(other) == key(line);
+        let n_alike = lines.iter().filter(|other| same(other)).count();
+        let n_before = alone
+            .iter()
+            .filter(|other: &&&Line<'_>| same(other))
+            .count();
+        let is_folded = line.row.cause.is_some() && line.blocked.is_none();
+        if !is_folded || n_alike <= LIKEWISE_MAX || n_before < LIKEWISE_SHOWN {
+            alone.push(line);
+            continue;
+        }
+        match alike
+            .iter_mut()
+            .find(|lines| lines.first().is_some_and(|first| same(first)))
+        {
+            Some(lines) => lines.push(line),
+            None => alike.push(vec![line]),
+        }
+    }
+    (alone, alike)
+}
+
+/// `and 9 more LOST likewise: no constraint over zone spreads them: batch/a 0 of 5, batch/b 0 of 2`
+fn write_likewise(out: &mut String, lines: &[&Line<'_>], look: &Look<'_>) {
+    let Some(first) = lines.first() else { return };
+    let (mark, style) = mark(first, &look.context.terminal.styles);
+    let why = first.row.cause.as_ref().map_or("", |cause| {
+        let why = cause.text.split_once(": ");
+        let why = why.map_or(cause.text.as_str(), |(_, why)| why);
+        // The numbers behind it are those of one workload.
+        why.split_once(" (").map_or(why, |(why, _)| why)
+    });
+    let named = lines.iter().map(|line| {
+        let row = line.row;
+        format!("{} {} of {}", name(row), row.ready, row.wanted)
+    });
+    let named: Vec<String> = named.collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    let _ = writeln!(
+        out,
+        "  {style}{mark}{style:#} and {} more {} likewise, {why}: {}",
+        lines.len(),
+        first.row.verdict,
+        printable_line(&listed(&named))
+    );
 }
 
 fn mark(line: &Line<'_>, styles: &crate::terminal::Styles) -> (&'static str, Style) {
