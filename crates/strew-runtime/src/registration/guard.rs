@@ -189,7 +189,7 @@ impl Guard {
         );
         match Way::of(config, ADMIT).filter(|_| is_ours) {
             // A question that gets no answer would delay the removal.
-            Some(_) if self.view.is_to_be_removed() => {}
+            Some(_) if self.view.has_no_replica() && !self.view.is_strict => {}
             None => self.view.unreached_since = None,
             Some(way) => {
                 self.open = Some(Open::Question(way.clone()));

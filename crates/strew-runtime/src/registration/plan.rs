@@ -187,7 +187,7 @@ impl Watcher {
     }
 
     /// True if a replica has registered the webhook, none serves it, and it does not stay.
-    pub fn is_to_be_removed(&self) -> bool {
+    fn is_to_be_removed(&self) -> bool {
         let is_ours = matches!(self.registration, Registration::In { is_ours: true, .. });
         is_ours && !self.is_strict && self.is_silent()
     }
@@ -195,11 +195,16 @@ impl Watcher {
     /// True if no replica has been ready or reached for long enough. The silence is measured up to the last read: later
     /// announcements are not known.
     fn is_silent(&self) -> bool {
-        let lasts = |since: Option<Instant>, patience| {
-            since.is_some_and(|since| self.looked >= Some(since + patience))
-        };
-        lasts(self.silent_since, self.patience)
-            || lasts(self.unreached_since, self.patience.min(UNREACHED_FOR))
+        self.has_no_replica() || self.lasts(self.unreached_since, self.patience.min(UNREACHED_FOR))
+    }
+
+    /// True if no replica has been ready for long enough: then no question by the registered way changes anything.
+    pub fn has_no_replica(&self) -> bool {
+        self.lasts(self.silent_since, self.patience)
+    }
+
+    fn lasts(&self, since: Option<Instant>, patience: Span) -> bool {
+        since.is_some_and(|since| self.looked >= Some(since + patience))
     }
 
     /// How pods are created, as far as the last look has shown.
