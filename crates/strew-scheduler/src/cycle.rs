@@ -283,12 +283,12 @@ pub(crate) fn list_feasible(
     feasible.clear();
     let enough = cx.nodes_to_find(nodes.len());
     let (before, from) = nodes.split_at(start);
-    let finished = workers.map(|workers| workers.race(nodes.len()));
-    let visited = |place: u32| nodes[(start + place as usize) % nodes.len()];
+    let finished = workers.map(|workers| workers.finish_order(nodes.len()));
+    let visited = |&place: &u32| nodes[(start + place as usize) % nodes.len()];
     if enough == nodes.len() {
         match finished {
             None => feasible.extend(from.iter().chain(before).copied().filter(passes)),
-            Some(race) => feasible.extend(race.map(visited).filter(passes)),
+            Some(order) => feasible.extend(order.iter().map(visited).filter(passes)),
         }
         let begun = meter.as_deref().and_then(Meter::read);
         pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
@@ -314,7 +314,7 @@ pub(crate) fn list_feasible(
     };
     match finished {
         None => from.iter().chain(before).copied().all(goes_on),
-        Some(race) => race.map(visited).all(goes_on),
+        Some(order) => order.iter().map(visited).all(goes_on),
     };
     if let Some(meter) = meter {
         meter.filtered(cx, feasible.len() + refused);

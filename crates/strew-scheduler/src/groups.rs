@@ -24,7 +24,6 @@ use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, TieRule};
 use crate::scoring::{Chance, Sums, take};
 use crate::ties::{FirstInHeap, heap_preorder};
-use crate::workers::Race;
 use reader::Reader;
 
 /// All numbers by which decisions of a class distinguish nodes; empty for a node that no such pod can go to.
@@ -310,24 +309,21 @@ impl Representatives {
         first.item()
     }
 
-    /// As [`Self::first_in_heap_order`], if nodes are finished in another order than visited, given by visiting indexes.
-    /// Looks at no more nodes than decide it.
+    /// As [`Self::first_in_heap_order`], if nodes were finished in another order than visited, given by visiting
+    /// indexes.
     fn first_in_heap_as_finished(
         &self,
         groups: &Groups,
         order: &[NodeIdx],
         start: usize,
-        race: Race<'_>,
+        finished: &[u32],
     ) -> Option<NodeIdx> {
         let mut first = FirstInHeap::default();
         let mut place = 0;
-        for visited in race {
+        for &visited in finished {
             let position = (start + visited as usize) % order.len();
             let standing = self.standing[usize::from(groups.group_of[position])];
             first.offer(standing == 2, place, order[position]);
-            if first.is_certain(place) {
-                break;
-            }
             place += usize::from(standing > 0);
         }
         first.item()
@@ -446,8 +442,8 @@ impl GroupsByClass {
         representatives.stand(|place| sums.totals()[place] == highest);
         let node = match (chance.workers.as_mut(), cx.profile.ties) {
             (Some(workers), _) => {
-                let race = workers.race(order.len());
-                representatives.first_in_heap_as_finished(groups, order, start, race)?
+                let finished = workers.finish_order(order.len());
+                representatives.first_in_heap_as_finished(groups, order, start, finished)?
             }
             (None, TieRule::Upstream136) if feasible == order.len() => {
                 if self.heap_order.len() != order.len() {

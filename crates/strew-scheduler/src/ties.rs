@@ -50,13 +50,6 @@ impl<T> FirstInHeap<T> {
         }
     }
 
-    /// True if no item with an index above `last`, the last one offered, can come before the first one: that is on the
-    /// path that always turns left (0, 1, 3, 7, …), and only its ancestors come before it.
-    pub(crate) fn is_certain(&self, last: usize) -> bool {
-        let first = self.first.as_ref();
-        first.is_some_and(|&(first, _)| first == last && (first + 1).is_power_of_two())
-    }
-
     pub(crate) fn item(self) -> Option<T> {
         self.first.map(|(_, item)| item)
     }
@@ -116,26 +109,6 @@ mod tests {
             let expected = order.iter().copied().find(|index| some.contains(index));
             assert_eq!(first.item(), expected, "{some:?}");
         }
-    }
-
-    #[test]
-    fn what_is_certain_is_not_changed_by_later_items() {
-        let mut dice = strew_model::Prng::new(8);
-        let mut certain = 0;
-        for _ in 0..1000 {
-            let some: Vec<usize> = (0..70).filter(|_| dice.index(8) == 0).collect();
-            let mut first = FirstInHeap::default();
-            let mut early = None;
-            for &index in &some {
-                first.offer(true, index, index);
-                if early.is_none() && first.is_certain(index) {
-                    early = Some(index);
-                }
-            }
-            certain += usize::from(early.is_some());
-            assert!(early.is_none() || early == first.item(), "{some:?}");
-        }
-        assert!(certain > 100, "{certain}");
     }
 
     /// Spec/scheduler §7: 8 equal nodes take equal pods in the order 0 1 3 7 4 2 5 6.

@@ -4,7 +4,6 @@
 //! `util/workqueue/parallelizer.go` (`ParallelizeUntil`), v1.36.3; spec/scheduler §2.4, step 6, and §2.5 (feasible
 //! nodes stand in order of completion).
 
-use std::iter::StepBy;
 use std::ops::Range;
 
 use strew_model::Prng;
@@ -20,74 +19,51 @@ pub(crate) struct Workers {
     workers: usize,
     /// The number of workers that run concurrently; at least 2.
     cores: usize,
-    /// Draws a race for each decision, so that decisions do not depend on how much of earlier races was looked at.
-    races: Prng,
+    rng: Prng,
     /// The chunks in progress, without the finished nodes.
     chunks: Vec<Range<u32>>,
+    /// The last order that was drawn.
+    finished: Vec<u32>,
 }
 
 impl Workers {
     /// Draws the machine from the seed: 1, 2, 4, … cores, at most one per worker, with equal probabilities. `None` if
     /// the workers finish in visiting order: with one worker, or on one core.
     pub(crate) fn new(workers: u32, seed: u64) -> Option<Self> {
-        let mut races = Prng::new(seed);
+        let mut rng = Prng::new(seed);
         let doublings = u64::from(workers.checked_ilog2()?);
-        let cores = 1 << races.between(0, doublings);
+        let cores = 1 << rng.between(0, doublings);
         (cores > 1).then(|| Self {
             workers: workers as usize,
             cores,
-            races,
+            rng,
             chunks: Vec::new(),
+            finished: Vec::new(),
         })
     }
 
-    /// The nodes in the order in which they are finished, by their indexes in visiting order; each call draws a new race.
+    /// The order in which the nodes are finished, by their indexes in visiting order; each call draws a new one.
     ///
-    /// Cost: one random number per node that is looked at.
-    pub(crate) fn race(&mut self, nodes: usize) -> Race<'_> {
+    /// Cost: one random number per node.
+    pub(crate) fn finish_order(&mut self, nodes: usize) -> &[u32] {
         let size = chunk_size(nodes, self.workers);
-        let mut waiting = (0..nodes as u32).step_by(size);
+        let starts = (0..nodes).step_by(size);
+        let mut waiting = starts.map(|start| start as u32..(start + size).min(nodes) as u32);
         self.chunks.clear();
-        let chunk = |start: u32| start..(start + size as u32).min(nodes as u32);
-        let first = waiting.by_ref().take(self.cores).map(chunk);
-        self.chunks.extend(first);
-        Race {
-            dice: Prng::new(self.races.next_u64()),
-            nodes: nodes as u32,
-            size: size as u32,
-            waiting,
-            chunks: &mut self.chunks,
-        }
-    }
-}
-
-/// One race of the workers: each item is the node that is finished next.
-pub(crate) struct Race<'a> {
-    dice: Prng,
-    nodes: u32,
-    size: u32,
-    /// Where the chunks begin that no worker has taken.
-    waiting: StepBy<Range<u32>>,
-    chunks: &'a mut Vec<Range<u32>>,
-}
-
-impl Iterator for Race<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        if self.chunks.is_empty() {
-            return None;
-        }
-        let worker = self.dice.index(self.chunks.len());
-        let chunk = &mut self.chunks[worker];
-        let node = chunk.next();
-        if chunk.start == chunk.end {
-            match self.waiting.next() {
-                Some(start) => *chunk = start..(start + self.size).min(self.nodes),
-                None => drop(self.chunks.swap_remove(worker)),
+        self.chunks.extend(waiting.by_ref().take(self.cores));
+        self.finished.clear();
+        while !self.chunks.is_empty() {
+            let worker = self.rng.index(self.chunks.len());
+            let chunk = &mut self.chunks[worker];
+            self.finished.extend(chunk.next());
+            if chunk.start == chunk.end {
+                match waiting.next() {
+                    Some(next) => *chunk = next,
+                    None => drop(self.chunks.swap_remove(worker)),
+                }
             }
         }
-        node
+        &self.finished
     }
 }
 
@@ -133,7 +109,7 @@ mod tests {
             };
             for nodes in [0, 1, 2, 7, 16, 33, 100, 1_000] {
                 let size = chunk_size(nodes, 16);
-                let order: Vec<u32> = workers.race(nodes).collect();
+                let order = workers.finish_order(nodes).to_vec();
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
                 assert!(sorted.into_iter().eq(0..nodes as u32), "seed {seed}");
@@ -153,7 +129,7 @@ mod tests {
         let mut first = [0_u32; 8];
         let n_seeds = 8_000;
         for seed in 0..n_seeds {
-            let node = Workers::new(16, seed).map_or(0, |mut w| w.race(8).next().unwrap());
+            let node = Workers::new(16, seed).map_or(0, |mut w| w.finish_order(8)[0]);
             first[node as usize] += 1;
         }
         // 1, 2, 4, 8 or 16 cores; 8 chunks, of which as many are worked on.
