@@ -267,8 +267,8 @@ fn a_json_patch_is_carried_out_whole_or_not_at_all() {
 #[test]
 fn what_is_not_served_is_not_found() {
     let mut server = server(&[pod()]);
-    let secrets = Resource {
-        plural: "secrets",
+    let maps = Resource {
+        plural: "configmaps",
         ..Resource::PODS
     };
     let old = Resource {
@@ -276,8 +276,8 @@ fn what_is_not_served_is_not_found() {
         ..Resource::PODS
     };
     for (verb, resource, part) in [
-        (Verb::Get, secrets, ""),
-        (Verb::Create, secrets, ""),
+        (Verb::Get, maps, ""),
+        (Verb::Create, maps, ""),
         (Verb::Patch, old, "status"),
         (Verb::Get, Resource::PODS, "log"),
     ] {
