@@ -27,6 +27,7 @@ use strew_manifest::finding::Finding;
 use strew_manifest::read::{Diagnostic, How, Severity, Sources, render};
 use strew_model::Instant;
 use strew_placement::explain::Detail;
+use strew_plan::written::FleetVerb;
 use strew_view::placement::{PlacementKey, PlacementView};
 
 use decide::{Decided, Held};
@@ -44,6 +45,7 @@ use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{Input, ReadArgs};
 use crate::output::{Format, serialized};
 use crate::text::count;
+use crate::what_if::Asked;
 use crate::{inputs, parts, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -93,7 +95,7 @@ pub(crate) struct PlaceArgs {
     #[arg(long)]
     explain: bool,
     #[arg(long, value_name = "CHANGE", value_parser = what_if::asked, help = what_if::help())]
-    what_if: Vec<what_if::Asked>,
+    what_if: Vec<Asked<FleetVerb>>,
     /// The time at which tolerations and scores are judged [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Instant>,

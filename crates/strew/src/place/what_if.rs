@@ -7,18 +7,14 @@ use strew_apiserver::object::moment;
 use strew_manifest::ocm::{ManagedCluster, Taint};
 use strew_manifest::read::KubeObject;
 use strew_model::Instant;
-use strew_plan::written::{Effects, LabelEdit, MemberVerb, TaintEdit, Written};
+use strew_plan::written::{Effects, FleetVerb, LabelEdit, MemberVerb, TaintEdit};
 use strew_plan::{Member, Part};
 use strew_wire::placement::schema::EFFECTS;
 
 use super::fleet::{self, Fleet};
 use crate::failure::Failure;
 use crate::parts;
-
-/// The changes of `--what-if`.
-pub(super) const HELP: &str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, \
-                    taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], \
-                    label=CLUSTERS:KEY=VALUE, unlabel=CLUSTERS:KEY, edit=FILE";
+use crate::what_if::Asked;
 
 /// The effects of clusters' taints.
 const CLUSTER_EFFECTS: Effects<&str> = Effects {
@@ -32,79 +28,16 @@ const CLUSTER_EFFECTS: Effects<&str> = Effects {
 
 /// The help of `--what-if`.
 pub(crate) fn help() -> String {
+    let verbs = FleetVerb::HELP;
     format!(
-        "The changes to try: {HELP}; CLUSTERS are names or KEY=VALUE (a label or claim), with commas between"
+        "The changes to try: {verbs}; CLUSTERS are names or KEY=VALUE (a label or claim), with commas between"
     )
 }
 
-/// A change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// As written.
-    text: String,
-    verb: Verb,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Verb {
-    Clusters(ClusterVerb, Vec<Part>),
-    LoseEach(String),
-    /// Names, with the labels of each.
-    Add(Vec<String>, Vec<(String, String)>),
-    /// Objects that are added, or replace those of the same name.
-    File(String),
-}
-
-type ClusterVerb = MemberVerb<&'static str>;
-
 /// Reads the value of `--what-if`.
-pub(super) fn asked(text: &str) -> Result<Asked, String> {
-    let written = Written::of(text);
-    let known =
-        || format!("known are {HELP}; CLUSTERS are names or KEY=VALUE, with commas between");
-    if written.subject.is_empty() {
-        return Err(known());
-    }
-    // A file's name may have colons and blanks.
-    let rest = text.trim()[written.verb.len()..].trim_start_matches(['=', ':', ' ']);
-    let verb = match (written.verb, written.argument) {
-        ("lose-each", None) => Verb::LoseEach(written.subject.to_owned()),
-        ("add", _) if is_file(rest) => Verb::File(rest.to_owned()),
-        ("add", argument) => {
-            let names = written.subject.split(',').map(str::to_owned).collect();
-            let labels = argument.into_iter().flat_map(|list| list.split(','));
-            Verb::Add(names, labels.map(pair).collect::<Result<_, _>>()?)
-        }
-        ("edit", _) => Verb::File(rest.to_owned()),
-        _ => {
-            let (verb, parts) = written.members(&CLUSTER_EFFECTS).ok_or_else(known)??;
-            let has_it = matches!(
-                verb,
-                MemberVerb::Lose | MemberVerb::Taint(_) | MemberVerb::Label(_)
-            );
-            match has_it {
-                true => Verb::Clusters(verb, parts),
-                false => return Err(known()),
-            }
-        }
-    };
-    Ok(Asked {
-        text: text.to_owned(),
-        verb,
-    })
-}
-
-/// A cluster's name is a subdomain: it has no slash, and rarely such an ending.
-fn is_file(text: &str) -> bool {
-    text.contains('/')
-        || [".yaml", ".yml", ".json"]
-            .iter()
-            .any(|end| text.ends_with(end))
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
-    Ok((key.to_owned(), value.to_owned()))
+pub(super) fn asked(text: &str) -> Result<Asked<FleetVerb>, String> {
+    let read = FleetVerb::parse(text, &CLUSTER_EFFECTS);
+    Asked::of(text, read, (FleetVerb::HELP, "CLUSTERS"))
 }
 
 /// The fleet after all changes.
@@ -133,7 +66,7 @@ impl Changed {
     ///
     /// # Errors
     /// A word that names no cluster, or a file that cannot be read.
-    pub(super) fn of(all: &[Asked], fleet: &Fleet, now: Instant) -> Result<Self, Failure> {
+    pub(super) fn of(all: &[Asked<FleetVerb>], fleet: &Fleet, now: Instant) -> Result<Self, Failure> {
         let mut changed = Self {
             words: Vec::new(),
             fleet: fleet.clone(),
@@ -147,24 +80,24 @@ impl Changed {
         Ok(changed)
     }
 
-    fn apply(&mut self, asked: &Asked, now: Instant) -> Result<(), Failure> {
+    fn apply(&mut self, asked: &Asked<FleetVerb>, now: Instant) -> Result<(), Failure> {
         match &asked.verb {
-            Verb::LoseEach(key) => {
+            FleetVerb::LoseEach(key) => {
                 self.each.push(key.clone());
                 return Ok(());
             }
-            Verb::Clusters(MemberVerb::Lose, parts) => {
+            FleetVerb::Clusters(MemberVerb::Lose, parts) => {
                 let lost = find(parts, &self.fleet)?;
                 self.words.extend(parts.iter().map(Part::to_string));
                 self.lose(&lost);
                 return Ok(());
             }
-            Verb::Clusters(verb, parts) => {
+            FleetVerb::Clusters(verb, parts) => {
                 for name in find(parts, &self.fleet)? {
                     self.edit(name, verb, now);
                 }
             }
-            Verb::Add(names, labels) => {
+            FleetVerb::Add(names, labels) => {
                 for name in names {
                     if self.fleet.clusters.contains_key(name) {
                         let error = anyhow!("there is a cluster {name:?} already");
@@ -177,7 +110,7 @@ impl Changed {
                     self.fleet.put(cluster.into());
                 }
             }
-            Verb::File(name) => {
+            FleetVerb::File(name) => {
                 for object in fleet::objects_of(name)? {
                     if let KubeObject::ManagedCluster(_) = &object {
                         self.touched.insert(object.name().to_owned(), "edited");
@@ -198,7 +131,7 @@ impl Changed {
         self.touched.extend(lost);
     }
 
-    fn edit(&mut self, name: String, verb: &ClusterVerb, now: Instant) {
+    fn edit(&mut self, name: String, verb: &MemberVerb<&'static str>, now: Instant) {
         let Some(cluster) = self.fleet.clusters.get_mut(&name) else {
             return;
         };
