@@ -539,7 +539,10 @@ mod tests {
             effect: "NoSelect",
         });
         for (text, expected) in [
-            ("lose=c1", FleetVerb::Clusters(MemberVerb::Lose, named("c1"))),
+            (
+                "lose=c1",
+                FleetVerb::Clusters(MemberVerb::Lose, named("c1")),
+            ),
             ("lose-each=region", FleetVerb::LoseEach("region".to_owned())),
             ("taint=c1:full", FleetVerb::Clusters(taint, named("c1"))),
             (

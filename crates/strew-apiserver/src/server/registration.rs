@@ -8,7 +8,7 @@ use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 
 use super::Server;
-use crate::object::{Object, moment};
+use crate::object::{Object, Pairs, moment};
 
 const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
 const DEFAULT_SET: &str = "default";
@@ -88,10 +88,13 @@ fn mutate(object: &mut Object, old: Option<&Object>, now: Instant) {
     stamp(&mut cluster, old, now);
     let plain = Arc::make_mut(plain);
     plain.object = KubeObject::ManagedCluster(cluster);
-    let labels = Arc::make_mut(&mut plain.meta.labels);
-    labels
-        .entry(SET_LABEL.to_owned())
-        .or_insert_with(|| DEFAULT_SET.to_owned());
+    join_default_set(Arc::make_mut(&mut plain.meta.labels));
+}
+
+/// Puts a cluster that is in no other set into the set `default`.
+pub fn join_default_set(labels: &mut Pairs) {
+    let set = labels.entry(SET_LABEL.to_owned());
+    set.or_insert_with(|| DEFAULT_SET.to_owned());
 }
 
 fn taints_of(object: &Object) -> Option<&[Taint]> {

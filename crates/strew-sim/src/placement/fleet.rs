@@ -152,7 +152,9 @@ impl Fleet {
                 match placements.poll_effect() {
                     Some(effect) => effects.push(effect),
                     // Expressions are evaluated in slices.
-                    None if placements.next_wake().is_some_and(|at| at <= self.now) => {}
+                    None if placements.next_wake().is_some_and(|at| at <= self.now) => {
+                        placements.tick(self.now);
+                    }
                     None => return effects,
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
-use strew_apiserver::server::registration::{DEFAULT_SETS, GLOBAL_SET};
+use strew_apiserver::server::registration::{DEFAULT_SETS, GLOBAL_SET, join_default_set};
 use strew_manifest::field::FieldError;
 use strew_manifest::ocm::{ManagedCluster, ManagedClusterSetBinding, Placement, PlacementDecision};
 use strew_manifest::read::{
@@ -232,7 +232,10 @@ impl Fleet {
     pub(super) fn put(&mut self, object: KubeObject) {
         let key = key(&object);
         match object {
-            KubeObject::ManagedCluster(cluster) => {
+            KubeObject::ManagedCluster(mut cluster) => {
+                if self.registers {
+                    join_default_set(cluster.metadata.labels.get_or_insert_default());
+                }
                 self.clusters.insert(key.1, *cluster);
             }
             KubeObject::Placement(placement) => {
@@ -258,7 +261,7 @@ impl Fleet {
             || self.others.iter().any(expires)
     }
 
-    /// The sets that bindings name, by namespace.
+    /// The sets that bindings name, by namespace; without any set and binding, that of all clusters.
     pub(super) fn bound(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut bound = BTreeMap::<&str, BTreeSet<&str>>::new();
         for object in &self.others {
@@ -266,6 +269,9 @@ impl Fleet {
                 let sets = bound.entry(object.namespace().unwrap_or_default());
                 sets.or_default().insert(object.name());
             }
+        }
+        for (namespace, _) in self.placements.keys().filter(|_| self.is_unbound) {
+            bound.entry(namespace).or_default().insert(GLOBAL_SET);
         }
         bound
     }
@@ -285,7 +291,8 @@ impl Fleet {
             let is_set = |o: &KubeObject| matches!(o, KubeObject::ManagedClusterSet(_));
             self.others.iter().any(|o| is_set(o) && o.name() == name)
         };
-        let made = DEFAULT_SETS.iter().filter(|_| self.registers);
+        let made = DEFAULT_SETS.iter();
+        let made = made.filter(|_| self.registers && !self.is_unbound);
         let made = made.map(|(name, _)| *name);
         made.filter(|name| bound.contains(name) && !is_written(name))
             .collect()

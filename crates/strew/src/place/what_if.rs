@@ -66,7 +66,11 @@ impl Changed {
     ///
     /// # Errors
     /// A word that names no cluster, or a file that cannot be read.
-    pub(super) fn of(all: &[Asked<FleetVerb>], fleet: &Fleet, now: Instant) -> Result<Self, Failure> {
+    pub(super) fn of(
+        all: &[Asked<FleetVerb>],
+        fleet: &Fleet,
+        now: Instant,
+    ) -> Result<Self, Failure> {
         let mut changed = Self {
             words: Vec::new(),
             fleet: fleet.clone(),

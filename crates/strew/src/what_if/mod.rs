@@ -42,9 +42,8 @@ impl<V> Asked<V> {
         read: Result<V, Option<String>>,
         (verbs, members): (&str, &str),
     ) -> Result<Self, String> {
-        let known = || {
-            format!("known are {verbs}; {members} are names or KEY=VALUE, with commas between")
-        };
+        let known =
+            || format!("known are {verbs}; {members} are names or KEY=VALUE, with commas between");
         let verb = read.map_err(|why| why.unwrap_or_else(known))?;
         let text = text.to_owned();
         Ok(Self { text, verb })
