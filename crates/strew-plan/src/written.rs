@@ -334,6 +334,64 @@ impl ClusterVerb {
     }
 }
 
+/// A change of a fleet of clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetVerb {
+    /// Clusters change.
+    Clusters(MemberVerb<&'static str>, Vec<Part>),
+    /// The clusters of each value of this key are lost in turn.
+    LoseEach(String),
+    /// Clusters of these names join, each with these labels.
+    Add(Vec<String>, Vec<(String, String)>),
+    /// The objects of a file are added, or replace those of the same name.
+    File(String),
+}
+
+impl FleetVerb {
+    /// All verbs with their arguments.
+    pub const HELP: &'static str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], label=CLUSTERS:KEY=VALUE, unlabel=CLUSTERS:KEY, edit=FILE";
+
+    /// Reads a change; `effects` are those of clusters' taints.
+    ///
+    /// # Errors
+    /// A sentence about the word that is wrong; `None` if the verb is unknown.
+    pub fn parse(text: &str, effects: &Effects<&'static str>) -> Result<Self, Option<String>> {
+        let written = Written::of(text);
+        if written.subject.is_empty() {
+            return Err(None);
+        }
+        // A file's name may have colons and blanks.
+        let rest = text.trim()[written.verb.len()..].trim_start_matches(['=', ':', ' ']);
+        match (written.verb, written.argument) {
+            ("lose-each", None) => Ok(Self::LoseEach(written.subject.to_owned())),
+            ("add", _) if is_file(rest) => Ok(Self::File(rest.to_owned())),
+            ("add", argument) => {
+                let names = written.subject.split(',').map(str::to_owned).collect();
+                let labels = argument.into_iter().flat_map(|list| list.split(','));
+                let labels = labels.map(pair).collect::<Result<_, _>>();
+                Ok(Self::Add(names, labels.map_err(Some)?))
+            }
+            ("edit", _) => Ok(Self::File(rest.to_owned())),
+            _ => match written.members(effects).ok_or(None)?.map_err(Some)? {
+                (MemberVerb::Drain | MemberVerb::Cordon, _)
+                | (MemberVerb::Uncordon | MemberVerb::Shift, _) => Err(None),
+                (verb, parts) => Ok(Self::Clusters(verb, parts)),
+            },
+        }
+    }
+}
+
+/// A cluster's name is a subdomain: it has no slash, and rarely such an ending.
+fn is_file(text: &str) -> bool {
+    let endings = [".yaml", ".yml", ".json"];
+    text.contains('/') || endings.iter().any(|end| text.ends_with(end))
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 /// The largest number of pods of a workload that is scaled.
 const SCALE_MAX: usize = 100_000;
 
@@ -464,6 +522,48 @@ mod tests {
             for text in texts {
                 assert_eq!(ClusterVerb::parse(text).ok(), expected, "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_change_of_a_fleet_is_read_with_the_same_verbs() {
+        const EFFECTS: Effects<&str> = Effects {
+            all: &[("NoSelect", "NoSelect")],
+            default: Some("NoSelect"),
+        };
+        let file = |name: &str| FleetVerb::File(name.to_owned());
+        let named = |name: &str| vec![Part::Named(name.to_owned())];
+        let taint = MemberVerb::Taint(TaintEdit::Add {
+            key: "full".to_owned(),
+            value: String::new(),
+            effect: "NoSelect",
+        });
+        for (text, expected) in [
+            (
+                "lose=c1",
+                FleetVerb::Clusters(MemberVerb::Lose, named("c1")),
+            ),
+            ("lose-each=region", FleetVerb::LoseEach("region".to_owned())),
+            ("taint=c1:full", FleetVerb::Clusters(taint, named("c1"))),
+            (
+                "add=c1,c2:zone=a",
+                FleetVerb::Add(
+                    vec!["c1".to_owned(), "c2".to_owned()],
+                    vec![("zone".to_owned(), "a".to_owned())],
+                ),
+            ),
+            ("add=my fleet/new.yaml", file("my fleet/new.yaml")),
+            ("edit=web.json", file("web.json")),
+        ] {
+            assert_eq!(FleetVerb::parse(text, &EFFECTS), Ok(expected), "{text}");
+        }
+        // Clusters are neither drained nor cordoned, and have no pods.
+        for unknown in ["", "lose", "drain=c1", "shift=c1", "scale=3", "gain=c1"] {
+            assert_eq!(FleetVerb::parse(unknown, &EFFECTS), Err(None), "{unknown}");
+        }
+        for wrong in ["add=c1:zone", "taint=c1:full:Never", "lose=a,,b"] {
+            let read = FleetVerb::parse(wrong, &EFFECTS);
+            assert!(matches!(read, Err(Some(_))), "{wrong}");
         }
     }
 

@@ -38,7 +38,7 @@ pub use controllers::controllers;
 pub use fault::{Component, Crash, Fault, Hits, LeaseFault, Sabotage};
 pub use feed::WatchFault;
 pub use limits::MachineLimits;
-pub use placement::{Diligence, Fleet, PlacementController};
+pub use placement::{Diligence, Fleet, Hub, PlacementController};
 pub use registration::{Edit, HookDeed, Lives, RegistrationPlan};
 pub use scheduler::{BindFault, Blueprint, Replica};
 pub use simulation::{ControllerMaker, N_PODS_MAX, Settings, Simulation, Size, Stuck};

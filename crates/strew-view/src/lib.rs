@@ -5,6 +5,7 @@
 //! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
 //! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
 //! count, kept current), [`skews`] (the largest skews of a run), [`explanation`] (why a pod is where it is, or nowhere),
+//! [`placement`] (a Placement and its clusters),
 //! [`natural_order`](mod@natural_order), [`time_text`](mod@time_text), [`words`].
 
 pub mod away;
@@ -16,6 +17,7 @@ pub mod lives;
 pub mod loss;
 pub mod moment;
 pub mod natural_order;
+pub mod placement;
 pub mod schedulers;
 pub mod skews;
 pub mod spread;

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
         terminal::print(&rules())?;
         return Ok(0);
     }
-    let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
+    let names = [&args.files[..], &args.filename].concat();
     let first = names.first().map_or(CLUSTER, String::as_str);
     look(args, &names, context).inspect_err(|failure| {
         diagnostics::print_failure("lint", failure, args.format(), first);

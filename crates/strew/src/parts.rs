@@ -59,10 +59,20 @@ fn no_domain<M: Member>(key: &str, value: &str, members: &[M], words: &Words) ->
         match (known.is_empty(), nearest(value, known.iter().copied())) {
             (true, _) => format!("no {noun} has {key} at all"),
             (false, Some(meant)) => format!("did you mean {key}/{meant}?"),
-            (false, None) => {
-                let some: Vec<&str> = known.into_iter().take(10).collect();
-                format!("there are {}", some.join(", "))
-            }
+            (false, None) => there_are(known),
         },
     )
+}
+
+/// The name that was meant, or else the first of those that there are.
+pub(crate) fn instead(name: &str, known: BTreeSet<&str>) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => there_are(known),
+    }
+}
+
+fn there_are(known: BTreeSet<&str>) -> String {
+    let some: Vec<&str> = known.into_iter().take(10).collect();
+    format!("there are {}", some.join(", "))
 }

@@ -1,10 +1,17 @@
 //! The arguments that choose workloads, as kubectl's do.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use strew_suite::label_query::LabelQuery;
 use strew_suite::shown::Choice;
 
 use crate::failure::Failure;
+
+/// The values of `--fail-on` of commands that judge constraints.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum FailOn {
+    Uneven,
+}
 
 /// The workloads that a command is about.
 #[derive(Args, Debug, Clone, Default)]

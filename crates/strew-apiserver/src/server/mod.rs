@@ -15,7 +15,7 @@ mod eviction;
 mod log;
 mod part;
 mod quota;
-mod registration;
+pub mod registration;
 mod request;
 mod resource;
 #[cfg(test)]
@@ -55,6 +55,8 @@ pub struct Server {
     has_quotas: bool,
     /// True once there was a Placement.
     is_hub: bool,
+    /// True unless Open Cluster Management's registration component is left out.
+    registers: bool,
     /// Generates uids and names.
     dice: Prng,
     /// `None` if none are installed, or while they act on the server.
@@ -77,6 +79,7 @@ impl Server {
             documents: Documents::default(),
             has_quotas: false,
             is_hub: false,
+            registers: true,
             dice,
             webhooks: None,
             unknown_fields: BTreeMap::new(),

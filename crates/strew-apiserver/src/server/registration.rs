@@ -8,10 +8,25 @@ use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 
 use super::Server;
-use crate::object::{Object, moment};
+use crate::object::{Object, Pairs, moment};
 
 const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
 const DEFAULT_SET: &str = "default";
+
+/// The set of all clusters.
+pub const GLOBAL_SET: &str = "global";
+
+/// The sets that registration maintains, with their selectors.
+pub const DEFAULT_SETS: [(&str, &str); 2] = [
+    (
+        DEFAULT_SET,
+        r#"{"selectorType": "ExclusiveClusterSetLabel"}"#,
+    ),
+    (
+        GLOBAL_SET,
+        r#"{"selectorType": "LabelSelector", "labelSelector": {}}"#,
+    ),
+];
 
 impl Server {
     /// True once a Placement was stored: then the hub needs a placement controller.
@@ -19,21 +34,24 @@ impl Server {
         self.is_hub
     }
 
+    /// This server has no registration component: clusters and their sets stay as they are given.
+    pub fn leave_registration_out(&mut self) {
+        self.registers = false;
+    }
+
     /// Creates the sets `default` and `global`, from the first Placement on.
     pub fn keep_default_sets(&mut self, now: Instant) {
-        if !self.is_hub {
+        if self.is_hub {
+            self.add_default_sets(now);
+        }
+    }
+
+    /// Creates the sets `default` and `global`, unless they exist or registration is left out.
+    pub fn add_default_sets(&mut self, now: Instant) {
+        if !self.registers {
             return;
         }
-        for (name, selector) in [
-            (
-                DEFAULT_SET,
-                r#"{"selectorType": "ExclusiveClusterSetLabel"}"#,
-            ),
-            (
-                "global",
-                r#"{"selectorType": "LabelSelector", "labelSelector": {}}"#,
-            ),
-        ] {
+        for (name, selector) in DEFAULT_SETS {
             let selector: serde_json::Value = serde_json::from_str(selector).unwrap_or_default();
             let set = KubeObject::of_json(serde_json::json!({
                 "apiVersion": "cluster.open-cluster-management.io/v1beta2",
@@ -51,8 +69,16 @@ impl Server {
     }
 }
 
-/// Puts a cluster into a set, and dates its taints.
-pub(super) fn mutate(object: &mut Object, old: Option<&Object>, now: Instant) {
+impl Server {
+    /// Puts a cluster into a set, and dates its taints.
+    pub(super) fn register(&self, object: &mut Object, old: Option<&Object>, now: Instant) {
+        if self.registers {
+            mutate(object, old, now);
+        }
+    }
+}
+
+fn mutate(object: &mut Object, old: Option<&Object>, now: Instant) {
     let Object::Plain(plain) = object else { return };
     let KubeObject::ManagedCluster(cluster) = &plain.object else {
         return;
@@ -62,10 +88,13 @@ pub(super) fn mutate(object: &mut Object, old: Option<&Object>, now: Instant) {
     stamp(&mut cluster, old, now);
     let plain = Arc::make_mut(plain);
     plain.object = KubeObject::ManagedCluster(cluster);
-    let labels = Arc::make_mut(&mut plain.meta.labels);
-    labels
-        .entry(SET_LABEL.to_owned())
-        .or_insert_with(|| DEFAULT_SET.to_owned());
+    join_default_set(Arc::make_mut(&mut plain.meta.labels));
+}
+
+/// Puts a cluster that is in no other set into the set `default`.
+pub fn join_default_set(labels: &mut Pairs) {
+    let set = labels.entry(SET_LABEL.to_owned());
+    set.or_insert_with(|| DEFAULT_SET.to_owned());
 }
 
 fn taints_of(object: &Object) -> Option<&[Taint]> {

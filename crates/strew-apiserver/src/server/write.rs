@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
 
-use super::{AdmissionRequest, Server, registration};
+use super::{AdmissionRequest, Server};
 use crate::object::{Deletion, Key, Kind, Name, Object, Part, Pod, moment};
 use crate::workloads::generated_name;
 use crate::{ApiError, DeleteOptions};
@@ -14,7 +14,7 @@ impl Server {
     /// Adds an object that existed before the simulation began; a missing uid is generated.
     pub fn preload(&mut self, now: Instant, mut object: Object) {
         let uid = super::uuid(&mut self.dice);
-        registration::mutate(&mut object, None, now);
+        self.register(&mut object, None, now);
         let meta = object.meta_mut();
         if meta.uid.is_empty() {
             meta.uid = uid;
@@ -63,7 +63,7 @@ impl Server {
         meta.created = moment::whole_seconds(now);
         meta.generation = 1;
         meta.deletion = None;
-        registration::mutate(&mut object, None, now);
+        self.register(&mut object, None, now);
         if let Object::Pod(pod) = &object {
             self.charge(now, pod)?;
         }
@@ -87,7 +87,7 @@ impl Server {
         new: KubeObject,
     ) -> Result<Object, ApiError> {
         let mut admitted = self.admission.admit_update(new, stored)?;
-        registration::mutate(&mut admitted, Some(stored), now);
+        self.register(&mut admitted, Some(stored), now);
         let request = AdmissionRequest::Update {
             object: &admitted,
             old: stored,

@@ -19,6 +19,21 @@ objects! {
     }
 }
 
+impl ManagedCluster {
+    /// Its labels.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let labels = self.metadata.labels.iter().flatten();
+        labels.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Its claims.
+    pub fn claims(&self) -> impl Iterator<Item = (&str, &str)> {
+        let status = self.status.iter();
+        let claims = status.flat_map(|status| status.cluster_claims.iter().flatten());
+        claims.map(|claim| (claim.name.as_str(), claim.value.as_str()))
+    }
+}
+
 /// How it is meant to be.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]

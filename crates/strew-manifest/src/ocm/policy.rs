@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cluster::ManagedCluster;
 use super::object::null_as_default;
 
 /// What scores count.
@@ -95,6 +96,23 @@ pub struct SpreadConstraintsTerm {
     /// strew's, not OCM's: the largest number of topologies to use; 1 or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_groups: Option<i32>,
+}
+
+impl SpreadConstraintsTerm {
+    /// The pairs of a cluster that its key is one of: labels or claims.
+    pub fn pairs<'c>(&self, cluster: &'c ManagedCluster) -> Vec<(&'c str, &'c str)> {
+        match self.topology_key_type.as_str() {
+            "Claim" => cluster.claims().collect(),
+            _ => cluster.labels().collect(),
+        }
+    }
+
+    /// A cluster's topology; `None` if it lacks the key.
+    pub fn value<'c>(&self, cluster: &'c ManagedCluster) -> Option<&'c str> {
+        let mut pairs = self.pairs(cluster).into_iter();
+        let own = pairs.find(|(key, _)| *key == self.topology_key);
+        own.map(|(_, value)| value)
+    }
 }
 
 /// The weight of a topology.

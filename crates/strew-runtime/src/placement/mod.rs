@@ -17,11 +17,11 @@ use strew_manifest::ocm::{
 };
 use strew_model::Interner;
 use strew_model::time::Instant;
-use strew_placement::explain::explain;
+use strew_placement::explain::{Detail, with_detail};
 use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementMachine, PlacementName};
 use strew_scheduler::metrics::Histogram;
 use strew_wire::placement::cel::CelSelectors;
-use strew_wire::placement::debug::DebugResult;
+use strew_wire::placement::debug::{DebugResult, Explained};
 use strew_wire::placement::facts::{gone, inputs, placement};
 use strew_wire::placement::request::{self, Carrying, Context};
 
@@ -96,12 +96,17 @@ impl Placements {
 
     /// Explains the decision that a Placement, stored or not, would get now.
     pub fn explain(&mut self, wire: &Placement, now: Instant) -> DebugResult {
+        self.explain_in(wire, now, Detail::Everything).result
+    }
+
+    /// The same in this detail, with what texts say beside it.
+    pub fn explain_in(&mut self, wire: &Placement, now: Instant, detail: Detail) -> Explained {
         let fact = placement(wire, self.machine.names_mut(), &mut self.cel.selectors);
         let hub = self.machine.hub();
-        let explanation = explain(hub, now, &fact, &self.cel.selectors);
-        let result = DebugResult::of(wire, &explanation, &hub.names);
+        let explanation = with_detail(hub, now, &fact, &self.cel.selectors, detail);
+        let explained = Explained::of(wire, &explanation, &hub.names);
         self.sweep_if_due();
-        result
+        explained
     }
 
     /// Frees the compiled expressions of deleted Placements.

@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Kind, Name};
-use strew_sim::auditor::kept;
 use strew_sim::{Fleet, Simulation};
+use strew_view::placement::PlacementView;
 
 use super::Verdict;
 use super::spread::{self, ByDomain, agree};
@@ -24,15 +23,11 @@ pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Ta
     let tables = simulation.server().tables();
     let namespace = claim.of.namespace.as_deref().unwrap_or_default();
     let of = (namespace, claim.of.name.as_str());
-    let key = Key {
-        kind: Kind::of(claim.of.type_name.kind),
-        name: Name::new(of.0, of.1),
-    };
-    if tables.find(&key).is_none() {
+    let Some(view) = PlacementView::of(tables, of.0, of.1) else {
         return Verdict::new(false, "there is no such placement");
-    }
-    let held = kept::union(tables, of.0, of.1);
-    let fleet = Fleet::of(tables, simulation.now());
+    };
+    let held = held(&view);
+    let fleet = Fleet::of(simulation.server(), simulation.now());
     let mut judged = Judged {
         wrong: Vec::new(),
         told: vec![chosen(&held)],
@@ -59,7 +54,10 @@ pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Ta
         judged.moved(
             max,
             &held,
-            before.map(|before| kept::union(before, of.0, of.1)),
+            before.map(|before| {
+                let before = PlacementView::of(before, of.0, of.1);
+                before.as_ref().map(self::held).unwrap_or_default()
+            }),
         );
     }
     let verdict = Verdict::new(judged.wrong.is_empty(), judged.told.join("; "));
@@ -67,6 +65,10 @@ pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Ta
         Some(counts) => verdict.counted(counts),
         None => verdict,
     }
+}
+
+fn held(view: &PlacementView) -> Held {
+    view.clusters().map(|(name, _)| name.into()).collect()
 }
 
 /// The claims that failed, and the text of the verdict.

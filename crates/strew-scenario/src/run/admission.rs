@@ -54,11 +54,17 @@ pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted,
         runtime_classes: &runtime_classes,
         options,
     };
-    let (mut admitted, refusals) = admit_all(stream, &context);
-    if !refusals.is_empty() {
-        return Err(refusals);
+    let judged = admit_all(stream, &context);
+    if !judged.refused.is_empty() {
+        return Err(judged.refused);
     }
-    admitted.notes = without_effect(stream);
+    let objects = judged.admitted.into_iter();
+    let mut admitted = Admitted {
+        objects: objects.map(|(_, object)| Object::of_wire(object)).collect(),
+        warnings: judged.warnings,
+        notes: without_effect(stream),
+        ..Admitted::default()
+    };
     admitted
         .notes
         .extend(missing::complete(&mut admitted.objects).notes());
@@ -74,6 +80,8 @@ pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted,
 /// What the API server says about a stream of which some objects could not be read.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
+    /// The objects of the stream that it accepts, as it stores them, by their index.
+    pub admitted: Vec<(usize, KubeObject)>,
     /// The errors of the objects of the stream.
     pub refused: Refusals,
     /// The errors of the broken objects, by their index among these; without those that only follow from the broken
@@ -93,40 +101,36 @@ pub fn judge(stream: &[Located], broken: &[Broken], options: &AdmissionOptions) 
         runtime_classes: &runtime_classes,
         options,
     };
-    let (admitted, refused) = admit_all(stream, &context);
+    let mut judged = admit_all(stream, &context);
     let mut names = NameSource::new(0);
     let each = broken.iter().enumerate().filter_map(|(number, broken)| {
         let mut errors = one(&broken.located, &context, &mut names).err()?;
         errors.retain(|error| !broken.follows(error));
         Some((number, errors))
     });
-    Judged {
-        refused,
-        also_broken: each.collect(),
-        warnings: admitted.warnings,
-    }
+    judged.also_broken = each.collect();
+    judged
 }
 
-fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> (Admitted, Refusals) {
+fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> Judged {
     let mut names = NameSource::new(0);
-    let mut admitted = Admitted::default();
-    let mut refusals = Refusals::new();
+    let mut judged = Judged::default();
     for (number, located) in stream.iter().enumerate() {
         if is_scheduler_configuration(&located.object) {
             continue;
         }
         match one(located, context, &mut names) {
             Ok((object, warnings)) => {
-                admitted.objects.push(Object::of_wire(object));
+                judged.admitted.push((number, object));
                 let warnings = warnings.into_iter();
                 let warnings = warnings.map(|warning| (number, warning));
-                admitted.warnings.extend(warnings);
+                judged.warnings.extend(warnings);
             }
-            Err(errors) => refusals.push((number, errors)),
+            Err(errors) => judged.refused.push((number, errors)),
         }
     }
-    refusals.extend(refused_spreads(stream));
-    (admitted, refusals)
+    judged.refused.extend(refused_spreads(stream));
+    judged
 }
 
 fn classes<'a>(stream: impl Iterator<Item = &'a Located>) -> (PriorityClasses, RuntimeClasses) {

@@ -40,7 +40,7 @@ pub(crate) fn replicas(
 }
 
 /// All clusters that the PlacementDecisions of a placement name together: what a consumer sees.
-pub fn union(tables: &Tables, namespace: &str, placement: &str) -> BTreeSet<Arc<str>> {
+pub(crate) fn union(tables: &Tables, namespace: &str, placement: &str) -> BTreeSet<Arc<str>> {
     let all = decisions(tables, namespace, placement);
     let statuses = all.filter_map(|plain| match &plain.object {
         KubeObject::PlacementDecision(decision) => decision.status.as_ref(),

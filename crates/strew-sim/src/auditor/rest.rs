@@ -45,7 +45,7 @@ fn placements_rest(world: Resting<'_>, witness: &mut Witness) {
     if !world.server.is_hub() {
         return;
     }
-    let fleet = Fleet::of(world.server.tables(), world.now);
+    let fleet = Fleet::of(world.server, world.now);
     for text in fleet.broken_limits(world.server.tables()) {
         witness.blame(Rule::Placed, "a recount", text);
     }

@@ -4,35 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::Pairs;
+use strew_apiserver::server::Server;
+use strew_manifest::ocm::ManagedCluster;
 use strew_manifest::read::KubeObject;
+use strew_model::Symbol;
 use strew_model::time::Instant;
-use strew_model::{Interner, Symbol};
 use strew_placement::Explanation;
 use strew_placement::facts::placement::{
     PlacementFact, SpreadTerm, TopologyKeyType, WhenUnsatisfiable,
 };
-use strew_placement::machine::{Effect, Input, Limits, PlacementMachine};
+use strew_placement::machine::{Effect, Limits, PlacementMachine};
 use strew_placement::schedule::schedule;
+use strew_runtime::Machine;
+use strew_runtime::placement::{Placements, watches};
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::debug::not_selected::words;
-use strew_wire::placement::facts::inputs;
 
-use super::wire_of;
+use super::HOSTNAME;
 use crate::auditor::kept;
-
-/// The labels, claims and state of a cluster.
-#[derive(Debug, Default)]
-struct Place {
-    labels: Pairs,
-    claims: Pairs,
-}
+use crate::component::Component;
+use crate::network::Sender;
 
 /// A hub as it is stored.
 pub struct Fleet {
-    machine: PlacementMachine,
-    cel: CelSelectors,
-    places: BTreeMap<Arc<str>, Place>,
+    controller: Component<Placements>,
+    clusters: BTreeMap<Arc<str>, ManagedCluster>,
     now: Instant,
 }
 
@@ -41,55 +37,50 @@ pub type Topologies = BTreeMap<Vec<String>, BTreeMap<String, u32>>;
 
 impl Fleet {
     /// The hub of a store.
-    pub fn of(tables: &Tables, now: Instant) -> Self {
-        let mut fleet = Self {
-            machine: PlacementMachine::new(Interner::new(), Limits::production(), now),
-            cel: CelSelectors::new(),
-            places: BTreeMap::new(),
-            now,
-        };
-        for plain in tables.all_plain() {
-            let object = strew_apiserver::object::Object::Plain(Arc::clone(plain));
-            let Some(wire) = wire_of(&object) else {
-                continue;
+    pub fn of(server: &Server, now: Instant) -> Self {
+        let machine = Placements::new(HOSTNAME.to_owned(), Limits::production(), now);
+        let sender = Sender::PlacementController;
+        let clusters = server.tables().all_plain().filter_map(|plain| {
+            let KubeObject::ManagedCluster(cluster) = &plain.object else {
+                return None;
             };
-            if let KubeObject::ManagedCluster(cluster) = &wire {
-                let status = cluster.status.clone().unwrap_or_default();
-                let claims = status.cluster_claims.into_iter().flatten();
-                let place = Place {
-                    labels: (*plain.meta.labels).clone(),
-                    claims: claims.map(|claim| (claim.name, claim.value)).collect(),
-                };
-                fleet
-                    .places
-                    .insert(Arc::clone(&plain.meta.name.name), place);
-            }
-            let names = fleet.machine.names_mut();
-            if let Some(input) = inputs(&wire, names, &mut fleet.cel) {
-                fleet.machine.handle(now, input);
-            }
+            let mut cluster = ManagedCluster::clone(cluster);
+            cluster.metadata = plain.meta.to_wire();
+            Some((Arc::clone(&plain.meta.name.name), cluster))
+        });
+        Self {
+            controller: Component::fresh(machine, watches(), sender, server, now),
+            clusters: clusters.collect(),
+            now,
         }
-        fleet
+    }
+
+    fn machine(&self) -> &PlacementMachine {
+        self.controller.machine().machine()
     }
 
     fn fact(&self, namespace: &str, name: &str) -> Option<&PlacementFact> {
-        let names = &self.machine.hub().names;
+        let names = &self.machine().hub().names;
         let (namespace, name) = (names.get(namespace)?, names.get(name)?);
-        self.machine.placement(namespace, name)
+        self.machine().placement(namespace, name)
+    }
+
+    fn cel(&self) -> &CelSelectors {
+        self.controller.machine().selectors()
     }
 
     fn text(&self, symbol: Symbol) -> &str {
-        self.machine.hub().names.text(symbol)
+        self.machine().hub().names.text(symbol)
     }
 
     /// The clusters that pass a placement's filters and have the keys of all hard terms, by name; `None` if the
     /// placement does not exist.
     pub fn eligible(&self, namespace: &str, name: &str) -> Option<BTreeSet<Arc<str>>> {
         let fact = self.fact(namespace, name)?;
-        let decided = schedule(self.machine.hub(), self.now, fact, &self.cel);
+        let decided = schedule(self.machine().hub(), self.now, fact, self.cel());
         let names = decided.scored.iter().map(|(name, _)| self.text(*name));
         let lacks_none = |name: &&str| {
-            let place = self.places.get(*name);
+            let place = self.clusters.get(*name);
             let mut hard = fact.spec.spread.iter().filter(|term| is_hard(term));
             hard.all(|term| place.is_some_and(|at| self.value(at, term).is_some()))
         };
@@ -97,12 +88,12 @@ impl Fleet {
     }
 
     /// A cluster's value of a term's key.
-    fn value<'p>(&self, place: &'p Place, term: &SpreadTerm) -> Option<&'p String> {
-        let pairs = match term.key_type {
-            TopologyKeyType::Claim => &place.claims,
-            _ => &place.labels,
-        };
-        pairs.get(self.text(term.key))
+    fn value<'c>(&self, cluster: &'c ManagedCluster, term: &SpreadTerm) -> Option<&'c str> {
+        let key = self.text(term.key);
+        match term.key_type {
+            TopologyKeyType::Claim => value(cluster.claims(), key),
+            _ => value(cluster.labels(), key),
+        }
     }
 
     /// Counts these clusters by topology of a key; the topologies are those of clusters that pass the placement's
@@ -119,19 +110,20 @@ impl Fleet {
         let mut topologies = Topologies::new();
         let eligible = self.eligible(namespace, name).unwrap_or_default();
         for cluster in eligible.union(held) {
-            let Some(at) = self.places.get(cluster) else {
+            let Some(at) = self.clusters.get(cluster) else {
                 continue;
             };
             let own = match place {
                 Some(i) => self.value(at, &terms[i]),
-                None => at.labels.get(key).or_else(|| at.claims.get(key)),
+                None => value(at.labels().chain(at.claims()), key),
             };
             let above = terms[..place.unwrap_or(0)].iter();
-            let above: Option<Vec<String>> =
-                above.map(|term| self.value(at, term).cloned()).collect();
+            let above: Option<Vec<String>> = above
+                .map(|term| self.value(at, term).map(str::to_owned))
+                .collect();
             if let (Some(own), Some(above)) = (own, above) {
                 let group = topologies.entry(above).or_default();
-                *group.entry(own.clone()).or_default() += u32::from(held.contains(cluster));
+                *group.entry(own.to_owned()).or_default() += u32::from(held.contains(cluster));
             }
         }
         topologies
@@ -139,9 +131,9 @@ impl Fleet {
 
     /// The placement's decision on a cluster, in words; `None` if the placement does not exist.
     pub fn why(&self, namespace: &str, name: &str, cluster: &str) -> Option<String> {
-        let names = &self.machine.hub().names;
+        let names = &self.machine().hub().names;
         let (namespace, name) = (names.get(namespace)?, names.get(name)?);
-        let explained: Explanation = self.machine.explain(namespace, name, &self.cel)?;
+        let explained: Explanation = self.machine().explain(namespace, name, self.cel())?;
         let symbol = names.get(cluster);
         let mut verdicts = explained.verdicts.iter();
         let found = verdicts.find(|(candidate, _)| Some(*candidate) == symbol);
@@ -153,10 +145,23 @@ impl Fleet {
 
     /// The first write of a newly started controller for each placement, in words.
     pub fn would_write(mut self) -> Vec<String> {
-        self.machine.handle(self.now, Input::Tick);
+        let effects = self.controller.tell(|placements, _| {
+            placements.tick(self.now);
+            let mut effects = Vec::new();
+            loop {
+                match placements.poll_effect() {
+                    Some(effect) => effects.push(effect),
+                    // Expressions are evaluated in slices.
+                    None if placements.next_wake().is_some_and(|at| at <= self.now) => {
+                        placements.tick(self.now);
+                    }
+                    None => return effects,
+                }
+            }
+        });
         let mut wanted = Vec::new();
-        while let Some(effect) = self.machine.next_effect(&self.cel) {
-            let text = |symbol| self.machine.hub().names.text(symbol);
+        for effect in effects {
+            let text = |symbol| self.machine().hub().names.text(symbol);
             match &effect {
                 Effect::WriteDecision {
                     placement, write, ..
@@ -246,6 +251,11 @@ impl Fleet {
         }
         broken
     }
+}
+
+fn value<'c>(mut pairs: impl Iterator<Item = (&'c str, &'c str)>, key: &str) -> Option<&'c str> {
+    let own = pairs.find(|(own, _)| *own == key);
+    own.map(|(_, value)| value)
 }
 
 /// How many topologies hold a cluster.

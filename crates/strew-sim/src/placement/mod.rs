@@ -1,18 +1,17 @@
 //! strew's placement controller on a simulated hub, with the driver and machine of a real one.
 //!
 //! It starts with the first Placement and costs nothing without one. Reading order: this file, `careless` (a controller
-//! with mistakes, for tests of the judge), [`fleet`] (the hub as stored).
+//! with mistakes, for tests of the judge), [`fleet`] (the hub as stored), [`hub`] (a hub at one instant).
 
 mod careless;
 pub mod fleet;
+pub mod hub;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Kind, Object};
 use strew_apiserver::server::Server;
-use strew_manifest::read::KubeObject;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
 use strew_placement::machine::{Effect, Limits, PlacementMachine};
@@ -26,17 +25,10 @@ use crate::network::Sender;
 use careless::Careless;
 pub use careless::Diligence;
 pub use fleet::Fleet;
+pub use hub::Hub;
 
 /// Its hostname, part of the names in events.
 const HOSTNAME: &str = "controller-0";
-
-/// A stored object in its wire form; `None` if placement does not watch its kind.
-fn wire_of(object: &Object) -> Option<KubeObject> {
-    let kind = object.kind();
-    let concerns = matches!(&kind, Kind::Other(name)
-        if strew_runtime::placement::READS.iter().any(|read| *read.row.kind == **name));
-    concerns.then(|| object.to_kube())
-}
 
 /// For the witness: the number of each placement's last decision and the clusters that it wants, by the placement's
 /// namespace and name.

@@ -2,10 +2,13 @@
 
 use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Key, Kind, Name};
-use strew_sim::Diligence;
+use strew_manifest::read::{KubeObject, Sources, read};
+use strew_model::time::Instant;
+use strew_placement::explain::Detail;
 use strew_sim::auditor::Rule;
 use strew_sim::chaos::placement::{generate, play, shrink};
 use strew_sim::chaos::{Figures, Parts};
+use strew_sim::{Diligence, Hub};
 
 use crate::life::{Life, nodes};
 
@@ -133,6 +136,39 @@ fn a_hub_has_its_sets_and_stamps_taints() {
     let label = "cluster.open-cluster-management.io/clusterset";
     assert_eq!(edited["metadata"]["labels"][label], "default");
     assert_eq!(edited["metadata"]["generation"], 2);
+}
+
+#[test]
+fn a_hub_at_one_instant_decides_each_placement_when_it_is_added() {
+    let objects = || {
+        let documents = HUB.split("---").map(|document| {
+            let mut sources = Sources::new();
+            sources.add("hub.yaml", document);
+            read(&sources).objects.remove(0).object
+        });
+        documents.collect::<Vec<KubeObject>>()
+    };
+    let decided = |registers: bool| {
+        let mut stored = objects();
+        let placement = stored.pop().unwrap();
+        let mut hub = Hub::new(stored, registers, Instant::from_secs(1_767_225_600));
+        let KubeObject::Placement(written) = &placement else {
+            panic!("{placement:?}");
+        };
+        let explained = hub.explain(written, Detail::Outline);
+        assert!(explained.is_decided);
+        hub.add(placement);
+        let decision = key("PlacementDecision", "shop", "web-decision-1");
+        let stored = hub.tables().find(&decision);
+        let stored = stored.map(|object| object.to_json()["status"]["decisions"].clone());
+        (explained.result.selected_clusters, stored)
+    };
+    let (selected, stored) = decided(true);
+    assert_eq!(selected, ["c1"]);
+    assert_eq!(stored.unwrap()[0]["clusterName"], "c1");
+    // Without registration there is no set default.
+    let (selected, stored) = decided(false);
+    assert_eq!((selected.len(), stored), (0, Some(serde_json::Value::Null)));
 }
 
 #[test]

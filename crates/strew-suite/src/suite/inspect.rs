@@ -165,17 +165,21 @@ impl Stage<'_, '_> {
 
     /// The API server's warnings.
     pub(super) fn warn(&mut self, warnings: &[(usize, String)], objects: &[Located]) {
-        for (number, warning) in warnings {
-            let located = &objects[*number];
-            // A warning begins with its field.
-            let path = warning.split_once(": ").map(|(path, _)| path);
-            let path = path.map(path_of).unwrap_or_default();
-            let place = self.locator.place(&located.origin, &path);
-            let warning = Diagnostic::warning("api-server-warning", warning);
-            let warning = warning.about(located.object.label()).at(place);
-            self.say(warning.in_field(path));
+        for (number, text) in warnings {
+            let warning = warning(text, &objects[*number], &mut self.locator);
+            self.say(warning);
         }
     }
+}
+
+/// A warning of the API server about an object, at the field that it begins with.
+pub fn warning(text: &str, located: &Located, locator: &mut Locator<'_>) -> Diagnostic {
+    let path = text.split_once(": ").map(|(path, _)| path);
+    let path = path.map(path_of).unwrap_or_default();
+    let place = locator.place(&located.origin, &path);
+    let warning = Diagnostic::warning("api-server-warning", text);
+    let warning = warning.about(located.object.label()).at(place);
+    warning.in_field(path)
 }
 
 /// The path that a text such as `spec.containers[0].name` names, up to its first part in another form.

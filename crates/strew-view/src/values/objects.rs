@@ -1,19 +1,18 @@
 //! Objects beside workloads and nodes: Services, budgets, volumes, autoscalers, WorkloadSpreads, Placements.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_apiserver::object::{Autoscaler, Budget, Name, Object, Pod, Stored, WorkloadSpread};
 use strew_apiserver::{Selection, Tables};
 use strew_cluster::NodeIdx;
-use strew_manifest::ocm::PLACEMENT_LABEL;
 use strew_manifest::read::KubeObject;
 
 use super::{
     AutoscalerValues, BudgetValues, ClaimValues, EndpointValues, PlacementValues, ServiceValues,
     VolumeValues, WorkloadSpreadValues,
 };
+use crate::placement::PlacementView;
 use crate::world::World;
 
 /// Every Service with its endpoints, by namespace and name.
@@ -53,8 +52,6 @@ pub(super) struct Objects {
     pub(super) autoscalers: Vec<AutoscalerValues>,
     pub(super) workload_spreads: Vec<WorkloadSpreadValues>,
     pub(super) placements: Vec<PlacementValues>,
-    /// The clusters of each Placement.
-    decided: BTreeMap<(String, String), Vec<String>>,
 }
 
 impl Objects {
@@ -75,11 +72,8 @@ impl Objects {
         plain
             .chain(others)
             .for_each(|object| all.add(&object, tables, world));
-        for placement in &mut all.placements {
-            let key = (placement.namespace.clone(), placement.name.clone());
-            placement.clusters = all.decided.remove(&key).unwrap_or_default();
-            placement.clusters.sort();
-        }
+        let placements = PlacementView::all(tables).into_values();
+        all.placements = placements.map(|view| PlacementValues::of(&view)).collect();
         all
     }
 
@@ -146,23 +140,21 @@ impl Objects {
                     subsets: subsets.map(|subset| subset.name.clone()).collect(),
                 });
             }
-            KubeObject::Placement(placement) => self.placements.push(PlacementValues {
-                namespace,
-                name,
-                wanted: { placement.spec.as_ref() }.and_then(|spec| spec.number_of_clusters),
-                clusters: Vec::new(),
-            }),
-            KubeObject::PlacementDecision(decision) => {
-                let labels = metadata.labels.as_ref();
-                let Some(placement) = labels.and_then(|labels| labels.get(PLACEMENT_LABEL)) else {
-                    return;
-                };
-                let decisions = decision.status.iter().flat_map(|s| &s.decisions);
-                let clusters = decisions.map(|decision| decision.cluster_name.clone());
-                let key = (namespace, placement.clone());
-                self.decided.entry(key).or_default().extend(clusters);
-            }
             _ => {}
+        }
+    }
+}
+
+impl PlacementValues {
+    fn of(view: &PlacementView) -> Self {
+        let (namespace, name) = view.key();
+        let mut clusters: Vec<String> = view.clusters().map(|(name, _)| name.to_owned()).collect();
+        clusters.sort();
+        Self {
+            namespace,
+            name,
+            wanted: view.wanted(),
+            clusters,
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::inputs;
 use crate::manifest;
 use crate::output::{Format, serialized};
 use crate::scenario;
-use crate::workloads::WorkloadArgs;
+use crate::workloads::{FailOn, WorkloadArgs};
 use crate::world::WorldArgs;
 use given::Given;
 use values::DefaultsReport;
@@ -101,13 +101,6 @@ pub(crate) struct DefaultsArgs {
     world: WorldArgs,
 }
 
-/// The values of `--fail-on`.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-#[value(rename_all = "PascalCase")]
-enum FailOn {
-    Uneven,
-}
-
 /// The values of `--failure-policy`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 #[value(rename_all = "PascalCase")]
@@ -162,10 +155,7 @@ pub(crate) fn run(args: &DefaultsArgs, context: &Context) -> Result<u8, Failure>
     let query = args.namespace_selector.as_deref();
     let query = query.map(|text| LabelQuery::of_flag("--namespace-selector", text));
     let query = query.transpose()?;
-    let names: Vec<String> = { args.dumps.iter() }
-        .chain(&args.world.filename)
-        .cloned()
-        .collect();
+    let names = [&args.dumps[..], &args.world.filename].concat();
     if args.file == "-" && names.iter().any(|name| name == "-") {
         let error = anyhow!("standard input is read once: for FILE, or for a dump");
         return Err(Failure::input(error).with_hint("name a file for one of them"));

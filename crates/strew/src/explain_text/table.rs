@@ -33,6 +33,11 @@ impl Cell {
         }
     }
 
+    /// A number, or a dim dash instead of none.
+    pub(crate) fn number(number: Option<impl ToString>) -> Self {
+        number.map_or_else(|| Self::of("-", Tone::Dim), Self::plain)
+    }
+
     fn width(&self) -> usize {
         self.text.chars().count()
     }
@@ -48,6 +53,7 @@ impl Cell {
 }
 
 /// Rows below a header; all rows have as many cells as the header. A row may have a note below it.
+#[derive(Default)]
 pub(crate) struct Table {
     header: Vec<(Cow<'static, str>, bool)>,
     rows: Vec<Vec<Cell>>,
@@ -75,6 +81,22 @@ impl Table {
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
+    }
+
+    /// A further column, with a cell for each row; `right`: numbers, aligned to the right.
+    pub(crate) fn column(
+        &mut self,
+        title: impl Into<Cow<'static, str>>,
+        right: bool,
+        cells: impl IntoIterator<Item = Cell>,
+    ) {
+        self.header.push((title.into(), right));
+        for (row, cell) in cells.into_iter().enumerate() {
+            match self.rows.get_mut(row) {
+                Some(row) => row.push(cell),
+                None => self.rows.push(vec![cell]),
+            }
+        }
     }
 
     fn widths(&self) -> Vec<usize> {

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use strew_model::{Interner, Symbol};
-use strew_placement::facts::cluster::ClusterFact;
-use strew_placement::facts::placement::{PlacementFact, TopologyKeyType};
-use strew_placement::machine::Input;
+use strew_manifest::ocm::{ManagedCluster, SpreadConstraintsTerm};
+use strew_view::placement::PlacementView;
 
 /// The change of a Placement's clusters.
 #[derive(Debug, Clone, Serialize)]
@@ -60,68 +58,59 @@ pub(super) struct TopologyChange {
     pub(super) after: usize,
 }
 
-/// Clusters, by name.
-pub(super) type Clusters<'a> = BTreeMap<Symbol, &'a ClusterFact>;
-
-/// The clusters among the facts.
-pub(super) fn clusters(facts: &[Input]) -> Clusters<'_> {
-    let clusters = facts.iter().filter_map(|input| match input {
-        Input::ClusterSet(fact) => Some((fact.name, fact)),
-        _ => None,
-    });
-    clusters.collect()
-}
-
 /// One side of a comparison.
+#[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
-    pub(super) held: BTreeSet<Symbol>,
-    /// `None` if none are divided.
-    pub(super) replicas: Option<BTreeMap<Symbol, u32>>,
-    pub(super) clusters: &'a Clusters<'a>,
+    pub(super) view: &'a PlacementView,
+    /// The clusters of the fleet.
+    pub(super) clusters: &'a BTreeMap<String, ManagedCluster>,
 }
 
 /// Why clusters move.
 pub(super) struct Reasons<'a> {
     /// The clusters that a change names, with what it does to them.
-    pub(super) touched: &'a BTreeMap<Symbol, &'static str>,
+    pub(super) touched: &'a BTreeMap<String, &'static str>,
     /// The clusters without the change; `None` if there is no change.
-    pub(super) unchanged: Option<BTreeSet<Symbol>>,
+    pub(super) unchanged: Option<BTreeSet<&'a str>>,
+}
+
+impl<'a> Side<'a> {
+    fn held(&self) -> BTreeSet<&'a str> {
+        self.view.clusters().map(|(name, _)| name).collect()
+    }
+
+    /// The values of a cluster under these terms, up to the first missing one.
+    fn topology(&self, terms: &[SpreadConstraintsTerm], cluster: &str) -> Vec<String> {
+        let cluster = self.clusters.get(cluster);
+        let values = terms
+            .iter()
+            .map_while(|term| term.value(cluster?).map(str::to_owned));
+        values.collect()
+    }
 }
 
 impl Difference {
-    pub(super) fn of(
-        placement: &PlacementFact,
-        before: &Side<'_>,
-        after: &Side<'_>,
-        reasons: &Reasons<'_>,
-        names: &Interner,
-    ) -> Self {
-        let text = |symbol: Symbol| names.text(symbol).to_owned();
-        let moved = |cluster: Symbol, side: &Side<'_>, other: &Side<'_>| Moved {
-            cluster_name: text(cluster),
-            topology: tuple(placement, side.clusters.get(&cluster).copied(), names),
-            reason: reasons.of(cluster, other),
+    pub(super) fn of(before: Side<'_>, after: Side<'_>, reasons: &Reasons<'_>) -> Self {
+        let (namespace, name) = after.view.key();
+        let terms = after.view.terms();
+        let (old, new) = (before.held(), after.held());
+        let moved = |cluster: &&str, side: Side<'_>, is_new| Moved {
+            cluster_name: (*cluster).to_owned(),
+            topology: side.topology(terms, cluster),
+            reason: reasons.of(cluster, is_new, after),
         };
-        let gone = before.held.difference(&after.held);
-        let new = after.held.difference(&before.held);
-        let mut difference = Self {
-            namespace: text(placement.namespace),
-            name: text(placement.name),
-            gone: gone.map(|&c| moved(c, before, after)).collect(),
-            new: new.map(|&c| moved(c, after, after)).collect(),
-            stay: before
-                .held
-                .intersection(&after.held)
-                .map(|&c| text(c))
-                .collect(),
-            topologies: topologies(placement, before, after, names),
-            replicas: replicas(before, after, names),
-        };
-        let by_name = |a: &Moved, b: &Moved| a.cluster_name.cmp(&b.cluster_name);
-        difference.gone.sort_by(by_name);
-        difference.new.sort_by(by_name);
-        difference.stay.sort();
-        difference
+        let gone = old.difference(&new).map(|c| moved(c, before, false));
+        let come = new.difference(&old).map(|c| moved(c, after, true));
+        let stay = old.intersection(&new).map(|&cluster| cluster.to_owned());
+        Self {
+            namespace,
+            name,
+            gone: gone.collect(),
+            new: come.collect(),
+            stay: stay.collect(),
+            topologies: topologies(terms, [before, after]),
+            replicas: replicas(before.view, after.view),
+        }
     }
 
     /// True if there is any difference.
@@ -143,68 +132,43 @@ impl Difference {
 
 impl Reasons<'_> {
     /// Why a cluster is on one side only.
-    fn of(&self, cluster: Symbol, after: &Side<'_>) -> Option<&'static str> {
-        if let Some(&touched) = self.touched.get(&cluster) {
+    fn of(&self, cluster: &str, is_new: bool, after: Side<'_>) -> Option<&'static str> {
+        if let Some(&touched) = self.touched.get(cluster) {
             return Some(touched);
         }
-        if !after.clusters.contains_key(&cluster) {
+        if !after.clusters.contains_key(cluster) {
             return Some("not there");
         }
         let unchanged = self.unchanged.as_ref()?;
-        let anyway = unchanged.contains(&cluster) == after.held.contains(&cluster);
-        anyway.then_some("anyway")
+        (unchanged.contains(cluster) == is_new).then_some("anyway")
     }
 }
 
-/// The values of a cluster under the terms of a Placement, up to the first missing one.
-fn tuple(
-    placement: &PlacementFact,
-    cluster: Option<&ClusterFact>,
-    names: &Interner,
-) -> Vec<String> {
-    let terms = placement.spec.spread.iter();
-    let values = terms.map_while(|term| {
-        let cluster = cluster?;
-        let value = match term.key_type {
-            TopologyKeyType::Claim => cluster.claims.get(term.key),
-            _ => cluster.labels.get(term.key),
-        };
-        value.map(|value| names.text(value).to_owned())
-    });
-    values.collect()
-}
-
 /// The changes of replicas, if they were divided before and are divided now.
-fn replicas(before: &Side<'_>, after: &Side<'_>, names: &Interner) -> Vec<ReplicaChange> {
-    let (Some(before), Some(after)) = (&before.replicas, &after.replicas) else {
+fn replicas(before: &PlacementView, after: &PlacementView) -> Vec<ReplicaChange> {
+    let (Some(before), Some(after)) = (before.replicas(), after.replicas()) else {
         return Vec::new();
     };
-    let clusters: BTreeSet<Symbol> = before.keys().chain(after.keys()).copied().collect();
-    let change = |cluster: Symbol| {
-        let of = |side: &BTreeMap<Symbol, u32>| side.get(&cluster).copied().unwrap_or(0);
-        (of(before) != of(after)).then(|| ReplicaChange {
-            cluster_name: names.text(cluster).to_owned(),
-            before: of(before),
-            after: of(after),
+    let clusters: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let change = |cluster: &String| {
+        let of = |side: &BTreeMap<String, u32>| side.get(cluster).copied().unwrap_or(0);
+        let (before, after) = (of(&before), of(&after));
+        (before != after).then(|| ReplicaChange {
+            cluster_name: cluster.clone(),
+            before,
+            after,
         })
     };
-    let mut changes: Vec<ReplicaChange> = clusters.into_iter().filter_map(change).collect();
-    changes.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
-    changes
+    clusters.into_iter().filter_map(change).collect()
 }
 
-fn topologies(
-    placement: &PlacementFact,
-    before: &Side<'_>,
-    after: &Side<'_>,
-    names: &Interner,
-) -> Vec<TopologyChange> {
+fn topologies(terms: &[SpreadConstraintsTerm], sides: [Side<'_>; 2]) -> Vec<TopologyChange> {
     let mut counts: BTreeMap<Vec<String>, [usize; 2]> = BTreeMap::new();
-    for (i, side) in [before, after].into_iter().enumerate() {
-        for cluster in &side.held {
-            let tuple = tuple(placement, side.clusters.get(cluster).copied(), names);
-            for depth in 1..=tuple.len() {
-                counts.entry(tuple[..depth].to_vec()).or_default()[i] += 1;
+    for (i, side) in sides.into_iter().enumerate() {
+        for cluster in side.held() {
+            let topology = side.topology(terms, cluster);
+            for depth in 1..=topology.len() {
+                counts.entry(topology[..depth].to_vec()).or_default()[i] += 1;
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use strew_view::placement::PlacementView;
 
 use super::decide::Decided;
 use super::difference::Difference;
-use super::summary;
 use super::text::Look;
 use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table, Tone};
@@ -28,24 +28,26 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// The loss of `value`, with the results of Placements: their names, and the changes.
+    /// The loss of `value`, with the results of the Placements that are shown.
     pub(super) fn of(
         (key, value): (&str, &str),
         clusters: usize,
-        decided: &[(String, &Decided)],
-        changes: Vec<Difference>,
+        shown: Vec<(Decided, Option<Difference>)>,
     ) -> Self {
-        let named = |is: &dyn Fn(&Decided) -> bool| -> Vec<String> {
-            let named = decided.iter().filter(|(_, decided)| is(decided));
-            named.map(|(name, _)| name.clone()).collect()
+        let named = |is: &dyn Fn(&PlacementView) -> bool| -> Vec<String> {
+            let views = shown.iter().map(|(decided, _)| &decided.view);
+            views
+                .filter(|view| is(view))
+                .map(PlacementView::label)
+                .collect()
         };
         Self {
             key: key.to_owned(),
             value: value.to_owned(),
             clusters,
-            short: named(&Decided::is_short),
-            uneven: named(&|d| summary::is_trouble(d) && !d.is_short()),
-            changes,
+            short: named(&PlacementView::is_short),
+            uneven: named(&|view| view.is_trouble() && !view.is_short()),
+            changes: shown.into_iter().filter_map(|(_, change)| change).collect(),
         }
     }
 

@@ -1,54 +1,43 @@
-//! Turns files into a fleet: clusters, sets, scores, decisions and Placements, as the API server would store them.
+//! A fleet: the objects of files or of a hub that placement reads, as the API server stores them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, RuntimeClasses, admit_object};
-use strew_apiserver::workloads::NameSource;
-use strew_manifest::field::FieldPath;
-use strew_manifest::ocm::{
-    ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
-};
+use strew_apiserver::server::registration::{DEFAULT_SETS, GLOBAL_SET, join_default_set};
+use strew_manifest::field::FieldError;
+use strew_manifest::ocm::{ManagedCluster, ManagedClusterSetBinding, Placement, PlacementDecision};
 use strew_manifest::read::{
-    self, Broken, Diagnostic, KubeObject, Located, Locator, NO_CONTROLLER, Severity, Sources,
+    self, Diagnostic, KubeObject, Located, Locator, NO_CONTROLLER, Reading, Severity, Sources,
     render,
 };
-use strew_model::{Instant, Interner, Symbol};
-use strew_placement::facts::cluster_set::CLUSTER_SET_LABEL;
-use strew_placement::facts::placement::PlacementFact;
-use strew_placement::machine::Input;
+use strew_model::{Instant, Interner};
+use strew_scenario::run::admission;
+use strew_sim::Hub;
+use strew_suite::suite::inspect;
+use strew_view::placement::{PlacementKey, PlacementView};
 use strew_wire::config::AdmissionOptions;
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::facts;
 
-use super::decide::{Ground, Held};
+use super::decide::Held;
 use crate::failure::Failure;
 use crate::text::count;
 use crate::{inputs, terminal};
 
 /// The fleet.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Fleet {
-    /// The strings of all facts.
-    pub(super) names: Interner,
-    /// CEL selectors, and the clusters that they are evaluated on.
-    pub(super) cel: CelSelectors,
-    /// All facts except Placements.
-    pub(super) facts: Vec<Input>,
-    /// By namespace and name.
-    pub(super) placements: Vec<PlacementFact>,
-    /// The clusters as written.
-    pub(super) clusters: BTreeMap<Symbol, ManagedCluster>,
+    /// By name.
+    pub(super) clusters: BTreeMap<String, ManagedCluster>,
+    pub(super) placements: BTreeMap<PlacementKey, Placement>,
+    /// Sets, bindings, scores and PlacementDecisions.
+    pub(super) others: Vec<KubeObject>,
     /// True if the sets that OCM's registration makes are taken for granted, and its labels with them.
-    pub(super) assumes_sets: bool,
+    pub(super) registers: bool,
     /// True if manifests have neither a set nor a binding.
     is_unbound: bool,
     /// Placements that the API server accepts and that cannot be decided.
-    pub(super) misconfigured: BTreeSet<(Symbol, Symbol)>,
-    /// The Placements as written.
-    pub(super) written: BTreeMap<(Symbol, Symbol), Placement>,
-    /// True if the result depends on the time.
-    pub(super) time_matters: bool,
+    pub(super) misconfigured: BTreeSet<PlacementKey>,
 }
 
 /// The result of loading.
@@ -62,20 +51,10 @@ pub(super) struct Load {
     pub(super) n_errors: usize,
 }
 
-/// The set of all clusters, and the set of clusters in no other set. OCM creates both.
-const GLOBAL_SET: &str = "global";
-const DEFAULT_SET: &str = "default";
-
 /// Loads all files, or what a hub has.
 pub(super) fn load(sources: &Sources, is_hub: bool) -> Load {
-    let reading = read::read(sources);
-    let mut loader = Loader::new(sources, reading.diagnostics);
-    for located in reading.objects {
-        loader.object(located);
-    }
-    loader.broken(&reading.broken);
-    let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
-    let n_errors = loader.diagnostics.iter().filter(is_error).count();
+    let mut loader = Loader::new(sources, read::read(sources));
+    let n_errors = loader.n_errors();
     loader.misconfigured();
     let mut notes = Vec::new();
     let fleet = (n_errors == 0).then(|| loader.fleet(is_hub, &mut notes));
@@ -90,80 +69,64 @@ pub(super) fn load(sources: &Sources, is_hub: bool) -> Load {
     }
 }
 
-/// The object as the API server would store it, with warnings.
-fn admitted(
-    located: &Located,
-) -> Result<(KubeObject, Vec<String>), Vec<strew_manifest::field::FieldError>> {
-    let object = located.object.clone();
-    if located.from_dump {
-        // It has passed admission.
-        return Ok((object, Vec::new()));
-    }
-    let context = AdmissionContext {
-        priority_classes: &PriorityClasses::new([]),
-        runtime_classes: &RuntimeClasses::default(),
-        options: &AdmissionOptions::KUBERNETES_1_36,
-    };
-    admit_object(object, &context, &mut NameSource::new(0))
-}
-
-/// The objects so far.
+/// The objects of files.
 pub(super) struct Loader<'a> {
     pub(super) locator: Locator<'a>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The objects that placement reads, as the API server would store them.
+    /// The objects that placement reads, as the API server stores them.
     pub(super) objects: Vec<Located>,
     /// The kinds that placement does not read, with their numbers.
     skipped: BTreeMap<String, usize>,
-    /// By namespace and name.
-    misconfigured: BTreeSet<(String, String)>,
+    misconfigured: BTreeSet<PlacementKey>,
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(sources: &'a Sources, mut diagnostics: Vec<Diagnostic>) -> Self {
-        // No pods are placed here.
-        diagnostics.retain(|d| d.code != NO_CONTROLLER);
-        Self {
+    /// Admits what was read.
+    pub(super) fn new(sources: &'a Sources, reading: Reading) -> Self {
+        let mut loader = Self {
             locator: Locator::new(sources),
-            diagnostics,
+            diagnostics: reading.diagnostics,
             objects: Vec::new(),
             skipped: BTreeMap::new(),
             misconfigured: BTreeSet::new(),
-        }
-    }
-
-    /// An object of a file.
-    pub(super) fn object(&mut self, located: Located) {
-        if !is_looked_at(&located.object) {
+        };
+        // No pods are placed here.
+        loader.diagnostics.retain(|d| d.code != NO_CONTROLLER);
+        let (stream, skipped): (Vec<Located>, Vec<Located>) = reading
+            .objects
+            .into_iter()
+            .partition(|located| is_looked_at(&located.object));
+        for located in skipped {
             let kind = located.object.kind_in_group().into_owned();
-            *self.skipped.entry(kind).or_default() += 1;
-            return;
+            *loader.skipped.entry(kind).or_default() += 1;
         }
-        match admitted(&located) {
-            Ok((object, warnings)) => {
-                let label = object.label();
-                for warning in warnings {
-                    let place = self.locator.place(&located.origin, &FieldPath::root());
-                    let warning = Diagnostic::warning("without-effect", warning);
-                    self.diagnostics.push(warning.about(&label).at(place));
-                }
-                self.objects.push(Located { object, ..located });
-            }
-            Err(errors) => self.refuse(&errors, &located),
+        let options = AdmissionOptions::KUBERNETES_1_36;
+        let judged = admission::judge(&stream, &reading.broken, &options);
+        for (number, errors) in judged.refused {
+            loader.refuse(&errors, &stream[number]);
         }
+        for (number, warning) in judged.warnings {
+            let warning = inspect::warning(&warning, &stream[number], &mut loader.locator);
+            loader.diagnostics.push(warning);
+        }
+        for (number, errors) in judged.also_broken {
+            loader.refuse(&errors, &reading.broken[number].located);
+        }
+        let admitted = judged.admitted.into_iter();
+        let admitted = admitted.map(|(number, object)| Located {
+            object,
+            ..stream[number].clone()
+        });
+        loader.objects = admitted.collect();
+        loader
     }
 
-    /// The other errors of a broken object are reported, too.
-    pub(super) fn broken(&mut self, all: &[Broken]) {
-        for broken in all {
-            let located = &broken.located;
-            let mut errors = admitted(located).err().unwrap_or_default();
-            errors.retain(|error| !broken.follows(error));
-            self.refuse(&errors, located);
-        }
+    fn n_errors(&self) -> usize {
+        let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
+        self.diagnostics.iter().filter(is_error).count()
     }
 
-    fn refuse(&mut self, errors: &[strew_manifest::field::FieldError], located: &Located) {
+    fn refuse(&mut self, errors: &[FieldError], located: &Located) {
         for error in errors {
             let place = self.locator.place(&located.origin, &error.path);
             let label = located.object.label();
@@ -178,9 +141,7 @@ impl<'a> Loader<'a> {
             if let KubeObject::Placement(placement) = &located.object {
                 let errors = facts::misconfigured(placement);
                 if !errors.is_empty() {
-                    let namespace = located.object.namespace().unwrap_or("default");
-                    let key = (namespace.to_owned(), located.object.name().to_owned());
-                    self.misconfigured.insert(key);
+                    self.misconfigured.insert(key(&located.object));
                 }
                 self.refuse(&errors, &located);
             }
@@ -189,56 +150,24 @@ impl<'a> Loader<'a> {
     }
 
     fn fleet(&mut self, is_hub: bool, notes: &mut Vec<String>) -> Fleet {
-        let is_recorded_set = |located: &Located| {
-            located.from_dump && matches!(located.object, KubeObject::ManagedClusterSet(_))
-        };
+        let has = |is: &dyn Fn(&Located) -> bool| self.objects.iter().any(is);
+        let is_set = |o: &KubeObject| matches!(o, KubeObject::ManagedClusterSet(_));
+        let binds = |o: &KubeObject| matches!(o, KubeObject::ManagedClusterSetBinding(_));
         let mut fleet = Fleet {
-            names: Interner::new(),
-            cel: CelSelectors::new(),
-            facts: Vec::new(),
-            placements: Vec::new(),
-            clusters: BTreeMap::new(),
             // A hub has the sets that it has: `strew controller` decides by those.
-            assumes_sets: !is_hub && !self.objects.iter().any(is_recorded_set),
-            is_unbound: false,
-            misconfigured: BTreeSet::new(),
-            written: BTreeMap::new(),
-            time_matters: false,
+            registers: !is_hub && !has(&|located| located.from_dump && is_set(&located.object)),
+            is_unbound: !is_hub && !has(&|l| is_set(&l.object) || binds(&l.object)),
+            misconfigured: std::mem::take(&mut self.misconfigured),
+            ..Fleet::default()
         };
-        let mut objects: Vec<KubeObject> = std::mem::take(&mut self.objects)
-            .into_iter()
-            .map(|located| located.object)
-            .collect();
-        let binds = |o: &KubeObject| {
-            matches!(
-                o,
-                KubeObject::ManagedClusterSet(_) | KubeObject::ManagedClusterSetBinding(_)
-            )
-        };
-        fleet.is_unbound = !is_hub && !objects.iter().any(binds);
-        if fleet.assumes_sets {
-            let assumed = built_in_sets(&mut objects);
-            if !fleet.is_unbound && !assumed.is_empty() {
-                notes.push(format!(
-                    "assumed: the ManagedClusterSet {}, which OCM's registration makes",
-                    assumed.join(" and ")
-                ));
-            }
-        }
-        for object in objects {
-            fleet.add(object);
-        }
-        sort(&mut fleet.placements, &fleet.names);
-        let misconfigured = std::mem::take(&mut self.misconfigured);
-        for (namespace, name) in misconfigured {
-            let key = (fleet.names.intern(&namespace), fleet.names.intern(&name));
-            fleet.misconfigured.insert(key);
-        }
-        if fleet.is_unbound {
-            fleet.names.intern(GLOBAL_SET);
-            let bindings = fleet.placements.iter();
-            let bindings: Vec<Input> = bindings.filter_map(|p| fleet.binding_of(p)).collect();
-            fleet.facts.extend(bindings);
+        let objects = std::mem::take(&mut self.objects).into_iter();
+        objects.for_each(|located| fleet.put(located.object));
+        let assumed = fleet.assumed_sets();
+        if !assumed.is_empty() {
+            notes.push(format!(
+                "assumed: the ManagedClusterSet {}, which OCM's registration makes",
+                assumed.join(" and ")
+            ));
         }
         let note = match (fleet.clusters.is_empty(), fleet.is_unbound, is_hub) {
             (true, _, true) => Some("no ManagedCluster on the hub: nothing can be chosen"),
@@ -252,8 +181,7 @@ impl<'a> Loader<'a> {
         if !self.skipped.is_empty() {
             let each = self.skipped.iter().map(|(kind, n)| format!("{n} {kind}"));
             let each: Vec<String> = each.collect();
-            let n: usize = self.skipped.values().sum();
-            let objects = count(n, "object");
+            let objects = count(self.skipped.values().sum(), "object");
             notes.push(format!(
                 "skipped {objects} of kinds that placement does not look at: {}",
                 each.join(", ")
@@ -264,70 +192,16 @@ impl<'a> Loader<'a> {
 }
 
 fn is_looked_at(object: &KubeObject) -> bool {
-    matches!(
-        object,
-        KubeObject::ManagedCluster(_)
-            | KubeObject::ManagedClusterSet(_)
-            | KubeObject::ManagedClusterSetBinding(_)
-            | KubeObject::AddOnPlacementScore(_)
-            | KubeObject::Placement(_)
-            | KubeObject::PlacementDecision(_)
-    )
+    strew_runtime::placement::kinds()
+        .iter()
+        .any(|kind| *kind.kind == *object.kind())
+        && !matches!(object, KubeObject::Other(_))
 }
 
-/// What OCM's registration does: it creates two sets, and labels clusters that are in no other. Returns the sets that
-/// were not there and that a binding names.
-fn built_in_sets(objects: &mut Vec<KubeObject>) -> Vec<&'static str> {
-    for object in &mut *objects {
-        if let KubeObject::ManagedCluster(cluster) = object {
-            join_default(cluster);
-        }
-    }
-    let mut assumed = Vec::new();
-    let of_labels = ClusterSetSelector {
-        selector_type: Some("LabelSelector".to_owned()),
-        label_selector: Some(Default::default()),
-    };
-    for (name, selector) in [
-        (DEFAULT_SET, ClusterSetSelector::default()),
-        (GLOBAL_SET, of_labels),
-    ] {
-        let is_this =
-            |o: &KubeObject| matches!(o, KubeObject::ManagedClusterSet(_)) && o.name() == name;
-        if objects.iter().any(is_this) {
-            continue;
-        }
-        let mut set = ManagedClusterSet {
-            spec: Some(ManagedClusterSetSpec {
-                cluster_selector: Some(selector),
-                managed_namespaces: None,
-            }),
-            ..ManagedClusterSet::default()
-        };
-        set.metadata.name = Some(name.to_owned());
-        let binds = |o: &KubeObject| {
-            matches!(o, KubeObject::ManagedClusterSetBinding(_)) && o.name() == name
-        };
-        if objects.iter().any(binds) {
-            assumed.push(name);
-        }
-        objects.push(set.into());
-    }
-    assumed
-}
-
-/// A cluster in no other set is in the default one.
-pub(super) fn join_default(cluster: &mut ManagedCluster) {
-    let labels = cluster.metadata.labels.get_or_insert_default();
-    let set = labels.entry(CLUSTER_SET_LABEL.to_owned());
-    set.or_insert_with(|| DEFAULT_SET.to_owned());
-}
-
-/// Sorts Placements by namespace and name.
-pub(super) fn sort(placements: &mut [PlacementFact], names: &Interner) {
-    let text = |symbol: Symbol| names.text(symbol);
-    placements
-        .sort_by(|a, b| (text(a.namespace), text(a.name)).cmp(&(text(b.namespace), text(b.name))));
+/// The key of an object.
+pub(super) fn key(object: &KubeObject) -> PlacementKey {
+    let namespace = object.namespace().unwrap_or_default();
+    (namespace.to_owned(), object.name().to_owned())
 }
 
 /// The objects of a file that placement reads, as the API server would store them.
@@ -336,14 +210,9 @@ pub(super) fn sort(placements: &mut [PlacementFact], names: &Interner) {
 /// The file cannot be read, or has errors.
 pub(super) fn objects_of(name: &str) -> Result<Vec<KubeObject>, Failure> {
     let sources = inputs::sources(inputs::read_one(name)?);
-    let reading = read::read(&sources);
-    let mut loader = Loader::new(&sources, reading.diagnostics);
-    for located in reading.objects {
-        loader.object(located);
-    }
+    let mut loader = Loader::new(&sources, read::read(&sources));
     loader.misconfigured();
-    let is_error = |d: &Diagnostic| d.severity == Severity::Error;
-    if loader.diagnostics.iter().any(is_error) {
+    if loader.n_errors() > 0 {
         let text = render(&loader.diagnostics, &sources, true);
         terminal::say(&format!("{text}\n"));
         return Err(Failure::input(anyhow!("{name} cannot be used")));
@@ -359,59 +228,120 @@ pub(super) fn objects_of(name: &str) -> Result<Vec<KubeObject>, Failure> {
 }
 
 impl Fleet {
-    fn add(&mut self, object: KubeObject) {
-        let input = facts::inputs(&object, &mut self.names, &mut self.cel);
-        match (input, object) {
-            (Some(Input::PlacementSet(fact)), KubeObject::Placement(written)) => {
-                self.time_matters |= fact.spec.tolerations.iter().any(|t| t.seconds.is_some());
-                self.written.insert((fact.namespace, fact.name), *written);
-                self.placements.push(*fact);
+    /// Adds an object, or replaces the one of its name.
+    pub(super) fn put(&mut self, object: KubeObject) {
+        let key = key(&object);
+        match object {
+            KubeObject::ManagedCluster(mut cluster) => {
+                if self.registers {
+                    join_default_set(cluster.metadata.labels.get_or_insert_default());
+                }
+                self.clusters.insert(key.1, *cluster);
             }
-            (Some(Input::ClusterSet(fact)), KubeObject::ManagedCluster(written)) => {
-                self.clusters.insert(fact.name, *written);
-                self.facts.push(Input::ClusterSet(fact));
+            KubeObject::Placement(placement) => {
+                self.placements.insert(key, *placement);
             }
-            (Some(input), _) => {
-                let expires =
-                    |s: &strew_placement::facts::scores::ScoresFact| s.valid_until.is_some();
-                self.time_matters |= matches!(&input, Input::ScoresSet(s) if expires(s));
-                self.facts.push(input);
-            }
-            (None, _) => {}
+            // The later of two counts.
+            other => self.others.push(other),
         }
     }
 
-    /// The binding of the set of all clusters to a Placement's namespace, if the files have no binding.
-    pub(super) fn binding_of(&self, placement: &PlacementFact) -> Option<Input> {
-        let name = self.names.get(GLOBAL_SET)?;
-        self.is_unbound.then_some(Input::BindingSet {
-            namespace: placement.namespace,
-            name,
-        })
+    /// True if the result depends on the time.
+    pub(super) fn time_matters(&self) -> bool {
+        let specs = self.placements.values().filter_map(|p| p.spec.as_ref());
+        let mut tolerations = specs.flat_map(|spec| spec.tolerations.iter().flatten());
+        let expires = |object: &KubeObject| match object {
+            KubeObject::AddOnPlacementScore(scores) => {
+                let status = scores.status.as_ref();
+                status.is_some_and(|status| status.valid_until.is_some())
+            }
+            _ => false,
+        };
+        tolerations.any(|toleration| toleration.toleration_seconds.is_some())
+            || self.others.iter().any(expires)
     }
 
-    /// All of it, as the input of decisions.
-    pub(super) fn ground(&self, now: Instant) -> Ground<'_> {
-        Ground {
-            names: &self.names,
-            cel: &self.cel,
-            facts: &self.facts,
-            placements: &self.placements,
-            now,
+    /// The sets that bindings name, by namespace; without any set and binding, that of all clusters.
+    pub(super) fn bound(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut bound = BTreeMap::<&str, BTreeSet<&str>>::new();
+        for object in &self.others {
+            if let KubeObject::ManagedClusterSetBinding(_) = object {
+                let sets = bound.entry(object.namespace().unwrap_or_default());
+                sets.or_default().insert(object.name());
+            }
         }
+        for (namespace, _) in self.placements.keys().filter(|_| self.is_unbound) {
+            bound.entry(namespace).or_default().insert(GLOBAL_SET);
+        }
+        bound
     }
 
-    /// The clusters that its Placements hold, in its own PlacementDecisions.
+    /// The sets, with those that registration makes.
+    pub(super) fn sets(&self) -> BTreeSet<&str> {
+        let made = DEFAULT_SETS.iter().filter(|_| self.registers);
+        let is_set = |o: &&KubeObject| matches!(o, KubeObject::ManagedClusterSet(_));
+        let written = self.others.iter().filter(is_set).map(KubeObject::name);
+        written.chain(made.map(|(name, _)| *name)).collect()
+    }
+
+    /// The sets that bindings name and only registration makes.
+    fn assumed_sets(&self) -> Vec<&'static str> {
+        let bound: BTreeSet<&str> = self.bound().into_values().flatten().collect();
+        let is_written = |name: &str| {
+            let is_set = |o: &KubeObject| matches!(o, KubeObject::ManagedClusterSet(_));
+            self.others.iter().any(|o| is_set(o) && o.name() == name)
+        };
+        let made = DEFAULT_SETS.iter();
+        let made = made.filter(|_| self.registers && !self.is_unbound);
+        let made = made.map(|(name, _)| *name);
+        made.filter(|name| bound.contains(name) && !is_written(name))
+            .collect()
+    }
+
+    /// Its CEL selectors, with the clusters that they are evaluated on.
+    pub(super) fn selectors(&self) -> CelSelectors {
+        let (mut names, mut cel) = (Interner::new(), CelSelectors::new());
+        for cluster in self.clusters.values() {
+            facts::cluster(cluster, &mut names, &mut cel);
+        }
+        for object in &self.others {
+            facts::inputs(object, &mut names, &mut cel);
+        }
+        cel
+    }
+
+    /// The hub without its Placements; `held` replaces the PlacementDecisions of theirs.
+    pub(super) fn hub(&self, held: &Held, now: Instant) -> Hub {
+        let clusters = self.clusters.values().cloned().map(KubeObject::from);
+        let others = self.others.iter().filter(|object| match object {
+            KubeObject::PlacementDecision(decision) => {
+                PlacementView::owner(decision).is_none_or(|owner| !held.contains_key(&owner))
+            }
+            _ => true,
+        });
+        let held = held.values().flatten().cloned().map(KubeObject::from);
+        let namespaces: BTreeSet<&String> = self.placements.keys().map(|(ns, _)| ns).collect();
+        let unbound = namespaces.into_iter().filter(|_| self.is_unbound);
+        let bindings = unbound.map(|namespace| {
+            let mut binding = ManagedClusterSetBinding::default();
+            binding.metadata.namespace = Some(namespace.clone());
+            binding.metadata.name = Some(GLOBAL_SET.to_owned());
+            KubeObject::from(binding)
+        });
+        let objects = clusters.chain(others.cloned()).chain(held).chain(bindings);
+        Hub::new(objects, self.registers, now)
+    }
+
+    /// The PlacementDecisions of its Placements.
     pub(super) fn stored(&self) -> Held {
         let mut stored = Held::new();
-        let known = |key: &(Symbol, Symbol)| self.written.contains_key(key);
-        for input in &self.facts {
-            let Input::DecisionSet(decision) = input else {
-                continue;
-            };
-            let key = decision.placement.map(|name| (decision.namespace, name));
-            if let Some(key) = key.filter(known) {
-                stored.entry(key).or_default().push(decision.clone());
+        for object in &self.others {
+            if let KubeObject::PlacementDecision(decision) = object
+                && let Some(owner) = PlacementView::owner(decision)
+                && self.placements.contains_key(&owner)
+            {
+                let decision = PlacementDecision::clone(decision);
+                stored.entry(owner).or_default().push(decision);
             }
         }
         stored

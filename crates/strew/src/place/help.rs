@@ -6,13 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use strew_manifest::field::FieldPath;
 use strew_manifest::ocm::{ClusterSelector, ManagedCluster};
-use strew_model::Interner;
 use strew_placement::facts::status::{ConditionReason, ConditionType};
-use strew_placement::machine::Input;
 use strew_scenario::expect::expression::{meant, there_are};
+use strew_view::placement::PlacementView;
 use strew_wire::placement::cel::CelSelectors;
 
-use super::decide::Decided;
 use super::fleet::Fleet;
 use crate::text::count;
 
@@ -20,38 +18,31 @@ use crate::text::count;
 const LISTED_MAX: usize = 8;
 
 /// One sentence per cause; empty if the Placement has clusters, or if there is nothing to add to its condition.
-pub(super) fn of(decided: &Decided, fleet: &Fleet, names: &Interner) -> Vec<String> {
-    let condition = decided.condition(ConditionType::Satisfied);
-    match condition.map(|condition| condition.reason) {
-        Some(ConditionReason::NoManagedClusterMatched) => predicates(decided, fleet),
-        Some(ConditionReason::NoManagedClusterSetBindings | ConditionReason::NoIntersection) => {
-            bindings(decided, fleet, names)
-        }
-        _ => Vec::new(),
+pub(super) fn of(view: &PlacementView, fleet: &Fleet) -> Vec<String> {
+    use ConditionReason::{NoIntersection, NoManagedClusterMatched, NoManagedClusterSetBindings};
+    let is = |reason: ConditionReason| {
+        let condition = view.condition(ConditionType::Satisfied);
+        condition.is_some_and(|condition| condition.reason == reason.name())
+    };
+    if is(NoManagedClusterMatched) {
+        predicates(view, fleet)
+    } else if is(NoManagedClusterSetBindings) || is(NoIntersection) {
+        bindings(&view.key().0, fleet)
+    } else {
+        Vec::new()
     }
 }
 
 /// Where sets are bound.
-fn bindings(decided: &Decided, fleet: &Fleet, names: &Interner) -> Vec<String> {
-    let mut bound: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for fact in &fleet.facts {
-        if let Input::BindingSet { namespace, name } = fact {
-            let sets = bound.entry(names.text(*namespace)).or_default();
-            sets.insert(names.text(*name));
-        }
-    }
-    let namespace = names.text(decided.fact.namespace);
+fn bindings(namespace: &str, fleet: &Fleet) -> Vec<String> {
+    let bound = fleet.bound();
     if let Some(sets) = bound.get(namespace) {
-        let there = fleet.facts.iter().filter_map(|fact| match fact {
-            Input::ClusterSetSet(set) => Some(names.text(set.name)),
-            _ => None,
-        });
-        let there: BTreeSet<&str> = there.collect();
-        let missing: Vec<&str> = sets.difference(&there).copied().collect();
         let mut help = vec![format!(
             "namespace {namespace} has bindings of {}",
             listed(sets.iter().copied())
         )];
+        let there = fleet.sets();
+        let missing: Vec<&str> = sets.difference(&there).copied().collect();
         if !missing.is_empty() {
             let missing = listed(missing.into_iter());
             help.push(format!("there is no ManagedClusterSet {missing}"));
@@ -74,17 +65,14 @@ fn bindings(decided: &Decided, fleet: &Fleet, names: &Interner) -> Vec<String> {
 }
 
 /// What no cluster matches by itself.
-fn predicates(decided: &Decided, fleet: &Fleet) -> Vec<String> {
-    let key = (decided.fact.namespace, decided.fact.name);
-    let spec = fleet
-        .written
-        .get(&key)
-        .and_then(|written| written.spec.as_ref());
+fn predicates(view: &PlacementView, fleet: &Fleet) -> Vec<String> {
+    let spec = view.placement.spec.as_ref();
     let predicates = spec.and_then(|spec| spec.predicates.as_ref());
     let selectors = predicates.into_iter().flatten();
     let selectors = selectors.filter_map(|predicate| predicate.required_cluster_selector.as_ref());
     let clusters: Vec<&ManagedCluster> = fleet.clusters.values().collect();
-    let unmet = selectors.flat_map(|selector| unmet(selector, &clusters, &fleet.cel));
+    let cel = fleet.selectors();
+    let unmet = selectors.flat_map(|selector| unmet(selector, &clusters, &cel));
     unmet.map(|(_, sentence)| sentence).collect()
 }
 
@@ -98,33 +86,19 @@ pub(super) fn unmet(
     let root = FieldPath::root();
     if let Some(labels) = &selector.label_selector {
         let path = root.child("labelSelector");
-        let values = by_key(clusters.iter().flat_map(|cluster| {
-            let labels = cluster.metadata.labels.iter().flatten();
-            labels.map(|(key, value)| (key.as_str(), value.as_str()))
-        }));
+        let values = by_key(clusters.iter().flat_map(|cluster| cluster.labels()));
         for (key, value) in labels.match_labels.iter().flatten() {
             let sentence = missing("label", key, &[value.as_str()], &values);
             found.extend(sentence.map(|said| (path.child("matchLabels").key(key), said)));
         }
-        let path = path.child("matchExpressions");
-        let requirements = labels.match_expressions.iter().flatten().enumerate();
-        found.extend(requirements.filter_map(|(i, requirement)| {
-            let sentence = of_requirement("label", requirement, &values)?;
-            Some((path.index(i), sentence))
-        }));
+        let requirements = labels.match_expressions.iter().flatten();
+        found.extend(of_requirements("label", &path, requirements, &values));
     }
     if let Some(claims) = &selector.claim_selector {
-        let values = by_key(clusters.iter().flat_map(|cluster| {
-            let status = cluster.status.iter();
-            let claims = status.flat_map(|status| status.cluster_claims.iter().flatten());
-            claims.map(|claim| (claim.name.as_str(), claim.value.as_str()))
-        }));
-        let path = root.child("claimSelector.matchExpressions");
-        let requirements = claims.match_expressions.iter().flatten().enumerate();
-        found.extend(requirements.filter_map(|(i, requirement)| {
-            let sentence = of_requirement("claim", requirement, &values)?;
-            Some((path.index(i), sentence))
-        }));
+        let path = root.child("claimSelector");
+        let values = by_key(clusters.iter().flat_map(|cluster| cluster.claims()));
+        let requirements = claims.match_expressions.iter().flatten();
+        found.extend(of_requirements("claim", &path, requirements, &values));
     }
     let expressions = selector.cel_selector.as_ref();
     let expressions = expressions.and_then(|cel| cel.cel_expressions.as_ref());
@@ -146,18 +120,24 @@ fn by_key<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Values<'a> {
     values
 }
 
-/// A requirement of `In` or `Exists` that no cluster meets; others may be met by clusters without the key.
-fn of_requirement(
+/// Requirements of `In` or `Exists` that no cluster meets; others may be met by clusters without the key.
+fn of_requirements<'a>(
     noun: &str,
-    requirement: &LabelSelectorRequirement,
+    path: &FieldPath,
+    requirements: impl Iterator<Item = &'a LabelSelectorRequirement>,
     there: &Values<'_>,
-) -> Option<String> {
-    let wanted = requirement.values.iter().flatten();
-    let wanted: Vec<&str> = wanted.map(String::as_str).collect();
-    match requirement.operator.as_str() {
-        "In" | "Exists" => missing(noun, &requirement.key, &wanted, there),
-        _ => None,
-    }
+) -> Vec<(FieldPath, String)> {
+    let path = path.child("matchExpressions");
+    let unmet = requirements.enumerate().filter_map(|(i, requirement)| {
+        let wanted = requirement.values.iter().flatten();
+        let wanted: Vec<&str> = wanted.map(String::as_str).collect();
+        let sentence = match requirement.operator.as_str() {
+            "In" | "Exists" => missing(noun, &requirement.key, &wanted, there),
+            _ => None,
+        };
+        Some((path.index(i), sentence?))
+    });
+    unmet.collect()
 }
 
 /// Why no cluster has a key with one of these values, any value if there are none; `None` if one has it.

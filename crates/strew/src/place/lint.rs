@@ -7,38 +7,32 @@ use strew_manifest::ocm::{
     ManagedCluster, Placement, REPLICA_DIVISION_ANNOTATION, SpreadConstraintsTerm,
     TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
 };
-use strew_manifest::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
-use strew_model::Interner;
+use strew_manifest::read::{Diagnostic, KubeObject, Located, Reading, Sources};
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::facts::groups::{bounds_of, groups_by_key};
 use strew_wire::placement::facts::replicas::read_division;
 use strew_wire::placement::facts::spec::terms;
 use strew_wire::placement::facts::weights_by_key;
 
-use super::fleet::Loader;
+use super::fleet::{Fleet, Loader};
 use super::help;
+use crate::parts::instead;
 
 /// The findings about the Placements of files and the objects that they read.
 pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
-    let mut loader = Loader::new(sources, Vec::new());
-    let objects = reading.objects.iter().cloned();
-    objects.for_each(|located| loader.object(located));
-    loader.broken(&reading.broken);
+    let reading = Reading {
+        objects: reading.objects.clone(),
+        broken: reading.broken.clone(),
+        ..Reading::default()
+    };
+    let mut loader = Loader::new(sources, reading);
     loader.misconfigured();
-    let clusters = loader
-        .objects
-        .iter()
-        .filter_map(|located| match &located.object {
-            KubeObject::ManagedCluster(cluster) => Some(&**cluster),
-            _ => None,
-        });
-    let clusters: Vec<&ManagedCluster> = clusters.collect();
-    let mut names = Interner::new();
-    let mut cel = CelSelectors::new();
-    for cluster in &clusters {
-        let name = names.intern(cluster.metadata.name.as_deref().unwrap_or_default());
-        cel.set_cluster(name, cluster);
+    let mut fleet = Fleet::default();
+    for located in &loader.objects {
+        fleet.put(located.object.clone());
     }
+    let clusters: Vec<&ManagedCluster> = fleet.clusters.values().collect();
+    let cel = fleet.selectors();
     let mut found = Vec::new();
     for located in &loader.objects {
         if let KubeObject::Placement(placement) = &located.object {
@@ -90,19 +84,24 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
     let annotations = placement.metadata.annotations.as_ref();
     let annotation = annotations.and_then(|all| all.get(TOPOLOGY_WEIGHTS_ANNOTATION));
     let annotated = annotation.and_then(|text| weights_by_key(text).ok());
+    let keys = |term: &SpreadConstraintsTerm| -> BTreeSet<&str> {
+        let pairs = clusters.iter().flat_map(|cluster| term.pairs(cluster));
+        pairs.map(|(key, _)| key).collect()
+    };
     let mut unmet = Vec::new();
     for (i, term) in terms(spec).iter().enumerate() {
         let path = FieldPath::root()
             .child("spec.spreadPolicy.spreadConstraints")
             .index(i);
-        let values = values(term, clusters);
+        let values = clusters.iter().filter_map(|cluster| term.value(cluster));
+        let values: BTreeSet<&str> = values.collect();
         let (key, kind) = (&term.topology_key, term.topology_key_type.to_lowercase());
         if values.is_empty() {
             unmet.push(Unmet {
                 code: "unknown-topology-key",
                 path: path.child("topologyKey"),
                 message: format!("no cluster of the files has the {kind} {key}"),
-                help: help(key, &keys(term, clusters), "there are"),
+                help: instead(key, keys(term)),
                 is_note: false,
             });
             continue;
@@ -115,7 +114,7 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
                     message: format!(
                         "no cluster of the files has {key}={value}, which has weight {weight}"
                     ),
-                    help: help(value, &values, "there are"),
+                    help: instead(value, values.clone()),
                     is_note: false,
                 });
             }
@@ -140,7 +139,7 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
 }
 
 /// Terms that ask for more topologies than there are.
-fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
+fn too_few<'c>(placement: &Placement, clusters: &[&'c ManagedCluster]) -> Vec<Unmet> {
     let terms = placement.spec.as_ref().map(terms).unwrap_or_default();
     let annotations = placement.metadata.annotations.as_ref();
     let annotation = annotations.and_then(|all| all.get(TOPOLOGY_GROUPS_ANNOTATION));
@@ -149,9 +148,12 @@ fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
     let mut found = Vec::new();
     for (i, term) in terms.iter().enumerate() {
         let min = bounds_of(term, &annotated).min.unwrap_or(0);
-        let tuples = clusters
-            .iter()
-            .filter_map(|cluster| tuple(&terms[..=i], cluster));
+        // A cluster without one of the values is in no topology.
+        let tuple = |cluster: &&'c ManagedCluster| {
+            let values = terms[..=i].iter().map(|term| term.value(cluster));
+            values.collect::<Option<Vec<&str>>>()
+        };
+        let tuples = clusters.iter().filter_map(tuple);
         let there: BTreeSet<Vec<&str>> = tuples.collect();
         // A key that no cluster has is reported already.
         if there.is_empty() || min <= i64::try_from(there.len()).unwrap_or(i64::MAX) {
@@ -177,16 +179,6 @@ fn too_few(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
         });
     }
     found
-}
-
-/// The values of a cluster under these terms; `None` if it lacks one.
-fn tuple<'c>(terms: &[SpreadConstraintsTerm], cluster: &'c ManagedCluster) -> Option<Vec<&'c str>> {
-    let value = |term: &SpreadConstraintsTerm| {
-        let mut own = pairs(term, cluster).into_iter();
-        let found = own.find(|(key, _)| *key == term.topology_key);
-        found.map(|(_, value)| value)
-    };
-    terms.iter().map(value).collect()
 }
 
 /// Predicates of which no cluster matches a part. They are notes where another predicate matches: one is enough.
@@ -255,46 +247,4 @@ fn unweighed(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> 
         is_note: false,
     });
     unmet.collect()
-}
-
-fn help(name: &str, known: &BTreeSet<&str>, words: &str) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(meant) => format!("did you mean {meant}?"),
-        None => {
-            let some: Vec<&str> = known.iter().copied().take(10).collect();
-            format!("{words} {}", some.join(", "))
-        }
-    }
-}
-
-/// The values of clusters under a term's key.
-fn values<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> BTreeSet<&'c str> {
-    let of = |cluster: &&'c ManagedCluster| pairs(term, cluster);
-    let pairs = clusters.iter().flat_map(of);
-    pairs
-        .filter(|(key, _)| *key == term.topology_key)
-        .map(|(_, value)| value)
-        .collect()
-}
-
-/// The keys of clusters in the source of a term's key.
-fn keys<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> BTreeSet<&'c str> {
-    let of = |cluster: &&'c ManagedCluster| pairs(term, cluster);
-    clusters.iter().flat_map(of).map(|(key, _)| key).collect()
-}
-
-fn pairs<'c>(term: &SpreadConstraintsTerm, cluster: &'c ManagedCluster) -> Vec<(&'c str, &'c str)> {
-    if term.topology_key_type == "Claim" {
-        let claims = cluster
-            .status
-            .iter()
-            .flat_map(|status| status.cluster_claims.iter().flatten());
-        return claims
-            .map(|claim| (claim.name.as_str(), claim.value.as_str()))
-            .collect();
-    }
-    let labels = cluster.metadata.labels.iter().flatten();
-    labels
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect()
 }

@@ -1,17 +1,16 @@
 //! `strew place`: clusters for Placements, from files.
 //!
-//! Reading order: [`fleet`] (the input), `decide` (runs the machine until it rests), [`what_if`] (changes),
-//! [`difference`] (what moves), [`text`], [`summary`] and [`why`] (for people), [`decisions`] and [`explanations`] (for
-//! programs), [`each`] (the loss of every topology in turn).
+//! Reading order: [`fleet`] (the input), `decide` (a hub decides), [`what_if`] (changes), [`difference`] (what moves),
+//! [`text`], [`summary`] and [`why`] (for people), [`lists`] (for programs), [`each`] (the loss of every topology in
+//! turn).
 
 mod decide;
-mod decisions;
 mod difference;
 mod each;
-mod explanations;
 mod fleet;
 mod help;
 pub(crate) mod lint;
+mod lists;
 mod summary;
 mod text;
 mod what_if;
@@ -25,12 +24,13 @@ use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use strew_manifest::finding::Finding;
-use strew_manifest::read::{Diagnostic, How, Severity, nearest, render};
-use strew_model::{Instant, Interner, Symbol};
+use strew_manifest::read::{Diagnostic, How, Severity, Sources, render};
+use strew_model::Instant;
 use strew_placement::explain::Detail;
-use strew_placement::facts::placement::PlacementFact;
+use strew_plan::written::FleetVerb;
+use strew_view::placement::{PlacementKey, PlacementView};
 
-use decide::{Decided, Ground, Held, Outcome};
+use decide::{Decided, Held};
 use difference::{Difference, Reasons, Side};
 use each::Loss;
 use fleet::Fleet;
@@ -45,7 +45,8 @@ use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::{Input, ReadArgs};
 use crate::output::{Format, serialized};
 use crate::text::count;
-use crate::{inputs, terminal};
+use crate::what_if::Asked;
+use crate::{inputs, parts, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM place placement.yaml fleet/                 which clusters, and how do they spread?
@@ -94,7 +95,7 @@ pub(crate) struct PlaceArgs {
     #[arg(long)]
     explain: bool,
     #[arg(long, value_name = "CHANGE", value_parser = what_if::asked, help = what_if::help())]
-    what_if: Vec<what_if::Asked>,
+    what_if: Vec<Asked<FleetVerb>>,
     /// The time at which tolerations and scores are judged [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Instant>,
@@ -152,7 +153,7 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     for note in &load.notes {
         say_note(note, context);
     }
-    let Some(mut fleet) = load.fleet else {
+    let Some(fleet) = load.fleet else {
         print_diagnostics("place", &[(load.diagnostics, &sources)], format)?;
         let n = load.n_errors;
         return Err(Failure::input(anyhow!(
@@ -164,56 +165,46 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     let findings = Finding::in_order(found.filter(Finding::is_warning_or_worse));
     drop(sources);
     check_shown(&fleet, args)?;
-    let at = args.at.unwrap_or_else(now);
-    if args.at.is_none() && fleet.time_matters {
-        say_note(
-            &format!(
-                "judged as of {}; --at asks about another moment",
-                time_text(at)
-            ),
-            context,
-        );
+    let now = args.at.unwrap_or_else(now);
+    if args.at.is_none() && fleet.time_matters() {
+        let at = time_text(now);
+        let note = format!("judged as of {at}; --at asks about another moment");
+        say_note(&note, context);
     }
-    let answer = Answer::of(args, &mut fleet, at)?;
     let look = text::Look {
         terminal: &context.terminal,
         wide: args.output == Some(PlaceFormat::Wide),
         explain: args.explain,
     };
-    if let Some(losses) = &answer.losses {
-        let text = match format {
-            Some(format) => serialized(&with(&findings, json!(each::list(losses))), format)?,
-            None => each::write(losses, answer.outcome.decided.len(), &look),
-        };
-        terminal::print(&text)?;
-        let is_trouble = losses.iter().any(Loss::is_trouble);
-        return Ok(if is_trouble { EXIT_NO } else { 0 });
+    match Answer::of(args, &fleet, now)? {
+        Answer::Losses(losses) => {
+            let text = match format {
+                Some(format) => serialized(&with(&findings, json!(each::list(&losses))), format)?,
+                None => each::write(&losses, fleet.placements.len(), &look),
+            };
+            terminal::print(&text)?;
+            let is_trouble = losses.iter().any(Loss::is_trouble);
+            Ok(if is_trouble { EXIT_NO } else { 0 })
+        }
+        Answer::Decided(decided, changed) => {
+            let each = decided.iter();
+            let each = each.map(|(decided, difference)| (decided, difference.as_ref()));
+            let shown: Vec<text::Shown<'_>> = each
+                .filter(|(decided, _)| args.shows(&decided.view.key()))
+                .collect();
+            let text = match format {
+                Some(format) => {
+                    let changes: Vec<_> = shown.iter().filter_map(|shown| shown.1).collect();
+                    let shown: Vec<&Decided> = shown.iter().map(|shown| shown.0).collect();
+                    let list = lists::list(&shown, args.explain, &changes);
+                    serialized(&with(&findings, list), format)?
+                }
+                None => text::write(&shown, &fleet, changed.as_deref(), &look),
+            };
+            terminal::print(&text)?;
+            exit(&decided, &shown, &fleet, context)
+        }
     }
-    let outcome = &answer.outcome;
-    let is_shown = |fact: &PlacementFact| args.shows(fact, &outcome.names);
-    let changes = answer.differences.iter().flatten();
-    let changes = changes.filter(|change| args.shows_named(&change.namespace, &change.name));
-    let changes: Vec<&Difference> = changes.collect();
-    let text = match format {
-        Some(format) => {
-            let list = match args.explain {
-                true => json!(explanations::list(&fleet, outcome, &is_shown, &changes)),
-                false => decisions::list(outcome, &is_shown, &changes),
-            };
-            serialized(&with(&findings, list), format)?
-        }
-        None => {
-            let told = text::Told {
-                fleet: &fleet,
-                outcome,
-                changed: answer.changed.as_ref(),
-                differences: &answer.differences,
-            };
-            text::write(&told, &is_shown, &look)
-        }
-    };
-    terminal::print(&text)?;
-    exit(outcome, &fleet, args, context)
 }
 
 /// A list with the warnings about the files, if there are any.
@@ -253,7 +244,7 @@ pub(crate) fn explain(
 impl PlaceArgs {
     /// The files; without any, the hub of the kubeconfig.
     fn inputs(&self, context: &Context) -> Result<Vec<Input>, Failure> {
-        let names: Vec<String> = self.files.iter().chain(&self.filename).cloned().collect();
+        let names = [&self.files[..], &self.filename].concat();
         if !names.is_empty() {
             let how = How {
                 piped: format!("{} place -", context.program),
@@ -267,202 +258,111 @@ impl PlaceArgs {
     }
 
     /// True if a Placement is shown.
-    fn shows(&self, placement: &PlacementFact, names: &Interner) -> bool {
-        self.shows_named(names.text(placement.namespace), names.text(placement.name))
-    }
-
-    fn shows_named(&self, namespace: &str, name: &str) -> bool {
-        self.namespace.as_deref().is_none_or(|n| n == namespace)
-            && self.only.as_deref().is_none_or(|n| n == name)
+    fn shows(&self, (namespace, name): &PlacementKey) -> bool {
+        self.namespace.as_ref().is_none_or(|n| n == namespace)
+            && self.only.as_ref().is_none_or(|n| n == name)
     }
 
     /// The detail of a Placement's explanation.
-    fn detail(&self, placement: &PlacementFact, names: &Interner) -> Option<Detail> {
-        let is_shown = self.shows(placement, names);
-        let detail = match self.explain {
+    fn detail(&self, placement: &PlacementKey) -> Detail {
+        match self.explain && self.shows(placement) {
             true => Detail::Everything,
             false => Detail::Outline,
-        };
-        is_shown.then_some(detail)
+        }
     }
 }
 
-/// The result, and the state that it is compared with.
-struct Answer {
-    outcome: Outcome,
-    changed: Option<Changed>,
-    /// By Placement.
-    differences: Vec<Option<Difference>>,
-    /// The loss of each topology of a key, if it was asked for.
-    losses: Option<Vec<Loss>>,
+enum Answer {
+    /// All Placements, each with its difference from the clusters that it had, if it had any, and the changed fleet.
+    Decided(Vec<(Decided, Option<Difference>)>, Option<Box<Changed>>),
+    /// The loss of each topology of a key.
+    Losses(Vec<Loss>),
 }
 
 impl Answer {
-    fn of(args: &PlaceArgs, fleet: &mut Fleet, now: Instant) -> Result<Self, Failure> {
-        let stored = fleet.stored();
+    fn of(args: &PlaceArgs, fleet: &Fleet, now: Instant) -> Result<Self, Failure> {
+        let detail = |key: &PlacementKey| args.detail(key);
         if args.what_if.is_empty() {
-            let outcome = {
-                let names = &fleet.names;
-                let wanted = |fact: &PlacementFact| args.detail(fact, names);
-                decide::decide(&fleet.ground(now), &stored, &wanted)
-            };
-            let clusters = difference::clusters(&fleet.facts);
-            let comparison = Comparison {
-                before: &clusters,
-                after: &clusters,
-                held: &stored,
-                touched: &BTreeMap::new(),
+            let held = fleet.stored();
+            let decided = decide::decide(fleet, &held, now, Some(&detail));
+            let before = Before {
+                fleet,
+                held: &held,
                 unchanged: None,
             };
-            let differences = comparison.of(&outcome);
-            return Ok(Self {
-                outcome,
-                changed: None,
-                differences,
-                losses: None,
-            });
+            return Ok(Self::Decided(before.compared(decided, None), None));
         }
-        let (held, unchanged) = decide::before(&fleet.ground(now), &stored);
-        let facts_before = fleet.facts.clone();
-        let before = difference::clusters(&facts_before);
-        fleet.names = unchanged.names.clone();
-        let changed = Changed::of(&args.what_if, fleet, now)?;
-        let wanted = |fact: &PlacementFact| args.detail(fact, &fleet.names);
-        if !changed.each.is_empty() {
-            let world = Losses {
-                args,
-                fleet,
-                now,
-                held: &held,
-                unchanged: &unchanged,
-                before: &before,
-            };
-            let losses = world.of(&changed)?;
-            return Ok(Self {
-                outcome: unchanged,
-                changed: None,
-                differences: Vec::new(),
-                losses: Some(losses),
-            });
-        }
-        let ground = Ground {
-            facts: &changed.facts,
-            placements: &changed.placements,
-            ..fleet.ground(now)
-        };
-        let outcome = decide::decide(&ground, &held, &wanted);
-        let comparison = Comparison {
-            before: &before,
-            after: &difference::clusters(&changed.facts),
+        let (held, unchanged) = decide::before(fleet, now);
+        let before = Before {
+            fleet,
             held: &held,
-            touched: &changed.touched,
-            unchanged: Some(&unchanged),
+            unchanged: Some(unchanged.into_iter().map(|d| (d.view.key(), d)).collect()),
         };
-        let differences = comparison.of(&outcome);
-        Ok(Self {
-            outcome,
-            differences,
-            changed: Some(changed),
-            losses: None,
-        })
-    }
-}
-
-/// The loss of every topology of a key, one at a time.
-struct Losses<'a> {
-    args: &'a PlaceArgs,
-    fleet: &'a Fleet,
-    now: Instant,
-    held: &'a Held,
-    unchanged: &'a Outcome,
-    before: &'a difference::Clusters<'a>,
-}
-
-impl Losses<'_> {
-    fn of(&self, changed: &Changed) -> Result<Vec<Loss>, Failure> {
+        let changed = Changed::of(&args.what_if, fleet, now)?;
+        if changed.each.is_empty() {
+            let decided = decide::decide(&changed.fleet, &held, now, Some(&detail));
+            let compared = before.compared(decided, Some(&changed));
+            return Ok(Self::Decided(compared, Some(Box::new(changed))));
+        }
         let mut losses = Vec::new();
         for key in &changed.each {
-            let names = &self.fleet.names;
-            for (value, clusters) in what_if::domains(key, &changed.facts, names)? {
+            for (value, clusters) in what_if::domains(key, &changed.fleet)? {
                 let mut lost = changed.clone();
                 lost.lose(&clusters);
-                losses.push(self.one((key, &value), clusters.len(), &lost));
+                let mut decided = decide::decide(&lost.fleet, &held, now, None);
+                decided.retain(|decided| args.shows(&decided.view.key()));
+                let compared = before.compared(decided, Some(&lost));
+                losses.push(Loss::of((key, &value), clusters.len(), compared));
             }
         }
-        Ok(losses)
-    }
-
-    fn one(&self, domain: (&str, &str), n: usize, lost: &Changed) -> Loss {
-        let ground = Ground {
-            facts: &lost.facts,
-            placements: &lost.placements,
-            ..self.fleet.ground(self.now)
-        };
-        let outcome = decide::decide(&ground, self.held, &|_| None);
-        let comparison = Comparison {
-            before: self.before,
-            after: &difference::clusters(&lost.facts),
-            held: self.held,
-            touched: &lost.touched,
-            unchanged: Some(self.unchanged),
-        };
-        let args = self.args;
-        let differences = comparison.of(&outcome).into_iter().flatten();
-        let differences = differences.filter(|d| args.shows_named(&d.namespace, &d.name));
-        let differences = differences.collect();
-        let decided = outcome.decided.iter();
-        let shown = decided.filter(|d| args.shows(&d.fact, &outcome.names));
-        let shown: Vec<_> = shown.map(|d| (outcome.label(d), d)).collect();
-        Loss::of(domain, n, &shown, differences)
+        Ok(Self::Losses(losses))
     }
 }
 
-/// The previous clusters, compared with the result.
-struct Comparison<'a> {
-    before: &'a difference::Clusters<'a>,
-    after: &'a difference::Clusters<'a>,
+/// The clusters that Placements had.
+struct Before<'a> {
+    fleet: &'a Fleet,
     held: &'a Held,
-    touched: &'a BTreeMap<Symbol, &'static str>,
-    unchanged: Option<&'a Outcome>,
+    /// The result without a change; `None` if none was asked about.
+    unchanged: Option<BTreeMap<PlacementKey, Decided>>,
 }
 
-impl Comparison<'_> {
-    /// By Placement; `None` if it held no cluster.
-    fn of(&self, outcome: &Outcome) -> Vec<Option<Difference>> {
-        let unchanged = self.unchanged.iter().flat_map(|outcome| &outcome.decided);
-        let unchanged: BTreeMap<(Symbol, Symbol), &Decided> = unchanged
-            .map(|decided| ((decided.fact.namespace, decided.fact.name), decided))
-            .collect();
-        let one = |decided: &Decided| {
-            let key = (decided.fact.namespace, decided.fact.name);
-            let held = self.held.get(&key)?;
-            let replicas = decide::replicas(held);
-            let held = held.iter().flat_map(|d| d.decisions.iter());
-            let before = Side {
-                held: held.map(|d| d.cluster).collect(),
-                replicas,
-                clusters: self.before,
-            };
-            let after = Side {
-                held: decided.clusters().map(|(cluster, _)| cluster).collect(),
-                replicas: decided.replicas(),
-                clusters: self.after,
-            };
-            let unchanged = unchanged.get(&key);
-            let reasons = Reasons {
-                touched: self.touched,
-                unchanged: unchanged.map(|d| d.clusters().map(|(c, _)| c).collect()),
-            };
-            let names = &outcome.names;
-            Some(Difference::of(
-                &decided.fact,
-                &before,
-                &after,
-                &reasons,
-                names,
-            ))
+impl Before<'_> {
+    /// The results of Placements, each with its difference from the clusters that it had, if it had any.
+    fn compared(
+        &self,
+        decided: Vec<Decided>,
+        changed: Option<&Changed>,
+    ) -> Vec<(Decided, Option<Difference>)> {
+        let each = decided.into_iter().map(|decided| {
+            let difference = self.difference(&decided.view, changed);
+            (decided, difference)
+        });
+        each.collect()
+    }
+
+    fn difference(&self, view: &PlacementView, changed: Option<&Changed>) -> Option<Difference> {
+        let key = view.key();
+        let before = PlacementView {
+            decisions: self.held.get(&key)?.clone(),
+            ..PlacementView::default()
         };
-        outcome.decided.iter().map(one).collect()
+        let before = Side {
+            view: &before,
+            clusters: &self.fleet.clusters,
+        };
+        let fleet = changed.map_or(self.fleet, |changed| &changed.fleet);
+        let after = Side {
+            view,
+            clusters: &fleet.clusters,
+        };
+        let untouched = BTreeMap::new();
+        let unchanged = self.unchanged.as_ref().and_then(|all| all.get(&key));
+        let reasons = Reasons {
+            touched: changed.map_or(&untouched, |changed| &changed.touched),
+            unchanged: unchanged.map(|d| d.view.clusters().map(|(name, _)| name).collect()),
+        };
+        Some(Difference::of(before, after, &reasons))
     }
 }
 
@@ -473,19 +373,15 @@ fn check_shown(fleet: &Fleet, args: &PlaceArgs) -> Result<(), Failure> {
         return Err(Failure::input(error)
             .with_hint("kind: Placement of cluster.open-cluster-management.io/v1beta1"));
     }
-    let mut all = fleet.placements.iter();
-    if all.any(|placement| args.shows(placement, &fleet.names)) {
+    if fleet.placements.keys().any(|key| args.shows(key)) {
         return Ok(());
     }
-    let all = fleet.placements.iter();
+    let all = fleet.placements.keys();
     let (asked, known): (&str, BTreeSet<&str>) = match (&args.namespace, &args.only) {
-        (Some(namespace), None) => (
-            namespace.as_str(),
-            all.map(|p| fleet.names.text(p.namespace)).collect(),
-        ),
+        (Some(namespace), None) => (namespace.as_str(), all.map(|(ns, _)| &**ns).collect()),
         (_, only) => (
             only.as_deref().unwrap_or_default(),
-            all.map(|p| fleet.names.text(p.name)).collect(),
+            all.map(|(_, name)| &**name).collect(),
         ),
     };
     let error = match (&args.namespace, &args.only) {
@@ -495,14 +391,7 @@ fn check_shown(fleet: &Fleet, args: &PlaceArgs) -> Result<(), Failure> {
         (_, Some(name)) => anyhow!("there is no Placement {name:?}"),
         _ => anyhow!("there is no Placement in namespace {asked:?}"),
     };
-    let hint = match nearest(asked, known.iter().copied()) {
-        Some(meant) => format!("did you mean {meant}?"),
-        None => {
-            let some: Vec<&str> = known.into_iter().take(10).collect();
-            format!("there are {}", some.join(", "))
-        }
-    };
-    Err(Failure::input(error).with_hint(hint))
+    Err(Failure::input(error).with_hint(parts::instead(asked, known)))
 }
 
 /// A time as text.
@@ -511,7 +400,7 @@ fn time_text(at: Instant) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn say(diagnostics: &[Diagnostic], sources: &strew_manifest::read::Sources, context: &Context) {
+fn say(diagnostics: &[Diagnostic], sources: &Sources, context: &Context) {
     let is_shown = |d: &&Diagnostic| !context.quiet || d.severity == Severity::Error;
     let shown: Vec<Diagnostic> = diagnostics.iter().filter(is_shown).cloned().collect();
     if !shown.is_empty() {
@@ -521,24 +410,23 @@ fn say(diagnostics: &[Diagnostic], sources: &strew_manifest::read::Sources, cont
 
 /// The exit code, for the Placements that are shown.
 fn exit(
-    outcome: &Outcome,
+    all: &[(Decided, Option<Difference>)],
+    shown: &[text::Shown<'_>],
     fleet: &Fleet,
-    args: &PlaceArgs,
     context: &Context,
 ) -> Result<u8, Failure> {
-    if let Some((placement, set, why)) = outcome.broken() {
-        let error = anyhow!("{placement} was not decided: ManagedClusterSet {set}: {why}");
-        return Err(Failure::input(error));
+    for (decided, _) in all {
+        if let Some(why) = decided.why.as_ref().filter(|why| !why.is_decided)
+            && !decided.view.is_ignored()
+        {
+            let (placement, error) = (decided.view.label(), why.result.error.as_deref());
+            let error = error.unwrap_or_default();
+            let error = anyhow!("{placement} was not decided: {error}");
+            return Err(Failure::input(error));
+        }
     }
-    let shown = outcome.decided.iter();
-    let shown: Vec<&Decided> = shown
-        .filter(|d| args.shows(&d.fact, &outcome.names))
-        .collect();
-    let misconfigured = |d: &&&Decided| {
-        let key = (d.fact.namespace, d.fact.name);
-        fleet.misconfigured.contains(&key)
-    };
-    let n_misconfigured = shown.iter().filter(misconfigured).count();
+    let keys = shown.iter().map(|(decided, _)| decided.view.key());
+    let n_misconfigured = keys.filter(|key| fleet.misconfigured.contains(key)).count();
     if n_misconfigured > 0 {
         let style = context.terminal.styles.error;
         let placements = count(n_misconfigured, "Placement");
@@ -548,7 +436,8 @@ fn exit(
         ));
         return Ok(2);
     }
-    Ok(match shown.iter().any(|d| summary::is_trouble(d)) {
+    let mut views = shown.iter().map(|(decided, _)| &decided.view);
+    Ok(match views.any(PlacementView::is_trouble) {
         true => EXIT_NO,
         false => 0,
     })

@@ -1,10 +1,11 @@
 //! Many Placements at a glance: which are short, which are uneven, what moves.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use strew_placement::facts::status::ConditionType;
+use strew_view::placement::{PlacementView, holds};
 
-use super::decide::{Decided, Outcome};
 use super::difference::Difference;
-use super::text::ROWS_MAX;
+use super::text::{ROWS_MAX, Shown};
 use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table};
 use crate::text::count;
@@ -12,23 +13,21 @@ use crate::text::count;
 /// Up to this number of Placements need no summary.
 const FEW: usize = 3;
 
-/// True if a Placement is not as asked for.
-pub(super) fn is_trouble(decided: &Decided) -> bool {
-    decided.is_misconfigured() || decided.is_short() || decided.is_uneven()
-}
-
 /// The text above many Placements.
-pub(super) fn write(outcome: &Outcome, shown: &[(&Decided, Option<&Difference>)], page: &mut Page) {
+pub(super) fn write(shown: &[Shown<'_>], page: &mut Page) {
     if shown.len() <= FEW {
         return;
     }
     if !page.text.is_empty() {
         page.line(0, "");
     }
-    let of = |is: &dyn Fn(&Decided) -> bool| shown.iter().filter(|(d, _)| is(d)).count();
-    let misconfigured = of(&|d| d.is_misconfigured());
-    let short = of(&|d| d.is_short() && !d.is_misconfigured());
-    let uneven = of(&|d| d.is_uneven() && !d.is_short() && !d.is_misconfigured());
+    let of = |is: &dyn Fn(&PlacementView) -> bool| {
+        let views = shown.iter().map(|(decided, _)| &decided.view);
+        views.filter(|view| is(view)).count()
+    };
+    let misconfigured = of(&|v| v.is_misconfigured());
+    let short = of(&|v| v.is_short() && !v.is_misconfigured());
+    let uneven = of(&|v| v.is_uneven() && !v.is_short() && !v.is_misconfigured());
     let good = shown.len() - misconfigured - short - uneven;
     let mut parts = vec![format!("{good} as asked for")];
     let others = [
@@ -44,25 +43,16 @@ pub(super) fn write(outcome: &Outcome, shown: &[(&Decided, Option<&Difference>)]
     );
     let title = page.paint.bold(&count(shown.len(), "Placement"));
     page.line(0, &format!("{title}: {}", parts.join(", ")));
-    let trouble: Vec<&Decided> = shown
-        .iter()
-        .map(|(d, _)| *d)
-        .filter(|d| is_trouble(d))
-        .collect();
+    let views = shown.iter().map(|(decided, _)| &decided.view);
+    let trouble: Vec<&PlacementView> = views.filter(|view| view.is_trouble()).collect();
     if !trouble.is_empty() {
         let header = [("PLACEMENT", false), ("CLUSTERS", true), ("WHY", false)];
         let mut table = Table::new(header.into());
-        for decided in trouble.iter().take(ROWS_MAX) {
-            let n = decided.clusters().count();
-            let clusters = match decided.fact.spec.number_of_clusters {
-                Some(asked) => format!("{n} of {asked}"),
-                None => n.to_string(),
-            };
-            let label = Cell::plain(outcome.label(decided));
+        for view in trouble.iter().take(ROWS_MAX) {
             table.row(vec![
-                label,
-                Cell::plain(clusters),
-                Cell::plain(why(decided)),
+                Cell::plain(view.label()),
+                Cell::plain(got(view, view.clusters().count())),
+                Cell::plain(why(view)),
             ]);
         }
         table.write(2, page);
@@ -73,25 +63,35 @@ pub(super) fn write(outcome: &Outcome, shown: &[(&Decided, Option<&Difference>)]
     moves(shown, page);
 }
 
+/// `3 of 4`, or `3` where all clusters are asked for.
+pub(super) fn got(view: &PlacementView, n: usize) -> String {
+    match view.wanted() {
+        Some(wanted) => format!("{n} of {wanted}"),
+        None => n.to_string(),
+    }
+}
+
+/// True if a condition says that something is as it is meant to be.
+pub(super) fn is_good(condition: &Condition) -> bool {
+    holds(condition) != (condition.type_ == ConditionType::Misconfigured.name())
+}
+
 /// The most important condition.
-fn why(decided: &Decided) -> String {
+fn why(view: &PlacementView) -> String {
     let first = [
         ConditionType::Misconfigured,
         ConditionType::SpreadSatisfied,
         ConditionType::Satisfied,
     ];
-    let told = first.into_iter().find_map(|kind| {
-        let condition = decided.condition(kind)?;
-        let is_good = condition.status != (kind == ConditionType::Misconfigured);
-        (!is_good).then_some(condition)
-    });
-    let line = |message: &str| message.lines().next().unwrap_or_default().to_owned();
+    let conditions = first.into_iter().filter_map(|kind| view.condition(kind));
+    let told = conditions.into_iter().find(|condition| !is_good(condition));
     told.map_or_else(String::new, |condition| {
-        format!("{}: {}", condition.reason.name(), line(&condition.message))
+        let line = condition.message.lines().next().unwrap_or_default();
+        format!("{}: {line}", condition.reason)
     })
 }
 
-fn moves(shown: &[(&Decided, Option<&Difference>)], page: &mut Page) {
+fn moves(shown: &[Shown<'_>], page: &mut Page) {
     let differences = shown.iter().filter_map(|(_, difference)| *difference);
     let moving: Vec<&Difference> = differences.filter(|d| d.moves()).collect();
     if moving.is_empty() {

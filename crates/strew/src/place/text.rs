@@ -1,17 +1,17 @@
 //! The results of Placements as text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use strew_model::{Interner, Symbol};
-use strew_placement::explain::SelectedCluster;
-use strew_placement::facts::placement::PlacementFact;
-use strew_placement::facts::status::{Condition, ConditionType};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use strew_placement::facts::status::ConditionType;
+use strew_wire::placement::debug::{Explained, Selected};
 
-use super::decide::{Decided, Outcome};
-use super::difference::Difference;
+use super::decide::Decided;
+use super::difference::{Difference, Moved};
 use super::fleet::Fleet;
+use super::summary::{self, got, is_good};
 use super::what_if::Changed;
-use super::{help, summary, why};
+use super::{help, why};
 use crate::explain_text::Page;
 use crate::explain_text::paint::Paint;
 use crate::explain_text::table::{Cell, Table, Tone};
@@ -27,44 +27,39 @@ pub(super) struct Look<'a> {
     pub(super) explain: bool,
 }
 
+impl Look<'_> {
+    /// The number of rows of a table that has at most `max` unless all are asked for.
+    pub(super) fn rows(&self, max: usize) -> usize {
+        if self.wide { usize::MAX } else { max }
+    }
+}
+
 /// The number of rows of a table; more are shortened unless the look is wide.
 pub(super) const ROWS_MAX: usize = 40;
 
 /// The number of Placements that are shown one by one; of more, only those that are not as asked for, or move.
 const PLACEMENTS_MAX: usize = 20;
 
-/// The content.
-pub(super) struct Told<'a> {
-    pub(super) fleet: &'a Fleet,
-    pub(super) outcome: &'a Outcome,
-    /// The change that was asked about.
-    pub(super) changed: Option<&'a Changed>,
-    /// By Placement: the difference from the previous clusters; `None` if there were none.
-    pub(super) differences: &'a [Option<Difference>],
-}
+/// A Placement with the difference from its previous clusters, if it had any.
+pub(super) type Shown<'a> = (&'a Decided, Option<&'a Difference>);
 
-/// All that is shown.
+/// All that is shown. `changed`: the change that was asked about.
 pub(super) fn write(
-    told: &Told<'_>,
-    is_shown: &dyn Fn(&PlacementFact) -> bool,
+    shown: &[Shown<'_>],
+    fleet: &Fleet,
+    changed: Option<&Changed>,
     look: &Look<'_>,
 ) -> String {
     let mut page = page(look);
-    let outcome = told.outcome;
-    if let Some(changed) = told.changed {
-        asked(changed, &outcome.names, &mut page);
+    if let Some(changed) = changed {
+        asked(changed, &mut page);
     }
-    let shown = outcome.decided.iter().zip(told.differences);
-    let shown = shown.filter(|(d, _)| is_shown(&d.fact));
-    let shown: Vec<(&Decided, Option<&Difference>)> = shown
-        .map(|(decided, difference)| (decided, difference.as_ref()))
-        .collect();
-    summary::write(outcome, &shown, &mut page);
+    summary::write(shown, &mut page);
     let folds = shown.len() > PLACEMENTS_MAX && !look.wide && !look.explain;
     let mut left = 0;
-    for (decided, difference) in shown {
-        let is_plain =
-            !summary::is_trouble(decided) && !difference.is_some_and(Difference::changes);
+    for &(decided, difference) in shown {
+        let view = &decided.view;
+        let is_plain = !view.is_trouble() && !difference.is_some_and(Difference::changes);
         if folds && is_plain {
             left += 1;
             continue;
@@ -72,13 +67,28 @@ pub(super) fn write(
         if !page.text.is_empty() {
             page.line(0, "");
         }
-        placement(told, decided, difference, look, &mut page);
-        if look.explain
-            && !decided.fact.ignored
-            && let Some(why) = outcome.why(decided, told.fleet)
-        {
-            let keys = keys(outcome, decided);
-            why::write(&why, &keys, look, &mut page);
+        head(decided, difference.filter(|_| changed.is_some()), &mut page);
+        if view.is_ignored() {
+            let text = "left alone: it is being deleted, or disabled by its annotation";
+            page.line(2, text);
+            continue;
+        }
+        conditions(decided, &mut page);
+        if changed.is_none() {
+            for help in help::of(view, fleet) {
+                page.wrapped(4, &format!("{}: {help}", page.paint.dim("help")));
+            }
+        }
+        if let Some(difference) = difference {
+            moved(difference, changed.is_some(), look, &mut page);
+        }
+        if let Some(why) = &decided.why {
+            clusters(decided, why, look, &mut page);
+            topologies(decided, why, difference, &mut page);
+            groups(decided, why, &mut page);
+            if look.explain {
+                why::write(&why.result, view.terms(), look, &mut page);
+            }
         }
     }
     if left > 0 {
@@ -107,10 +117,17 @@ pub(super) fn finished(page: Page, look: &Look<'_>) -> String {
     }
 }
 
-fn asked(changed: &Changed, names: &Interner, page: &mut Page) {
+/// Says how many rows are left out.
+pub(super) fn more(indent: usize, n: usize, max: usize, page: &mut Page) {
+    if n > max {
+        let left = n - max;
+        page.line(indent, &format!("… and {left} more; -o wide shows all"));
+    }
+}
+
+fn asked(changed: &Changed, page: &mut Page) {
     let words = changed.words.join(", ");
-    let touched: BTreeSet<&str> = changed.touched.keys().map(|&c| names.text(c)).collect();
-    let touched: Vec<&str> = touched.into_iter().collect();
+    let touched: Vec<&str> = changed.touched.keys().map(String::as_str).collect();
     let title = match (changed.is_loss, changed.words.len()) {
         (true, 1) => format!("What if {words} is lost"),
         (true, _) => format!("What if {words} are lost"),
@@ -126,116 +143,67 @@ fn asked(changed: &Changed, names: &Interner, page: &mut Page) {
 
 /// The first names of a list.
 pub(super) fn folded(names: &[&str], max: usize) -> String {
-    let shown = names
-        .iter()
-        .take(max)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown = names[..names.len().min(max)].join(", ");
     match names.len().saturating_sub(max) {
         0 => shown,
         left => format!("{shown} … and {left} more"),
     }
 }
 
-fn placement(
-    told: &Told<'_>,
-    decided: &Decided,
-    difference: Option<&Difference>,
-    look: &Look<'_>,
-    page: &mut Page,
-) {
-    let outcome = told.outcome;
-    let asked = told.changed.is_some();
-    head(outcome, decided, difference.filter(|_| asked), page);
-    if decided.fact.ignored {
-        let text = "left alone: it is being deleted, or disabled by its annotation";
-        return page.line(2, text);
-    }
-    conditions(decided, page);
-    if !asked {
-        for help in help::of(decided, told.fleet, &outcome.names) {
-            page.wrapped(4, &format!("{}: {help}", page.paint.dim("help")));
-        }
-    }
-    if let Some(difference) = difference {
-        moved(difference, asked, look, page);
-    }
-    clusters(outcome, decided, look, page);
-    topologies(outcome, decided, difference, page);
-    groups(outcome, decided, page);
-}
-
-fn head(outcome: &Outcome, decided: &Decided, difference: Option<&Difference>, page: &mut Page) {
-    let title = page
-        .paint
-        .bold(&format!("Placement {}", outcome.label(decided)));
-    let asked = decided.fact.spec.number_of_clusters;
-    let got = |n: usize| match asked {
-        Some(asked) => format!("{n} of {asked}"),
-        None => n.to_string(),
-    };
-    let n = decided.clusters().count();
+fn head(decided: &Decided, difference: Option<&Difference>, page: &mut Page) {
+    let view = &decided.view;
+    let title = page.paint.bold(&format!("Placement {}", view.label()));
+    let n = view.clusters().count();
     let text = match difference {
         Some(difference) => {
             let before = difference.gone.len() + difference.stay.len();
-            format!("{} → {} clusters", got(before), got(n))
+            format!("{} → {} clusters", got(view, before), got(view, n))
         }
-        None => {
-            let noun = match (n, asked) {
-                (1, None) => "cluster",
-                _ => "clusters",
-            };
-            format!("{} {noun}", got(n))
-        }
+        None if n == 1 && view.wanted().is_none() => "1 cluster".to_owned(),
+        None => format!("{} clusters", got(view, n)),
     };
-    let text = match (decided.is_misconfigured(), decided.is_short()) {
-        (false, false) => page.paint.good(&text),
-        _ => page.paint.bad(&text),
+    let text = match view.is_misconfigured() || view.is_short() {
+        false => page.paint.good(&text),
+        true => page.paint.bad(&text),
     };
     page.line(0, &format!("{title}: {text}"));
 }
 
 /// The ones with a message that is not plain.
 fn conditions(decided: &Decided, page: &mut Page) {
+    let view = &decided.view;
+    let is_empty = view.clusters().next().is_none();
     let kinds = [
         ConditionType::Misconfigured,
         ConditionType::Satisfied,
         ConditionType::SpreadSatisfied,
     ];
     for kind in kinds {
-        let Some(condition) = decided.condition(kind) else {
+        let Some(condition) = view.condition(kind) else {
             continue;
         };
-        let is_good = condition.status != (kind == ConditionType::Misconfigured);
-        if is_good && kind == ConditionType::Misconfigured {
-            continue;
+        match kind {
+            ConditionType::Misconfigured if is_good(condition) => {}
+            ConditionType::SpreadSatisfied if is_good(condition) && is_empty && view.is_short() => {
+                // The condition is that of a Placement without clusters: it says nothing good.
+                page.line(2, "· nothing is spread: no cluster was selected");
+            }
+            _ => page_condition(condition, page),
         }
-        let is_empty =
-            kind == ConditionType::SpreadSatisfied && decided.clusters().next().is_none();
-        if is_good && is_empty && decided.is_short() {
-            // The condition is that of a Placement without clusters: it says nothing good.
-            page.line(2, "· nothing is spread: no cluster was selected");
-            continue;
-        }
-        page_condition(condition, is_good, page);
     }
-    let code = decided.why.as_ref().map(|why| &why.schedule.code);
-    if let Some(strew_placement::Code::Warning(problem)) = code {
+    let warning = decided.why.as_ref().and_then(|why| why.warning.as_ref());
+    if let Some(warning) = warning {
         let mark = page.paint.bad("!");
-        page.line(
-            2,
-            &format!("{mark} {}: {}", problem.plugin, problem.message),
-        );
+        page.line(2, &format!("{mark} {warning}"));
     }
 }
 
-fn page_condition(condition: &Condition, is_good: bool, page: &mut Page) {
-    let mark = match is_good {
+fn page_condition(condition: &Condition, page: &mut Page) {
+    let mark = match is_good(condition) {
         true => page.paint.good("✓"),
         false => page.paint.bad("✗"),
     };
-    let (kind, reason) = (condition.kind.name(), condition.reason.name());
+    let (kind, reason) = (&condition.type_, &condition.reason);
     let mut lines = condition.message.lines();
     let first = lines.next().unwrap_or_default();
     page.line(2, &format!("{mark} {kind} {reason}: {first}"));
@@ -245,224 +213,182 @@ fn page_condition(condition: &Condition, is_good: bool, page: &mut Page) {
 
 /// What moves, and why. `asked`: after a change; otherwise compared with the stored decisions.
 fn moved(difference: &Difference, asked: bool, look: &Look<'_>, page: &mut Page) {
-    if !difference.changes() {
-        let text = match asked {
-            true => "nothing moves",
-            false => "as stored: nothing moves",
-        };
-        return page.line(2, text);
-    }
-    let words = difference.words();
-    match asked {
-        true => page.line(2, &words),
-        false => page.line(2, &format!("against the stored decisions: {words}")),
-    }
-    let max = if look.wide { usize::MAX } else { ROWS_MAX };
-    for moved in difference.gone.iter().take(max) {
+    let words = match (asked, difference.changes()) {
+        (true, true) => difference.words(),
+        (false, true) => format!("against the stored decisions: {}", difference.words()),
+        (true, false) => "nothing moves".to_owned(),
+        (false, false) => "as stored: nothing moves".to_owned(),
+    };
+    page.line(2, &words);
+    let max = look.rows(ROWS_MAX);
+    let line = |moved: &Moved, sign: &str, why: &str| {
+        let place = moved.topology.join("/");
+        let line = format!("{sign} {}  {place}  {why}", moved.cluster_name);
+        line.trim_end().to_owned()
+    };
+    let (gone, new) = (&difference.gone, &difference.new);
+    for moved in gone.iter().take(max) {
         let why = match moved.reason {
             None => "moved away",
             Some("anyway") => "moves without the change, too",
             Some(reason) => reason,
         };
-        let sign = page.paint.bad("-");
-        let place = moved.topology.join("/");
-        let line = format!("{sign} {}  {place}  {why}", moved.cluster_name);
-        page.line(4, line.trim_end());
+        page.line(4, &line(moved, &page.paint.bad("-"), why));
     }
-    for moved in difference.new.iter().take(max) {
+    for moved in new.iter().take(max) {
         let why = match moved.reason {
             Some("anyway") => "comes without the change, too",
             other => other.unwrap_or_default(),
         };
-        let sign = page.paint.good("+");
-        let place = moved.topology.join("/");
-        let line = format!("{sign} {}  {place}  {why}", moved.cluster_name);
-        page.line(4, line.trim_end());
+        page.line(4, &line(moved, &page.paint.good("+"), why));
     }
-    let (gone, new) = (difference.gone.len(), difference.new.len());
-    let left = gone.saturating_sub(max) + new.saturating_sub(max);
-    if left > 0 {
-        page.line(4, &format!("… and {left} more; -o wide shows all"));
-    }
-    let changes = &difference.replicas;
-    for change in changes.iter().take(max) {
+    let left = gone.len().saturating_sub(max) + new.len().saturating_sub(max);
+    more(4, left, 0, page);
+    for change in difference.replicas.iter().take(max) {
         let (before, after) = (change.before, change.after);
         let line = format!("~ {}  {before} → {after} replicas", change.cluster_name);
         page.line(4, &line);
     }
-    if changes.len() > max {
-        let left = changes.len() - max;
-        page.line(4, &format!("… and {left} more; -o wide shows all"));
-    }
+    more(4, difference.replicas.len(), max, page);
 }
 
-/// The topology of a selected cluster.
-fn tuple_of(decided: &Decided, cluster: Symbol) -> Option<&[Symbol]> {
-    let why = decided.why.as_ref()?;
-    let selected = why.selected.iter().find(|s| s.cluster == cluster)?;
-    let topology = why.topologies.get(selected.topology? as usize)?;
-    Some(&topology.tuple)
+/// The selected clusters by name.
+fn by_name(why: &Explained) -> BTreeMap<&str, &Selected> {
+    let selected = why.selected.iter();
+    selected.map(|s| (s.cluster_name.as_str(), s)).collect()
 }
 
-/// The keys of the spread constraints.
-pub(super) fn keys<'o>(outcome: &'o Outcome, decided: &Decided) -> Vec<&'o str> {
-    let terms = decided.fact.spec.spread.iter();
-    terms.map(|term| outcome.names.text(term.key)).collect()
-}
-
-fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Page) {
-    let rows: Vec<(Symbol, u32)> = decided.clusters().collect();
-    let (false, Some(why)) = (rows.is_empty(), &decided.why) else {
+fn clusters(decided: &Decided, why: &Explained, look: &Look<'_>, page: &mut Page) {
+    let view = &decided.view;
+    let rows: Vec<(&str, u32)> = view.clusters().collect();
+    if rows.is_empty() {
         return;
+    }
+    let max = look.rows(ROWS_MAX);
+    let each = |cell: &dyn Fn(&str) -> Cell| -> Vec<Cell> {
+        rows.iter().take(max).map(|(name, _)| cell(name)).collect()
     };
-    let keys = keys(outcome, decided);
-    let text = |symbol: Symbol| outcome.names.text(symbol);
-    let groups = rows.last().is_some_and(|&(_, group)| group > 0);
-    let prioritizers: &[_] = match look.wide {
-        true => &why.prioritizers,
-        false => &[],
-    };
-    let spreads = look.wide && why.spread_weight != 0;
-    let mut header = vec![("CLUSTER".to_owned(), false)];
-    header.extend(keys.iter().map(|key| (key.to_uppercase(), false)));
-    header.extend(
-        prioritizers
-            .iter()
-            .map(|p| (format!("{}×{}", p.name, p.weight), true)),
-    );
-    if spreads {
-        header.push((format!("Spread×{}", why.spread_weight), true));
+    let (selected, result) = (by_name(why), &why.result);
+    let number =
+        |of: fn(&Selected) -> i64| each(&|name| Cell::number(selected.get(name).map(|s| of(s))));
+    let mut table = Table::default();
+    table.column("CLUSTER", false, each(&|name| Cell::plain(name)));
+    for (i, term) in view.terms().iter().enumerate() {
+        let value = |name: &str| match selected.get(name).and_then(|s| s.topology.get(i)) {
+            Some(value) => Cell::plain(value),
+            None => Cell::of("<none>", Tone::Dim),
+        };
+        table.column(term.topology_key.to_uppercase(), false, each(&value));
     }
-    header.push(("SCORE".to_owned(), true));
-    let replicas = decided.replicas();
-    let parts = why.schedule.parts.iter().flat_map(|parts| &parts.clusters);
-    let weights: BTreeMap<Symbol, i64> = parts.map(|part| (part.cluster, part.weight)).collect();
-    let weighs = look.wide && !weights.is_empty();
-    if weighs {
-        header.push(("REPLICA WEIGHT".to_owned(), true));
+    if look.wide {
+        for p in &result.prioritize_results {
+            let score = |name: &str| Cell::number(p.scores.get(name));
+            table.column(format!("{}×{}", p.name, p.weight), true, each(&score));
+        }
+        if result.spread_weight != 0 {
+            let title = format!("Spread×{}", result.spread_weight);
+            table.column(title, true, number(|selected| selected.normalized));
+        }
     }
-    if replicas.is_some() {
-        header.push(("REPLICAS".to_owned(), true));
+    table.column("SCORE", true, number(|selected| selected.score));
+    if look.wide && !result.replicas.is_empty() {
+        let parts = result.replicas.iter();
+        let weights: BTreeMap<&str, i64> = parts
+            .map(|part| (&*part.cluster_name, part.weight))
+            .collect();
+        let weight = |name: &str| Cell::number(weights.get(name));
+        table.column("REPLICA WEIGHT", true, each(&weight));
     }
-    if groups {
-        header.push(("GROUP".to_owned(), true));
+    if let Some(replicas) = view.replicas() {
+        let part = |name: &str| Cell::number(replicas.get(name));
+        table.column("REPLICAS", true, each(&part));
     }
-    let mut table = Table::new(header);
-    let selected: BTreeMap<Symbol, &SelectedCluster> =
-        why.selected.iter().map(|s| (s.cluster, s)).collect();
-    let given: Vec<BTreeMap<Symbol, i64>> = prioritizers
-        .iter()
-        .map(|p| p.scores.iter().copied().collect())
-        .collect();
-    let max = if look.wide { usize::MAX } else { ROWS_MAX };
-    for &(cluster, group) in rows.iter().take(max) {
-        let mut cells = vec![Cell::plain(text(cluster))];
-        let selected = selected.get(&cluster);
-        let topology = selected.and_then(|s| why.topologies.get(s.topology? as usize));
-        cells.extend((0..keys.len()).map(|i| {
-            let value = topology.and_then(|topology| topology.tuple.get(i));
-            value.map_or_else(|| Cell::of("<none>", Tone::Dim), |&v| Cell::plain(text(v)))
-        }));
-        let number = |n: Option<i64>| n.map_or_else(|| Cell::of("-", Tone::Dim), Cell::plain);
-        cells.extend(
-            given
-                .iter()
-                .map(|scores| number(scores.get(&cluster).copied())),
-        );
-        if spreads {
-            cells.push(number(selected.map(|s| s.normalized)));
-        }
-        cells.push(number(selected.map(|s| s.score)));
-        if weighs {
-            cells.push(number(weights.get(&cluster).copied()));
-        }
-        if let Some(replicas) = &replicas {
-            cells.push(number(replicas.get(&cluster).map(|&n| i64::from(n))));
-        }
-        if groups {
-            cells.push(Cell::plain(group));
-        }
-        table.row(cells);
+    if rows.last().is_some_and(|&(_, group)| group > 0) {
+        let groups = rows.iter().take(max).map(|(_, group)| Cell::plain(group));
+        table.column("GROUP", true, groups);
     }
     page.line(0, "");
     table.write(2, page);
-    if rows.len() > max {
-        let left = rows.len() - max;
-        page.line(2, &format!("… and {left} more; -o wide shows all"));
-    }
+    more(2, rows.len(), max, page);
+}
+
+/// The counts of a topology.
+#[derive(Default)]
+struct Counts {
+    before: usize,
+    selected: i32,
+    clusters: u32,
+    weight: Option<u32>,
+    replicas: u64,
 }
 
 /// The counts of topologies, before and after if something moves.
 fn topologies(
-    outcome: &Outcome,
     decided: &Decided,
+    why: &Explained,
     difference: Option<&Difference>,
     page: &mut Page,
 ) {
-    let reports = decided.why.as_ref().map_or(&[][..], |why| &why.topologies);
-    if reports.is_empty() || decided.is_misconfigured() {
+    let reports = &why.result.topologies;
+    if reports.is_empty() || decided.view.is_misconfigured() {
         return;
     }
-    let text = |&value: &Symbol| outcome.names.text(value).to_owned();
-    // A parent's tuple is a prefix of its children's.
-    let mut rows: BTreeMap<Vec<String>, (usize, i32, u32, Option<u32>)> = BTreeMap::new();
+    // A parent's values are a prefix of its children's.
+    let mut rows: BTreeMap<&[String], Counts> = BTreeMap::new();
     for report in reports {
-        let tuple = report.tuple.iter().map(text).collect();
-        rows.insert(tuple, (0, report.selected, report.clusters, report.weight));
+        let counts = Counts {
+            selected: report.selected,
+            clusters: report.clusters,
+            weight: report.weight,
+            ..Counts::default()
+        };
+        rows.insert(&report.topology, counts);
     }
-    let replicas = decided.replicas().map(|replicas| {
-        let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
-        for (&cluster, &n) in &replicas {
-            let tuple = tuple_of(decided, cluster).unwrap_or_default();
-            let tuple: Vec<String> = tuple.iter().map(text).collect();
-            for depth in 1..=tuple.len() {
-                *sums.entry(tuple[..depth].to_vec()).or_default() += u64::from(n);
-            }
-        }
-        sums
-    });
     let compared = difference.filter(|difference| difference.moves());
     for change in compared
         .iter()
         .flat_map(|difference| &difference.topologies)
     {
-        let lost = (0, 0, 0, None);
-        rows.entry(change.topology.clone()).or_insert(lost).0 = change.before;
+        rows.entry(&change.topology).or_default().before = change.before;
     }
-    let weighted = rows.values().any(|row| row.3.is_some());
-    let mut header = vec![("TOPOLOGY", false)];
-    if weighted {
-        header.push(("WEIGHT", true));
+    let (replicas, selected) = (decided.view.replicas(), by_name(why));
+    for (cluster, n) in replicas.iter().flatten() {
+        let topology = selected.get(cluster.as_str());
+        let topology = topology.map_or(&[][..], |selected| &selected.topology);
+        for depth in 1..=topology.len() {
+            if let Some(row) = rows.get_mut(&topology[..depth]) {
+                row.replicas += u64::from(*n);
+            }
+        }
+    }
+    let each = |text: &dyn Fn(&[String], &Counts) -> String| -> Vec<Cell> {
+        let tone = |counts: &Counts| match counts.selected {
+            0 => Tone::Dim,
+            _ => Tone::Plain,
+        };
+        let rows = rows.iter();
+        rows.map(|(topology, counts)| Cell::of(text(topology, counts), tone(counts)))
+            .collect()
+    };
+    let mut table = Table::default();
+    let name = |topology: &[String], _: &Counts| {
+        let value = topology.last().map_or("", String::as_str);
+        let indent = "  ".repeat(topology.len().saturating_sub(1));
+        format!("{indent}{}", shown_value(value))
+    };
+    table.column("TOPOLOGY", false, each(&name));
+    if rows.values().any(|row| row.weight.is_some()) {
+        let dash = || "-".to_owned();
+        let weight = |_: &[String], row: &Counts| row.weight.map_or_else(dash, |w| w.to_string());
+        table.column("WEIGHT", true, each(&weight));
     }
     if compared.is_some() {
-        header.push(("BEFORE", true));
+        table.column("BEFORE", true, each(&|_, row| row.before.to_string()));
     }
-    header.extend([("SELECTED", true), ("CLUSTERS", true)]);
+    table.column("SELECTED", true, each(&|_, row| row.selected.to_string()));
+    table.column("CLUSTERS", true, each(&|_, row| row.clusters.to_string()));
     if replicas.is_some() {
-        header.push(("REPLICAS", true));
-    }
-    let mut table = Table::new(header);
-    for (tuple, (before, selected, clusters, weight)) in rows {
-        let value = tuple.last().map_or("", String::as_str);
-        let indent = "  ".repeat(tuple.len().saturating_sub(1));
-        let tone = if selected == 0 {
-            Tone::Dim
-        } else {
-            Tone::Plain
-        };
-        let mut cells = vec![Cell::of(format!("{indent}{}", shown_value(value)), tone)];
-        if weighted {
-            let weight = weight.map_or_else(|| "-".to_owned(), |weight| weight.to_string());
-            cells.push(Cell::of(weight, tone));
-        }
-        if compared.is_some() {
-            cells.push(Cell::of(before, tone));
-        }
-        cells.extend([Cell::of(selected, tone), Cell::of(clusters, tone)]);
-        if let Some(replicas) = &replicas {
-            cells.push(Cell::of(replicas.get(&tuple).copied().unwrap_or(0), tone));
-        }
-        table.row(cells);
+        table.column("REPLICAS", true, each(&|_, row| row.replicas.to_string()));
     }
     page.line(0, "");
     table.write(2, page);
@@ -477,44 +403,43 @@ pub(super) fn shown_value(value: &str) -> &str {
 }
 
 /// Decision groups, unless there is only the one without a name.
-fn groups(outcome: &Outcome, decided: &Decided, page: &mut Page) {
-    let groups = &decided.fact.status.groups;
-    let is_plain = groups.len() == 1 && outcome.names.text(groups[0].name).is_empty();
-    if is_plain || groups.is_empty() {
+fn groups(decided: &Decided, why: &Explained, page: &mut Page) {
+    let groups = decided.view.groups();
+    let is_plain = groups
+        .iter()
+        .all(|group| group.decision_group_name.is_empty());
+    if groups.is_empty() || (is_plain && groups.len() == 1) {
         return;
     }
-    let text = |symbol: Symbol| outcome.names.text(symbol);
-    let why = decided.why.as_ref();
-    let spread = why.is_some_and(|why| !why.topologies.is_empty());
-    let mut header = vec![
-        ("GROUP".to_owned(), true),
-        ("NAME".to_owned(), false),
-        ("CLUSTERS".to_owned(), true),
-    ];
-    if spread {
-        header.push(("TOPOLOGIES".to_owned(), false));
-    }
-    let mut table = Table::new(header);
-    for group in groups {
-        let name = match text(group.name) {
+    let mut table = Table::default();
+    let index = groups
+        .iter()
+        .map(|group| Cell::plain(group.decision_group_index));
+    table.column("GROUP", true, index);
+    let names = groups
+        .iter()
+        .map(|group| match group.decision_group_name.as_str() {
             "" => Cell::of("<rest>", Tone::Dim),
             name => Cell::plain(name),
-        };
-        let mut cells = vec![Cell::plain(group.index), name, Cell::plain(group.clusters)];
-        if spread {
+        });
+    table.column("NAME", false, names);
+    let clusters = groups.iter().map(|group| Cell::plain(group.cluster_count));
+    table.column("CLUSTERS", true, clusters);
+    if !why.result.topologies.is_empty() {
+        let selected = by_name(why);
+        let spread = groups.iter().map(|group| {
             let mut counts = BTreeMap::<String, usize>::new();
-            for (cluster, _) in decided.clusters().filter(|&(_, g)| g == group.index) {
-                let tuple = tuple_of(decided, cluster).unwrap_or_default();
-                let values: Vec<&str> = tuple.iter().map(|&value| text(value)).collect();
-                *counts.entry(values.join("/")).or_default() += 1;
+            let clusters = decided.view.clusters();
+            for (cluster, _) in
+                clusters.filter(|&(_, g)| i64::from(g) == i64::from(group.decision_group_index))
+            {
+                let topology = selected.get(cluster).map(|s| s.topology.join("/"));
+                *counts.entry(topology.unwrap_or_default()).or_default() += 1;
             }
-            let counts: Vec<String> = counts
-                .iter()
-                .map(|(place, n)| format!("{place} {n}"))
-                .collect();
-            cells.push(Cell::plain(counts.join(", ")));
-        }
-        table.row(cells);
+            let counts = counts.iter().map(|(place, n)| format!("{place} {n}"));
+            Cell::plain(counts.collect::<Vec<_>>().join(", "))
+        });
+        table.column("TOPOLOGIES", false, spread);
     }
     page.line(0, "");
     table.write(2, page);

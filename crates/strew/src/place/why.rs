@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use strew_wire::placement::debug::{DebugResult, PickResult};
+use strew_manifest::ocm::SpreadConstraintsTerm;
+use strew_wire::placement::debug::{DebugResult, PickResult, SelectedCount};
 
-use super::text::{Look, ROWS_MAX, folded, shown_value};
+use super::text::{Look, ROWS_MAX, folded, more, shown_value};
 use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table, Tone};
 use crate::text::count;
@@ -16,11 +17,16 @@ const PICKS_MAX: usize = 10;
 /// The number of names in a list.
 const NAMES_MAX: usize = 12;
 
-/// `keys`: the keys of the spread constraints.
-pub(super) fn write(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) {
+/// `terms`: the spread constraints.
+pub(super) fn write(
+    result: &DebugResult,
+    terms: &[SpreadConstraintsTerm],
+    look: &Look<'_>,
+    page: &mut Page,
+) {
     filters(result, page);
     scores(result, look, page);
-    picks(result, keys, look, page);
+    picks(result, terms, look, page);
     groups(result, page);
     replicas(result, look, page);
     others(result, look, page);
@@ -28,61 +34,51 @@ pub(super) fn write(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: 
 
 /// The number of topologies in use, if it is bounded.
 fn groups(result: &DebugResult, page: &mut Page) {
-    if result.groups.is_empty() {
+    let groups = &result.groups;
+    if groups.is_empty() {
         return;
     }
     page.heading("Topologies in use");
-    let mut table = Table::new(
-        [
-            ("KEY", false),
-            ("USED", true),
-            ("MIN GROUPS", true),
-            ("MAX GROUPS", true),
-        ]
-        .into(),
-    );
-    for groups in &result.groups {
-        let bound = |bound: Option<u32>| match bound {
-            Some(n) => Cell::plain(n),
-            None => Cell::of("-", Tone::Dim),
-        };
-        let is_short = groups.min_groups.is_some_and(|min| groups.used < min);
-        let tone = if is_short { Tone::Bad } else { Tone::Plain };
-        table.row(vec![
-            Cell::plain(&groups.topology_key),
-            Cell::of(groups.used, tone),
-            bound(groups.min_groups),
-            bound(groups.max_groups),
-        ]);
-    }
+    let mut table = Table::default();
+    let keys = groups.iter().map(|group| Cell::plain(&group.topology_key));
+    table.column("KEY", false, keys);
+    let used = groups.iter().map(|group| {
+        let is_short = group.min_groups.is_some_and(|min| group.used < min);
+        Cell::of(group.used, if is_short { Tone::Bad } else { Tone::Plain })
+    });
+    table.column("USED", true, used);
+    let bounds = groups.iter().map(|group| Cell::number(group.min_groups));
+    table.column("MIN GROUPS", true, bounds);
+    let bounds = groups.iter().map(|group| Cell::number(group.max_groups));
+    table.column("MAX GROUPS", true, bounds);
     table.write(2, page);
 }
 
 /// The number that each cluster's part of the replicas is computed from.
 fn replicas(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
-    if result.replicas.is_empty() {
+    let parts = &result.replicas;
+    if parts.is_empty() {
         return;
     }
-    let total: u64 = result.replicas.iter().map(|r| u64::from(r.replicas)).sum();
-    let over = count(result.replicas.len(), "cluster");
+    let total: u64 = parts.iter().map(|part| u64::from(part.replicas)).sum();
+    let over = count(parts.len(), "cluster");
     page.heading(&format!("{total} replicas over {over}"));
-    let header = [("CLUSTER", false), ("WEIGHT", true), ("REPLICAS", true)];
-    let mut table = Table::new(header.into());
-    let max = rows_max(look, ROWS_MAX);
-    for part in result.replicas.iter().take(max) {
-        table.row(vec![
-            Cell::plain(&part.cluster_name),
-            Cell::plain(part.weight),
-            Cell::plain(part.replicas),
-        ]);
-    }
+    let max = look.rows(ROWS_MAX);
+    let mut table = Table::default();
+    let shown = || parts.iter().take(max);
+    table.column(
+        "CLUSTER",
+        false,
+        shown().map(|part| Cell::plain(&part.cluster_name)),
+    );
+    table.column("WEIGHT", true, shown().map(|part| Cell::plain(part.weight)));
+    table.column(
+        "REPLICAS",
+        true,
+        shown().map(|part| Cell::plain(part.replicas)),
+    );
     table.write(2, page);
-    more(result.replicas.len(), max, page);
-}
-
-/// The number of rows of a table.
-fn rows_max(look: &Look<'_>, max: usize) -> usize {
-    if look.wide { usize::MAX } else { max }
+    more(2, parts.len(), max, page);
 }
 
 fn filters(result: &DebugResult, page: &mut Page) {
@@ -116,52 +112,41 @@ fn scores(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
         return;
     }
     page.heading("Scores of the prioritizers");
-    let mut header = vec![("CLUSTER".to_owned(), false)];
-    let prioritizers = &result.prioritize_results;
-    let titles = prioritizers.iter();
-    header.extend(titles.map(|p| (format!("{}×{}", p.name, p.weight), true)));
-    header.push(("SUM".to_owned(), true));
-    let mut table = Table::new(header);
-    let max = rows_max(look, ROWS_MAX);
-    for sum in result.aggregated_scores.iter().take(max) {
-        let name = &sum.cluster_name;
-        let mut cells = vec![Cell::plain(name)];
-        cells.extend(prioritizers.iter().map(|p| match p.scores.get(name) {
-            Some(score) => Cell::plain(score),
-            None => Cell::of("-", Tone::Dim),
-        }));
-        cells.push(Cell::plain(sum.score));
-        table.row(cells);
+    let max = look.rows(ROWS_MAX);
+    let sums = || result.aggregated_scores.iter().take(max);
+    let mut table = Table::default();
+    table.column(
+        "CLUSTER",
+        false,
+        sums().map(|sum| Cell::plain(&sum.cluster_name)),
+    );
+    for p in &result.prioritize_results {
+        let scores = sums().map(|sum| Cell::number(p.scores.get(&sum.cluster_name)));
+        table.column(format!("{}×{}", p.name, p.weight), true, scores);
     }
+    table.column("SUM", true, sums().map(|sum| Cell::plain(sum.score)));
     table.write(2, page);
-    more(result.aggregated_scores.len(), max, page);
-}
-
-fn more(n: usize, max: usize, page: &mut Page) {
-    if n > max {
-        let left = n - max;
-        page.line(2, &format!("… and {left} more; -o wide shows all"));
-    }
+    more(2, result.aggregated_scores.len(), max, page);
 }
 
 /// The selected count table before each pick, with each cluster's scores.
-fn picks(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) {
+fn picks(result: &DebugResult, terms: &[SpreadConstraintsTerm], look: &Look<'_>, page: &mut Page) {
     let picks = &result.selector_results;
-    let max = rows_max(look, PICKS_MAX);
+    let max = look.rows(PICKS_MAX);
     let sums = result.aggregated_scores.iter();
     let priors: BTreeMap<&str, i64> = sums.map(|s| (&*s.cluster_name, s.score)).collect();
     for (i, pick) in picks.iter().enumerate().take(max) {
         page.heading(&format!("Pick {}: {}", i + 1, pick.picked));
         counts(pick, look, page);
-        finals(result, pick, keys, &priors, look, page);
-        let max = rows_max(look, ROWS_MAX);
+        finals(result, pick, terms, &priors, look, page);
+        let max = look.rows(ROWS_MAX);
         for (cluster, key) in pick.excluded.iter().take(max) {
             let word = page.paint.bad("excluded");
             let sum = pick.limits.get(cluster).map(|limit| &limit.sum);
             let sum = sum.or(pick.groups.get(cluster)).map_or("", String::as_str);
             page.line(2, &format!("{word} {cluster}: {key}: {sum}"));
         }
-        more(pick.excluded.len(), max, page);
+        more(2, pick.excluded.len(), max, page);
     }
     let selected = result.selected_clusters.len();
     let told = picks.len().min(max);
@@ -179,71 +164,77 @@ fn counts(pick: &PickResult, look: &Look<'_>, page: &mut Page) {
     let rows = &pick.counts;
     let depth = rows.iter().map(|row| row.topology.len()).max().unwrap_or(0);
     let weighted = rows.iter().any(|row| row.weight.is_some());
-    let mut header = vec![("TOPOLOGY TUPLE", false), ("SELECTED COUNT", true)];
-    if weighted {
-        header.extend([("WEIGHT", true), ("LOAD", true)]);
-    }
-    let mut table = Table::new(header);
-    let max = rows_max(look, ROWS_MAX);
-    for row in rows.iter().take(max) {
-        let values = row.topology.iter().map(|v| shown_value(v));
-        let rest = std::iter::repeat_n("*", depth - row.topology.len());
-        let values: Vec<&str> = values.chain(rest).collect();
-        let tone = match row.selected {
+    let max = look.rows(ROWS_MAX);
+    let each = |text: &dyn Fn(&SelectedCount) -> String| -> Vec<Cell> {
+        let tone = |row: &SelectedCount| match row.selected {
             0 => Tone::Dim,
             _ => Tone::Plain,
         };
-        let mut cells = vec![
-            Cell::of(format!("({})", values.join(", ")), tone),
-            Cell::of(row.selected, tone),
-        ];
-        if weighted {
-            let weight = row.weight.map_or_else(|| "-".to_owned(), |w| w.to_string());
-            let load = row.load.as_deref().unwrap_or("-");
-            cells.extend([Cell::of(weight, tone), Cell::of(load, tone)]);
-        }
-        table.row(cells);
+        let rows = rows.iter().take(max);
+        rows.map(|row| Cell::of(text(row), tone(row))).collect()
+    };
+    let dash = || "-".to_owned();
+    let mut table = Table::default();
+    let tuple = |row: &SelectedCount| {
+        let values = row.topology.iter().map(|v| shown_value(v));
+        let rest = std::iter::repeat_n("*", depth - row.topology.len());
+        let values: Vec<&str> = values.chain(rest).collect();
+        format!("({})", values.join(", "))
+    };
+    table.column("TOPOLOGY TUPLE", false, each(&tuple));
+    table.column(
+        "SELECTED COUNT",
+        true,
+        each(&|row| row.selected.to_string()),
+    );
+    if weighted {
+        let weight = |row: &SelectedCount| row.weight.map_or_else(dash, |w| w.to_string());
+        table.column("WEIGHT", true, each(&weight));
+        let load = |row: &SelectedCount| row.load.clone().unwrap_or_else(dash);
+        table.column("LOAD", true, each(&load));
     }
     table.write(2, page);
-    more(rows.len(), max, page);
+    more(2, rows.len(), max, page);
 }
 
 fn finals(
     result: &DebugResult,
     pick: &PickResult,
-    keys: &[&str],
+    terms: &[SpreadConstraintsTerm],
     priors: &BTreeMap<&str, i64>,
     look: &Look<'_>,
     page: &mut Page,
 ) {
-    let mut header = vec![("CLUSTER".to_owned(), false)];
-    header.extend(keys.iter().map(|key| (key.to_uppercase(), true)));
-    let normalized = format!("NORMALIZED×{}", result.spread_weight);
-    let titles = ["SPREAD", &normalized, "PRIORITIZERS", "FINAL"];
-    header.extend(titles.map(|title| (title.to_owned(), true)));
-    let mut table = Table::new(header);
     let mut best: Vec<(&String, i64)> = pick.total.iter().map(|(name, &n)| (name, n)).collect();
     // The sort is stable: equal ones stay by name.
     best.sort_by_key(|&(_, total)| std::cmp::Reverse(total));
-    let max = rows_max(look, ROWS_MAX / 2);
-    for &(name, total) in best.iter().take(max) {
-        let tone = if *name == pick.picked {
-            Tone::Good
-        } else {
-            Tone::Plain
-        };
-        let of = |scores: &BTreeMap<String, i64>| scores.get(name).copied().unwrap_or(0);
-        let mut cells = vec![Cell::of(name, tone)];
-        let levels = pick.scores.get(name).into_iter().flatten();
-        cells.extend(levels.map(Cell::plain));
-        cells.extend([&pick.combined, &pick.normalized].map(|s| Cell::plain(of(s))));
-        cells.push(Cell::plain(priors.get(&**name).copied().unwrap_or(0)));
-        cells.push(Cell::plain(total));
-        table.row(cells);
+    let max = look.rows(ROWS_MAX / 2);
+    let each = |cell: &dyn Fn(&String) -> Cell| -> Vec<Cell> {
+        best.iter().take(max).map(|(name, _)| cell(name)).collect()
+    };
+    let number = |of: &dyn Fn(&String) -> Option<i64>| {
+        each(&|name| Cell::plain(of(name).unwrap_or_default()))
+    };
+    let mut table = Table::default();
+    let name = |name: &String| match *name == pick.picked {
+        true => Cell::of(name, Tone::Good),
+        false => Cell::plain(name),
+    };
+    table.column("CLUSTER", false, each(&name));
+    for (i, term) in terms.iter().enumerate() {
+        let level = |name: &String| pick.scores.get(name)?.get(i).copied();
+        table.column(term.topology_key.to_uppercase(), true, number(&level));
     }
+    let of = |scores: &BTreeMap<String, i64>| number(&|name| scores.get(name).copied());
+    table.column("SPREAD", true, of(&pick.combined));
+    let normalized = format!("NORMALIZED×{}", result.spread_weight);
+    table.column(normalized, true, of(&pick.normalized));
+    let prior = |name: &String| priors.get(&**name).copied();
+    table.column("PRIORITIZERS", true, number(&prior));
+    table.column("FINAL", true, of(&pick.total));
     page.line(0, "");
     table.write(2, page);
-    more(best.len(), max, page);
+    more(2, best.len(), max, page);
 }
 
 /// The verdicts on the clusters that were not selected, by reason.
@@ -252,7 +243,7 @@ fn others(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
         return;
     }
     page.heading("Why not the others");
-    let max = rows_max(look, NAMES_MAX);
+    let max = look.rows(NAMES_MAX);
     for others in &result.not_selected {
         page.line(2, &format!("{} ({})", others.message, others.count));
         let names: Vec<&str> = others.clusters.iter().map(String::as_str).collect();

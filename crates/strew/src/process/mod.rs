@@ -1,7 +1,8 @@
 //! What all commands that run until a signal share: flags, log, pages, and a check of permissions.
 //!
-//! Reading order: [`log`], [`election`], [`start`], [`serving`], [`permissions`], [`signals`].
+//! Reading order: [`configuration`], [`log`], [`election`], [`start`], [`serving`], [`permissions`], [`signals`].
 
+pub(crate) mod configuration;
 pub(crate) mod election;
 pub(crate) mod log;
 pub(crate) mod permissions;

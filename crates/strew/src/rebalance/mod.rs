@@ -26,7 +26,7 @@ use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs;
 use crate::output::{Format, serialized};
 use crate::scenario;
-use crate::workloads::WorkloadArgs;
+use crate::workloads::{FailOn, WorkloadArgs};
 use crate::world::WorldArgs;
 use strew_model::Span;
 use values::RebalancePlan;
@@ -104,13 +104,6 @@ pub(crate) struct RebalanceArgs {
     world: WorldArgs,
 }
 
-/// The values of `--fail-on`.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-#[value(rename_all = "PascalCase")]
-enum FailOn {
-    Uneven,
-}
-
 /// The values of `-o`.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum PlanFormat {
@@ -136,10 +129,7 @@ pub(crate) fn run(args: &RebalanceArgs, context: &Context) -> Result<u8, Failure
     if let Some(plan) = &args.apply {
         return args.apply(plan, context);
     }
-    let names: Vec<String> = { args.files.iter() }
-        .chain(&args.world.filename)
-        .cloned()
-        .collect();
+    let names = [&args.files[..], &args.world.filename].concat();
     planned(args, &names, context).inspect_err(|failure| {
         let first_file = names.first().map_or("", String::as_str);
         let output = args.output.and_then(PlanFormat::of_programs);

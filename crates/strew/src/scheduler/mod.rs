@@ -10,14 +10,13 @@ use serde_json::json;
 use strew_kube::identity;
 use strew_kube::scheduler::permissions::{OF_FIRST_LEASE, in_cluster, of_lease};
 use strew_kube::scheduler::{About, Blueprint, Process};
-use strew_manifest::read::Sources;
 use strew_model::Interner;
 use strew_wire::config::Configuration;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
+use crate::process::configuration::configured;
 use crate::process::start::patiently;
 use crate::process::{self, connected, log, permissions, signals};
 use crate::terminal;
@@ -59,19 +58,8 @@ fn configure(
         let hint = "put the name into the file: profiles[].schedulerName";
         return Err(Failure::input(error).with_hint(hint));
     }
-    let (gates, mut wrong) = args.scheduling.gates();
-    let nothing = Sources::new();
-    let configured = args
-        .scheduling
-        .configure(file.as_ref(), &nothing, &[], &gates, names);
-    wrong.extend(configured.elsewhere);
-    let is_wrong = !wrong.is_empty();
-    say_problems(
-        &[(wrong, file.as_ref().unwrap_or(&nothing))],
-        "started",
-        context,
-    );
-    let Some(mut configuration) = configured.configuration.filter(|_| !is_wrong) else {
+    let configuration = configured(&args.scheduling, file.as_ref(), names, context);
+    let Some(mut configuration) = configuration else {
         return Ok(None);
     };
     if file.is_none()

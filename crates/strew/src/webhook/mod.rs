@@ -24,7 +24,6 @@ use strew_kube::webhook::permissions::{
     IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET, in_cluster,
 };
 use strew_kube::webhook::{About, Blueprint, Callers, LEASE, Process, SERVICE, Served, limits};
-use strew_manifest::read::Sources;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::Profile;
@@ -35,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::access;
 use crate::context::Context;
-use crate::diagnostics::say_problems;
 use crate::failure::{EXIT_INPUT, Failure};
+use crate::process::configuration::configured;
 use crate::process::permissions::{Needed, NeededOf, check};
 use crate::process::start::patiently;
 use crate::process::{self, connected, log, signals};
@@ -67,16 +66,7 @@ fn profiles(
     context: &Context,
 ) -> Result<Option<Vec<Profile>>, Failure> {
     let file = crate::configuration::read(&args.scheduling)?;
-    let (gates, mut wrong) = args.scheduling.gates();
-    let nothing = Sources::new();
-    let configured = args
-        .scheduling
-        .configure(file.as_ref(), &nothing, &[], &gates, names);
-    wrong.extend(configured.elsewhere);
-    let is_wrong = !wrong.is_empty();
-    let sources = file.as_ref().unwrap_or(&nothing);
-    say_problems(&[(wrong, sources)], "started", context);
-    let configuration = configured.configuration.filter(|_| !is_wrong);
+    let configuration = configured(&args.scheduling, file.as_ref(), names, context);
     Ok(configuration.map(|configuration| configuration.profiles))
 }
 

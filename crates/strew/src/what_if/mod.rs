@@ -27,28 +27,32 @@ pub(crate) fn help() -> String {
     )
 }
 
-/// A change.
+/// A change of a cluster, or of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct Asked<V = ClusterVerb> {
     /// As written.
     pub(crate) text: String,
-    verb: ClusterVerb,
+    pub(crate) verb: V,
+}
+
+impl<V> Asked<V> {
+    /// The value of `--what-if` with what it was read as; of an unknown verb, the error names `verbs` and `members`.
+    pub(crate) fn of(
+        text: &str,
+        read: Result<V, Option<String>>,
+        (verbs, members): (&str, &str),
+    ) -> Result<Self, String> {
+        let known =
+            || format!("known are {verbs}; {members} are names or KEY=VALUE, with commas between");
+        let verb = read.map_err(|why| why.unwrap_or_else(known))?;
+        let text = text.to_owned();
+        Ok(Self { text, verb })
+    }
 }
 
 /// Reads the value of `--what-if`.
 pub(crate) fn asked(text: &str) -> Result<Asked, String> {
-    let verb = ClusterVerb::parse(text).map_err(|why| why.unwrap_or_else(known))?;
-    Ok(Asked {
-        text: text.to_owned(),
-        verb,
-    })
-}
-
-fn known() -> String {
-    format!(
-        "known are {}; NODES are names or KEY=VALUE, with commas between",
-        ClusterVerb::HELP
-    )
+    Asked::of(text, ClusterVerb::parse(text), (ClusterVerb::HELP, "NODES"))
 }
 
 impl Asked {

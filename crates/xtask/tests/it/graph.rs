@@ -141,7 +141,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // A moment of a cluster as plain values, from what an API server stores and its scheduler knows, and explanations
-    // with the changes that plans suggest: nothing that runs.
+    // with the changes that plans suggest: nothing that runs. The names of Placements' conditions.
     (
         "strew-view",
         &[
@@ -149,6 +149,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-placement",
             "strew-plan",
             "strew-manifest",
             "strew-wire",

@@ -136,6 +136,64 @@ pub struct AggregatedScore {
     pub score: i64,
 }
 
+/// The numbers of a selected cluster, for texts: they are no part of the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selected {
+    /// The cluster.
+    pub cluster_name: String,
+    /// The values of its topology, from the first term down; empty if it is in none.
+    pub topology: Vec<String>,
+    /// How empty its topologies were when it was picked, from -100 to 100; 0 without spread constraints.
+    pub normalized: i64,
+    /// The deciding score: the prioritizers' sum plus the weighted `normalized`.
+    pub score: i64,
+}
+
+impl Selected {
+    fn of(selected: &explain::SelectedCluster, all: &Explanation, names: &Interner) -> Self {
+        let topology = selected.topology.map(|index| index as usize);
+        let topology = topology.and_then(|index| all.topologies.get(index));
+        Self {
+            cluster_name: names.text(selected.cluster).to_owned(),
+            topology: topology.map_or_else(Vec::new, |t| texts(&t.tuple, names)),
+            normalized: selected.normalized,
+            score: selected.score,
+        }
+    }
+}
+
+/// The result with what texts say beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// The result.
+    pub result: DebugResult,
+    /// The selected clusters, in the order of selection.
+    pub selected: Vec<Selected>,
+    /// A plugin's warning about the decision, after its name.
+    pub warning: Option<String>,
+    /// False if a set cannot be read, as the result's error says: then nothing was decided.
+    pub is_decided: bool,
+}
+
+impl Explained {
+    /// An explained Placement.
+    pub fn of(placement: &Placement, explanation: &Explanation, names: &Interner) -> Self {
+        let selected = explanation.selected.iter();
+        let schedule = &explanation.schedule;
+        Self {
+            result: DebugResult::of(placement, explanation, names),
+            selected: selected
+                .map(|selected| Selected::of(selected, explanation, names))
+                .collect(),
+            warning: match &schedule.code {
+                Code::Warning(problem) => Some(format!("{}: {}", problem.plugin, problem.message)),
+                _ => None,
+            },
+            is_decided: schedule.candidates.broken.is_none(),
+        }
+    }
+}
+
 /// The counts of a topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
