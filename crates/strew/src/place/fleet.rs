@@ -192,9 +192,9 @@ impl<'a> Loader<'a> {
 }
 
 fn is_looked_at(object: &KubeObject) -> bool {
-    strew_runtime::placement::kinds()
+    strew_runtime::placement::READS
         .iter()
-        .any(|kind| *kind.kind == *object.kind())
+        .any(|read| *read.row.kind == *object.kind())
         && !matches!(object, KubeObject::Other(_))
 }
 
