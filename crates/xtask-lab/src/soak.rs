@@ -93,6 +93,8 @@ enum Of {
     /// WorkloadSpreads, their webhook and their controller
     #[value(name = "workloadspread")]
     WorkloadSpread,
+    /// The same, with replicas of the webhook that register themselves in one of three
+    Registration,
 }
 
 /// A story of one kind.
@@ -108,6 +110,7 @@ impl Tale {
             Of::Placement => Self::Placement(chaos::placement::generate(seed)),
             Of::Churn => Self::Cluster(chaos::generate_churn(seed)),
             Of::WorkloadSpread => Self::Cluster(chaos::generate_spreads(seed)),
+            Of::Registration => Self::Cluster(chaos::generate_registrations(seed)),
         }
     }
 
@@ -285,6 +288,7 @@ fn print_smaller(of: Of, seed: u64, verdict: &Verdict) {
         Of::Churn => " --of churn",
         Of::Placement => " --of placement",
         Of::WorkloadSpread => " --of workloadspread",
+        Of::Registration => " --of registration",
     };
     println!("# again: cargo xtask soak{of} --seed {seed}");
 }
@@ -332,6 +336,15 @@ mod tests {
         let values = Of::value_variants().iter();
         let values = values.filter_map(|of| of.to_possible_value());
         let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-        assert_eq!(names, ["cluster", "churn", "placement", "workloadspread"]);
+        assert_eq!(
+            names,
+            [
+                "cluster",
+                "churn",
+                "placement",
+                "workloadspread",
+                "registration"
+            ]
+        );
     }
 }

@@ -23,7 +23,7 @@ pub use churn::generate_churn;
 pub use generate::generate;
 pub use play::{Figures, Parts, Verdict, play};
 pub use shrink::shrink;
-pub use spreads::generate_spreads;
+pub use spreads::{generate_registrations, generate_spreads};
 pub use story::{
     Action, Anti, Budgeting, Concurrency, Event, Group, NodePlan, Quota, Scaling, Spread,
     SpreadPlan, Story, SubsetPlan, Worker, Workload, World,

@@ -44,7 +44,6 @@ pub fn generate_spreads(seed: u64) -> Story {
         spread.is_whole = dice.chance(1, 4);
     }
     together(seed, &mut world, &mut events);
-    register(seed, &mut world, &mut events);
     Story {
         seed,
         limits: settings::draw(seed, &["scheduler", "admission", "spreads", "reviews"]),
@@ -129,8 +128,13 @@ fn together(seed: u64, world: &mut World, events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
 }
 
-/// In one story of three the webhook's replicas register themselves, and things happen to that. It has its own
-/// generator, too.
+/// The story of a seed; in one of three the webhook's replicas register themselves, and things happen to that.
+pub fn generate_registrations(seed: u64) -> Story {
+    let mut story = generate_spreads(seed);
+    register(seed, &mut story.world, &mut story.events);
+    story
+}
+
 fn register(seed: u64, world: &mut World, events: &mut Vec<Event>) {
     let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0005);
     if !dice.chance(1, 3) {

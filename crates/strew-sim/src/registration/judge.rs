@@ -49,6 +49,8 @@ pub(super) struct Scene {
     pub(super) is_busy: bool,
     /// The API server trusts every replica, if it asks.
     pub(super) is_trusted: bool,
+    /// It asks, and there is a replica to trust. Without one nothing is shown: the next one may begin with another CA.
+    pub(super) is_shown: bool,
 }
 
 /// What was seen so far, and the violations found.
@@ -126,7 +128,7 @@ impl Judge {
             let text = "the API server does not trust the certificate of a replica".to_owned();
             self.blame(Rule::WebhookTrust, text);
         }
-        if scene.is_trusted && now >= self.edited + REFUSED_MAX {
+        if scene.is_shown && now >= self.edited + REFUSED_MAX {
             self.is_doubtful = false;
         }
         if scene.is_busy {

@@ -521,6 +521,15 @@ impl Registered {
             is_stormy: is_stormy || is_closed,
             is_busy: !self.busy.is_empty(),
             is_trusted: self.trusts_all(now, members),
+            is_shown: self.known.terms().is_some_and(|terms| {
+                let mut certified = members.iter().filter(|(index, member)| {
+                    !self.is_cut(*index) && member.registering.signer(now).is_some()
+                });
+                let trusts = |(_, member): &(usize, Member<'_>)| {
+                    member.registering.is_trusted(now, &terms.bundle)
+                };
+                certified.clone().next().is_some() && certified.all(trusts)
+            }),
         };
         self.judge.see(now, scene);
     }

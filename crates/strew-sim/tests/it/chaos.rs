@@ -1,6 +1,8 @@
 //! Seeded lives under faults: none breaks a rule.
 
-use strew_sim::chaos::{Figures, Parts, generate, generate_churn, generate_spreads, play};
+use strew_sim::chaos::{
+    Figures, Parts, generate, generate_churn, generate_registrations, generate_spreads, play,
+};
 
 #[test]
 fn no_life_under_faults_breaks_a_rule() {
@@ -44,6 +46,36 @@ fn no_life_in_which_jobs_come_and_go_breaks_a_rule() {
 }
 
 #[test]
+fn no_life_with_a_registration_breaks_a_rule() {
+    let parts = Parts::real();
+    let mut n_registered = 0;
+    let mut figures = Figures::default();
+    for seed in seeds_or("0..40") {
+        let story = generate_registrations(seed);
+        let verdict = play(&story, &parts);
+        assert!(
+            verdict.violations.is_empty(),
+            "{story}{}\n# smaller: cargo xtask soak --of registration --seed {seed}",
+            verdict.violations[0]
+        );
+        n_registered += usize::from(story.world.registration.is_some());
+        figures.add(&verdict.figures);
+    }
+    assert!(n_registered >= 8, "{n_registered}");
+    for kind in [
+        "replica of the webhook ends",
+        "replica of the webhook is cut off",
+        "webhook's port is closed",
+        "webhook's configuration is deleted",
+    ] {
+        assert!(figures.faults.contains_key(kind), "{figures:?}");
+    }
+    for kind in ["pod created without a review", "call of nobody"] {
+        assert!(figures.webhook_hits.contains_key(kind), "{figures:?}");
+    }
+}
+
+#[test]
 fn no_life_with_workload_spreads_breaks_a_rule() {
     let parts = Parts::real();
     let mut figures = Figures::default();
@@ -61,19 +93,8 @@ fn no_life_with_workload_spreads_breaks_a_rule() {
     }
     assert!(figures.choices > 500, "{figures:?}");
     assert!(!figures.is_refused(), "{figures:?}");
-    for kind in [
-        "webhook dies",
-        "controller dies",
-        "webhook calls lost",
-        "replica of the webhook ends",
-        "replica of the webhook is cut off",
-        "webhook's port is closed",
-        "webhook's configuration is deleted",
-    ] {
+    for kind in ["webhook dies", "controller dies", "webhook calls lost"] {
         assert!(figures.faults.contains_key(kind), "{figures:?}");
-    }
-    for kind in ["pod created without a review", "call of nobody"] {
-        assert!(figures.webhook_hits.contains_key(kind), "{figures:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use strew_scheduler::PluginId;
 use strew_sim::auditor::{Rule, Sent, Witness};
 use strew_sim::chaos::{
     Action, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload, World, generate,
-    generate_spreads, play, shrink,
+    generate_registrations, play, shrink,
 };
 use strew_sim::{Component, Crash, MachineLimits, Sabotage};
 
@@ -142,7 +142,7 @@ fn found_in_registrations(sabotage: Sabotage, rule: Rule) -> Option<Story> {
         sabotage: Some(sabotage),
         ..Parts::real()
     };
-    let stories = (0..60).map(generate_spreads);
+    let stories = (0..60).map(generate_registrations);
     let mut stories = stories.filter(|story| story.world.registration.is_some());
     stories.find(|story| {
         let violations = play(story, &parts).violations;
