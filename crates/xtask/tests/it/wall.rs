@@ -26,7 +26,7 @@ const CALLS: [&str; 8] = [
 ];
 
 /// Files with both that decode only what is named here.
-const OTHERS: [(&str, &str); 18] = [
+const OTHERS: [(&str, &str); 20] = [
     (
         "strew-apiserver/src/server/registration.rs",
         "text to a JSON value",
@@ -56,6 +56,8 @@ const OTHERS: [(&str, &str); 18] = [
         "strew-wire/src/config/spread_arguments.rs",
         "arguments of plugins",
     ),
+    ("strew-view/src/placement.rs", "an annotation of strew"),
+    ("strew/src/place/difference.rs", "results of strew"),
     (
         "strew-wire/src/placement/facts/groups.rs",
         "an annotation of strew",
