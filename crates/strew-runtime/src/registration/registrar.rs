@@ -22,7 +22,7 @@ use super::way::{Failed, Unreached, Way};
 use super::{TRIED_AGAIN, warn};
 use crate::driver::Moment;
 
-/// The time limit for the shutdown, [`LINGERS`] included.
+/// The time limit for the shutdown, the time in which it still answers included.
 pub const END_WITHIN: Span = Span::from_secs(5);
 
 /// How long the last replica still answers after removing the registration, because API servers learn of it by watches.
