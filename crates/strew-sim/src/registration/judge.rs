@@ -49,8 +49,9 @@ pub(super) struct Scene {
     pub(super) is_busy: bool,
     /// The API server trusts every replica, if it asks.
     pub(super) is_trusted: bool,
-    /// It asks, and there is a replica to trust. Without one nothing is shown: the next one may begin with another CA.
-    pub(super) is_shown: bool,
+    /// It asks, and trusts at least one replica and every one, about creations and deletions. Without a replica nothing is
+    /// proven: the next one may begin with another CA.
+    pub(super) is_proven: bool,
 }
 
 /// What was seen so far, and the violations found.
@@ -66,7 +67,7 @@ pub(super) struct Judge {
     busy: Instant,
     /// When a user last changed the configuration.
     edited: Instant,
-    /// A user has changed what is trusted, and not every replica has been trusted since.
+    /// A user has changed what is trusted, and it is not proven since that every replica is.
     is_doubtful: bool,
     found: Vec<(Rule, String, String)>,
 }
@@ -128,7 +129,7 @@ impl Judge {
             let text = "the API server does not trust the certificate of a replica".to_owned();
             self.blame(Rule::WebhookTrust, text);
         }
-        if scene.is_shown && now >= self.edited + REFUSED_MAX {
+        if scene.is_proven && now >= self.edited + REFUSED_MAX {
             self.is_doubtful = false;
         }
         if scene.is_busy {

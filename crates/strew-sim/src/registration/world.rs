@@ -512,6 +512,19 @@ impl Registered {
         let is_closed = self.port_is(Port::Closed);
         self.note_reached(now, members, is_closed);
         let wells = self.guards.iter().filter_map(|slot| slot.alive.as_ref());
+        // Those that have a certificate and hear of other CAs.
+        let certified = members.iter().filter(|(index, member)| {
+            !self.is_cut(*index) && member.registering.signer(now).is_some()
+        });
+        let certified: Vec<&Registering> =
+            certified.map(|(_, member)| &*member.registering).collect();
+        let trusts = |terms: &Terms| {
+            let mut all = certified.iter();
+            all.all(|own| own.is_trusted(now, &terms.bundle))
+        };
+        let is_asked = self.known.terms().is_some();
+        let is_trusted = self.known.terms().is_none_or(trusts);
+        let of_deletions = self.terms_of_deletions(server);
         let scene = Scene {
             is_registered,
             is_installed: stored.is_some(),
@@ -520,16 +533,8 @@ impl Registered {
             guarded_since: wells.filter_map(|guard| guard.well_since).min(),
             is_stormy: is_stormy || is_closed,
             is_busy: !self.busy.is_empty(),
-            is_trusted: self.trusts_all(now, members),
-            is_shown: self.known.terms().is_some_and(|terms| {
-                let mut certified = members.iter().filter(|(index, member)| {
-                    !self.is_cut(*index) && member.registering.signer(now).is_some()
-                });
-                let trusts = |(_, member): &(usize, Member<'_>)| {
-                    member.registering.is_trusted(now, &terms.bundle)
-                };
-                certified.clone().next().is_some() && certified.all(trusts)
-            }),
+            is_trusted,
+            is_proven: is_trusted && is_asked && !certified.is_empty() && trusts(&of_deletions),
         };
         self.judge.see(now, scene);
     }
@@ -560,18 +565,6 @@ impl Registered {
             () if !members.iter().all(is_trusted) => Some("a replica is not trusted"),
             () => None,
         }
-    }
-
-    /// True if the API server trusts the certificate of each replica that has one and hears of others, if it asks.
-    fn trusts_all(&self, now: Instant, members: &[(usize, Member<'_>)]) -> bool {
-        let Some(terms) = self.known.terms() else {
-            return true;
-        };
-        members.iter().all(|(index, member)| {
-            let own = &member.registering;
-            let has_none = own.signer(now).is_none();
-            has_none || self.is_cut(*index) || own.is_trusted(now, &terms.bundle)
-        })
     }
 
     fn note_reached(&mut self, now: Instant, members: &[(usize, Member<'_>)], is_closed: bool) {
