@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
-use strew_manifest::read::{KubeObject, Sources};
-use strew_scenario::format::{API_VERSION, KIND, load};
+use strew_manifest::read::KubeObject;
+use strew_scenario::format::{API_VERSION, KIND};
 use strew_scenario::made::{NODES, Shape};
-use strew_scenario::run::{Plan, play as play_seed, scheduler_of};
+use strew_scenario::run::play as play_seed;
 
-use crate::stage::StagePlays;
+use crate::stage::{StagePlays, plan};
 
 /// How often a rollout is played: as often as the story of a small cluster.
 pub(crate) const SEEDS: u32 = 20;
@@ -188,16 +188,7 @@ fn played(rollout: &Rollout, nodes: &str) -> Option<Uneven> {
         ]},
     });
     let scenario = scenario.to_string();
-    let mut sources = Sources::new();
-    sources.add(
-        "lint",
-        [nodes, &*rollout.deployment, &*scenario].join("\n---\n"),
-    );
-    let loaded = load(&sources);
-    let variant = loaded.variants.first()?;
-    let gates = &variant.scenario.feature_gates;
-    let configure = scheduler_of(&sources, &variant.objects, gates).ok()?;
-    let plan = Plan::new(&variant.scenario, &variant.objects, configure).ok()?;
+    let plan = plan([nodes, &*rollout.deployment, &*scenario].join("\n---\n"))?;
     let mut uneven = Uneven { times: 0, skew: 0 };
     for seed in 0..SEEDS {
         let run = play_seed(&plan, seed.into(), None, &mut ()).ok()?;

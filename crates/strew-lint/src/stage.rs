@@ -1,7 +1,7 @@
 //! Rollouts of the files' Deployments on the files' nodes, played by the code that `strew simulate` plays with.
 //!
 //! A [`Stage`] is the cluster of the files without its controllers: nodes, what decides about pods on them, and the pods
-//! that run. A Deployment is played alone on it, as `placings` places it alone; pods of others are nobody's, so that
+//! that run. A Deployment is played alone on it, as `placings` places it alone; pods of others get no owner, so that
 //! nothing makes them again.
 
 use std::collections::HashMap;
@@ -157,7 +157,7 @@ fn owner(object: &KubeObject, kind: &str) -> Option<(String, String)> {
 }
 
 impl StagePlays {
-    /// Plays a rollout of this Deployment, of which so many pods run already; `None`: it is not played, since it or the
+    /// Plays a rollout of this Deployment, of which `n_running` pods run already; `None`: it is not played, since it or the
     /// cluster is too large, or the Deployment is not whole before the rollout.
     pub(crate) fn play(
         &mut self,
@@ -188,6 +188,17 @@ impl StagePlays {
     }
 }
 
+/// The plan of the Scenario in these documents; `None`: it cannot be played.
+pub(crate) fn plan(documents: String) -> Option<Plan> {
+    let mut sources = Sources::new();
+    sources.add("lint", documents);
+    let loaded = load(&sources);
+    let variant = loaded.variants.first()?;
+    let gates = &variant.scenario.feature_gates;
+    let configure = scheduler_of(&sources, &variant.objects, gates).ok()?;
+    Plan::new(&variant.scenario, &variant.objects, configure).ok()
+}
+
 /// Plays the rollout of this workload; `None`: it cannot be played, or its pods are not all there before.
 fn hung(documents: &str, target: &str) -> Option<Hung> {
     let scenario = json!({
@@ -200,13 +211,7 @@ fn hung(documents: &str, target: &str) -> Option<Hung> {
              "expect": [{"rolledOut": {"of": target}}]},
         ]},
     });
-    let mut sources = Sources::new();
-    sources.add("lint", format!("{documents}{scenario}"));
-    let loaded = load(&sources);
-    let variant = loaded.variants.first()?;
-    let gates = &variant.scenario.feature_gates;
-    let configure = scheduler_of(&sources, &variant.objects, gates).ok()?;
-    let plan = Plan::new(&variant.scenario, &variant.objects, configure).ok()?;
+    let plan = plan(format!("{documents}{scenario}"))?;
     let mut hung = Hung {
         times: 0,
         why: String::new(),

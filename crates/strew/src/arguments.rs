@@ -150,19 +150,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         return 0;
     }
     if args.get(1).is_some_and(|word| word == reference::WORD) {
-        if let [_, _, what, folder] = args.as_slice()
-            && what == "manual"
-        {
-            return u8::from(reference::manual(command("strew"), folder.as_ref()).is_err());
-        }
-        let page = match args.get(2).and_then(|word| word.to_str()) {
-            Some("schemas") => reference::schemas(),
-            Some("rules") => reference::rules(),
-            _ => reference::page(command("strew")),
-        };
-        // The write fails only if the reader is gone.
-        let _ = terminal::print(&page);
-        return 0;
+        return reference::run(command("strew"), &args[2..]);
     }
     #[cfg(not(feature = "cluster"))]
     if let Some(failure) = args
@@ -171,8 +159,12 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
     {
         return Terminal::new(false).report(&failure);
     }
-    let matches = match grouped(command(program), program).try_get_matches_from(args) {
+    let matches = match command(program).try_get_matches_from(&args) {
         Ok(matches) => matches,
+        Err(error) if is_help(&error) => {
+            let grouped = grouped(command(program), program).try_get_matches_from(args);
+            return usage_exit(&grouped.err().unwrap_or(error));
+        }
         Err(error) => return usage_exit(&error),
     };
     let cli = match Cli::from_arg_matches(&matches) {
@@ -269,7 +261,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The help lists the commands in groups: clap writes each group, and the whole list is hidden.
+/// The help lists the commands in groups: clap writes each group, and the whole list is hidden. Only help needs it: it
+/// costs more than all else at the start.
 fn grouped(command: clap::Command, program: &str) -> clap::Command {
     let group = |&(heading, names): &(&'static str, &[&str])| {
         let members = names
@@ -360,6 +353,14 @@ fn with_examples_of_clusters(
         })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("uninstall", |c| c.after_help(examples(uninstall::EXAMPLES)))
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
+    matches!(
+        error.kind(),
+        DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand
+    )
 }
 
 fn usage_exit(error: &clap::Error) -> u8 {

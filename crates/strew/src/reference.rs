@@ -1,17 +1,34 @@
 //! `strew __reference`: docs/commands.md and manual pages, made from the command line's own help.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Arg, ArgAction, Command, ValueEnum};
 
 use crate::schema::SchemaKind;
+use crate::terminal;
 
 /// The hidden command.
 pub(crate) const WORD: &str = "__reference";
 
+/// Prints the page that the words name, or writes manual pages into a folder; returns the exit code.
+pub(crate) fn run(command: Command, words: &[OsString]) -> u8 {
+    let page = match words {
+        [what, folder] if what == "manual" => {
+            return u8::from(manual(command, folder.as_ref()).is_err());
+        }
+        [what] if what == "schemas" => schemas(),
+        [what] if what == "rules" => rules(),
+        _ => page(command),
+    };
+    // The write fails only if the reader is gone.
+    let _ = terminal::print(&page);
+    0
+}
+
 /// The page: every command with its arguments and examples.
-pub(crate) fn page(mut command: Command) -> String {
+fn page(mut command: Command) -> String {
     command.build();
     let mut out = "# Commands\n\nMade from the command line by `cargo xtask gen`. `strew COMMAND --help` prints the same in a terminal.\n".to_owned();
     let commands: Vec<&Command> = shown(&command).collect();
@@ -36,12 +53,12 @@ pub(crate) fn page(mut command: Command) -> String {
 }
 
 /// Writes manual pages into a folder: `strew.1`, and one for each command.
-pub(crate) fn manual(command: Command, folder: &Path) -> std::io::Result<()> {
+fn manual(command: Command, folder: &Path) -> std::io::Result<()> {
     clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
 /// The page of schemas.
-pub(crate) fn schemas() -> String {
+fn schemas() -> String {
     let mut out = "# Schemas\n\nMade from the code by `cargo xtask gen`. `strew schema KIND` prints a schema; the files are in `docs/schema`. An editor with the YAML language server takes one from a line at the top of a file: see [pipelines](pipelines.md#editors).\n\n| kind | what it is |\n|---|---|\n".to_owned();
     for kind in SchemaKind::value_variants() {
         let Some(value) = kind.to_possible_value() else {
@@ -56,7 +73,7 @@ pub(crate) fn schemas() -> String {
 }
 
 /// The page of rules.
-pub(crate) fn rules() -> String {
+fn rules() -> String {
     let mut out = "# Rules\n\nMade from the code by `cargo xtask gen`. `strew lint` applies these rules to files, and so does `strew simulate` before it plays them. What the API server refuses is an error of both and has no row here.\n\nA finding is a warning: a person should act. Where something may be meant so, it is a note. `strew simulate --fail-on warnings` fails on warnings; `strew lint` does in any case. Nothing is said about what is missing where the files cannot tell: a budget alone in a file may have its pods elsewhere.\n\n| rule | what it finds | why, and what to do |\n|---|---|---|\n".to_owned();
     for rule in strew_lint::RULES {
         let (what, why) = (cell(rule.what), cell(rule.why));

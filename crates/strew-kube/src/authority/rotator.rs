@@ -207,7 +207,7 @@ impl CertificateRotator {
             WatchEvent::Holder(holder, object) => {
                 if self.machine.see_holder(holder, object) {
                     let [kind, name] = name_of(Target::Holder(holder));
-                    tracing::info!("{kind} {name} is not there: nobody asks by it");
+                    tracing::info!("{kind} {name} does not exist: nothing asks by it");
                 }
             }
         }

@@ -15,7 +15,7 @@ use super::configuration::{self, Registration};
 use super::failures::Failures;
 use super::plan::{Act, Watcher};
 use super::replicas::Replicas;
-use super::requests::{self, found, is_race};
+use super::requests::{self, found};
 use super::way::{Unreached, Way, bundle_of};
 use super::{TRIED_AGAIN, warn};
 
@@ -155,7 +155,7 @@ impl Guard {
             (Some(Open::Replicas(object)), Ok(lease)) => self.looked_at(now, object, lease),
             (Some(Open::Configuration | Open::Replicas(_)), Err(answer)) => {
                 self.replicas.not_read(now);
-                let (wait, is_news) = self.not_looked.add(is_race(answer));
+                let (wait, is_news) = self.not_looked.add(answer.is_race());
                 let action = "look at the webhook's replicas";
                 self.failed(now, (action, wait, is_news), answer);
             }
@@ -167,7 +167,7 @@ impl Guard {
                 None => {
                     // Another process may have written first.
                     self.view.looked = None;
-                    let (wait, is_news) = self.not_taken_out.add(is_race(answer));
+                    let (wait, is_news) = self.not_taken_out.add(answer.is_race());
                     self.failed(now, ("take the webhook out", wait, is_news), answer);
                 }
             },

@@ -17,7 +17,7 @@ use super::configuration::{self, Registration};
 use super::failures::Failures;
 use super::plan::{Replica, Step};
 use super::replicas::{Replicas, withdrawal};
-use super::requests::{self, found, is_race};
+use super::requests::{self, found};
 use super::way::{Failed, Unreached, Way};
 use super::{TRIED_AGAIN, warn};
 use crate::driver::Moment;
@@ -346,7 +346,7 @@ impl Registrar {
     }
 
     fn not_told(&mut self, now: Instant, action: &str, answer: &Answer) {
-        let (wait, is_news) = self.lease_failures.add(is_race(answer));
+        let (wait, is_news) = self.lease_failures.add(answer.is_race());
         self.view.not_before = now + wait;
         if is_news {
             self.failed(action, &answer.words());
@@ -355,7 +355,7 @@ impl Registrar {
 
     /// Handles a failed write. It is retried; after a lost race the configuration is read first.
     fn not_registered(&mut self, now: Instant, action: &str, answer: &Answer) {
-        let (wait, is_news) = self.configuration_failures.add(is_race(answer));
+        let (wait, is_news) = self.configuration_failures.add(answer.is_race());
         self.view.register_not_before = now + wait;
         self.view.seen = None;
         // A new replica may have written it: the answer to a further withdrawal shows that replica.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use strew_model::time::Span;
-use strew_wire::request::{Answer, Precondition, Request, Resource, Verb};
+use strew_wire::request::{Answer, Request, Resource, Verb};
 use strew_wire::workloadspread::registration::NAME;
 
 use super::replicas::LEASE;
@@ -10,45 +10,28 @@ use super::replicas::LEASE;
 /// The time limit for an answer: shorter than a replica counts as ready without a renewal.
 pub const ANSWER_WITHIN: Span = Span::from_secs(3);
 
-fn request(
-    verb: Verb,
-    resource: Resource,
-    (namespace, name): (&str, &str),
-    body: Value,
-) -> Request {
-    Request {
-        verb,
-        resource,
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        subresource: "",
-        body,
-        precondition: Precondition::default(),
-    }
-}
-
 /// Reads the configuration.
 pub(super) fn configuration() -> Request {
     let resource = Resource::MUTATING_WEBHOOKS;
-    request(Verb::Get, resource, ("", NAME), Value::Null)
+    Request::of(Verb::Get, resource, ("", NAME), Value::Null)
 }
 
 /// Changes the configuration by a JSON patch.
 pub(super) fn change(patch: Value) -> Request {
     let resource = Resource::MUTATING_WEBHOOKS;
-    request(Verb::JsonPatch, resource, ("", NAME), patch)
+    Request::of(Verb::JsonPatch, resource, ("", NAME), patch)
 }
 
 /// Reads the Lease of the replicas.
 pub(super) fn replicas(namespace: &str) -> Request {
     let lease = (namespace, LEASE);
-    request(Verb::Get, Resource::LEASES, lease, Value::Null)
+    Request::of(Verb::Get, Resource::LEASES, lease, Value::Null)
 }
 
 /// Changes annotations of the Lease by a merge patch.
 pub(super) fn annotate(namespace: &str, patch: Value) -> Request {
     let lease = (namespace, LEASE);
-    request(Verb::MergePatch, Resource::LEASES, lease, patch)
+    Request::of(Verb::MergePatch, Resource::LEASES, lease, patch)
 }
 
 /// Creates the Lease with the annotations of a merge patch.
@@ -62,7 +45,7 @@ pub(super) fn create(namespace: &str, patch: &Value) -> Request {
             "annotations": patch["metadata"]["annotations"],
         },
     });
-    request(Verb::Create, Resource::LEASES, (namespace, LEASE), lease)
+    Request::of(Verb::Create, Resource::LEASES, (namespace, LEASE), lease)
 }
 
 /// The object of an answer; `null` if it does not exist.
@@ -74,9 +57,4 @@ pub(super) fn found(answer: &Answer) -> Result<&Value, &Answer> {
         Some(404) => Ok(&Value::Null),
         _ => answer.object().ok_or(answer),
     }
-}
-
-/// True if another process wrote first. The API server reports a JSON patch with a failed test as invalid (422).
-pub(super) fn is_race(answer: &Answer) -> bool {
-    matches!(answer.code(), Some(409 | 422))
 }

@@ -14,7 +14,7 @@ use strew_runtime::authority::plan::{AuthorityState, BACKDATED, Period, Step};
 use strew_runtime::authority::rotator::{Rotator, SecretState, Settings, Target, Task};
 use strew_wire::config::LeaderElection;
 use strew_wire::lease::{self, Election};
-use strew_wire::request::{Answer, Precondition, Request, Resource, Verb};
+use strew_wire::request::{Answer, Request, Resource, Verb};
 use strew_wire::workloadspread::registration::NAME;
 
 use super::follow::Follow;
@@ -162,24 +162,7 @@ fn write(verb: Verb, before: &Value, stored: Stored) -> Request {
         before => before.clone(),
     };
     body["data"] = stored.to_json();
-    request(verb, Resource::SECRETS, (super::NAMESPACE, SECRET), body)
-}
-
-pub(super) fn request(
-    verb: Verb,
-    resource: Resource,
-    (namespace, name): (&str, &str),
-    body: Value,
-) -> Request {
-    Request {
-        verb,
-        resource,
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        subresource: "",
-        body,
-        precondition: Precondition::default(),
-    }
+    Request::of(verb, Resource::SECRETS, (super::NAMESPACE, SECRET), body)
 }
 
 fn resource(holder: Holder) -> Option<Resource> {
@@ -265,10 +248,7 @@ impl Rotating {
 
     /// The next time at which it has something to do.
     pub(super) fn next_wake(&self) -> Option<Instant> {
-        let work = match self.transit.due() {
-            Some(due) => Some(due),
-            None => self.wake,
-        };
+        let work = self.transit.due().or(self.wake);
         let holders = self.of_holders.iter().map(|(_, follow)| follow);
         let watches = holders.chain([&self.of_secret]);
         let watches = watches.filter_map(Follow::next_wake);
@@ -403,7 +383,7 @@ impl Rotating {
                     return false;
                 };
                 self.pending = Some(Pending::Holder(holder));
-                let request = request(Verb::JsonPatch, kind, ("", NAME), patch);
+                let request = Request::of(Verb::JsonPatch, kind, ("", NAME), patch);
                 self.transit.send(now, request, draws.rng);
             }
             Task::Wait(span) => {
@@ -442,8 +422,7 @@ impl Rotating {
             }
             (Some(object), Pending::Holder(holder)) => self.machine.mended(holder, object.clone()),
             (None, _) => {
-                let is_race = matches!(answer.code(), Some(409 | 422));
-                let _logged = self.machine.failed(now, target, is_race);
+                let _logged = self.machine.failed(now, target, answer.is_race());
             }
         }
     }

@@ -43,7 +43,7 @@ pub(super) struct Scene {
     pub(super) reached_since: Option<Instant>,
     /// Since when a controller works without a fault.
     pub(super) guarded_since: Option<Instant>,
-    /// A fault of requests is active, or nobody reaches the registered port.
+    /// A fault of requests is active, or no process reaches the registered port.
     pub(super) is_stormy: bool,
     /// A replica answers its own reviews late.
     pub(super) is_busy: bool,

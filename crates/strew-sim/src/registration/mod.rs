@@ -5,7 +5,7 @@
 //! Without a [`RegistrationPlan`] every replica counts as registered, always.
 //!
 //! Reading order: `deed` (what a story does to it), `transit` (requests and questions under way), `follow` (watches),
-//! `process` (a replica's and a controller's), `certificates`, `world` (who reaches whom), `known` (what the API server
+//! `process` (a replica's and a controller's), `certificates`, `world` (which process reaches which), `known` (what the API server
 //! knows), `judge`.
 
 mod certificates;

@@ -58,10 +58,7 @@ impl Registering {
 
     /// The next time at which it has something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let next = match self.transit.due() {
-            Some(due) => Some(due),
-            None => self.wake,
-        };
+        let next = self.transit.due().or(self.wake);
         let certificates = self.certificates.next_wake();
         let others = [next, certificates, self.ends_by];
         others.into_iter().flatten().min()
@@ -129,10 +126,7 @@ impl GuardProcess {
 
     /// The next time at which it has something to do.
     pub(super) fn next_wake(&self) -> Option<Instant> {
-        match self.transit.due() {
-            Some(due) => Some(due),
-            None => self.wake,
-        }
+        self.transit.due().or(self.wake)
     }
 
     /// Takes in what has come back.

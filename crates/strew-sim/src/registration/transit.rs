@@ -32,7 +32,7 @@ pub(super) enum Arrived {
     Asked(Result<(), Unreached>),
 }
 
-/// Who may reach the API server.
+/// Whether a process reaches the API server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weather {
     /// Nothing arrives, and nothing comes back.

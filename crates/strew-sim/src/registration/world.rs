@@ -1,4 +1,4 @@
-//! Who reaches whom: replicas, controllers and the API server, with what a story does to them.
+//! Which process reaches which: replicas, controllers and the API server, with what a story does to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use strew_wire::workloadspread::registration::{
 };
 
 use super::NAMESPACE;
-use super::certificates::{self, Draws, Keeping, SECRET, request};
+use super::certificates::{self, Draws, Keeping, SECRET};
 use super::deed::{Edit, HookDeed, RegistrationPlan};
 use super::judge::{Judge, Outcome, Scene};
 use super::known::{Known, Terms};
@@ -30,7 +30,7 @@ use crate::slot::Slot;
 /// A fault of the registered port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Port {
-    /// Nobody reaches it.
+    /// No process reaches it.
     Closed,
     /// Only the API server reaches it.
     Hidden,
@@ -116,7 +116,7 @@ impl Registered {
         let resource = Resource::VALIDATING_WEBHOOKS;
         server.execute(
             now,
-            &request(Verb::Create, resource, ("", NAME), validating),
+            &Request::of(Verb::Create, resource, ("", NAME), validating),
         );
         registered.apply(now, server);
         for index in 0..plan.n_guards {
@@ -307,7 +307,7 @@ impl Registered {
                 let edit = match edit {
                     Edit::Secret => {
                         let secret = (NAMESPACE, SECRET);
-                        request(Verb::Delete, Resource::SECRETS, secret, Value::Null)
+                        Request::of(Verb::Delete, Resource::SECRETS, secret, Value::Null)
                     }
                     edit => configure(Verb::JsonPatch, patch_of(edit)),
                 };
@@ -603,7 +603,7 @@ impl Registered {
 }
 
 fn configure(verb: Verb, body: Value) -> Request {
-    request(verb, Resource::MUTATING_WEBHOOKS, ("", NAME), body)
+    Request::of(verb, Resource::MUTATING_WEBHOOKS, ("", NAME), body)
 }
 
 fn patch_of(edit: Edit) -> Value {

@@ -67,7 +67,7 @@ enum Failure {
     /// Too many reviews of the namespace wait.
     Crowded,
     /// No replica is reached.
-    Nobody,
+    NoReplica,
     /// The API server does not trust the replica's certificate.
     Untrusted,
 }
@@ -402,7 +402,7 @@ impl Webhook {
                 "call of a crowded namespace",
                 hook.failed("too many reviews of its namespace wait"),
             ),
-            Failure::Nobody => ("call of nobody", hook.unreachable()),
+            Failure::NoReplica => ("call without a replica", hook.unreachable()),
             Failure::Untrusted => ("call of an untrusted replica", hook.failed(UNTRUSTED)),
         };
         self.hit(kind);
@@ -418,14 +418,14 @@ impl Webhook {
             registered.called(now, chosen.err().unwrap_or(Outcome::Reached));
             return chosen.map_err(|outcome| match outcome {
                 Outcome::Untrusted => Failure::Untrusted,
-                _ => Failure::Nobody,
+                _ => Failure::NoReplica,
             });
         }
         let alive: Vec<usize> = (0..self.replicas.len())
             .filter(|&index| self.replicas[index].alive.is_some())
             .collect();
         match alive.is_empty() {
-            true => Err(Failure::Nobody),
+            true => Err(Failure::NoReplica),
             false => Ok(*self.rng.pick(&alive)),
         }
     }

@@ -70,7 +70,7 @@ fn no_life_with_a_registration_breaks_a_rule() {
     ] {
         assert!(figures.faults.contains_key(kind), "{figures:?}");
     }
-    for kind in ["pod created without a review", "call of nobody"] {
+    for kind in ["pod created without a review", "call without a replica"] {
         assert!(figures.webhook_hits.contains_key(kind), "{figures:?}");
     }
 }

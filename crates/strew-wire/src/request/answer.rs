@@ -90,6 +90,11 @@ impl Answer {
         }
     }
 
+    /// True if another process may have written first: the API server reports a JSON patch with a failed test as invalid.
+    pub fn is_race(&self) -> bool {
+        matches!(self.code(), Some(409 | 422))
+    }
+
     /// The server's message, or strew's.
     pub fn words(&self) -> Arc<str> {
         match self {

@@ -166,6 +166,24 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request for an object itself, without a precondition; an empty namespace is that of an object of the cluster.
+    pub fn of(
+        verb: Verb,
+        resource: Resource,
+        (namespace, name): (&str, &str),
+        body: Value,
+    ) -> Self {
+        Self {
+            verb,
+            resource,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource: "",
+            body,
+            precondition: Precondition::default(),
+        }
+    }
+
     /// The path and query of its URL. It asks the server to refuse unknown fields, which would be a defect of strew.
     pub fn path(&self) -> String {
         let Resource {

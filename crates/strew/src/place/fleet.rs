@@ -191,7 +191,8 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn is_looked_at(object: &KubeObject) -> bool {
+/// True if placement reads objects of this kind.
+pub(super) fn is_looked_at(object: &KubeObject) -> bool {
     strew_runtime::placement::READS
         .iter()
         .any(|read| *read.row.kind == *object.kind())

@@ -2,6 +2,7 @@
 //! nearest ones, and the namespaces that sets are bound to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use strew_manifest::field::FieldPath;
@@ -17,15 +18,20 @@ use crate::text::count;
 /// Values and names that a sentence lists.
 const LISTED_MAX: usize = 8;
 
-/// One sentence per cause; empty if the Placement has clusters, or if there is nothing to add to its condition.
-pub(super) fn of(view: &PlacementView, fleet: &Fleet) -> Vec<String> {
+/// One sentence per cause; empty if the Placement has clusters, or if there is nothing to add to its condition. `cel` is
+/// read where nothing matches.
+pub(super) fn of(
+    view: &PlacementView,
+    fleet: &Fleet,
+    cel: &impl Deref<Target = CelSelectors>,
+) -> Vec<String> {
     use ConditionReason::{NoIntersection, NoManagedClusterMatched, NoManagedClusterSetBindings};
     let is = |reason: ConditionReason| {
         let condition = view.condition(ConditionType::Satisfied);
         condition.is_some_and(|condition| condition.reason == reason.name())
     };
     if is(NoManagedClusterMatched) {
-        predicates(view, fleet)
+        predicates(view, fleet, cel)
     } else if is(NoManagedClusterSetBindings) || is(NoIntersection) {
         bindings(&view.key().0, fleet)
     } else {
@@ -65,14 +71,13 @@ fn bindings(namespace: &str, fleet: &Fleet) -> Vec<String> {
 }
 
 /// What no cluster matches by itself.
-fn predicates(view: &PlacementView, fleet: &Fleet) -> Vec<String> {
+fn predicates(view: &PlacementView, fleet: &Fleet, cel: &CelSelectors) -> Vec<String> {
     let spec = view.placement.spec.as_ref();
     let predicates = spec.and_then(|spec| spec.predicates.as_ref());
     let selectors = predicates.into_iter().flatten();
     let selectors = selectors.filter_map(|predicate| predicate.required_cluster_selector.as_ref());
     let clusters: Vec<&ManagedCluster> = fleet.clusters.values().collect();
-    let cel = fleet.selectors();
-    let unmet = selectors.flat_map(|selector| unmet(selector, &clusters, &cel));
+    let unmet = selectors.flat_map(|selector| unmet(selector, &clusters, cel));
     unmet.map(|(_, sentence)| sentence).collect()
 }
 

@@ -14,14 +14,17 @@ use strew_wire::placement::facts::replicas::read_division;
 use strew_wire::placement::facts::spec::terms;
 use strew_wire::placement::facts::weights_by_key;
 
-use super::fleet::{Fleet, Loader};
+use super::fleet::{Fleet, Loader, is_looked_at};
 use super::help;
 use crate::parts::instead;
 
 /// The findings about the Placements of files and the objects that they read.
 pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
+    // A dump may be large, and most of it is not about Placements.
+    let about = reading.objects.iter();
+    let about = about.filter(|located| is_looked_at(&located.object));
     let reading = Reading {
-        objects: reading.objects.clone(),
+        objects: about.cloned().collect(),
         broken: reading.broken.clone(),
         ..Reading::default()
     };

@@ -1,5 +1,6 @@
 //! The results of Placements as text.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -57,6 +58,8 @@ pub(super) fn write(
     summary::write(shown, &mut page);
     let folds = shown.len() > PLACEMENTS_MAX && !look.wide && !look.explain;
     let mut left = 0;
+    // Made at most once, where a Placement matches nothing.
+    let cel = LazyCell::new(|| fleet.selectors());
     for &(decided, difference) in shown {
         let view = &decided.view;
         let is_plain = !view.is_trouble() && !difference.is_some_and(Difference::changes);
@@ -75,7 +78,7 @@ pub(super) fn write(
         }
         conditions(decided, &mut page);
         if changed.is_none() {
-            for help in help::of(view, fleet) {
+            for help in help::of(view, fleet, &cel) {
                 page.wrapped(4, &format!("{}: {help}", page.paint.dim("help")));
             }
         }
