@@ -159,13 +159,13 @@ impl Api for Server {
 }
 
 /// Server and controllers.
-pub(crate) struct World {
+pub(crate) struct SmallCluster {
     pub(crate) server: Server,
     pub(crate) manager: Manager,
     dice: Prng,
 }
 
-impl World {
+impl SmallCluster {
     pub(crate) fn new(seed: u64, controllers: Vec<Box<dyn Controller>>) -> Self {
         let mut dice = Prng::new(seed);
         let server = Server {

@@ -32,7 +32,7 @@ pub(crate) struct Server {
     /// The answers of the next writes, which are then not carried out; `None`: the write is carried out.
     pub(crate) answers: VecDeque<Option<ApiError>>,
     pub(crate) heartbeats: BTreeMap<String, Instant>,
-    /// `Some`: pods are created only by [`World::answer`]; those that wait, by number.
+    /// `Some`: pods are created only by [`TestCluster::answer`]; those that wait, by number.
     pub(crate) waits: Option<BTreeMap<u64, Object>>,
     /// Numbers of delayed creations that `under_way` has not returned yet.
     asked: Vec<u64>,
@@ -237,7 +237,7 @@ impl Api for Server {
 }
 
 /// Server, controllers, and the actions of tests.
-pub(crate) struct World {
+pub(crate) struct TestCluster {
     pub(crate) server: Server,
     pub(crate) manager: Manager,
     pub(crate) dice: Prng,
@@ -245,7 +245,7 @@ pub(crate) struct World {
     n_read: usize,
 }
 
-impl World {
+impl TestCluster {
     /// Controllers over an empty server.
     pub(crate) fn new(controllers: Vec<Box<dyn Controller>>) -> Self {
         let mut dice = Prng::new(1);

@@ -152,7 +152,7 @@ impl Leaves {
 
 /// What was decided for a ReplicaSet that asks for costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum CostsDecision {
     /// Its costs are kept.
     Kept,
     /// It gets none.

@@ -17,7 +17,7 @@ pub mod facts;
 pub mod machine;
 
 pub use effect::{Effect, EffectId, Outcome, PodName};
-pub use facts::{Input, Leaves, Limits, SetKey, Standing, Wish};
+pub use facts::{CostsDecision, Input, Leaves, Limits, SetKey, Wish};
 pub use machine::Keeper;
 
 /// The label of a ReplicaSet, a Deployment or a namespace: `true` or `false`. The nearest one decides, in this order.

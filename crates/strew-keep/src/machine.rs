@@ -17,7 +17,7 @@ use strew_spread::removal::Constraint;
 
 use crate::costs::{Candidate, costs};
 use crate::effect::{Effect, EffectId, Outcome, PodName};
-use crate::facts::{Cost, Input, Leaves, Limits, Pod, ReplicaSet, SetKey, Standing, Wish};
+use crate::facts::{Cost, CostsDecision, Input, Leaves, Limits, Pod, ReplicaSet, SetKey, Wish};
 
 /// Counts since the machine was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ struct Set {
     fact: Option<ReplicaSet>,
     pods: BTreeSet<Arc<str>>,
     /// The decision, if it asks for costs.
-    standing: Option<Standing>,
+    standing: Option<CostsDecision>,
     n_failures: u32,
     n_in_flight: usize,
 }
@@ -439,15 +439,15 @@ impl Keeper {
         let (pods, nodes) = self.active(key);
         let standing = self.asks(key).then(|| self.constraints_to_keep(&pods));
         let (standing, constraints) = match standing {
-            Some(Ok(constraints)) => (Some(Standing::Kept), constraints),
-            Some(Err(why)) => (Some(Standing::Left(why)), Vec::new()),
+            Some(Ok(constraints)) => (Some(CostsDecision::Kept), constraints),
+            Some(Err(why)) => (Some(CostsDecision::Left(why)), Vec::new()),
             None => (None, Vec::new()),
         };
         let Some(set) = self.sets.get_mut(&key) else {
             return;
         };
         let before = std::mem::replace(&mut set.standing, standing);
-        if let Some(Standing::Left(why)) = standing
+        if let Some(CostsDecision::Left(why)) = standing
             && before != standing
         {
             self.effects.push_back(Effect::Leave(key, why));
@@ -456,8 +456,8 @@ impl Keeper {
             self.followed.remove(&key);
         }
         match standing {
-            Some(Standing::Kept) => self.keep(key, &pods, &nodes, &constraints),
-            Some(Standing::Left(_)) | None => self.withdraw(key, &pods),
+            Some(CostsDecision::Kept) => self.keep(key, &pods, &nodes, &constraints),
+            Some(CostsDecision::Left(_)) | None => self.withdraw(key, &pods),
         }
     }
 
@@ -616,7 +616,7 @@ impl Keeper {
     }
 
     /// The last decision for each ReplicaSet that asks for costs.
-    pub fn standings(&self) -> impl Iterator<Item = (SetKey, Standing)> {
+    pub fn standings(&self) -> impl Iterator<Item = (SetKey, CostsDecision)> {
         let all = self.sets.iter();
         all.filter_map(|(key, set)| Some((*key, set.standing?)))
     }

@@ -7,11 +7,11 @@ use std::fmt;
 
 /// The path of a value inside an object: `spec.topologySpreadConstraints[0].minDomains`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
-pub struct FieldPath(Vec<Step>);
+pub struct FieldPath(Vec<PathSegment>);
 
 /// One step of a [`FieldPath`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
+pub enum PathSegment {
     /// A field of an object, printed `.name`.
     Name(Cow<'static, str>),
     /// An element of a list, printed `[0]`.
@@ -31,7 +31,7 @@ impl FieldPath {
     pub fn child(&self, name: &'static str) -> Self {
         let mut path = self.clone();
         for part in name.split('.') {
-            path.0.push(Step::Name(Cow::Borrowed(part)));
+            path.0.push(PathSegment::Name(Cow::Borrowed(part)));
         }
         path
     }
@@ -39,19 +39,19 @@ impl FieldPath {
     /// This path, then the field `name`, which was read from a document.
     #[must_use]
     pub fn child_owned(&self, name: String) -> Self {
-        self.with(Step::Name(Cow::Owned(name)))
+        self.with(PathSegment::Name(Cow::Owned(name)))
     }
 
     /// This path, then element `index`.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.with(Step::Index(index))
+        self.with(PathSegment::Index(index))
     }
 
     /// This path, then the map entry `key`.
     #[must_use]
     pub fn key(&self, key: impl Into<String>) -> Self {
-        self.with(Step::Key(key.into()))
+        self.with(PathSegment::Key(key.into()))
     }
 
     /// The path of the parent; the root's parent is the root.
@@ -68,19 +68,19 @@ impl FieldPath {
     }
 
     /// The steps from the root.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathSegment] {
         &self.0
     }
 
-    fn with(&self, step: Step) -> Self {
+    fn with(&self, step: PathSegment) -> Self {
         let mut path = self.clone();
         path.0.push(step);
         path
     }
 }
 
-impl From<&[Step]> for FieldPath {
-    fn from(steps: &[Step]) -> Self {
+impl From<&[PathSegment]> for FieldPath {
+    fn from(steps: &[PathSegment]) -> Self {
         Self(steps.to_vec())
     }
 }
@@ -89,10 +89,10 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, step) in self.0.iter().enumerate() {
             match step {
-                Step::Name(name) if i == 0 => f.write_str(name)?,
-                Step::Name(name) => write!(f, ".{name}")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Key(key) => write!(f, "[{key}]")?,
+                PathSegment::Name(name) if i == 0 => f.write_str(name)?,
+                PathSegment::Name(name) => write!(f, ".{name}")?,
+                PathSegment::Index(index) => write!(f, "[{index}]")?,
+                PathSegment::Key(key) => write!(f, "[{key}]")?,
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldPath, PathSegment};
 
 /// A change of the object of a finding that takes the finding away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,9 +37,9 @@ impl Fix {
     pub fn set(path: &FieldPath, value: impl Into<Value>) -> Self {
         let value = value.into();
         let name = match path.steps().last() {
-            Some(Step::Name(name)) => name.to_string(),
-            Some(Step::Key(name)) => name.clone(),
-            Some(Step::Index(_)) | None => String::new(),
+            Some(PathSegment::Name(name)) => name.to_string(),
+            Some(PathSegment::Key(name)) => name.clone(),
+            Some(PathSegment::Index(_)) | None => String::new(),
         };
         Self {
             change: format!("{name}: {}", flow(&value)),
@@ -70,27 +70,27 @@ impl Fix {
 
 impl Edit {
     /// The steps to the field.
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<PathSegment> {
         let tokens = self.path.split('/').skip(1);
         let tokens = tokens.map(|token| token.replace("~1", "/").replace("~0", "~"));
         tokens
             .map(|token| match token.parse() {
-                Ok(index) => Step::Index(index),
-                Err(_) => Step::Name(token.into()),
+                Ok(index) => PathSegment::Index(index),
+                Err(_) => PathSegment::Name(token.into()),
             })
             .collect()
     }
 
     fn apply(&self, object: &mut Value) -> bool {
         let steps = self.steps();
-        let Some((Step::Name(name), above)) = steps.split_last() else {
+        let Some((PathSegment::Name(name), above)) = steps.split_last() else {
             return false;
         };
         let mut parent = object;
         for step in above {
             let next = match (step, parent) {
-                (Step::Index(index), Value::Array(list)) => list.get_mut(*index),
-                (Step::Name(name), Value::Object(fields)) => {
+                (PathSegment::Index(index), Value::Array(list)) => list.get_mut(*index),
+                (PathSegment::Name(name), Value::Object(fields)) => {
                     let field = fields.entry(name.to_string()).or_insert(Value::Null);
                     if field.is_null() {
                         *field = Value::Object(Map::new());
@@ -119,9 +119,9 @@ impl Edit {
 pub fn pointer(path: &FieldPath) -> String {
     let steps = path.steps().iter();
     let tokens = steps.map(|step| match step {
-        Step::Name(name) => escaped(name),
-        Step::Key(name) => escaped(name),
-        Step::Index(index) => index.to_string(),
+        PathSegment::Name(name) => escaped(name),
+        PathSegment::Key(name) => escaped(name),
+        PathSegment::Index(index) => index.to_string(),
     });
     tokens.map(|token| format!("/{token}")).collect()
 }

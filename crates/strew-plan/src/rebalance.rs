@@ -67,7 +67,7 @@ pub enum Stays {
 
 /// An eviction, and where the pod comes back that its controller makes instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct Move {
     /// The pod.
     pub pod: PodIdx,
     /// The node that it leaves.
@@ -106,22 +106,22 @@ pub struct Count {
 
 /// A constraint before and after.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct ConstraintChange {
     /// The constraint.
     pub rule: Rule,
     /// True if it was asked about; the others are only to get no worse.
     pub is_meant: bool,
     /// Before.
-    pub before: Standing,
+    pub before: ConstraintState,
     /// After all steps.
-    pub after: Standing,
+    pub after: ConstraintState,
     /// Why it is not kept in the end: pods of domains with too many, by reason. Empty if it is kept.
     pub left: BTreeMap<Stays, usize>,
 }
 
 /// How a constraint stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct ConstraintState {
     /// Each domain that exists.
     pub counts: Vec<Count>,
     /// The largest skew.
@@ -134,9 +134,9 @@ pub struct Standing {
 #[derive(Debug, Clone)]
 pub struct Rebalanced {
     /// All constraints that have an effect.
-    pub rules: Vec<Outcome>,
+    pub rules: Vec<ConstraintChange>,
     /// The evictions in their order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Move>,
     /// The pods that waited, and got a node before the first step.
     pub placed: usize,
     /// Before the first step.
@@ -170,17 +170,18 @@ pub fn rebalance(
         ..
     } = plan;
     let each = rules.into_iter().zip(standings).zip(after).zip(left);
-    let outcome = |(((rule, before), after), left): (((Rule, _), Standing), _)| Outcome {
-        is_meant: wanted.means(&rule),
-        rule,
-        before,
-        left: if after.moves == 0 {
-            BTreeMap::new()
-        } else {
-            left
-        },
-        after,
-    };
+    let outcome =
+        |(((rule, before), after), left): (((Rule, _), ConstraintState), _)| ConstraintChange {
+            is_meant: wanted.means(&rule),
+            rule,
+            before,
+            left: if after.moves == 0 {
+                BTreeMap::new()
+            } else {
+                left
+            },
+            after,
+        };
     Rebalanced {
         rules: each.map(outcome).collect(),
         steps,
@@ -209,7 +210,7 @@ struct Rebalancer<'t, 'a> {
     rules_of: FxHashMap<ClassId, Vec<usize>>,
     /// The classes whose pods a rule counts.
     classes_of: Vec<Vec<ClassId>>,
-    steps: Vec<Step>,
+    steps: Vec<Move>,
     evicted: BTreeSet<PodIdx>,
     /// Of each rule: why no pod was evicted at the last attempt.
     left: Vec<BTreeMap<Stays, usize>>,
@@ -279,7 +280,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         }
     }
 
-    fn standings(&self) -> Vec<Standing> {
+    fn standings(&self) -> Vec<ConstraintState> {
         let cluster = self.trial.cluster();
         let standing = |(rule, &moves): (&Rule, &u64)| {
             let (tally, column) = (cluster.tally(rule.tally), cluster.column(rule.key));
@@ -287,7 +288,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
                 domain: column.value(domain),
                 pods: tally.count(domain),
             };
-            Standing {
+            ConstraintState {
                 counts: tally.existing().map(count).collect(),
                 skew: rule.limit().skew(tally),
                 moves,
@@ -577,7 +578,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
                 skew_after,
             })
         };
-        let step = Step {
+        let step = Move {
             pod: candidate.pod,
             from: candidate.node,
             to,

@@ -38,7 +38,7 @@ pub struct Transaction<'a> {
     /// The pods that were on no node at the beginning.
     waited: Vec<PodIdx>,
     /// The pods that a change or a decision was about.
-    pods: BTreeMap<PodIdx, Standing>,
+    pods: BTreeMap<PodIdx, PodFate>,
     /// Those of them that are on no node.
     unplaced: BTreeSet<PodIdx>,
     /// Those of them that a drain wants to leave their nodes.
@@ -50,7 +50,7 @@ pub struct Transaction<'a> {
 
 /// What became of a pod so far.
 #[derive(Debug, Clone, Default)]
-struct Standing {
+struct PodFate {
     /// Its node at the beginning.
     from: Option<Symbol>,
     is_gone: bool,
@@ -66,7 +66,7 @@ type Charges = BTreeMap<(Symbol, Symbol), i32>;
 
 /// The state before a change, beside that of the cluster.
 enum Note {
-    Pod(PodIdx, Option<Standing>),
+    Pod(PodIdx, Option<PodFate>),
     Budget((Symbol, Symbol), i32),
     Shifted(Symbol),
 }
@@ -310,13 +310,13 @@ impl<'a> Transaction<'a> {
     }
 
     /// Changes what is noted about a pod; its node so far is that of the beginning, unless it is noted already.
-    fn note(&mut self, pod: PodIdx, change: impl FnOnce(&mut Standing)) {
+    fn note(&mut self, pod: PodIdx, change: impl FnOnce(&mut PodFate)) {
         let before = self.pods.get(&pod).cloned();
         let mut standing = before.clone().unwrap_or_else(|| {
             let node = self.draft.pod(pod).node;
-            Standing {
+            PodFate {
                 from: node.map(|node| self.draft.node(node).name()),
-                ..Standing::default()
+                ..PodFate::default()
             }
         });
         let from = standing.from;
@@ -536,7 +536,7 @@ impl<'a> Transaction<'a> {
     /// The pods that are not where they were, and those that budgets keep from leaving, by row.
     pub fn turned(&self) -> Vec<Turned> {
         let charges = self.charges();
-        let turned = |(&pod, standing): (&PodIdx, &Standing)| {
+        let turned = |(&pod, standing): (&PodIdx, &PodFate)| {
             let from = standing.from;
             let node = self.draft.pod(pod).node;
             let to = match node.map(|node| self.draft.node(node).name()) {

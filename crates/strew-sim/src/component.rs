@@ -16,7 +16,7 @@ use strew_wire::request::{Answer, Request};
 
 use crate::fault::{Faults, Hits};
 use crate::feed::{Brought, Feed};
-use crate::network::{Draws, Network, Sender, Step, Weather};
+use crate::network::{Delivery, Draws, Network, Sender, Weather};
 
 /// A controller or scheduler does not retry a request after this long.
 const PATIENCE: Span = Span::from_secs(60);
@@ -304,9 +304,9 @@ impl<M: Machine> Component<M> {
             &mut around.draws,
         );
         match step {
-            Step::Nothing => false,
-            Step::Moved => true,
-            Step::Arrived(ticket, answer) => {
+            Delivery::Nothing => false,
+            Delivery::Moved => true,
+            Delivery::Arrived(ticket, answer) => {
                 let at = self.moment(now);
                 let mut seeing = Seeing {
                     judge,

@@ -121,7 +121,7 @@ enum Content {
 
 /// The result of one step of the network.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum Delivery {
     /// Nothing is due.
     Nothing,
     /// A request was executed; its answer is in transit.
@@ -185,32 +185,32 @@ impl Network {
         weather: impl Fn(&Request) -> Weather,
         server: Server<'_>,
         draws: &mut Draws<'_>,
-    ) -> Step {
+    ) -> Delivery {
         let due = self.letters.iter().enumerate();
         let due = due.filter(|(_, letter)| letter.due <= now);
         let due: Vec<usize> = due.map(|(index, _)| index).collect();
         if due.is_empty() {
-            return Step::Nothing;
+            return Delivery::Nothing;
         }
         let index = due[draws.order.index(due.len())];
         let Letter {
             ticket, content, ..
         } = self.letters.remove(index);
         let request = match content {
-            Content::Answer(answer) => return Step::Arrived(ticket, answer),
+            Content::Answer(answer) => return Delivery::Arrived(ticket, answer),
             Content::Request(request) => request,
         };
         let weather = weather(&request);
         let answer = deliver(&request, weather, server, draws, &mut self.hits);
         match delay(weather, draws.faults) {
-            Span(0) => Step::Arrived(ticket, answer),
+            Span(0) => Delivery::Arrived(ticket, answer),
             later => {
                 self.letters.push(Letter {
                     due: now + later,
                     ticket,
                     content: Content::Answer(answer),
                 });
-                Step::Moved
+                Delivery::Moved
             }
         }
     }

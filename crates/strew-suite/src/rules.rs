@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use strew_apiserver::object::{Kind, Object};
 use strew_lint::{Depth, Found, Scheduling, lint, lint_with_fixes};
-use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::read::{
     Diagnostic, KubeObject, Located, Locator, Origin, Sources, document_at,
 };
@@ -138,8 +138,8 @@ fn is_written(origin: &Origin, sources: &Sources) -> bool {
 /// Paths are those of v1beta1, and below a patch those of the patched pod's spec. The file may use a field's name in
 /// v1alpha1, and its patch has only a part of the patched pod's lists.
 pub fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath {
-    let mut steps: Vec<Step> = path.steps().to_vec();
-    let is_name = |step: &Step, wanted: &str| matches!(step, Step::Name(name) if name == wanted);
+    let mut steps: Vec<PathSegment> = path.steps().to_vec();
+    let is_name = |step: &PathSegment, wanted: &str| matches!(step, PathSegment::Name(name) if name == wanted);
     if let Some(at) = steps.iter().position(|step| is_name(step, "patch")) {
         let below = steps.split_off(at + 1).into_iter();
         let is_whole = below
@@ -147,9 +147,9 @@ pub fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> Field
             .first()
             .is_some_and(|step| is_name(step, "spec") || is_name(step, "metadata"));
         if !is_whole {
-            steps.push(Step::Name("spec".into()));
+            steps.push(PathSegment::Name("spec".into()));
         }
-        steps.extend(below.take_while(|step| !matches!(step, Step::Index(_))));
+        steps.extend(below.take_while(|step| !matches!(step, PathSegment::Index(_))));
     }
     let renamed = [
         ("requiredNodeSelector", "requiredNodeSelectorTerm"),
@@ -159,7 +159,7 @@ pub fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> Field
         if let Some(at) = steps.iter().position(|step| is_name(step, new)) {
             let document = document_at(sources, origin);
             if document.is_some_and(|d| d.value["apiVersion"] == "apps.kruise.io/v1alpha1") {
-                steps[at] = Step::Name(old.into());
+                steps[at] = PathSegment::Name(old.into());
             }
         }
     }

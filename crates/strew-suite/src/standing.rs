@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Step, Subject, Verdict};
-use strew_scenario::run::{Outcome, POD_CREATION};
+use strew_scenario::run::{ExpectationOutcome, POD_CREATION};
 
 use crate::clock::clock;
 use crate::options::Options;
@@ -61,7 +61,7 @@ pub enum State {
 
 impl State {
     /// The state of an outcome.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &ExpectationOutcome) -> Self {
         match (outcome.held, outcome.is_open) {
             (true, _) => Self::Held,
             (false, true) => Self::Open,
@@ -288,7 +288,7 @@ fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
     let scenario = &cast.variant.scenario;
     // A variant that must fail is not met by a claim that nothing is known about.
     let must_fail = cast.variant.verdict == Verdict::MustFail;
-    let counts = |outcome: &Outcome| !(must_fail && outcome.is_unknown);
+    let counts = |outcome: &ExpectationOutcome| !(must_fail && outcome.is_unknown);
     let mut is_broken = false;
     let mut place = 0;
     for outcome in &run.played.always {
@@ -332,7 +332,7 @@ fn at(seed: u64, at: Span) -> SeedAt {
     SeedAt { seed, at }
 }
 
-fn add_outcome(row: &mut RowSum, outcome: &Outcome, seed: u64) -> bool {
+fn add_outcome(row: &mut RowSum, outcome: &ExpectationOutcome, seed: u64) -> bool {
     let state = State::of(outcome);
     if let Some(counts) = &outcome.counts {
         let skew = strew_scenario::expect::spread::skew(counts);

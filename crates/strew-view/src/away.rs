@@ -9,7 +9,7 @@ use strew_model::{Resources, Toleration, tolerates_all};
 use strew_scheduler::explain::constraint::{HardExplained, Warning};
 use strew_scheduler::{PluginId, Reason};
 
-use crate::world::World;
+use crate::cluster_state::ClusterState;
 
 /// Nodes, by name.
 pub type Nodes<'a> = BTreeSet<&'a str>;
@@ -37,7 +37,7 @@ impl Headroom {
 
 /// The headroom without these nodes. `stays` is asked for each pod on them by its uid: true for one that is made on its
 /// own node only. A node counts as free if one of the pods that move, or any pod, tolerates its taints.
-pub fn headroom(world: &World, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -> Headroom {
+pub fn headroom(world: &ClusterState, away: &Nodes<'_>, stays: impl Fn(&str) -> bool) -> Headroom {
     let mut found = Headroom::default();
     let cluster = &world.cluster;
     let mut tolerations: Vec<&[Toleration]> = vec![&[]];
@@ -112,7 +112,7 @@ const ROOM: [PluginId; 2] = [PluginId::NodeResourcesFit, PluginId::NodePorts];
 
 /// Why a pod could not go to a node that is not away, by the scheduler's own filters at this moment; `None` if the pod is
 /// not there. A pod on a node is taken off for the question.
-pub fn obstacle(world: &mut World, uid: &str, away: &Nodes<'_>) -> Option<Obstacle> {
+pub fn obstacle(world: &mut ClusterState, uid: &str, away: &Nodes<'_>) -> Option<Obstacle> {
     let pod = world.cluster.find_pod(uid)?;
     let on = world.cluster.pod(pod).node;
     if on.is_some() {
@@ -125,8 +125,8 @@ pub fn obstacle(world: &mut World, uid: &str, away: &Nodes<'_>) -> Option<Obstac
     Some(found)
 }
 
-fn without(world: &mut World, pod: PodIdx, away: &Nodes<'_>) -> Obstacle {
-    let World {
+fn without(world: &mut ClusterState, pod: PodIdx, away: &Nodes<'_>) -> Obstacle {
+    let ClusterState {
         cluster,
         schedulers,
         ..
@@ -220,9 +220,9 @@ pub enum Refusing {
 
 /// What the engine's explanation says of the first hard constraint that refuses a domain that the pod may use. `None` if
 /// none does, if a domain that takes no pod of it holds the minimum, or if the pod is not there.
-pub fn refusing(world: &mut World, uid: &str) -> Option<Refusing> {
+pub fn refusing(world: &mut ClusterState, uid: &str) -> Option<Refusing> {
     let pod = world.cluster.find_pod(uid)?;
-    let World {
+    let ClusterState {
         cluster,
         schedulers,
         ..

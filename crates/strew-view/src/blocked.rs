@@ -8,11 +8,11 @@ use strew_cluster::{NodeIdx, PodIdx};
 use strew_scheduler::preemption;
 use strew_scheduler::{Decision, PluginId, Preemption, Unfit};
 
-use crate::world::World;
+use crate::cluster_state::ClusterState;
 
 /// The outcome of a pod.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum PodOutcome {
     /// It was on a node before.
     WasBound,
     /// It was put on a node since.
@@ -57,8 +57,8 @@ pub const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates
 
 impl Blocked {
     /// Why a pod is refused at present; `None` if it is not.
-    pub fn now(world: &mut World, pod: PodIdx) -> Option<Self> {
-        let World {
+    pub fn now(world: &mut ClusterState, pod: PodIdx) -> Option<Self> {
+        let ClusterState {
             cluster,
             schedulers,
             ..
@@ -70,7 +70,7 @@ impl Blocked {
         Some(Self::of(world, &unfit, &preemption))
     }
 
-    fn of(world: &World, unfit: &Unfit, preemption: &Preemption) -> Self {
+    fn of(world: &ClusterState, unfit: &Unfit, preemption: &Preemption) -> Self {
         let mut by: Vec<PluginId> = match unfit {
             Unfit::NoNodes => Vec::new(),
             Unfit::PreFilter(refusal) => vec![refusal.plugin],
@@ -89,7 +89,7 @@ impl Blocked {
 }
 
 impl Eviction {
-    fn of(world: &World, preemption: &Preemption) -> Option<Self> {
+    fn of(world: &ClusterState, preemption: &Preemption) -> Option<Self> {
         let preemption::Outcome::Preempt(eviction) = &preemption.outcome else {
             return None;
         };

@@ -16,13 +16,13 @@ use strew_scheduler::Profile;
 use strew_spread::{DomainIdx, Tally};
 use strew_wire::facts::{self, PodFacts};
 
+use crate::cluster_state::ClusterState;
 use crate::schedulers::Schedulers;
 use crate::spread::{self, HardConstraint};
-use crate::world::World;
 
 /// Nodes, and everything beside pods that their constraints depend on.
 pub struct Ground {
-    world: World,
+    world: ClusterState,
     facts: PodFacts,
     seen: Cursor,
 }
@@ -34,7 +34,7 @@ impl Ground {
         cluster.names = names.clone();
         let schedulers = Schedulers::of(profiles, &mut cluster.names);
         let mut ground = Self {
-            world: World::empty(cluster, schedulers),
+            world: ClusterState::empty(cluster, schedulers),
             facts: PodFacts::default(),
             seen: server.listen(),
         };
@@ -170,7 +170,7 @@ impl Ground {
     fn of_pod<T>(
         &mut self,
         pod: &Pod,
-        ask: impl FnOnce(&mut World, strew_cluster::ClassId) -> T,
+        ask: impl FnOnce(&mut ClusterState, strew_cluster::ClassId) -> T,
     ) -> Option<T> {
         let cluster = &mut self.world.cluster;
         let fact = self.facts.fact(pod, &mut cluster.names).ok()??;

@@ -22,10 +22,10 @@ use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{PluginId, Profile};
 use strew_wire::facts::{self, PodFacts};
 
-use crate::blocked::{Blocked, Eviction, GATED, Outcome, Victim};
+use crate::blocked::{Blocked, Eviction, GATED, PodOutcome, Victim};
+use crate::cluster_state::{ClusterState, FinishedPod, PodEntry, PodState};
 use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
-use crate::world::{FinishedPod, PodEntry, Standing, World};
 
 /// A cluster at a moment: its objects, and its scheduler.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ pub struct Frame {
 
 /// The present cluster and the outcome of every pod. Which pods were placed since an earlier view is for
 /// [`View::of`](crate::view::View::of).
-pub fn world(moment: Moment<'_>, frame: &mut Frame) -> (World, Vec<Outcome>) {
+pub fn world(moment: Moment<'_>, frame: &mut Frame) -> (ClusterState, Vec<PodOutcome>) {
     world_before(moment, frame, &BTreeSet::new())
 }
 
@@ -64,7 +64,7 @@ pub fn world_before(
     moment: Moment<'_>,
     frame: &mut Frame,
     unbound: &BTreeSet<Arc<str>>,
-) -> (World, Vec<Outcome>) {
+) -> (ClusterState, Vec<PodOutcome>) {
     let mut cluster = Cluster::new();
     cluster.names = moment.names.clone();
     let schedulers = Schedulers::of(moment.profiles, &mut cluster.names);
@@ -72,7 +72,7 @@ pub fn world_before(
         tables: moment.tables,
         unbound,
         scheduler: moment.scheduler,
-        world: World::empty(cluster, schedulers),
+        world: ClusterState::empty(cluster, schedulers),
         workloads: std::mem::take(&mut frame.workloads),
         by_owner: HashMap::new(),
         facts: PodFacts::default(),
@@ -102,12 +102,12 @@ struct Builder<'a> {
     tables: &'a Tables,
     unbound: &'a BTreeSet<Arc<str>>,
     scheduler: Option<&'a Scheduler>,
-    world: World,
+    world: ClusterState,
     workloads: Workloads,
     /// Workloads by the uid of a controller.
     by_owner: HashMap<Arc<str>, usize>,
     facts: PodFacts,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<PodOutcome>,
     /// Many pods wait for the same reason.
     reasons: HashMap<Blocked, Rc<Blocked>>,
 }
@@ -150,7 +150,7 @@ impl Builder<'_> {
 
     /// An object that cannot be converted was refused when the files were loaded, or by the API server.
     fn object(&mut self, object: &Object) {
-        let World {
+        let ClusterState {
             cluster,
             schedulers,
             ..
@@ -210,18 +210,18 @@ impl Builder<'_> {
         let index = cluster.set_pod(fact);
         let node = cluster.pod(index).node;
         let standing = match () {
-            () if node.is_some() => Standing::Bound,
-            () if is_leaving => Standing::Leaving,
+            () if node.is_some() => PodState::Bound,
+            () if is_leaving => PodState::Leaving,
             () if !self.world.schedulers.has(scheduler) => {
-                Standing::OfAnother(printable_line(self.world.cluster.names.text(scheduler)).into())
+                PodState::OfAnother(printable_line(self.world.cluster.names.text(scheduler)).into())
             }
-            () if is_gated => Standing::Gated,
-            () => Standing::Waiting,
+            () if is_gated => PodState::Gated,
+            () => PodState::Waiting,
         };
         let outcome = match (&standing, node) {
-            (Standing::Bound, Some(node)) => Outcome::Placed(node),
-            (Standing::Waiting | Standing::Gated, _) => Outcome::Pending(self.reason(pod)),
-            _ => Outcome::LeftAlone,
+            (PodState::Bound, Some(node)) => PodOutcome::Placed(node),
+            (PodState::Waiting | PodState::Gated, _) => PodOutcome::Pending(self.reason(pod)),
+            _ => PodOutcome::LeftAlone,
         };
         let world = &mut self.world;
         world.members[workload].push(world.pods.len());

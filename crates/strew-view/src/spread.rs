@@ -10,8 +10,8 @@ use strew_model::{Selector, Symbol, well_known};
 use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
 use strew_spread::{DomainIdx, Limit, Tally};
 
+use crate::cluster_state::ClusterState;
 use crate::natural_order::natural_order;
-use crate::world::World;
 
 /// The spread of a workload over the domains of one key.
 #[derive(Debug, Clone)]
@@ -76,7 +76,11 @@ pub struct Constraint {
 
 /// The present spreads of every workload: by the keys of its constraints, zone, node and these `keys`. `classes` has a
 /// pod class for each workload with pods: its constraints are shown.
-pub fn of_all(world: &mut World, classes: &[Option<ClassId>], keys: &[Symbol]) -> Vec<Vec<Spread>> {
+pub fn of_all(
+    world: &mut ClusterState,
+    classes: &[Option<ClassId>],
+    keys: &[Symbol],
+) -> Vec<Vec<Spread>> {
     let mut orders = Orders::default();
     let each = classes.iter().enumerate();
     each.map(|(workload, class)| match class {
@@ -103,7 +107,7 @@ impl Orders {
 }
 
 /// For each workload the class of a waiting pod, else of the newest one, whose constraints stand for the workload.
-pub fn classes(world: &World) -> Vec<Option<ClassId>> {
+pub fn classes(world: &ClusterState) -> Vec<Option<ClassId>> {
     let of = |members: &Vec<usize>| {
         let unbound = members
             .iter()
@@ -117,9 +121,9 @@ pub fn classes(world: &World) -> Vec<Option<ClassId>> {
 /// Adds the earlier values to each spread; each list belongs to its world.
 pub fn compare(
     now: &mut [Vec<Spread>],
-    world: &World,
+    world: &ClusterState,
     before: &[Vec<Spread>],
-    world_before: &World,
+    world_before: &ClusterState,
 ) {
     for (now, before) in now.iter_mut().zip(before) {
         for now in now {
@@ -147,7 +151,7 @@ pub fn compare(
 }
 
 fn of_workload(
-    world: &mut World,
+    world: &mut ClusterState,
     workload: usize,
     class: ClassId,
     keys: &[Symbol],
@@ -187,7 +191,7 @@ type Plans = Vec<(ClassId, SpreadPlan)>;
 
 /// The spreads of a workload by the constraints of its pods: those of each revision or subset apart, with the revisions
 /// that have them. Pods that have the same constraints are one.
-pub fn by_revision(world: &mut World, workload: usize) -> Vec<(BTreeSet<String>, Spread)> {
+pub fn by_revision(world: &mut ClusterState, workload: usize) -> Vec<(BTreeSet<String>, Spread)> {
     if world.workloads[workload].name.kind == "DaemonSet" {
         return Vec::new();
     }
@@ -232,7 +236,7 @@ pub fn by_revision(world: &mut World, workload: usize) -> Vec<(BTreeSet<String>,
 }
 
 /// The classes of a workload's pods, apart from this one: of other subsets and revisions.
-fn other_classes(world: &World, workload: usize, first: ClassId) -> Vec<ClassId> {
+fn other_classes(world: &ClusterState, workload: usize, first: ClassId) -> Vec<ClassId> {
     let mut classes = Vec::new();
     let mut seen = HashSet::from([first]);
     for &entry in &world.members[workload] {
@@ -262,7 +266,7 @@ fn distinct<'a>(
 
 /// The constraint `index` of the first of the plans, which are those of the workload's classes.
 fn of_constraint(
-    world: &mut World,
+    world: &mut ClusterState,
     workload: usize,
     plans: &[(ClassId, SpreadPlan)],
     index: usize,
@@ -335,7 +339,7 @@ fn counted_on(cluster: &Cluster, tally: TallyId, key: KeyId, rules: &[Eligibilit
 }
 
 /// The topology keys for pods of a class, each with the nodes that count: those of their constraints, zone and node.
-pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
+pub fn rules(world: &mut ClusterState, class: ClassId) -> Vec<(Symbol, Eligibility)> {
     let plan = plan(world, class);
     let constrained = plan.effective.constraints.iter().map(|c| c.key);
     let mut keys = Vec::new();
@@ -352,7 +356,7 @@ pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
 }
 
 /// The nodes that count for pods of a class by a key. If several constraints have the key, the first one decides.
-pub fn rule(world: &mut World, class: ClassId, key: Symbol) -> Eligibility {
+pub fn rule(world: &mut ClusterState, class: ClassId, key: Symbol) -> Eligibility {
     let plan = plan(world, class);
     nodes(&world.cluster, &plan, class, key)
 }
@@ -375,7 +379,7 @@ pub struct HardConstraint {
 }
 
 /// The hard constraints that the scheduler enforces for pods of a class.
-pub fn hard(world: &mut World, class: ClassId) -> Vec<HardConstraint> {
+pub fn hard(world: &mut ClusterState, class: ClassId) -> Vec<HardConstraint> {
     let plan = plan(world, class);
     let is_default = plan.effective.origin != Origin::Pod;
     let constraints = plan.effective.constraints.iter().enumerate();
@@ -395,7 +399,7 @@ pub fn hard(world: &mut World, class: ClassId) -> Vec<HardConstraint> {
         .collect()
 }
 
-fn plan(world: &mut World, class: ClassId) -> SpreadPlan {
+fn plan(world: &mut ClusterState, class: ClassId) -> SpreadPlan {
     let engine = world.schedulers.engine(&world.cluster, class);
     engine.plan(&mut world.cluster, class).spread.clone()
 }
@@ -439,7 +443,7 @@ pub(crate) fn admits(cluster: &Cluster, rules: &[Eligibility], node: NodeIdx) ->
 /// The workload's own pods over the nodes that the node affinity of one of them admits, and over the nodes that they
 /// are on; `None` if no node has the label.
 fn unconstrained(
-    world: &mut World,
+    world: &mut ClusterState,
     workload: usize,
     plans: &[(ClassId, SpreadPlan)],
     key: Symbol,
@@ -463,7 +467,7 @@ fn unconstrained(
 }
 
 /// The workload's own pods on nodes, each with its node. Terminating pods are left out.
-fn bound(world: &World, workload: usize) -> impl Iterator<Item = (usize, NodeIdx)> {
+fn bound(world: &ClusterState, workload: usize) -> impl Iterator<Item = (usize, NodeIdx)> {
     let members = world.members[workload].iter().copied();
     let staying = members.filter(|&entry| !world.pods[entry].is_leaving);
     staying.filter_map(|entry| Some((entry, world.node_of(entry)?)))
@@ -471,7 +475,7 @@ fn bound(world: &World, workload: usize) -> impl Iterator<Item = (usize, NodeIdx
 
 /// The workload's own pods over these domains, and over those that they are in: pods of different subsets of a
 /// WorkloadSpread need different nodes. Terminating pods are not counted.
-fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
+fn own(world: &ClusterState, workload: usize, column: KeyId, places: &Tally) -> Tally {
     let mut tally = Tally::default();
     for domain in places.existing() {
         tally.add_place(domain);

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use strew_cluster::NodeIdx;
 use strew_model::{Resources, well_known};
 
+use crate::cluster_state::ClusterState;
 use crate::natural_order::natural_order;
-use crate::world::World;
 
 /// Amounts by the name of the resource: CPU in thousandths of a core, memory and storage in bytes.
 pub type Amounts = BTreeMap<String, i64>;
@@ -56,7 +56,7 @@ const STORAGE: &str = "ephemeral-storage";
 const PODS: &str = "pods";
 
 /// Every node, in the order of display.
-pub fn of_nodes(world: &World) -> Vec<NodeUsage> {
+pub fn of_nodes(world: &ClusterState) -> Vec<NodeUsage> {
     let rows = (0..world.cluster.node_rows()).map(NodeIdx::from);
     let mut nodes: Vec<NodeUsage> = rows.filter_map(|node| of_node(world, node)).collect();
     nodes.sort_by(|a, b| natural_order(&a.name, &b.name));
@@ -99,7 +99,7 @@ pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
 }
 
 /// The zone of a node; `None` without a label, or if the node is gone.
-pub fn zone_of(world: &World, node: NodeIdx) -> Option<String> {
+pub fn zone_of(world: &ClusterState, node: NodeIdx) -> Option<String> {
     let fact = world.cluster.node(node).fact()?;
     let keys = [well_known::ZONE, well_known::ZONE_BETA];
     let value = keys.iter().find_map(|&key| fact.labels.get(key))?;
@@ -107,7 +107,7 @@ pub fn zone_of(world: &World, node: NodeIdx) -> Option<String> {
 }
 
 /// `None` if the node is gone.
-pub(crate) fn of_node(world: &World, node: NodeIdx) -> Option<NodeUsage> {
+pub(crate) fn of_node(world: &ClusterState, node: NodeIdx) -> Option<NodeUsage> {
     let names = &world.cluster.names;
     let row = world.cluster.node(node);
     let fact = row.fact()?;
@@ -133,7 +133,7 @@ pub(crate) fn of_node(world: &World, node: NodeIdx) -> Option<NodeUsage> {
 }
 
 /// Resources by name.
-pub(crate) fn amounts(world: &World, resources: &Resources) -> Amounts {
+pub(crate) fn amounts(world: &ClusterState, resources: &Resources) -> Amounts {
     let text = |name| world.cluster.names.text(name).to_owned();
     let scalars = resources.scalars().iter();
     let scalars = scalars.map(|&(name, amount)| (text(name), amount));
@@ -147,7 +147,7 @@ pub(crate) fn amounts(world: &World, resources: &Resources) -> Amounts {
 }
 
 /// The taints of a node in kubectl's form: `key=value:NoSchedule`.
-pub fn taints(world: &World, node: NodeIdx) -> Vec<String> {
+pub fn taints(world: &ClusterState, node: NodeIdx) -> Vec<String> {
     let names = &world.cluster.names;
     let taints = world.cluster.node(node).fact().map(|fact| &fact.taints);
     let texts = taints.into_iter().flatten().map(|taint| {

@@ -17,13 +17,13 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Pod};
 use strew_cluster::NodeIdx;
 
-use crate::blocked::Outcome;
+use crate::blocked::PodOutcome;
+use crate::cluster_state::ClusterState;
 use crate::moment::{Frame, Moment};
 use crate::natural_order::natural_order;
 use crate::spread;
 use crate::usage::{self, Amounts, NodeUsage, quantities};
 use crate::view::View;
-use crate::world::World;
 pub use moment::{
     ConstraintValues, CountedBy, Counts, MaxSkew, MomentValues, PendingValues, PlacedPod,
     SpreadValues, Totals, WorkloadValues, max_skews, warning, when_unsatisfiable,
@@ -314,7 +314,7 @@ fn pod(view: &View, tables: &Tables, entry: usize) -> PodValues {
         terminating: pod.is_leaving,
         revision: pod.revision.as_deref().map(str::to_owned),
         pending: match &view.outcomes[entry] {
-            Outcome::Pending(blocked) => Some(blocked.message.clone()),
+            PodOutcome::Pending(blocked) => Some(blocked.message.clone()),
             _ => None,
         },
         requests: usage::amounts(world, &world.cluster.spec_of(pod.pod).requests),
@@ -328,7 +328,7 @@ fn claims(pod: &Pod) -> Vec<String> {
     claims.map(|claim| claim.claim_name.clone()).collect()
 }
 
-fn nodes(world: &World) -> Vec<NodeValues> {
+fn nodes(world: &ClusterState) -> Vec<NodeValues> {
     let cluster = &world.cluster;
     let text = |symbol| cluster.names.text(symbol).to_owned();
     let of = |node: NodeIdx| {

@@ -7,18 +7,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strew_cluster::NodeIdx;
 
-use crate::blocked::{Blocked, Outcome};
+use crate::blocked::{Blocked, PodOutcome};
+use crate::cluster_state::ClusterState;
 use crate::moment::{self, Frame, Moment};
 use crate::spread::{self, Spread};
 use crate::usage::{self, NodeUsage};
-use crate::world::World;
 
 /// A moment of a cluster.
 pub struct View {
     /// The objects.
-    pub world: World,
+    pub world: ClusterState,
     /// Per pod of the world.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<PodOutcome>,
     /// Per workload of the world.
     pub summaries: Vec<Summary>,
     /// Per workload of the world.
@@ -102,10 +102,10 @@ impl View {
         if let Some(before) = before {
             let was_bound = before.bound_uids();
             for (entry, outcome) in world.pods.iter().zip(&mut outcomes) {
-                if matches!(outcome, Outcome::Placed(_))
+                if matches!(outcome, PodOutcome::Placed(_))
                     && was_bound.contains(&*world.cluster.pod(entry.pod).uid)
                 {
-                    *outcome = Outcome::WasBound;
+                    *outcome = PodOutcome::WasBound;
                 }
             }
             spread::compare(&mut spreads, &world, &before.spreads, &before.world);
@@ -135,13 +135,13 @@ impl View {
     }
 }
 
-fn summaries(world: &World, outcomes: &[Outcome]) -> Vec<Summary> {
+fn summaries(world: &ClusterState, outcomes: &[PodOutcome]) -> Vec<Summary> {
     let of = |members: &Vec<usize>| summary(world, outcomes, members);
     world.members.iter().map(of).collect()
 }
 
 /// Counts the finished pods of each workload. Every zone of the cluster is named where one of them is.
-fn count_finished(world: &World, summaries: &mut [Summary]) {
+fn count_finished(world: &ClusterState, summaries: &mut [Summary]) {
     if world.finished.is_empty() {
         return;
     }
@@ -179,7 +179,7 @@ fn count_finished(world: &World, summaries: &mut [Summary]) {
     }
 }
 
-fn summary(world: &World, outcomes: &[Outcome], members: &[usize]) -> Summary {
+fn summary(world: &ClusterState, outcomes: &[PodOutcome], members: &[usize]) -> Summary {
     let mut summary = Summary::default();
     for &entry in members {
         let pod = &world.pods[entry];
@@ -189,10 +189,10 @@ fn summary(world: &World, outcomes: &[Outcome], members: &[usize]) -> Summary {
         }
         summary.replicas += 1;
         match &outcomes[entry] {
-            Outcome::WasBound => summary.before += 1,
-            Outcome::Placed(_) => summary.placed += 1,
-            Outcome::LeftAlone => summary.left_alone += 1,
-            Outcome::Pending(blocked) => {
+            PodOutcome::WasBound => summary.before += 1,
+            PodOutcome::Placed(_) => summary.placed += 1,
+            PodOutcome::LeftAlone => summary.left_alone += 1,
+            PodOutcome::Pending(blocked) => {
                 let group = summary
                     .pending
                     .iter_mut()

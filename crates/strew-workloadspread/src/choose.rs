@@ -15,7 +15,7 @@ use crate::quota::{self, Total};
 
 /// A subset with the finding about it.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct SubsetFinding {
     /// The subset.
     pub subset: Arc<str>,
     /// The finding.
@@ -101,7 +101,7 @@ pub enum Ground {
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// The findings, subset by subset.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SubsetFinding>,
     /// The index of the subset among the rows, or for StatefulSets among the subsets; `None` if no subset was chosen.
     pub place: Option<usize>,
 }
@@ -109,7 +109,7 @@ pub struct Choice {
 impl Choice {
     /// Why the subset was chosen; `None` if none was.
     pub fn ground(&self) -> Option<&Ground> {
-        let taken = |s: &Step| matches!(s.finding, Finding::Taken(_));
+        let taken = |s: &SubsetFinding| matches!(s.finding, Finding::Taken(_));
         match self.steps.iter().find(|s| taken(s)).map(|s| &s.finding) {
             Some(Finding::Taken(ground)) => Some(ground),
             _ => None,
@@ -118,7 +118,7 @@ impl Choice {
 
     fn note(&mut self, subset: &Arc<str>, finding: Finding) {
         let subset = Arc::clone(subset);
-        self.steps.push(Step { subset, finding });
+        self.steps.push(SubsetFinding { subset, finding });
     }
 
     fn take(&mut self, place: usize, subset: &Arc<str>, ground: Ground) {

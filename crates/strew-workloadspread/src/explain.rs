@@ -27,7 +27,7 @@ pub struct PodStanding {
     /// True if that is the latest.
     pub is_latest: bool,
     /// Its subset.
-    pub subset: Standing,
+    pub subset: Membership,
     /// The deletion cost that it should have, with the reason; `None` for pods that do not count and kinds without
     /// costs.
     pub cost: Option<(i32, CostGround)>,
@@ -37,7 +37,7 @@ pub struct PodStanding {
 
 /// How a pod got its subset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Membership {
     /// Its marker names it.
     Marked(usize),
     /// It has no marker of this WorkloadSpread, and its node fits this subset best. The score of each subset; `None` if
@@ -179,9 +179,11 @@ fn standings<'a>(found: &Found<'a>) -> Vec<(&'a Pod, PodStanding)> {
         let orphans = group.orphans.iter().map(|p| (None, *p));
         for (place, pod) in subsets.chain(orphans) {
             let subset = match (place, adoptions.get(&*pod.uid)) {
-                (Some(place), Some(adoption)) => Standing::Adopted(place, adoption.scores.clone()),
-                (Some(place), None) => Standing::Marked(place),
-                (None, _) => Standing::Orphan,
+                (Some(place), Some(adoption)) => {
+                    Membership::Adopted(place, adoption.scores.clone())
+                }
+                (Some(place), None) => Membership::Marked(place),
+                (None, _) => Membership::Orphan,
             };
             let standing = PodStanding {
                 revision: Arc::clone(&group.ledger),

@@ -69,7 +69,7 @@ mod work;
 pub mod workloads;
 
 pub use admission::Admission;
-pub use choose::{Choice, Finding, Fit, Ground, Step};
+pub use choose::{Choice, Finding, Fit, Ground, SubsetFinding};
 pub use controller::SpreadController;
 pub use facts::kinds::{GroupKind, Kind, Kinds};
 pub use facts::pod::{Phase, Pod};

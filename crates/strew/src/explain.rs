@@ -15,7 +15,7 @@ use strew_manifest::duration::GoDuration;
 use strew_manifest::ocm::GROUP;
 use strew_manifest::read::{KubeObject, Sources, read};
 use strew_model::time::Span;
-use strew_scheduler::explain::Standing;
+use strew_scheduler::explain::Whereabouts;
 
 use crate::cluster::access::AccessArgs;
 use crate::configuration;
@@ -173,7 +173,7 @@ fn with_what_is_missing(
 ) -> Result<Explained, Failure> {
     let (says_more, namespace) = match &explained {
         Ok(explained) => (
-            matches!(explained.explanation.standing, Standing::Placed { .. })
+            matches!(explained.explanation.standing, Whereabouts::Placed { .. })
                 && explained.turned.is_none(),
             Some(explained.world.pods[explained.entry].namespace.to_string()),
         ),
@@ -210,7 +210,7 @@ fn with_recorded_refusal(
 ) -> Result<Explained, Failure> {
     let entry = &explained.world.pods[explained.entry];
     let namespace = entry.namespace.to_string();
-    let is_placed = matches!(explained.explanation.standing, Standing::Placed { .. });
+    let is_placed = matches!(explained.explanation.standing, Whereabouts::Placed { .. });
     let workload = target.workload(Some(&namespace));
     let (Some(workload), Some(events)) = (workload, events.filter(|_| is_placed)) else {
         return Ok(explained);

@@ -6,7 +6,7 @@ use strew_apiserver::object::pod::{POD_SCHEDULED, Truth};
 use strew_apiserver::object::{Name, Pod, moment};
 use strew_manifest::printable::printable_line;
 use strew_manifest::read::{RawDocument, Sources, documents};
-use strew_scheduler::explain::{Explanation, Standing};
+use strew_scheduler::explain::{Explanation, Whereabouts};
 
 use crate::explain_text::Page;
 
@@ -172,7 +172,7 @@ fn differences(refuses: Option<&Condition>, explanation: &Explanation, pod: &Pod
     let down = "the scheduler is not running, or has not come to this pod yet".to_owned();
     match (refuses, &explanation.standing) {
         // Nothing is said yet of a pod that no node takes: that is no difference.
-        (None, standing) if !matches!(standing, Standing::WouldGo { .. }) => Vec::new(),
+        (None, standing) if !matches!(standing, Whereabouts::WouldGo { .. }) => Vec::new(),
         (None, _) => vec![
             down,
             format!(
@@ -181,10 +181,10 @@ fn differences(refuses: Option<&Condition>, explanation: &Explanation, pod: &Pod
             ),
             "the objects were read before the scheduler's answer was written".to_owned(),
         ],
-        (Some(condition), Standing::Gated { .. }) if condition.reason == "SchedulingGated" => {
+        (Some(condition), Whereabouts::Gated { .. }) if condition.reason == "SchedulingGated" => {
             Vec::new()
         }
-        (Some(condition), Standing::WouldGo { .. }) => vec![
+        (Some(condition), Whereabouts::WouldGo { .. }) => vec![
             other_moment(&condition.since),
             "the pod is in back-off (up to 10 seconds), or no event has freed it yet: then it is tried again within 5 minutes"
                 .to_owned(),

@@ -27,7 +27,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::workers;
 use limits::{History, Range};
-use proposal::{Requests, Standing, Tolerance};
+use proposal::{CountsAs, Requests, Tolerance};
 use target::Scale;
 
 use crate::api::Event;
@@ -336,10 +336,10 @@ impl Look<'_, '_> {
         for pod in self.selected(scale) {
             let standing = proposal::standing(pod, resource == "cpu", self.cx.now);
             let into = match standing {
-                Standing::Ignored => continue,
-                Standing::Unready => &mut requests.unready,
-                Standing::Missing => &mut requests.missing,
-                Standing::Measured => &mut requests.measured,
+                CountsAs::Ignored => continue,
+                CountsAs::Unready => &mut requests.unready,
+                CountsAs::Missing => &mut requests.missing,
+                CountsAs::Measured => &mut requests.measured,
             };
             into.push(request(&pod.spec, resource).map_err(|container| {
                 let pod = &pod.meta.name.name;

@@ -17,7 +17,7 @@ const SAMPLE: Span = Span::from_secs(15);
 
 /// How a pod counts for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum CountsAs {
     /// Not at all.
     Ignored,
     Unready,
@@ -27,15 +27,15 @@ pub(super) enum Standing {
 }
 
 /// How a pod counts for a resource. Running pods have figures.
-pub(super) fn standing(pod: &Pod, is_cpu: bool, now: Instant) -> Standing {
+pub(super) fn standing(pod: &Pod, is_cpu: bool, now: Instant) -> CountsAs {
     if pod.meta.is_terminating() || pod.status.phase == Phase::Failed {
-        return Standing::Ignored;
+        return CountsAs::Ignored;
     }
     match pod.status.phase {
-        Phase::Pending => Standing::Unready,
-        Phase::Running if is_cpu && is_unready(pod, now) => Standing::Unready,
-        Phase::Running => Standing::Measured,
-        _ => Standing::Missing,
+        Phase::Pending => CountsAs::Unready,
+        Phase::Running if is_cpu && is_unready(pod, now) => CountsAs::Unready,
+        Phase::Running => CountsAs::Measured,
+        _ => CountsAs::Missing,
     }
 }
 
@@ -180,45 +180,45 @@ mod tests {
         let at = Instant::from_secs;
         // phase, started, ready or not since, now
         for (phase, started, ready, now, expected) in [
-            (Phase::Pending, None, None, 100, Standing::Unready),
-            (Phase::Running, None, None, 100, Standing::Unready),
+            (Phase::Pending, None, None, 100, CountsAs::Unready),
+            (Phase::Running, None, None, 100, CountsAs::Unready),
             (
                 Phase::Running,
                 Some(100),
                 Some((true, 110)),
                 120,
-                Standing::Unready,
+                CountsAs::Unready,
             ),
             (
                 Phase::Running,
                 Some(100),
                 Some((true, 110)),
                 125,
-                Standing::Measured,
+                CountsAs::Measured,
             ),
             (
                 Phase::Running,
                 Some(100),
                 Some((false, 100)),
                 399,
-                Standing::Unready,
+                CountsAs::Unready,
             ),
             (
                 Phase::Running,
                 Some(100),
                 Some((false, 100)),
                 400,
-                Standing::Unready,
+                CountsAs::Unready,
             ),
             (
                 Phase::Running,
                 Some(100),
                 Some((false, 200)),
                 400,
-                Standing::Measured,
+                CountsAs::Measured,
             ),
-            (Phase::Failed, None, None, 100, Standing::Ignored),
-            (Phase::Succeeded, None, None, 100, Standing::Missing),
+            (Phase::Failed, None, None, 100, CountsAs::Ignored),
+            (Phase::Succeeded, None, None, 100, CountsAs::Missing),
         ] {
             let mut pod = Pod {
                 meta: Meta::new(Name::new("ns", "x")),

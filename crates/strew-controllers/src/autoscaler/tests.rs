@@ -10,10 +10,10 @@ use strew_apiserver::object::{Autoscaler, Deployment, Meta, Name, Pod, PodStatus
 
 use super::AutoscalerController;
 use crate::api::Api;
-use crate::job::world::World;
+use crate::job::world::JobCluster;
 
-fn world(replicas: i32, n_pods: usize) -> World {
-    let mut world = World::new(vec![Box::new(AutoscalerController::new())]);
+fn world(replicas: i32, n_pods: usize) -> JobCluster {
+    let mut world = JobCluster::new(vec![Box::new(AutoscalerController::new())]);
     let labels = json!({"app": "web"});
     let spec = json!({
         "replicas": replicas,
@@ -38,17 +38,17 @@ fn world(replicas: i32, n_pods: usize) -> World {
     world
 }
 
-fn autoscaler(world: &mut World, name: &str) {
+fn autoscaler(world: &mut JobCluster, name: &str) {
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let spec = json!({"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10});
     world.create::<HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerStatus>(name, spec);
 }
 
-fn replicas(world: &World) -> Option<i32> {
+fn replicas(world: &JobCluster) -> Option<i32> {
     world.get::<Deployment>("web").unwrap().spec.replicas
 }
 
-fn reasons(world: &World) -> String {
+fn reasons(world: &JobCluster) -> String {
     let autoscaler = world.get::<Autoscaler>("web").unwrap();
     let conditions = autoscaler.status.conditions.iter().flatten();
     let conditions = conditions.map(|c| {

@@ -6,10 +6,10 @@ use strew_manifest::read::KubeObject;
 use super::volume::zone_of;
 use super::{CLAIM, ClaimBinder, key};
 use crate::api::Api;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
-fn world(mode: &str, is_default: bool) -> World {
-    let mut world = World::new(vec![Box::new(ClaimBinder::new())]);
+fn world(mode: &str, is_default: bool) -> TestCluster {
+    let mut world = TestCluster::new(vec![Box::new(ClaimBinder::new())]);
     for zone in ["a", "b", "c"] {
         world.create(json!({
             "apiVersion": "v1", "kind": "Node",
@@ -51,7 +51,7 @@ fn pod(name: &str, claim: &str) -> Value {
 }
 
 /// A claim as it is stored, and the volume that it names.
-fn stored(world: &World, name: &str) -> (Value, Option<Value>) {
+fn stored(world: &TestCluster, name: &str) -> (Value, Option<Value>) {
     let json = |object: &Object| match object {
         Object::Plain(plain) => plain.object.to_json(),
         _ => Value::Null,
@@ -158,7 +158,7 @@ fn in_zone(zone: &str) -> Value {
 }
 
 /// The volume of a claim by name.
-fn volume_of(world: &World, claim: &str) -> Option<String> {
+fn volume_of(world: &TestCluster, claim: &str) -> Option<String> {
     let (_, volume) = stored(world, claim);
     volume.map(|volume| volume["metadata"]["name"].as_str().unwrap().to_owned())
 }

@@ -8,11 +8,11 @@ use strew_apiserver::object::{CloneSet, ControllerRevision, Name};
 
 use super::CloneSetController;
 use crate::sets::REVISION_LABEL;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-fn world(fields: Value) -> World {
+fn world(fields: Value) -> TestCluster {
     let mut spec = json!({
         "replicas": 3,
         "selector": {"matchLabels": {"app": "web"}},
@@ -24,7 +24,7 @@ fn world(fields: Value) -> World {
     spec.as_object_mut()
         .unwrap()
         .extend(fields.as_object().unwrap().clone());
-    let mut world = World::new(vec![Box::new(CloneSetController::new())]);
+    let mut world = TestCluster::new(vec![Box::new(CloneSetController::new())]);
     world.create(json!({
         "apiVersion": "apps.kruise.io/v1alpha1",
         "kind": "CloneSet",
@@ -36,7 +36,7 @@ fn world(fields: Value) -> World {
 }
 
 /// The controller acts, and kubelets follow.
-fn round(world: &mut World) {
+fn round(world: &mut TestCluster) {
     world.settle();
     world.end_pods();
     world.settle();
@@ -44,17 +44,17 @@ fn round(world: &mut World) {
     world.settle();
 }
 
-fn edit(world: &mut World, change: impl FnOnce(&mut CloneSet)) {
+fn edit(world: &mut TestCluster, change: impl FnOnce(&mut CloneSet)) {
     world.edit::<CloneSet>("web", change);
 }
 
-fn scale(world: &mut World, replicas: i32) {
+fn scale(world: &mut TestCluster, replicas: i32) {
     edit(world, |set| {
         Arc::make_mut(&mut set.spec).replicas = Some(replicas)
     });
 }
 
-fn set_image(world: &mut World, image: &str) {
+fn set_image(world: &mut TestCluster, image: &str) {
     edit(world, |set| {
         let spec = Arc::make_mut(&mut set.spec).template.spec.as_mut();
         spec.unwrap().containers[0].image = Some(image.to_owned());
@@ -62,7 +62,7 @@ fn set_image(world: &mut World, image: &str) {
 }
 
 /// How many pods there are of each revision, and how many of them are being deleted.
-fn picture(world: &World) -> String {
+fn picture(world: &TestCluster) -> String {
     let mut text = String::new();
     for number in 1..=2 {
         let is_of = |pod: &strew_apiserver::object::Pod| {

@@ -4,10 +4,10 @@ use strew_apiserver::object::{CronJob, Job};
 
 use super::CronJobController;
 use crate::job::JobController;
-use crate::job::world::World;
+use crate::job::world::JobCluster;
 
-fn world(spec: Value) -> World {
-    let mut world = World::new(vec![
+fn world(spec: Value) -> JobCluster {
+    let mut world = JobCluster::new(vec![
         Box::new(CronJobController::new()),
         Box::new(JobController::new()),
     ]);
@@ -21,7 +21,7 @@ fn world(spec: Value) -> World {
 }
 
 /// The minutes since the start that Jobs stand for.
-fn jobs(world: &World) -> Vec<i64> {
+fn jobs(world: &JobCluster) -> Vec<i64> {
     let jobs = world.store.tables.of::<Job>().iter();
     let start = i64::try_from(crate::job::world::START.secs() / 60).unwrap();
     jobs.map(|job| {
@@ -37,7 +37,7 @@ fn jobs(world: &World) -> Vec<i64> {
     .collect()
 }
 
-fn n_active(world: &World) -> usize {
+fn n_active(world: &JobCluster) -> usize {
     let cron_job = world.get::<CronJob>("c").unwrap();
     cron_job.status.active.iter().flatten().count()
 }

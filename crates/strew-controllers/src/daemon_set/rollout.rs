@@ -67,7 +67,7 @@ pub(super) struct Candidate<'a> {
 
 /// The next changes of a rolling update: all of `…_now`, then any `n_more` of the others.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Step {
+pub(super) struct RolloutStep {
     pub(super) deletes_now: Vec<Arc<Pod>>,
     pub(super) deletes: Vec<Arc<Pod>>,
     pub(super) creates_now: Vec<Arc<str>>,
@@ -77,8 +77,11 @@ pub(super) struct Step {
 }
 
 /// Replaces pods without surge: the old pod is deleted, and the new one is created when it is gone.
-pub(super) fn replace<'a>(nodes: impl Iterator<Item = Candidate<'a>>, limits: Limits) -> Step {
-    let mut step = Step::default();
+pub(super) fn replace<'a>(
+    nodes: impl Iterator<Item = Candidate<'a>>,
+    limits: Limits,
+) -> RolloutStep {
+    let mut step = RolloutStep::default();
     let mut n_unavailable = 0;
     for Candidate { turnover, .. } in nodes {
         let is_available = match (turnover.is_crowded, turnover.new, &turnover.old) {
@@ -106,8 +109,8 @@ pub(super) fn surge<'a>(
     nodes: impl Iterator<Item = Candidate<'a>>,
     desired: usize,
     limits: Limits,
-) -> Step {
-    let mut step = Step::default();
+) -> RolloutStep {
+    let mut step = RolloutStep::default();
     let (mut n_surging, mut n_available) = (0, 0);
     let mut unwanted = Vec::new();
     for candidate in nodes {

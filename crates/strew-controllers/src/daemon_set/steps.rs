@@ -11,7 +11,7 @@ use strew_model::Prng;
 use super::SOURCE;
 use super::ledger::Ledger;
 use super::on_node::{GENERATION_LABEL, Rules};
-use super::rollout::{self, Limits, Step};
+use super::rollout::{self, Limits, RolloutStep};
 use crate::api::Event;
 use crate::controller::Context;
 use crate::pod_control::slow_start;
@@ -211,7 +211,7 @@ pub(super) fn tell_created(
 }
 
 /// Upstream does not determine which nodes come first: the generator decides.
-fn orders_of(step: Step, dice: &mut Prng) -> Orders {
+fn orders_of(step: RolloutStep, dice: &mut Prng) -> Orders {
     fn drawn<T>(mut all: Vec<T>, n: usize, dice: &mut Prng) -> Vec<T> {
         if n < all.len() && n > 0 {
             dice.shuffle(&mut all);
@@ -219,7 +219,7 @@ fn orders_of(step: Step, dice: &mut Prng) -> Orders {
         all.truncate(n);
         all
     }
-    let Step {
+    let RolloutStep {
         mut deletes_now,
         deletes,
         mut creates_now,

@@ -10,10 +10,10 @@ use strew_model::time::Span;
 
 use super::DaemonSetController;
 use crate::sets::REVISION_LABEL;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
-fn world(n_nodes: usize) -> World {
-    let mut world = World::new(vec![Box::new(DaemonSetController::new())]);
+fn world(n_nodes: usize) -> TestCluster {
+    let mut world = TestCluster::new(vec![Box::new(DaemonSetController::new())]);
     for index in 0..n_nodes {
         world.create(
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{index}")}}),
@@ -42,7 +42,7 @@ fn target(pod: &Pod) -> String {
 }
 
 /// `n0=1+ n1=2-`: node, number of its pod's revision, `+` ready, `-` not, `!` terminating.
-fn picture(world: &World) -> String {
+fn picture(world: &TestCluster) -> String {
     let revisions = world.server.tables.of::<ControllerRevision>();
     let mut words: Vec<String> = Vec::new();
     for pod in world.pods(|_| true) {
@@ -65,13 +65,13 @@ fn picture(world: &World) -> String {
 }
 
 #[track_caller]
-fn check(world: &mut World, expected: &str) {
+fn check(world: &mut TestCluster, expected: &str) {
     world.settle();
     assert_eq!(picture(world), expected);
 }
 
 /// All pods that are not bound are bound to their nodes, run and are ready.
-fn start(world: &mut World) {
+fn start(world: &mut TestCluster) {
     world.settle();
     for pod in world.pods(|pod| pod.node.is_none()) {
         let node = target(&pod);
@@ -80,7 +80,7 @@ fn start(world: &mut World) {
     world.settle();
 }
 
-fn at_rest(n_nodes: usize, fields: Value) -> World {
+fn at_rest(n_nodes: usize, fields: Value) -> TestCluster {
     let mut world = world(n_nodes);
     world.create(manifest(fields));
     start(&mut world);
@@ -88,7 +88,7 @@ fn at_rest(n_nodes: usize, fields: Value) -> World {
     world
 }
 
-fn set_image(world: &mut World, image: &str) {
+fn set_image(world: &mut TestCluster, image: &str) {
     let image = image.to_owned();
     world.edit::<DaemonSet>("log", move |set| {
         let spec = Arc::make_mut(&mut set.spec);
@@ -96,7 +96,7 @@ fn set_image(world: &mut World, image: &str) {
     });
 }
 
-fn taint(world: &mut World, node: &str, key: &str, effect: &str) {
+fn taint(world: &mut TestCluster, node: &str, key: &str, effect: &str) {
     let taint = json!({"key": key, "effect": effect});
     edit_node(world, node, |node| {
         let taint = serde_json::from_value(taint).unwrap();
@@ -104,7 +104,7 @@ fn taint(world: &mut World, node: &str, key: &str, effect: &str) {
     });
 }
 
-fn edit_node(world: &mut World, name: &str, edit: impl FnOnce(&mut Node)) {
+fn edit_node(world: &mut TestCluster, name: &str, edit: impl FnOnce(&mut Node)) {
     let name = strew_apiserver::object::Name::new("", name);
     let mut node = Node::clone(world.server.tables.get(&name).unwrap());
     edit(&mut node);
@@ -112,7 +112,7 @@ fn edit_node(world: &mut World, name: &str, edit: impl FnOnce(&mut Node)) {
 }
 
 /// desired, current, misscheduled, ready, updated, available, unavailable
-fn counts(world: &World) -> [i32; 7] {
+fn counts(world: &TestCluster) -> [i32; 7] {
     let status = &world.get::<DaemonSet>("log").status;
     [
         status.desired_number_scheduled,

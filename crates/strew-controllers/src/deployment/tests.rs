@@ -4,7 +4,7 @@ use strew_model::time::Span;
 use super::revision::{REVISION, REVISION_HISTORY, revision};
 use super::*;
 use crate::replica_set::ReplicaSetController;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
 fn controllers() -> Vec<Box<dyn Controller>> {
     vec![
@@ -33,8 +33,8 @@ fn manifest(replicas: usize, more: &Value) -> Value {
 }
 
 /// A Deployment whose pods all run.
-fn running(replicas: usize, more: &Value) -> World {
-    let mut world = World::new(controllers());
+fn running(replicas: usize, more: &Value) -> TestCluster {
+    let mut world = TestCluster::new(controllers());
     world.create(manifest(replicas, more));
     world.settle();
     finish(&mut world);
@@ -43,7 +43,7 @@ fn running(replicas: usize, more: &Value) -> World {
 }
 
 /// Pods start and end until nothing changes any more, a second at a time.
-fn finish(world: &mut World) {
+fn finish(world: &mut TestCluster) {
     for _ in 0..200 {
         let before = world.server.n_writes;
         world.start_pods(usize::MAX, |_| true);
@@ -56,12 +56,12 @@ fn finish(world: &mut World) {
     panic!("no end of it");
 }
 
-fn edit(world: &mut World, edit: impl FnOnce(&mut DeploymentSpec)) {
+fn edit(world: &mut TestCluster, edit: impl FnOnce(&mut DeploymentSpec)) {
     world.edit::<Deployment>("web", |web| edit(Arc::make_mut(&mut web.spec)));
     world.settle();
 }
 
-fn image(world: &mut World, image: &str) {
+fn image(world: &mut TestCluster, image: &str) {
     edit(world, |spec| set_image(spec, image));
 }
 
@@ -77,7 +77,7 @@ fn image_of(set: &ReplicaSet) -> String {
 }
 
 /// `image revision: size/ready`, in the order of revisions.
-fn sets(world: &World) -> String {
+fn sets(world: &TestCluster) -> String {
     let mut all: Vec<_> = world.server.tables.of::<ReplicaSet>().iter().collect();
     all.sort_by_key(|set| revision(set));
     let line = |set: &&Arc<ReplicaSet>| {
@@ -88,7 +88,7 @@ fn sets(world: &World) -> String {
     all.iter().map(line).collect::<Vec<_>>().join(", ")
 }
 
-fn news(world: &mut World) -> Vec<String> {
+fn news(world: &mut TestCluster) -> Vec<String> {
     let name = |image: &str| {
         let mut sets = world.server.tables.of::<ReplicaSet>().iter();
         let set = sets.find(|set| image_of(set) == image);
@@ -112,7 +112,7 @@ fn news(world: &mut World) -> Vec<String> {
 }
 
 /// `status reason message` of Progressing, with the name of the newest set cut out.
-fn progressing(world: &World) -> String {
+fn progressing(world: &TestCluster) -> String {
     let status = &world.get::<Deployment>("web").status;
     let found = condition(status, PROGRESSING).unwrap();
     let message = found.message.as_deref().unwrap();
@@ -126,14 +126,14 @@ fn progressing(world: &World) -> String {
     )
 }
 
-fn availability(world: &World) -> String {
+fn availability(world: &TestCluster) -> String {
     let status = &world.get::<Deployment>("web").status;
     let found = condition(status, status::AVAILABLE).unwrap();
     format!("{} {}", found.status, found.reason.as_deref().unwrap())
 }
 
 /// `replicas updated ready available unavailable terminating`
-fn counts(world: &World) -> [i32; 6] {
+fn counts(world: &TestCluster) -> [i32; 6] {
     let status = world.get::<Deployment>("web").status.clone();
     [
         status.replicas,
@@ -148,7 +148,7 @@ fn counts(world: &World) -> [i32; 6] {
 
 #[test]
 fn a_deployment_makes_a_replica_set_and_completes() {
-    let mut world = World::new(controllers());
+    let mut world = TestCluster::new(controllers());
     world.create(manifest(3, &json!({})));
     world.settle();
     assert_eq!(sets(&world), "v1 r1: 3/0");
@@ -453,7 +453,7 @@ fn a_name_that_another_template_has_is_passed_over() {
 
 #[test]
 fn a_refused_replica_set_is_told_and_tried_again() {
-    let mut world = World::new(controllers());
+    let mut world = TestCluster::new(controllers());
     world.create(manifest(1, &json!({})));
     world.server.answers = [Some(ApiError::Forbidden("no ReplicaSets today".into()))].into();
     world.deliver(1);
@@ -470,7 +470,7 @@ fn a_refused_replica_set_is_told_and_tried_again() {
 
 #[test]
 fn a_quota_shows_on_the_deployment() {
-    let mut world = World::new(controllers());
+    let mut world = TestCluster::new(controllers());
     world.server.n_pods_max = 2;
     world.create(manifest(5, &json!({})));
     world.settle();
@@ -512,7 +512,7 @@ fn an_orphan_with_the_template_is_adopted_without_a_rollout() {
 
 #[test]
 fn a_deployment_that_selects_everything_is_refused() {
-    let mut world = World::new(controllers());
+    let mut world = TestCluster::new(controllers());
     let mut all = manifest(3, &json!({}));
     all["spec"]["selector"] = json!({});
     world.create(all);
@@ -554,7 +554,7 @@ fn whatever_dies_in_a_rollout_it_ends_the_same() {
 
 #[test]
 fn a_large_deployment_is_made_resized_and_counted_with_each_pod_a_change() {
-    let mut world = World::new(controllers());
+    let mut world = TestCluster::new(controllers());
     world.create(manifest(20_000, &json!({})));
     world.settle();
     // 40 bursts, and nothing ordered twice.

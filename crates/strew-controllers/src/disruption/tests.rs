@@ -3,10 +3,10 @@ use strew_apiserver::object::{Kind, Object};
 
 use super::*;
 
-use crate::small_world::{START, World};
+use crate::small_world::{START, SmallCluster};
 
-fn world(budget: Value) -> World {
-    let mut world = World::new(1, vec![Box::new(Disruption::new())]);
+fn world(budget: Value) -> SmallCluster {
+    let mut world = SmallCluster::new(1, vec![Box::new(Disruption::new())]);
     world.add_node("n", "a");
     let wire = json!({"metadata": {"name": "b"}, "spec": budget});
     let wire: k8s_openapi::api::policy::v1::PodDisruptionBudget =
@@ -26,7 +26,7 @@ fn owned(kind: &str, name: &str) -> Value {
     ]}})
 }
 
-fn add_replica_set(world: &mut World, name: &str, replicas: i32, deployment: Option<&str>) {
+fn add_replica_set(world: &mut SmallCluster, name: &str, replicas: i32, deployment: Option<&str>) {
     let mut wire =
         json!({"metadata": {"name": name}, "spec": {"replicas": replicas, "selector": {}}});
     if let Some(deployment) = deployment {
@@ -36,7 +36,7 @@ fn add_replica_set(world: &mut World, name: &str, replicas: i32, deployment: Opt
     world.add(set);
 }
 
-fn add_deployment(world: &mut World, name: &str, replicas: i32) {
+fn add_deployment(world: &mut SmallCluster, name: &str, replicas: i32) {
     let spec = json!({"replicas": replicas, "selector": {}, "template": {}});
     let deployment: k8s_openapi::api::apps::v1::Deployment =
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
@@ -44,7 +44,7 @@ fn add_deployment(world: &mut World, name: &str, replicas: i32) {
 }
 
 /// `healthy/desired of expected, allowed reason`
-fn status(world: &World) -> String {
+fn status(world: &SmallCluster) -> String {
     let status = world.get::<Budget>("b").unwrap().status.clone();
     let condition = &status.conditions.as_ref().unwrap()[0];
     format!(
@@ -57,7 +57,7 @@ fn status(world: &World) -> String {
     )
 }
 
-fn set_ready(world: &mut World, pod: &str, ready: bool) {
+fn set_ready(world: &mut SmallCluster, pod: &str, ready: bool) {
     let now = world.server.now;
     world.change(Kind::Pod, pod, |object| {
         if let Object::Pod(pod) = object {
@@ -209,7 +209,7 @@ fn a_live_pod_loses_a_stale_disruption_target() {
     let condition = json!({"type": DISRUPTION_TARGET, "status": "True", "reason": "PreemptionByScheduler",
         "lastTransitionTime": moment::to_wire(START)});
     world.add_pod("p", "n", json!({"status": {"conditions": [condition]}}));
-    let target = |world: &World| {
+    let target = |world: &SmallCluster| {
         world
             .get::<Pod>("p")
             .unwrap()

@@ -1,6 +1,6 @@
 //! `kubectl drain` as a machine: returns the next request, handles answers, and says when it wakes and what it prints.
 //!
-//! It cordons all nodes, then empties one after the other. The caller carries out each [`Step`] of [`Drain::poll`],
+//! It cordons all nodes, then empties one after the other. The caller carries out each [`DrainAction`] of [`Drain::poll`],
 //! passes answers to [`Drain::answer`], and polls again at [`Drain::next_wake`].
 //!
 //! Source: spec/controllers §8.3; upstream `k8s.io/kubectl/pkg/drain`, `pkg/cmd/drain`, v1.36.
@@ -43,7 +43,7 @@ pub struct DrainOptions {
 
 /// A step that the caller carries out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum DrainAction {
     /// Set `spec.unschedulable` of this node.
     Cordon(Name),
     /// Request the eviction of this pod, and call [`answer`](Drain::answer).
@@ -61,7 +61,7 @@ pub enum Step {
 pub struct Drain {
     options: DrainOptions,
     waiting: VecDeque<Name>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<DrainAction>,
     is_begun: bool,
     node: Option<NodeDrain>,
     /// Nodes that could not be drained, with the reasons.
@@ -111,7 +111,7 @@ impl Drain {
 
     /// The next step; `None` if the drain waits for an answer or for time, or is done. `dice` decides which pods of a
     /// node are evicted first.
-    pub fn poll(&mut self, now: Instant, tables: &Tables, dice: &mut Prng) -> Option<Step> {
+    pub fn poll(&mut self, now: Instant, tables: &Tables, dice: &mut Prng) -> Option<DrainAction> {
         if !self.is_begun {
             self.is_begun = true;
             self.cordon(tables);
@@ -165,7 +165,7 @@ impl Drain {
             Err(error @ ApiError::TooManyRequests { .. }) if !self.options.disable_eviction => {
                 leaving.state = State::Try(now + RETRY);
                 let line = format!("{what} (will retry after 5s): {error}");
-                self.steps.push_back(Step::Complain(line));
+                self.steps.push_back(DrainAction::Complain(line));
             }
             Err(error) => {
                 node.pods.remove(pod);
@@ -195,11 +195,11 @@ impl Drain {
             let is_cordoned = node.is_some_and(|node| node.spec.unschedulable == Some(true));
             if is_cordoned {
                 let line = format!("node/{} already cordoned", name.name);
-                self.steps.push_back(Step::Print(line));
+                self.steps.push_back(DrainAction::Print(line));
             } else {
-                self.steps.push_back(Step::Cordon(name.clone()));
+                self.steps.push_back(DrainAction::Cordon(name.clone()));
                 self.steps
-                    .push_back(Step::Print(format!("node/{} cordoned", name.name)));
+                    .push_back(DrainAction::Print(format!("node/{} cordoned", name.name)));
             }
         }
     }
@@ -221,8 +221,10 @@ impl Drain {
             return;
         }
         if !sorted.warnings.is_empty() {
-            self.steps
-                .push_back(Step::Complain(format!("WARNING: {}", sorted.warnings)));
+            self.steps.push_back(DrainAction::Complain(format!(
+                "WARNING: {}",
+                sorted.warnings
+            )));
         }
         let mut pods = sorted.pods;
         dice.shuffle(&mut pods);
@@ -239,8 +241,10 @@ impl Drain {
 
     fn end_node(&mut self, node: NodeDrain, tables: &Tables) {
         if node.errors.is_empty() {
-            self.steps
-                .push_back(Step::Print(format!("node/{} drained", node.node.name)));
+            self.steps.push_back(DrainAction::Print(format!(
+                "node/{} drained",
+                node.node.name
+            )));
             return;
         }
         let pending = filter::sort(&node.node.name, &self.options, tables).pods;
@@ -250,10 +254,10 @@ impl Drain {
                 node.node.name,
                 text::aggregate(&node.errors)
             );
-            self.steps.push_back(Step::Complain(line));
+            self.steps.push_back(DrainAction::Complain(line));
             for pod in pending {
                 self.steps
-                    .push_back(Step::Complain(format!("pod/{}", pod.meta.name.name)));
+                    .push_back(DrainAction::Complain(format!("pod/{}", pod.meta.name.name)));
             }
         }
         self.give_up(&node);
@@ -266,7 +270,7 @@ impl Drain {
         let line = format!(
             "error: unable to drain node {name:?} due to error: {error}, continuing command..."
         );
-        self.steps.push_back(Step::Complain(line));
+        self.steps.push_back(DrainAction::Complain(line));
         self.failed.push((node.node.clone(), error));
     }
 
@@ -276,14 +280,14 @@ impl Drain {
             return;
         }
         let line = "There are pending nodes to be drained:".to_owned();
-        self.steps.push_back(Step::Complain(line));
+        self.steps.push_back(DrainAction::Complain(line));
         for (node, _) in &self.failed {
             self.steps
-                .push_back(Step::Complain(format!(" {}", node.name)));
+                .push_back(DrainAction::Complain(format!(" {}", node.name)));
         }
         for (_, error) in &self.failed {
             self.steps
-                .push_back(Step::Complain(format!("error: {error}")));
+                .push_back(DrainAction::Complain(format!("error: {error}")));
         }
     }
 }
@@ -295,7 +299,7 @@ impl NodeDrain {
         now: Instant,
         tables: &Tables,
         options: &DrainOptions,
-        steps: &mut VecDeque<Step>,
+        steps: &mut VecDeque<DrainAction>,
     ) {
         let is_over = self.end.is_some_and(|end| now >= end);
         let due: Vec<Name> = self
@@ -324,7 +328,13 @@ impl NodeDrain {
         }
     }
 
-    fn ask(&self, pod: &Name, uid: &Arc<str>, options: &DrainOptions, steps: &mut VecDeque<Step>) {
+    fn ask(
+        &self,
+        pod: &Name,
+        uid: &Arc<str>,
+        options: &DrainOptions,
+        steps: &mut VecDeque<DrainAction>,
+    ) {
         let key = Key {
             kind: Kind::Pod,
             name: pod.clone(),
@@ -334,10 +344,10 @@ impl NodeDrain {
             ..DeleteOptions::of_uid(uid)
         };
         if options.disable_eviction {
-            steps.push_back(Step::Delete(key, delete));
+            steps.push_back(DrainAction::Delete(key, delete));
         } else {
-            steps.push_back(Step::Print(format!("evicting pod {pod}")));
-            steps.push_back(Step::Evict(key, delete));
+            steps.push_back(DrainAction::Print(format!("evicting pod {pod}")));
+            steps.push_back(DrainAction::Evict(key, delete));
         }
     }
 
@@ -349,7 +359,7 @@ impl NodeDrain {
         now: Instant,
         tables: &Tables,
         options: &DrainOptions,
-        steps: &mut VecDeque<Step>,
+        steps: &mut VecDeque<DrainAction>,
     ) {
         let Some(pod) = self.pods.get_mut(name) else {
             return;
@@ -371,7 +381,7 @@ impl NodeDrain {
         } else {
             "evicted"
         };
-        steps.push_back(Step::Print(format!("pod/{} {verb}", name.name)));
+        steps.push_back(DrainAction::Print(format!("pod/{} {verb}", name.name)));
     }
 }
 

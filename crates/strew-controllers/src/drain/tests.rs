@@ -71,10 +71,10 @@ impl Play {
             });
             while let Some(step) = drain.poll(now, &self.tables, &mut dice) {
                 match step {
-                    Step::Cordon(_) => {}
-                    Step::Print(line) => self.said.push(format!("{seconds} {line}")),
-                    Step::Complain(line) => self.said.push(format!("{seconds} ! {line}")),
-                    Step::Delete(key, _) | Step::Evict(key, _) => {
+                    DrainAction::Cordon(_) => {}
+                    DrainAction::Print(line) => self.said.push(format!("{seconds} {line}")),
+                    DrainAction::Complain(line) => self.said.push(format!("{seconds} ! {line}")),
+                    DrainAction::Delete(key, _) | DrainAction::Evict(key, _) => {
                         let until = self.refused.get(&*key.name.name).copied().unwrap_or(0);
                         let answer = if seconds < until {
                             Err(ApiError::TooManyRequests {

@@ -2,11 +2,11 @@ use serde_json::json;
 use strew_apiserver::object::Name;
 
 use super::*;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
 #[test]
 fn each_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() {
-    let mut world = World::new(vec![Box::new(EphemeralVolumes)]);
+    let mut world = TestCluster::new(vec![Box::new(EphemeralVolumes)]);
     world.create(json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"},
         "spec": {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use strew_apiserver::object::{Deployment, Pod, ReplicaSet};
 
 use super::*;
-use crate::small_world::{World, key};
+use crate::small_world::{SmallCluster, key};
 
 fn owner(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": format!("uid-{name}"),
@@ -12,8 +12,8 @@ fn owner(kind: &str, name: &str) -> Value {
 }
 
 /// A Deployment `d` with ReplicaSet `rs` with two pods, one of them on a node.
-fn world() -> World {
-    let mut world = World::new(1, vec![Box::new(GarbageCollector::new())]);
+fn world() -> SmallCluster {
+    let mut world = SmallCluster::new(1, vec![Box::new(GarbageCollector::new())]);
     world.add_node("n", "a");
     let deployment: k8s_openapi::api::apps::v1::Deployment =
         serde_json::from_value(json!({"metadata": {"name": "d"}})).unwrap();
@@ -30,7 +30,7 @@ fn world() -> World {
     world
 }
 
-fn left(world: &World) -> String {
+fn left(world: &SmallCluster) -> String {
     let sets = [
         world.names::<Deployment>(),
         world.names::<ReplicaSet>(),
@@ -40,7 +40,7 @@ fn left(world: &World) -> String {
     all.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-fn delete(world: &mut World, kind: Kind, name: &str, propagation: Propagation) {
+fn delete(world: &mut SmallCluster, kind: Kind, name: &str, propagation: Propagation) {
     let options = DeleteOptions {
         propagation: Some(propagation),
         ..DeleteOptions::default()
@@ -76,7 +76,7 @@ fn in_the_foreground_the_owner_waits_level_by_level() {
 
 #[test]
 fn a_later_deletion_says_what_becomes_of_the_dependents() {
-    let of_set = |world: &World| {
+    let of_set = |world: &SmallCluster| {
         let set = world.get::<ReplicaSet>("rs");
         set.map_or_else(String::new, |set| set.meta.finalizers.join(" "))
     };
@@ -105,7 +105,7 @@ fn a_later_deletion_says_what_becomes_of_the_dependents() {
     assert_eq!(left(&world), "d");
 }
 
-fn world_with_a_set_in_the_foreground() -> World {
+fn world_with_a_set_in_the_foreground() -> SmallCluster {
     let mut world = world();
     delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Foreground);
     world.run_until(11);
@@ -148,7 +148,7 @@ fn an_object_goes_only_when_all_owners_are_gone_by_uid() {
     }
     world.run_until(11);
     assert_eq!(left(&world), "d foreign mixed p0 p1 rs two");
-    let owners = |world: &World, pod: &str| world.get::<Pod>(pod).unwrap().meta.owners.len();
+    let owners = |world: &SmallCluster, pod: &str| world.get::<Pod>(pod).unwrap().meta.owners.len();
     assert_eq!([owners(&world, "mixed"), owners(&world, "two")], [1, 2]);
     delete(&mut world, Kind::ReplicaSet, "rs", Propagation::Background);
     world.run_until(60);

@@ -2,15 +2,15 @@ use k8s_openapi::api::batch::v1::{JobSpec, JobStatus};
 use serde_json::{Value, json};
 use strew_apiserver::object::{Job, Pod};
 
-use super::world::World;
+use super::world::JobCluster;
 use super::{JobController, TtlController};
 
-fn world(spec: Value) -> World {
+fn world(spec: Value) -> JobCluster {
     let controllers: Vec<Box<dyn crate::Controller>> = vec![
         Box::new(JobController::new()),
         Box::new(TtlController::new()),
     ];
-    let mut world = World::new(controllers);
+    let mut world = JobCluster::new(controllers);
     let mut all = json!({"template": {"spec": {"containers": [], "restartPolicy": "Never"}}});
     all.as_object_mut()
         .unwrap()
@@ -20,7 +20,7 @@ fn world(spec: Value) -> World {
 }
 
 /// Active, succeeded, failed, and the conditions that are True with their reasons.
-fn status(world: &World) -> String {
+fn status(world: &JobCluster) -> String {
     let job = world.get::<Job>("j").unwrap();
     let n = |n: Option<i32>| n.unwrap_or(0);
     let s = &job.status;
@@ -36,7 +36,7 @@ fn status(world: &World) -> String {
     )
 }
 
-fn n_active(world: &World) -> usize {
+fn n_active(world: &JobCluster) -> usize {
     world.pods().iter().filter(|pod| pod.is_active()).count()
 }
 

@@ -120,13 +120,13 @@ impl Api for Store {
 }
 
 /// The store, the controllers, and the actions of tests.
-pub(crate) struct World {
+pub(crate) struct JobCluster {
     pub(crate) store: Store,
     manager: Manager,
     dice: Prng,
 }
 
-impl World {
+impl JobCluster {
     pub(crate) fn new(controllers: Vec<Box<dyn Controller>>) -> Self {
         let mut dice = Prng::new(1);
         Self {

@@ -5,11 +5,11 @@ use strew_apiserver::object::{Kind, Object};
 use strew_model::time::Span;
 
 use super::*;
-use crate::small_world::{START, World};
+use crate::small_world::{START, SmallCluster};
 
-fn world(seed: u64, zones: &[(&str, usize)]) -> World {
+fn world(seed: u64, zones: &[(&str, usize)]) -> SmallCluster {
     let controller = NodeLifecycle::new(Settings::KUBERNETES_1_36);
-    let mut world = World::new(seed, vec![Box::new(controller)]);
+    let mut world = SmallCluster::new(seed, vec![Box::new(controller)]);
     for (zone, n_nodes) in zones {
         for i in 0..*n_nodes {
             world.add_node(&format!("{zone}{i}"), zone);
@@ -19,7 +19,7 @@ fn world(seed: u64, zones: &[(&str, usize)]) -> World {
 }
 
 /// `key:effect` of a node's taints, without the domain.
-fn taints(world: &World, node: &str) -> Vec<String> {
+fn taints(world: &SmallCluster, node: &str) -> Vec<String> {
     let node = world.get::<Node>(node).unwrap();
     let all = node.spec.taints.iter().flatten();
     let mut all: Vec<_> = all
@@ -31,13 +31,13 @@ fn taints(world: &World, node: &str) -> Vec<String> {
 
 const LOST: [&str; 2] = ["unreachable:NoExecute", "unreachable:NoSchedule"];
 
-fn ready_of(world: &World, node: &str) -> Truth {
+fn ready_of(world: &SmallCluster, node: &str) -> Truth {
     ready(&world.get::<Node>(node).unwrap().status).unwrap()
 }
 
 /// The seconds after which something holds, in tenths.
 #[track_caller]
-fn seconds_until(world: &mut World, mut holds: impl FnMut(&World) -> bool) -> f64 {
+fn seconds_until(world: &mut SmallCluster, mut holds: impl FnMut(&SmallCluster) -> bool) -> f64 {
     let start = world.server.now;
     for _ in 0..4000 {
         if holds(world) {
@@ -108,7 +108,7 @@ fn the_nodes_of_a_lost_zone_are_tainted_ten_seconds_apart() {
     for node in ["a0", "a1", "a2"] {
         world.kill(node);
     }
-    let lost = |w: &World| {
+    let lost = |w: &SmallCluster| {
         ["a0", "a1", "a2"]
             .iter()
             .filter(|n| taints(w, n) == LOST)
@@ -187,7 +187,7 @@ fn a_new_node_without_status_has_a_minute() {
         .dead
         .insert("n".into(), strew_model::time::Instant::default());
     world.add(node);
-    let has_ready = |w: &World| ready(&w.get::<Node>("n").unwrap().status).is_some();
+    let has_ready = |w: &SmallCluster| ready(&w.get::<Node>("n").unwrap().status).is_some();
     let marked = seconds_until(&mut world, has_ready);
     assert!((59.9..=65.1).contains(&marked), "{marked}");
     assert_eq!(

@@ -262,18 +262,18 @@ impl Controller for PodGc {
 mod tests {
     use super::*;
     use crate::api::Api;
-    use crate::small_world::{START, World, key};
+    use crate::small_world::{START, SmallCluster, key};
     use serde_json::json;
     use strew_apiserver::object::{Deletion, Object};
 
-    fn world(seed: u64, settings: Settings) -> World {
-        let mut world = World::new(seed, vec![Box::new(PodGc::new(settings))]);
+    fn world(seed: u64, settings: Settings) -> SmallCluster {
+        let mut world = SmallCluster::new(seed, vec![Box::new(PodGc::new(settings))]);
         world.add_node("n", "a");
         world.add_node("m", "a");
         world
     }
 
-    fn terminate(world: &mut World, pod: &str) {
+    fn terminate(world: &mut SmallCluster, pod: &str) {
         world.change(Kind::Pod, pod, |object| {
             let grace = Span::from_secs(30);
             object.meta_mut().deletion = Some(Deletion {

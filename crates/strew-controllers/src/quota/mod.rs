@@ -170,10 +170,10 @@ fn recounted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::small_world::World;
+    use crate::small_world::SmallCluster;
     use serde_json::json;
 
-    fn used(world: &World) -> String {
+    fn used(world: &SmallCluster) -> String {
         let key = Key {
             kind: Kind::Other("ResourceQuota".into()),
             name: Name::new("default", "q"),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn usage_falls_when_pods_finish_or_go() {
-        let mut world = World::new(1, vec![Box::new(Quotas::new())]);
+        let mut world = SmallCluster::new(1, vec![Box::new(Quotas::new())]);
         world.add_node("n", "a");
         let cpu = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}});
         for pod in ["p", "q"] {

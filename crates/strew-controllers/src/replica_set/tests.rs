@@ -5,10 +5,10 @@ use strew_apiserver::object::{Deployment, Phase};
 use strew_model::time::Span;
 
 use super::*;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
-fn world() -> World {
-    World::new(vec![Box::new(ReplicaSetController::new())])
+fn world() -> TestCluster {
+    TestCluster::new(vec![Box::new(ReplicaSetController::new())])
 }
 
 fn set(name: &str, replicas: usize) -> Value {
@@ -35,7 +35,7 @@ fn bare(name: &str, app: &str) -> Value {
 }
 
 /// `replicas fully-labelled ready available terminating`
-fn counts(world: &World, name: &str) -> [i32; 5] {
+fn counts(world: &TestCluster, name: &str) -> [i32; 5] {
     let status = world.get::<ReplicaSet>(name).status.clone();
     [
         status.replicas,
@@ -46,7 +46,7 @@ fn counts(world: &World, name: &str) -> [i32; 5] {
     ]
 }
 
-fn failure(world: &World, name: &str) -> Option<String> {
+fn failure(world: &TestCluster, name: &str) -> Option<String> {
     let conditions = world.get::<ReplicaSet>(name).status.conditions.clone();
     let failure = conditions?.into_iter().next()?;
     Some(format!("{} {}", failure.reason?, failure.message?))
@@ -151,7 +151,7 @@ fn orphans_are_adopted_and_strangers_released() {
     world.settle();
     world.create(bare("after", "web"));
     world.settle();
-    let own = |world: &World| {
+    let own = |world: &TestCluster| {
         let own = world.pods(|pod| pod.meta.controller().is_some());
         own.iter()
             .map(|p| p.meta.name.name.to_string())
@@ -253,7 +253,7 @@ fn with_room_for_seven_seven_appear_and_the_failure_is_told_until_it_is_over() {
 }
 
 /// How many pods are asked for at the same time, until nothing waits any more.
-fn batches(world: &mut World) -> Vec<usize> {
+fn batches(world: &mut TestCluster) -> Vec<usize> {
     let mut batches = Vec::new();
     loop {
         world.settle();
@@ -285,7 +285,7 @@ fn while_answers_are_awaited_nothing_else_is_ordered() {
     world.server.waits = Some(BTreeMap::new());
     world.create(set("web", 3));
     world.settle();
-    let asked = |world: &World| world.server.waits.as_ref().map_or(0, BTreeMap::len);
+    let asked = |world: &TestCluster| world.server.waits.as_ref().map_or(0, BTreeMap::len);
     assert_eq!(asked(&world), 1);
     world.edit::<ReplicaSet>("web", |set| Arc::make_mut(&mut set.spec).replicas = Some(1));
     world.pass(Span::from_secs(600));
@@ -364,7 +364,7 @@ fn a_controller_that_dies_in_the_middle_is_followed_by_one_that_finishes() {
 }
 
 /// Pods of `web`: this many on each node.
-fn placed(world: &mut World, on: &[usize]) {
+fn placed(world: &mut TestCluster, on: &[usize]) {
     let mut pods = world.pods(|pod| pod.node.is_none()).into_iter();
     for (node, n) in on.iter().enumerate() {
         for pod in pods.by_ref().take(*n) {
@@ -374,7 +374,7 @@ fn placed(world: &mut World, on: &[usize]) {
     world.settle();
 }
 
-fn remaining(world: &World, n_nodes: usize) -> Vec<usize> {
+fn remaining(world: &TestCluster, n_nodes: usize) -> Vec<usize> {
     let on = |node: usize| {
         world
             .pods(|p| p.is_active() && p.node.as_deref() == Some(&format!("n{node}")[..]))
@@ -416,7 +416,7 @@ fn without_a_controller_the_nodes_do_not_count() {
 
 #[test]
 fn replication_controllers_live_by_the_same_code() {
-    let mut world = World::new(vec![Box::new(
+    let mut world = TestCluster::new(vec![Box::new(
         ReplicaSetController::for_replication_controllers(),
     )]);
     world.create(json!({

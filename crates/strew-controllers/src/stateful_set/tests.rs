@@ -9,11 +9,11 @@ use strew_model::time::Span;
 
 use super::{StatefulSetController, StatefulSetSettings};
 use crate::sets::REVISION_LABEL;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
-fn world(max_unavailable: bool) -> World {
+fn world(max_unavailable: bool) -> TestCluster {
     let controller = StatefulSetController::new(StatefulSetSettings { max_unavailable });
-    World::new(vec![Box::new(controller)])
+    TestCluster::new(vec![Box::new(controller)])
 }
 
 fn manifest(fields: Value) -> Value {
@@ -33,7 +33,7 @@ fn manifest(fields: Value) -> Value {
 }
 
 /// `web-0=1+ web-1=2-`: pod, number of its revision, `+` ready, `-` not, `!` terminating.
-fn picture(world: &World) -> String {
+fn picture(world: &TestCluster) -> String {
     let mut text = String::new();
     for pod in world.pods(|_| true) {
         let label = pod.meta.label(REVISION_LABEL).unwrap_or("none");
@@ -51,19 +51,19 @@ fn picture(world: &World) -> String {
 }
 
 #[track_caller]
-fn check(world: &mut World, expected: &str) {
+fn check(world: &mut TestCluster, expected: &str) {
     world.settle();
     assert_eq!(picture(world), expected);
 }
 
 /// Kubelets start one pod, and are done with those that terminate.
-fn kubelets(world: &mut World) {
+fn kubelets(world: &mut TestCluster) {
     world.end_pods();
     world.settle();
     world.start_pods(usize::MAX, |_| true);
 }
 
-fn at_rest(fields: Value, gate: bool) -> World {
+fn at_rest(fields: Value, gate: bool) -> TestCluster {
     let mut world = world(gate);
     world.create(manifest(fields));
     for _ in 0..8 {
@@ -75,7 +75,7 @@ fn at_rest(fields: Value, gate: bool) -> World {
     world
 }
 
-fn set_image(world: &mut World, image: &str) {
+fn set_image(world: &mut TestCluster, image: &str) {
     let image = image.to_owned();
     world.edit::<StatefulSet>("web", move |set| {
         let spec = std::sync::Arc::make_mut(&mut set.spec);
@@ -83,7 +83,7 @@ fn set_image(world: &mut World, image: &str) {
     });
 }
 
-fn scale(world: &mut World, replicas: i32) {
+fn scale(world: &mut TestCluster, replicas: i32) {
     world.edit::<StatefulSet>("web", |set| {
         std::sync::Arc::make_mut(&mut set.spec).replicas = Some(replicas);
     });
@@ -285,7 +285,7 @@ fn a_terminating_pod_keeps_its_name_until_it_is_gone() {
     check(&mut world, "web-0=1+ web-1=1- web-2=1+");
 }
 
-fn claim_owners(world: &World, name: &str) -> Vec<String> {
+fn claim_owners(world: &TestCluster, name: &str) -> Vec<String> {
     let key = Key {
         kind: Kind::of("PersistentVolumeClaim"),
         name: Name::new("default", name),

@@ -242,7 +242,7 @@ impl Controller for TaintEviction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::small_world::World;
+    use crate::small_world::SmallCluster;
     use serde_json::json;
     use strew_apiserver::object::Object;
 
@@ -253,8 +253,8 @@ mod tests {
         json!({"spec": {"tolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]}})
     }
 
-    fn world() -> World {
-        let mut world = World::new(1, vec![Box::new(TaintEviction::new())]);
+    fn world() -> SmallCluster {
+        let mut world = SmallCluster::new(1, vec![Box::new(TaintEviction::new())]);
         world.add_node("n", "a");
         world.add_pod("now", "n", json!({}));
         world.add_pod("later", "n", tolerating(TOLERATES_5_MINUTES));
@@ -267,7 +267,7 @@ mod tests {
         world
     }
 
-    fn taint(world: &mut World, taints: &[&str]) {
+    fn taint(world: &mut SmallCluster, taints: &[&str]) {
         let taints = taints
             .iter()
             .map(|key| json!({"key": key, "effect": "NoExecute"}));

@@ -7,7 +7,7 @@ use super::*;
 
 /// A Deployment `web` with its ReplicaSet, three zones with two nodes each, and an API server that carries out every
 /// write.
-struct World {
+struct KeptDeployment {
     keeper: Keeper,
     now: Instant,
     /// Uid, node and cost.
@@ -20,7 +20,7 @@ struct World {
 
 const N_NODES: usize = 6;
 
-impl World {
+impl KeptDeployment {
     fn new(wish: Option<Wish>) -> Self {
         let profiles = vec![Profile::default()];
         let keeper = Keeper::new(Interner::new(), profiles, Limits::production());
@@ -184,7 +184,7 @@ impl World {
 
 #[test]
 fn twelve_to_six_to_three_stays_even_with_one_write_per_pod() {
-    let mut world = World::new(Some(Wish::Keep));
+    let mut world = KeptDeployment::new(Some(Wish::Keep));
     world.create(0..12);
     assert_eq!(world.writes(), 12);
     for (n, expected) in [(6, [2; 3]), (3, [1; 3])] {
@@ -195,12 +195,12 @@ fn twelve_to_six_to_three_stays_even_with_one_write_per_pod() {
     assert_eq!(world.keeper.counters().reordered, 1);
     let key = world.key();
     let standings: Vec<_> = world.keeper.standings().collect();
-    assert_eq!(standings, [(key, Standing::Kept)]);
+    assert_eq!(standings, [(key, CostsDecision::Kept)]);
 }
 
 #[test]
 fn who_does_not_ask_gets_nothing_and_who_asks_no_more_loses_all_costs() {
-    let mut world = World::new(None);
+    let mut world = KeptDeployment::new(None);
     world.create(0..6);
     assert_eq!(world.writes(), 0);
     assert_eq!(world.keeper.next_wake(), None);
@@ -214,7 +214,7 @@ fn who_does_not_ask_gets_nothing_and_who_asks_no_more_loses_all_costs() {
 
 #[test]
 fn costs_of_others_and_pods_of_a_workloadspread_are_left_alone() {
-    let mut world = World::new(Some(Wish::Keep));
+    let mut world = KeptDeployment::new(Some(Wish::Keep));
     world.create(0..6);
     world.pods.get_mut("003").unwrap().1 = Cost::Foreign;
     world.tell_pod("003", |_| ());
@@ -231,7 +231,7 @@ fn costs_of_others_and_pods_of_a_workloadspread_are_left_alone() {
 
 #[test]
 fn a_pod_that_comes_needs_one_write_at_most_and_so_does_a_cost_that_was_removed() {
-    let mut world = World::new(Some(Wish::Keep));
+    let mut world = KeptDeployment::new(Some(Wish::Keep));
     world.create(0..12);
     world.run();
     world.create(12..13);
@@ -251,10 +251,10 @@ fn a_pod_that_comes_needs_one_write_at_most_and_so_does_a_cost_that_was_removed(
 
 #[test]
 fn a_pod_that_is_not_ready_for_a_while_changes_no_order_and_one_that_stays_so_does() {
-    let mut world = World::new(Some(Wish::Keep));
+    let mut world = KeptDeployment::new(Some(Wish::Keep));
     world.create(0..12);
     world.run();
-    let stumbles = |world: &mut World, is_ready| {
+    let stumbles = |world: &mut KeptDeployment, is_ready| {
         let stage = Stage { is_ready, ..READY };
         world.tell_pod("009", |pod| pod.stage = stage);
     };
@@ -283,7 +283,7 @@ fn a_pod_that_is_not_ready_for_a_while_changes_no_order_and_one_that_stays_so_do
 
 #[test]
 fn a_failed_write_is_tried_again_later() {
-    let mut world = World::new(Some(Wish::Keep));
+    let mut world = KeptDeployment::new(Some(Wish::Keep));
     world.create(0..3);
     world.create([6, 9]);
     let mut n_tries = 0;
@@ -305,7 +305,7 @@ fn a_failed_write_is_tried_again_later() {
 
 #[test]
 fn strings_and_classes_of_the_past_are_freed() {
-    let mut world = World::new(Some(Wish::Keep));
+    let mut world = KeptDeployment::new(Some(Wish::Keep));
     for round in 0..80 {
         world.create((0..60).map(|uid| round * 60 + uid));
         world.run();

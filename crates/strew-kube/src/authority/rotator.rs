@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strew_model::time::{Instant, Span};
 use strew_runtime::authority::bundle::{Holder, Place};
-use strew_runtime::authority::plan::{Lifetimes, Step};
+use strew_runtime::authority::plan::{AuthorityStep, Lifetimes};
 use strew_runtime::authority::rotator::{
     Rotator, SecretState, Settings as MachineSettings, Target, Task,
 };
@@ -61,12 +61,12 @@ pub struct Setup {
 
 /// Receives the state of the certificates.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct CertificateState {
     authority_until: Arc<AtomicU64>,
     renewed: Arc<AtomicU64>,
 }
 
-impl Standing {
+impl CertificateState {
     /// When the signing CA expires; `None` if there is none yet.
     pub fn authority_until(&self) -> Option<Instant> {
         some(&self.authority_until)
@@ -116,7 +116,7 @@ pub struct CertificateRotator {
     setup: Setup,
     leading: Leading,
     exchange: Exchange,
-    standing: Standing,
+    standing: CertificateState,
     news: mpsc::Receiver<WatchEvent>,
     /// `None` until the Secret has been read.
     seen: Option<Seen>,
@@ -169,7 +169,7 @@ impl CertificateRotator {
             clock,
             setup,
             exchange,
-            standing: Standing::default(),
+            standing: CertificateState::default(),
             news,
             seen: None,
             bundle: watch::Sender::default(),
@@ -177,7 +177,7 @@ impl CertificateRotator {
     }
 
     /// For readers of the certificates' state.
-    pub fn standing(&self) -> &Standing {
+    pub fn standing(&self) -> &CertificateState {
         &self.standing
     }
 
@@ -266,7 +266,7 @@ impl CertificateRotator {
     }
 
     /// Takes a step, and writes the Secret.
-    async fn step(&mut self, step: Step) {
+    async fn step(&mut self, step: AuthorityStep) {
         let Some(Seen { secret, stored }) = self.seen.take() else {
             return;
         };
@@ -418,12 +418,12 @@ impl CertificateRotator {
     }
 }
 
-fn said(step: Step) -> &'static str {
+fn said(step: AuthorityStep) -> &'static str {
     match step {
-        Step::Make => "a new authority signs",
-        Step::Announce => "the next authority is trusted from now on",
-        Step::Promote => "the next authority signs from now on",
-        Step::Retire => "the authority before is trusted no more",
+        AuthorityStep::Make => "a new authority signs",
+        AuthorityStep::Announce => "the next authority is trusted from now on",
+        AuthorityStep::Promote => "the next authority signs from now on",
+        AuthorityStep::Retire => "the authority before is trusted no more",
     }
 }
 

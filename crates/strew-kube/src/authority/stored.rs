@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use strew_model::time::Instant;
-use strew_runtime::authority::plan::{AuthorityState, Lifetimes, Step};
+use strew_runtime::authority::plan::{AuthorityState, AuthorityStep, Lifetimes};
 
 use super::pair::{Authority, Dated, PairError};
 
@@ -89,31 +89,36 @@ impl Stored {
     ///
     /// # Errors
     /// The CA cannot be made.
-    pub fn after(self, step: Step, now: Instant, lifetimes: &Lifetimes) -> Result<Self, PairError> {
+    pub fn after(
+        self,
+        step: AuthorityStep,
+        now: Instant,
+        lifetimes: &Lifetimes,
+    ) -> Result<Self, PairError> {
         let make = || Authority::make(now, lifetimes.authority);
         let signed = |signing: Option<Authority>| signing.map(|a| a.certificate().clone());
         let faults = Vec::new();
         Ok(match step {
-            Step::Make => Self {
+            AuthorityStep::Make => Self {
                 signing: Some(make()?),
                 since: Some(now),
                 coming: None,
                 leaving: signed(self.signing).or(self.leaving),
                 faults,
             },
-            Step::Announce => Self {
+            AuthorityStep::Announce => Self {
                 coming: Some(make()?),
                 faults,
                 ..self
             },
-            Step::Promote => Self {
+            AuthorityStep::Promote => Self {
                 signing: self.coming,
                 since: Some(now),
                 coming: None,
                 leaving: signed(self.signing).or(self.leaving),
                 faults,
             },
-            Step::Retire => Self {
+            AuthorityStep::Retire => Self {
                 leaving: None,
                 faults,
                 ..self
@@ -194,13 +199,17 @@ mod tests {
 
     #[test]
     fn a_secret_tells_what_was_written_into_it() {
-        let stored = Stored::default().after(Step::Make, START, &LIVES).unwrap();
-        let stored = stored.after(Step::Announce, START, &LIVES).unwrap();
+        let stored = Stored::default()
+            .after(AuthorityStep::Make, START, &LIVES)
+            .unwrap();
+        let stored = stored
+            .after(AuthorityStep::Announce, START, &LIVES)
+            .unwrap();
         let read = again(&stored, START);
         assert_eq!(read.view(), stored.view());
         assert_eq!(read.since, Some(START));
         assert_eq!((read.faults.len(), read.bundle()), (0, stored.bundle()));
-        let promoted = read.after(Step::Promote, START, &LIVES).unwrap();
+        let promoted = read.after(AuthorityStep::Promote, START, &LIVES).unwrap();
         assert_eq!(promoted.bundle(), stored.bundle());
         let read = again(&promoted, START);
         assert_eq!(read.view(), promoted.view());
@@ -213,7 +222,7 @@ mod tests {
             },
             ..Secret::default()
         };
-        let retired = read.after(Step::Retire, START, &LIVES).unwrap();
+        let retired = read.after(AuthorityStep::Retire, START, &LIVES).unwrap();
         let written = retired.write("ca", Some(&before));
         assert_eq!(written.metadata, before.metadata);
         assert_eq!(n_trusted(&Stored::read(&written, START)), 1);
@@ -222,9 +231,13 @@ mod tests {
     /// A broken Secret, its reported faults, and the result: a new CA, and whether the old one stays trusted.
     #[test]
     fn what_cannot_be_used_is_made_anew() {
-        let made = Stored::default().after(Step::Make, START, &LIVES).unwrap();
+        let made = Stored::default()
+            .after(AuthorityStep::Make, START, &LIVES)
+            .unwrap();
         let good = made.write("ca", None);
-        let other = Stored::default().after(Step::Make, START, &LIVES).unwrap();
+        let other = Stored::default()
+            .after(AuthorityStep::Make, START, &LIVES)
+            .unwrap();
         let other = other.write("ca", None).data.unwrap();
         let edit = |edit: &dyn Fn(&mut BTreeMap<String, ByteString>)| {
             let mut secret = good.clone();
@@ -267,9 +280,12 @@ mod tests {
             assert!(error.to_string().starts_with(said), "{error}");
             assert_eq!(
                 next(&stored.view(), now, &LIVES, true),
-                Next::Do(Step::Make)
+                Next::Do(AuthorityStep::Make)
             );
-            let mended = again(&stored.after(Step::Make, now, &LIVES).unwrap(), now);
+            let mended = again(
+                &stored.after(AuthorityStep::Make, now, &LIVES).unwrap(),
+                now,
+            );
             assert_eq!(
                 (mended.faults.len(), n_trusted(&mended)),
                 (0, 1 + n_left),

@@ -46,7 +46,7 @@ pub struct Scout {
 
 /// The state of a controller's kinds.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum KindsState {
     Ready,
     /// No kind is served.
     Absent,
@@ -82,7 +82,7 @@ impl Scout {
         let served = self.discovery.served();
         let wanted = self.choice.wanted();
         wanted
-            .filter(|name| standing(&served, *name) == Standing::Ready)
+            .filter(|name| standing(&served, *name) == KindsState::Ready)
             .collect()
     }
 
@@ -197,23 +197,23 @@ impl Scout {
         for name in wanted {
             let runs = self.started.contains(&name);
             let text = match (standing(served, name), runs) {
-                (Standing::Ready, _) => {
+                (KindsState::Ready, _) => {
                     if self.said.remove(&name).is_some() && runs {
                         tracing::info!("controller {name}: its CustomResourceDefinitions are back");
                     }
                     continue;
                 }
-                (Standing::Absent, false) => {
+                (KindsState::Absent, false) => {
                     let first = name.kinds().first().map(ToString::to_string);
                     let first = first.unwrap_or_default();
                     format!("waits for its CustomResourceDefinitions ({first})")
                 }
-                (Standing::Absent, true) => {
+                (KindsState::Absent, true) => {
                     "its CustomResourceDefinitions are gone; nothing to do until they are back"
                         .to_owned()
                 }
-                (Standing::Unfit(text), false) => format!("cannot run: {text}"),
-                (Standing::Unfit(text), true) => text,
+                (KindsState::Unfit(text), false) => format!("cannot run: {text}"),
+                (KindsState::Unfit(text), true) => text,
             };
             let is_missed = runs || text.starts_with("cannot") || self.choice.names(name);
             self.say(name, is_missed, text);
@@ -243,7 +243,7 @@ impl Scout {
     }
 }
 
-fn standing(served: &Served, name: Name) -> Standing {
+fn standing(served: &Served, name: Name) -> KindsState {
     let kinds = name.kinds();
     let unfit: Vec<String> = kinds
         .iter()
@@ -263,9 +263,9 @@ fn standing(served: &Served, name: Name) -> Standing {
         .collect();
     let absent = |kind: &crate::watch::Kind| served.versions(&kind.group, &kind.kind).is_empty();
     match () {
-        () if unfit.is_empty() => Standing::Ready,
-        () if kinds.iter().all(absent) => Standing::Absent,
-        () => Standing::Unfit(unfit.join("; ")),
+        () if unfit.is_empty() => KindsState::Ready,
+        () if kinds.iter().all(absent) => KindsState::Absent,
+        () => KindsState::Unfit(unfit.join("; ")),
     }
 }
 

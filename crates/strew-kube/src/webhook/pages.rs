@@ -7,7 +7,7 @@ use strew_model::time::{Instant, Span};
 use tokio_util::sync::CancellationToken;
 
 use super::metrics;
-use crate::authority::rotator::Standing;
+use crate::authority::rotator::CertificateState;
 use crate::clock::Clock;
 use crate::der::Fields;
 use crate::metrics::process::build;
@@ -51,7 +51,7 @@ impl Check for Certificate {
 
 /// Unhealthy if this process believes to lead the rotation and has not renewed its lease for long.
 struct Keeping {
-    standing: Standing,
+    standing: CertificateState,
     clock: Clock,
 }
 
@@ -82,7 +82,7 @@ impl Pages {
     /// `registration`: why the webhook is not registered; `None` if another program registers it.
     pub(super) fn new(
         lease: &str,
-        (standing, registration): (Option<Standing>, Option<Arc<Shown>>),
+        (standing, registration): (Option<CertificateState>, Option<Arc<Shown>>),
         exchange: Exchange,
         clock: Clock,
         end: CancellationToken,
@@ -119,7 +119,9 @@ impl Pages {
         let leader = Leader::new(lease);
         let metrics = Metrics::new(source)
             .with(move || {
-                let authority = standing.as_ref().and_then(Standing::authority_until);
+                let authority = standing
+                    .as_ref()
+                    .and_then(CertificateState::authority_until);
                 let mut families = metrics::of_certificates(until(&exchange), authority);
                 if let Some(standing) = &standing {
                     leader.set(standing.renewed().is_some());

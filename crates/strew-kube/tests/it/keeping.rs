@@ -21,7 +21,7 @@ use strew_wire::lease::Settings;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::World;
+use crate::world::FakeApiServer;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -30,7 +30,7 @@ const SECRETS: &str = "/api/v1/secrets";
 const NAME: &str = "strew-webhook.strew-system.svc";
 
 /// The webhook's configurations and definitions, as `strew install` prints them.
-fn install(world: &World) {
+fn install(world: &FakeApiServer) {
     let client = json!({"service": {"namespace": "strew-system", "name": "strew-webhook"}});
     for (collection, kind) in [
         (MUTATING, "MutatingWebhookConfiguration"),
@@ -67,7 +67,7 @@ impl Drop for Process {
     }
 }
 
-fn start(world: &World, identity: &str, lifetimes: Lifetimes) -> Process {
+fn start(world: &FakeApiServer, identity: &str, lifetimes: Lifetimes) -> Process {
     let election = LeaderElection {
         resource_name: "strew-webhook".to_owned(),
         resource_namespace: "strew-system".to_owned(),
@@ -93,7 +93,7 @@ fn start(world: &World, identity: &str, lifetimes: Lifetimes) -> Process {
 }
 
 /// The `caBundle` of each object; empty if it has none.
-fn trusted(world: &World) -> [String; 3] {
+fn trusted(world: &FakeApiServer) -> [String; 3] {
     let bundle = |collection: &str, path: &str| {
         let objects = world.objects(collection);
         let bundle = objects[0].pointer(path).cloned().unwrap_or_default();
@@ -110,7 +110,7 @@ fn trusted(world: &World) -> [String; 3] {
 }
 
 /// Whether all of them accept what a process shows.
-fn accept(world: &World, process: &Process) -> Result<(), String> {
+fn accept(world: &FakeApiServer, process: &Process) -> Result<(), String> {
     let shown = process.exchange.certificate().ok_or("nothing is shown")?;
     for bundle in trusted(world) {
         let mut roots = RootCertStore::empty();
@@ -143,7 +143,7 @@ async fn wait(what: &str, is_so: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn whoever_comes_first_makes_the_authority_and_all_trust_it() {
-    let world = World::default();
+    let world = FakeApiServer::default();
     install(&world);
     let first = start(&world, "first", Lifetimes::default());
     let second = start(&world, "second", Lifetimes::default());
@@ -162,7 +162,7 @@ async fn whoever_comes_first_makes_the_authority_and_all_trust_it() {
 
 #[tokio::test]
 async fn what_somebody_overwrites_is_put_right() {
-    let world = World::default();
+    let world = FakeApiServer::default();
     install(&world);
     let process = start(&world, "only", Lifetimes::default());
     wait("it is accepted", || accept(&world, &process).is_ok()).await;
@@ -186,7 +186,7 @@ async fn what_somebody_overwrites_is_put_right() {
 /// At any moment the certificate that is shown is accepted by each `caBundle` of that moment.
 #[tokio::test]
 async fn an_authority_is_exchanged_while_it_is_used() {
-    let world = World::default();
+    let world = FakeApiServer::default();
     install(&world);
     let lifetimes = Lifetimes {
         authority: Span::from_secs(6),

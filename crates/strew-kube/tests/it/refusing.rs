@@ -21,7 +21,7 @@ use strew_wire::lease::Settings;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Refusal, World};
+use crate::world::{FakeApiServer, Refusal};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
@@ -41,9 +41,9 @@ const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const GAMES: &str = "/apis/example.org/v1/games";
 
 /// Plays ten minutes with each refusal of what begins so, of which each request is sent `max` times at most.
-async fn check<F: Future>(refused: &str, max: usize, play: impl Fn(World) -> F) {
+async fn check<F: Future>(refused: &str, max: usize, play: impl Fn(FakeApiServer) -> F) {
     for refusal in REFUSALS {
-        let world = World::default();
+        let world = FakeApiServer::default();
         world.refuse(refused, refusal);
         // It goes on for ever, or has ended since something is missing.
         drop(timeout(TEN_MINUTES, play(world.clone())).await);
@@ -56,7 +56,7 @@ async fn check<F: Future>(refused: &str, max: usize, play: impl Fn(World) -> F) 
 }
 
 /// Watches a kind; one of the kind `Game` changes each second.
-async fn watch(world: World, kind: Kind, reading: Reading) {
+async fn watch(world: FakeApiServer, kind: Kind, reading: Reading) {
     let mut streams = Streams::new(world.connection().client);
     let mut watches = Watches::default();
     watches.start(kind, reading, &Scope::default());
@@ -98,7 +98,7 @@ async fn of_watches() {
 
 #[tokio::test(start_paused = true)]
 async fn of_the_list_of_kinds() {
-    let look = async |world: World| {
+    let look = async |world: FakeApiServer| {
         let mut served = discovery::look(world.connection().client);
         while served.recv().await.is_some() {}
     };
@@ -115,7 +115,7 @@ fn election() -> Settings {
     Settings::of(&election, "here".to_owned())
 }
 
-async fn keep(world: World) {
+async fn keep(world: FakeApiServer) {
     let setup = Setup {
         place: Place {
             namespace: "strew-system".to_owned(),
@@ -151,7 +151,7 @@ async fn of_who_keeps_certificates() {
 }
 
 /// The controller's eye on the webhook, of which no replica is ready.
-async fn watch_over_webhook(world: World) {
+async fn watch_over_webhook(world: FakeApiServer) {
     world.set(
         MUTATING,
         json!({
@@ -188,7 +188,7 @@ async fn of_who_takes_out_the_webhook() {
 /// tries again after half a retry period (2 s, as client-go's) and some jitter, whatever is answered: once a second at most.
 #[tokio::test(start_paused = true)]
 async fn of_leases() {
-    let lead = async |world: World| {
+    let lead = async |world: FakeApiServer| {
         let client = world.connection().client;
         let clock = Clock::of_timers();
         let mut leading = Leading::new(Some(election()), client, clock, 1);

@@ -22,7 +22,7 @@ use strew_workloadspread::facts::status::Webhook;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::World;
+use crate::world::FakeApiServer;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
@@ -40,8 +40,8 @@ fn registration() -> Registration {
 }
 
 /// A cluster in which WorkloadSpreads are known, and the webhook is installed.
-fn installed() -> World {
-    let world = World::default();
+fn installed() -> FakeApiServer {
+    let world = FakeApiServer::default();
     world.set(MUTATING, registration().mutating());
     world.set(
         SPREADS,
@@ -61,7 +61,7 @@ struct Replica {
 }
 
 impl Replica {
-    fn start(world: &World, name: &'static str, is_strict: bool) -> Self {
+    fn start(world: &FakeApiServer, name: &'static str, is_strict: bool) -> Self {
         let end = CancellationToken::new();
         let (world, told) = (world.clone(), end.clone());
         let thread = std::thread::spawn(move || {
@@ -89,7 +89,7 @@ impl Drop for Replica {
     }
 }
 
-async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken) {
+async fn work(world: &FakeApiServer, name: &str, is_strict: bool, end: CancellationToken) {
     let connection = world.connection();
     let (client, clock) = (connection.client.clone(), Clock::new());
     let exchange = Exchange::default();
@@ -154,22 +154,22 @@ fn keeping(identity: &str) -> Keeping {
     }
 }
 
-fn configuration(world: &World) -> Value {
+fn configuration(world: &FakeApiServer) -> Value {
     world.objects(MUTATING).remove(0)
 }
 
-fn is_registered(world: &World) -> bool {
+fn is_registered(world: &FakeApiServer) -> bool {
     !configuration(world)["webhooks"][0].is_null()
 }
 
 /// The replica that wrote the configuration last.
-fn mark(world: &World) -> String {
+fn mark(world: &FakeApiServer) -> String {
     let mark = &configuration(world)["metadata"]["annotations"]["webhook.strew.dev/registered-by"];
     mark.as_str().unwrap_or_default().to_owned()
 }
 
 /// The replicas that say that they are ready.
-fn ready(world: &World) -> Vec<String> {
+fn ready(world: &FakeApiServer) -> Vec<String> {
     let leases = world.objects(LEASES);
     let mut leases = leases.iter();
     let lease = leases.find(|lease| lease["metadata"]["name"] == "strew-webhook-replicas");
@@ -212,7 +212,7 @@ async fn a_replica_registers_itself_and_the_last_one_takes_it_out() {
 }
 
 /// The controller's eye, which says what it finds; it ends with the receiver.
-fn guard(world: &World, is_strict: bool) -> tokio::sync::watch::Receiver<Webhook> {
+fn guard(world: &FakeApiServer, is_strict: bool) -> tokio::sync::watch::Receiver<Webhook> {
     let settings = guard::Settings {
         patience: Span::from_secs(3),
         is_strict,
@@ -224,7 +224,7 @@ fn guard(world: &World, is_strict: bool) -> tokio::sync::watch::Receiver<Webhook
 }
 
 /// A configuration that a replica has written which is no more.
-fn abandoned() -> World {
+fn abandoned() -> FakeApiServer {
     let world = installed();
     let mut configuration = registration().mutating_registered();
     configuration["metadata"]["annotations"] = json!({"webhook.strew.dev/registered-by": "gone"});

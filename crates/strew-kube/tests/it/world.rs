@@ -50,7 +50,7 @@ pub(crate) enum Refusal {
 
 /// The API server.
 #[derive(Clone, Default)]
-pub(crate) struct World(Arc<Mutex<State>>);
+pub(crate) struct FakeApiServer(Arc<Mutex<State>>);
 
 /// Group and version of a path, and what is after them: `apps/v1`, `namespaces/shop/replicasets/web`.
 fn parts(path: &str) -> Option<(String, Vec<&str>)> {
@@ -63,7 +63,7 @@ fn parts(path: &str) -> Option<(String, Vec<&str>)> {
     Some((prefix, rest.collect()))
 }
 
-impl World {
+impl FakeApiServer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().expect("nobody panics with it")
     }

@@ -1,7 +1,7 @@
 //! Objects with errors, read as far as possible, so that further errors in them can be reported in the same run.
 
 use super::reading::Located;
-use crate::field::{FieldError, FieldErrorKind, FieldPath, Step};
+use crate::field::{FieldError, FieldErrorKind, FieldPath, PathSegment};
 
 /// An object with errors; its unreadable fields are empty. It may be checked further, but not used.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl Broken {
             let steps = other.steps();
             steps
                 .iter()
-                .any(|step| step == &Step::Name("selector".into()))
+                .any(|step| step == &PathSegment::Name("selector".into()))
         };
         self.faults.is_unsure(&error.path)
             || (compares_selector && self.faults.unsure.iter().any(|p| in_selector(&p)))
@@ -76,7 +76,7 @@ impl Faults {
 }
 
 /// True if one path is a prefix of the other.
-fn overlap(a: &[Step], b: &[Step]) -> bool {
+fn overlap(a: &[PathSegment], b: &[PathSegment]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 

@@ -7,7 +7,7 @@ use super::locator::Locator;
 use super::raw::document_at;
 use super::source::{FileId, Sources, Span};
 use super::tree::Occurrence;
-use crate::field::Step;
+use crate::field::PathSegment;
 use crate::fix::{Edit, flow};
 
 /// A part of a file's text, and what takes its place.
@@ -30,7 +30,7 @@ pub fn text_edit(
     edit: &Edit,
 ) -> Option<TextEdit> {
     let steps = edit.steps();
-    let (Step::Name(_), above) = steps.split_last()? else {
+    let (PathSegment::Name(_), above) = steps.split_last()? else {
         return None;
     };
     let root = document_at(sources, origin)?.value;
@@ -41,10 +41,12 @@ pub fn text_edit(
     }
     let mut value = edit.value.clone();
     for step in steps[depth + 1..].iter().rev() {
-        let Step::Name(name) = step else { return None };
+        let PathSegment::Name(name) = step else {
+            return None;
+        };
         value = Value::Object([(name.to_string(), value)].into_iter().collect());
     }
-    let Step::Name(name) = &steps[depth] else {
+    let PathSegment::Name(name) = &steps[depth] else {
         return None;
     };
     let parent = &steps[..depth];
@@ -52,7 +54,7 @@ pub fn text_edit(
     let text = sources.file(origin.file).text();
     let mut find = |name: &str| {
         let mut path = parent.to_vec();
-        path.push(Step::Name(name.to_owned().into()));
+        path.push(PathSegment::Name(name.to_owned().into()));
         let found = locator.find(origin, &path, Occurrence::Last);
         Some((found.key?, found.value)).filter(|_| found.is_complete && !found.is_collection)
     };
@@ -99,11 +101,11 @@ pub fn text_edit(
     })
 }
 
-fn at<'v>(root: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+fn at<'v>(root: &'v Value, steps: &[PathSegment]) -> Option<&'v Value> {
     steps.iter().try_fold(root, |value, step| match step {
-        Step::Name(name) => value.get(&**name),
-        Step::Key(name) => value.get(name),
-        Step::Index(index) => value.get(*index),
+        PathSegment::Name(name) => value.get(&**name),
+        PathSegment::Key(name) => value.get(name),
+        PathSegment::Index(index) => value.get(*index),
     })
 }
 

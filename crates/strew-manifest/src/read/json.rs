@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::source::Span;
 use super::tree::{Found, Occurrence};
 use super::yaml::{KEY_LENGTH_MAX, REPEATED_MAX, TOO_DEEP, too_deep_message};
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldPath, PathSegment};
 
 /// A document that was read.
 pub(super) struct JsonDocument {
@@ -97,23 +97,23 @@ impl<'de> Deserialize<'de> for Tracked {
     }
 }
 
-fn path_of_reversed(steps: Vec<Step>) -> FieldPath {
+fn path_of_reversed(steps: Vec<PathSegment>) -> FieldPath {
     let steps = steps.into_iter().rev();
     steps.fold(FieldPath::root(), |path, step| match step {
-        Step::Name(name) => path.child_owned(name.into_owned()),
-        Step::Key(key) => path.key(key),
-        Step::Index(index) => path.index(index),
+        PathSegment::Name(name) => path.child_owned(name.into_owned()),
+        PathSegment::Key(key) => path.key(key),
+        PathSegment::Index(index) => path.index(index),
     })
 }
 
 /// Builds a value and records repeated keys, which serde_json would drop silently. A path is assembled from its end
 /// while the recursion unwinds, so it costs nothing if no key is repeated.
 struct ValueSeed<'a> {
-    repeated: &'a mut Vec<Vec<Step>>,
+    repeated: &'a mut Vec<Vec<PathSegment>>,
 }
 
 impl ValueSeed<'_> {
-    fn prepend(&mut self, known: usize, step: impl Fn() -> Step) {
+    fn prepend(&mut self, known: usize, step: impl Fn() -> PathSegment) {
         for path in &mut self.repeated[known..] {
             path.push(step());
         }
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         while let Some(element) = access.next_element_seed(ValueSeed {
             repeated: self.repeated,
         })? {
-            self.prepend(known, || Step::Index(elements.len()));
+            self.prepend(known, || PathSegment::Index(elements.len()));
             known = self.repeated.len();
             elements.push(element);
         }
@@ -190,7 +190,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             let value = access.next_value_seed(ValueSeed {
                 repeated: self.repeated,
             })?;
-            self.prepend(known, || Step::Name(key.clone().into()));
+            self.prepend(known, || PathSegment::Name(key.clone().into()));
             known = self.repeated.len();
             fields.insert(key, value);
         }
@@ -201,7 +201,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 /// Follows `steps` from the value at `from`, in text that is valid JSON.
 ///
 /// Cost: one pass over the values on the way, without allocation.
-pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -> Found {
+pub(super) fn find(text: &str, from: usize, steps: &[PathSegment], which: Occurrence) -> Found {
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
         at: from,
@@ -212,9 +212,9 @@ pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -
     for step in steps {
         let here = scanner.at;
         let child = match step {
-            Step::Name(name) => scanner.field(name, which),
-            Step::Key(name) => scanner.field(name, which),
-            Step::Index(index) => scanner.element(*index).map(|at| (None, at)),
+            PathSegment::Name(name) => scanner.field(name, which),
+            PathSegment::Key(name) => scanner.field(name, which),
+            PathSegment::Index(index) => scanner.element(*index).map(|at| (None, at)),
         };
         let Some((child_key, child_at)) = child else {
             scanner.at = here;
@@ -241,7 +241,7 @@ pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -
 }
 
 /// The positions of the elements of the list at `steps`.
-pub(super) fn elements(text: &str, from: usize, steps: &[Step]) -> Vec<usize> {
+pub(super) fn elements(text: &str, from: usize, steps: &[PathSegment]) -> Vec<usize> {
     let found = find(text, from, steps, Occurrence::Last);
     let mut scanner = Scanner {
         bytes: text.as_bytes(),

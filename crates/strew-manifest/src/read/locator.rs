@@ -8,7 +8,7 @@ use super::node::Node;
 use super::source::{Cursor, FileId, Place, Sources, Span};
 use super::tree::{Found, Occurrence};
 use super::yaml;
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldPath, PathSegment};
 
 /// Finds the places of fields; caches the last document, since questions about one document follow each other.
 pub struct Locator<'a> {
@@ -77,12 +77,17 @@ impl<'a> Locator<'a> {
         place
     }
 
-    pub(super) fn find(&mut self, origin: &Origin, steps: &[Step], which: Occurrence) -> Found {
+    pub(super) fn find(
+        &mut self,
+        origin: &Origin,
+        steps: &[PathSegment],
+        which: Occurrence,
+    ) -> Found {
         let text = self.sources.file(origin.file).text();
         let mut path = Vec::with_capacity(2 * origin.items.len() + steps.len());
         for item in &origin.items {
-            path.push(Step::Name(ITEMS.into()));
-            path.push(Step::Index(*item as usize));
+            path.push(PathSegment::Name(ITEMS.into()));
+            path.push(PathSegment::Index(*item as usize));
         }
         path.extend_from_slice(steps);
         let document_start = origin.document.span.start;
@@ -119,7 +124,11 @@ impl Outline {
     fn of(text: &str, document: Document) -> Self {
         match document.format {
             Format::Json => Self::Json {
-                items: json::elements(text, document.span.start, &[Step::Name(ITEMS.into())]),
+                items: json::elements(
+                    text,
+                    document.span.start,
+                    &[PathSegment::Name(ITEMS.into())],
+                ),
             },
             Format::Yaml => {
                 let composed = yaml::compose(text, document.span);

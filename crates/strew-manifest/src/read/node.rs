@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::source::Span;
 use super::tree::{Found, Occurrence};
-use crate::field::Step;
+use crate::field::PathSegment;
 
 /// A value and its place; subtrees with an anchor are shared.
 pub(super) struct Node {
@@ -117,17 +117,17 @@ impl Node {
     }
 
     /// Follows `steps` from here.
-    pub(super) fn find(&self, steps: &[Step], which: Occurrence) -> Found {
+    pub(super) fn find(&self, steps: &[PathSegment], which: Occurrence) -> Found {
         let mut node = self;
         let mut key = None;
         let mut n_found = 0;
         for step in steps {
             let child = match (step, &node.content) {
-                (Step::Index(index), Content::Sequence(elements)) => {
+                (PathSegment::Index(index), Content::Sequence(elements)) => {
                     elements.get(*index).map(|element| (None, &**element))
                 }
-                (Step::Name(name), Content::Mapping(entries)) => entry(entries, name, which),
-                (Step::Key(name), Content::Mapping(entries)) => entry(entries, name, which),
+                (PathSegment::Name(name), Content::Mapping(entries)) => entry(entries, name, which),
+                (PathSegment::Key(name), Content::Mapping(entries)) => entry(entries, name, which),
                 _ => None,
             };
             let Some((child_key, child)) = child else {

@@ -17,7 +17,7 @@ use super::raw::RawDocument;
 use super::reader::{FIRST_HERE, Identity, Reader};
 use super::reading::Located;
 use super::yaml;
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldPath, PathSegment};
 
 /// The most nested lists: `kubectl get` makes one level, tools that join dumps make two.
 const LIST_DEPTH_MAX: usize = 4;
@@ -475,13 +475,13 @@ fn schema_path(path: &FieldPath) -> String {
     let mut text = String::new();
     for step in path.steps() {
         match step {
-            Step::Name(name) if text.is_empty() => text.push_str(name),
-            Step::Name(name) => {
+            PathSegment::Name(name) if text.is_empty() => text.push_str(name),
+            PathSegment::Name(name) => {
                 text.push('.');
                 text.push_str(name);
             }
-            Step::Index(_) => text.push_str("[]"),
-            Step::Key(_) => text.push_str("[*]"),
+            PathSegment::Index(_) => text.push_str("[]"),
+            PathSegment::Key(_) => text.push_str("[*]"),
         }
     }
     text

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::check::check;
 use super::kind::{Kind, group_of};
-use crate::field::Step;
+use crate::field::PathSegment;
 
 /// A kind, and the kind that its objects are played as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,8 +107,8 @@ impl PlayedAs {
         for fault in check(self.target.schema(), &mut Value::Object(typed.clone())) {
             // Down to the first list: an item that is left out would be another list.
             let names = fault.path.steps().iter().map_while(|step| match step {
-                Step::Name(name) => Some(name.as_ref()),
-                Step::Index(_) | Step::Key(_) => None,
+                PathSegment::Name(name) => Some(name.as_ref()),
+                PathSegment::Index(_) | PathSegment::Key(_) => None,
             });
             let names: Vec<&str> = names.collect();
             if let ["spec", name, ..] = names.as_slice()

@@ -16,7 +16,7 @@ use super::reading::{Located, Reading};
 use super::report::Report;
 use super::source::{FileId, How, SourceFile, Sources, Span};
 use super::yaml;
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldPath, PathSegment};
 use crate::names::NameSource;
 use crate::printable::make_printable;
 
@@ -329,7 +329,7 @@ fn severity_in(value: &Value) -> Severity {
 
 fn repeated_key(path: &FieldPath) -> Diagnostic {
     let key = match path.steps().last() {
-        Some(Step::Name(name)) => name,
+        Some(PathSegment::Name(name)) => name,
         _ => "",
     };
     Diagnostic::error("duplicate-key", yaml::repeated_key(key))

@@ -60,7 +60,7 @@ impl Counters {
 
 /// Placements by state. Each counts once, in the first state that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct PlacementCounts {
     /// The specification is invalid.
     pub misconfigured: usize,
     /// They have fewer clusters than they ask for, or none, or are not decided yet.

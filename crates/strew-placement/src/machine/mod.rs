@@ -27,7 +27,7 @@ mod sweep;
 mod turns;
 mod view;
 
-pub use counters::{Counters, Durations, Standing};
+pub use counters::{Counters, Durations, PlacementCounts};
 pub use effect::{Effect, EffectId, Event, EventKind, PlacementName};
 pub use input::{Input, Outcome};
 pub use placement_machine::{Limits, PlacementMachine};

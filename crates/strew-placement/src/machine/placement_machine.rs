@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use strew_model::{Instant, Interner, Span, Symbol, index_type};
 
-use super::counters::{Counters, Standing};
+use super::counters::{Counters, PlacementCounts};
 use super::effect::{Effect, EffectId, Event};
 use super::input::Input;
 use super::running::Evaluated;
@@ -251,8 +251,8 @@ impl PlacementMachine {
     /// The placements by state, from the conditions of their statuses.
     ///
     /// Cost: a walk over all placements.
-    pub fn standing(&self) -> Standing {
-        let mut standing = Standing::default();
+    pub fn standing(&self) -> PlacementCounts {
+        let mut standing = PlacementCounts::default();
         let facts = self.rows.iter().flatten().map(|row| &row.fact);
         for fact in facts.filter(|fact| !fact.ignored) {
             let is = |kind, status| {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use strew_model::Prng;
 use strew_placement::facts::placement::TopologyWeights;
 
-use crate::world::World;
+use crate::world::HubWithPlacement;
 
 /// A term, for the oracle.
 struct Term {
@@ -63,8 +63,8 @@ impl Instance {
         }
     }
 
-    fn world(&self) -> World {
-        let mut world = World::new();
+    fn world(&self) -> HubWithPlacement {
+        let mut world = HubWithPlacement::new();
         for (i, (values, &prior)) in self.clusters.iter().zip(&self.priors).enumerate() {
             let pair =
                 |(key, value): (&&str, &Option<String>)| Some(format!("{key}={}", value.as_ref()?));

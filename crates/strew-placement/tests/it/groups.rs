@@ -5,7 +5,7 @@ use strew_placement::facts::status::ConditionReason;
 use strew_placement::{Exclusion, Verdict, conditions};
 
 use crate::slow::Case;
-use crate::world::World;
+use crate::world::HubWithPlacement;
 
 fn cases() -> impl Iterator<Item = (u64, Case)> {
     let asked = std::env::var("STREW_INSTANCES").ok();
@@ -89,8 +89,8 @@ fn no_selection_within_the_bounds_is_larger() {
 }
 
 /// Three regions: a with 1 cluster, b and c with 5 each.
-fn regions(term: &str, min: Option<i64>, max: Option<i64>, n: i32) -> World {
-    let mut world = World::new();
+fn regions(term: &str, min: Option<i64>, max: Option<i64>, n: i32) -> HubWithPlacement {
+    let mut world = HubWithPlacement::new();
     for (region, size) in [("a", 1), ("b", 5), ("c", 5)] {
         for i in 0..size {
             world.cluster(&format!("{region}{i}"), 0, &[&format!("region={region}")]);
@@ -102,7 +102,7 @@ fn regions(term: &str, min: Option<i64>, max: Option<i64>, n: i32) -> World {
 }
 
 /// The number of selected clusters in each region.
-fn counts(world: &World) -> [usize; 3] {
+fn counts(world: &HubWithPlacement) -> [usize; 3] {
     let picks = world.picks();
     ["a", "b", "c"].map(|region| picks.iter().filter(|p| p.starts_with(region)).count())
 }
@@ -139,7 +139,7 @@ fn what_is_closed_holds_nobody_back() {
 
 #[test]
 fn bounds_are_told_by_condition_and_verdicts() {
-    let reason = |world: &World| {
+    let reason = |world: &HubWithPlacement| {
         let schedule = world.decide();
         let report = schedule.spread.as_ref().expect("it is there");
         let (status, reason, message) = conditions::spread(report, &world.hub.names);

@@ -2,11 +2,11 @@
 
 use strew_placement::facts::placement::TopologyWeights;
 
-use crate::world::World;
+use crate::world::HubWithPlacement;
 
 /// Six clusters in each of two regions, weighted 2 to 1.
-fn regions(term: &str, n: i32, east: i64, west: i64) -> World {
-    let mut world = World::new();
+fn regions(term: &str, n: i32, east: i64, west: i64) -> HubWithPlacement {
+    let mut world = HubWithPlacement::new();
     for region in ["us-east", "us-west"] {
         for k in 0..6 {
             world.cluster(&format!("{region}-{k}"), 0, &[&format!("region={region}")]);
@@ -22,7 +22,7 @@ fn regions(term: &str, n: i32, east: i64, west: i64) -> World {
     world
 }
 
-fn counts(world: &World) -> (usize, usize) {
+fn counts(world: &HubWithPlacement) -> (usize, usize) {
     let picks = world.picks();
     let east = picks.iter().filter(|p| p.starts_with("us-east")).count();
     (east, picks.len() - east)

@@ -14,7 +14,7 @@ use strew_placement::facts::scores::ScoresFact;
 use strew_placement::machine::Input;
 
 use crate::hub::Live;
-use crate::world::{World, policy};
+use crate::world::{HubWithPlacement, policy};
 
 /// All ways to divide `total` into `parts`, each at least `min`.
 fn ways(total: u32, parts: usize, min: u32) -> Vec<Vec<u32>> {
@@ -91,7 +91,7 @@ fn weights(entries: Vec<ReplicaWeight>, default: i64) -> DivideBy {
 }
 
 /// Replicas by cluster, as the placement of a world divides them.
-fn parts(world: &World) -> BTreeMap<String, u32> {
+fn parts(world: &HubWithPlacement) -> BTreeMap<String, u32> {
     let parts = world.decide().parts.expect("they are divided").clusters;
     let part = parts.iter().map(|p| (world.text(p.cluster), p.replicas));
     part.collect()
@@ -104,7 +104,7 @@ fn parts_are_the_nearest_whole_numbers() {
         let n = dice.between(1, 5) as usize;
         let drawn: Vec<i64> = (0..n).map(|_| dice.between(0, 5) as i64).collect();
         let (total, min) = (dice.between(0, 9) as u32, dice.between(0, 3) as u32);
-        let mut world = World::new();
+        let mut world = HubWithPlacement::new();
         let mut entries = Vec::new();
         for (i, &weight) in drawn.iter().enumerate() {
             world.cluster(&i.to_string(), 0, &[&format!("id={i}")]);
@@ -129,7 +129,7 @@ fn parts_are_the_nearest_whole_numbers() {
 
 #[test]
 fn large_numbers_add_up() {
-    let mut world = World::new();
+    let mut world = HubWithPlacement::new();
     for name in ["a", "b", "c"] {
         world.cluster(name, 0, &[]);
         let mut fact = ClusterFact::named(world.name(name));
@@ -151,7 +151,7 @@ fn large_numbers_add_up() {
 
 #[test]
 fn a_weight_out_of_range_is_misconfigured() {
-    let mut world = World::new().clusters("a 0");
+    let mut world = HubWithPlacement::new().clusters("a 0");
     for (default, expected) in [
         (-1, "replica weight is -1, not 0..1000"),
         (1001, "replica weight is 1001, not 0..1000"),

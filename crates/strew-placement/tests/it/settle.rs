@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use strew_model::Prng;
 use strew_placement::facts::placement::ScoreCoordinate;
 
-use crate::world::{World, add_on, policy};
+use crate::world::{HubWithPlacement, add_on, policy};
 
 /// A random fleet with a stored decision; weights of `Steady` and `Spread` as measured in the specification.
-fn random(seed: u64) -> World {
+fn random(seed: u64) -> HubWithPlacement {
     let mut dice = Prng::new(seed);
-    let mut world = World::new();
+    let mut world = HubWithPlacement::new();
     let n = dice.between(3, 14);
     for i in 0..n {
         let (region, zone) = (dice.between(0, 2), dice.between(0, 3));
@@ -75,7 +75,7 @@ fn hardly_any_result_needs_more_than_one_run_and_its_confirmation() {
 
 #[test]
 fn a_negative_weight_of_steady_does_not_flip_the_choice_at_every_run() {
-    let mut world = World::new().clusters("a 0\nb 0").number(1);
+    let mut world = HubWithPlacement::new().clusters("a 0\nb 0").number(1);
     let steady = ScoreCoordinate::BuiltIn("Steady".into());
     world.placement.spec.prioritizers = policy("Exact", &[(steady, -1)]);
     assert_eq!(world.picks(), ["a"]);
@@ -91,7 +91,8 @@ fn a_negative_weight_of_steady_does_not_flip_the_choice_at_every_run() {
 
 #[test]
 fn equal_choices_stay_where_they_are() {
-    let mut world = World::new().clusters("a 0 zone=1\nb 0 zone=1\nc 0 zone=2\nd 0 zone=2");
+    let mut world =
+        HubWithPlacement::new().clusters("a 0 zone=1\nb 0 zone=1\nc 0 zone=2\nd 0 zone=2");
     world.hold(&["b".to_owned(), "d".to_owned()]);
     // The default policy: within a zone, Steady decides.
     let world = world.spread(&["zone soft 1"]).number(2);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use strew_model::Prng;
 use strew_placement::facts::placement::{GroupBounds, TopologyWeights};
 
-use crate::world::World;
+use crate::world::HubWithPlacement;
 
 /// A tuple of values, from the first term down.
 type Tuple = Vec<String>;
@@ -77,8 +77,8 @@ impl Case {
         }
     }
 
-    pub(crate) fn world(&self) -> World {
-        let mut world = World::new();
+    pub(crate) fn world(&self) -> HubWithPlacement {
+        let mut world = HubWithPlacement::new();
         for (i, values) in self.clusters.iter().enumerate() {
             let pair =
                 |(key, value): (&&str, &Option<String>)| Some(format!("{key}={}", value.as_ref()?));

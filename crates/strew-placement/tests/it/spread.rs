@@ -6,7 +6,7 @@ use strew_placement::facts::placement::{
 };
 use strew_placement::{Exclusion, LimitedBy, NoCel, Verdict};
 
-use crate::world::{NOW, World, policy};
+use crate::world::{HubWithPlacement, NOW, policy};
 
 /// The OCM spread proposal, "Implementation Example".
 const EXAMPLE: &str = "
@@ -16,13 +16,13 @@ const EXAMPLE: &str = "
     c4  0 region=us-west zone=w1a
     c5 50 region=us-west zone=w1a";
 
-fn example(n: i32) -> World {
-    let world = World::new().clusters(EXAMPLE).weight(2);
+fn example(n: i32) -> HubWithPlacement {
+    let world = HubWithPlacement::new().clusters(EXAMPLE).weight(2);
     world.spread(&["region soft 1", "zone hard 1"]).number(n)
 }
 
 /// A pick as text: the counts, the excluded clusters, the scores of the others, the pick.
-fn picture(world: &World, pick: usize) -> String {
+fn picture(world: &HubWithPlacement, pick: usize) -> String {
     let report = &world.explain().picks[pick];
     let mut lines = Vec::new();
     for (tuple, count) in &report.counts {
@@ -93,8 +93,8 @@ fn the_worked_example_of_the_proposal_number_by_number() {
 }
 
 /// Clusters of each kind, with their numbers: `4 region=us-east zone=1a`.
-fn kinds(kinds: &[&str]) -> World {
-    let mut world = World::new();
+fn kinds(kinds: &[&str]) -> HubWithPlacement {
+    let mut world = HubWithPlacement::new();
     for (i, kind) in kinds.iter().enumerate() {
         let mut words = kind.split(' ');
         let n: usize = words
@@ -111,7 +111,7 @@ fn kinds(kinds: &[&str]) -> World {
 }
 
 /// The number of picked clusters of each kind.
-fn counts(world: &World, kinds: usize) -> Vec<usize> {
+fn counts(world: &HubWithPlacement, kinds: usize) -> Vec<usize> {
     let picks = world.picks();
     let of = |kind| {
         picks
@@ -172,7 +172,7 @@ fn an_exhausted_zone_does_not_flatten_the_others() {
     for (n, expected) in [(11, [1, 5, 5]), (31, [1, 15, 15]), (53, [1, 26, 26])] {
         for seed in 0..20u64 {
             let mut dice = strew_model::Prng::new(seed);
-            let mut world = World::new();
+            let mut world = HubWithPlacement::new();
             for (zone, clusters) in [("a", 1), ("b", 26), ("c", 26)] {
                 for k in 0..clusters {
                     let prior = dice.between(0, 40) as i32 - 20;
@@ -202,7 +202,12 @@ fn a_cluster_without_the_key_of_a_hard_term_is_not_eligible_and_of_a_soft_one_is
         a 0 region=e zone=1
         b 0 region=e
         c 0 zone=1";
-    let with = |terms: &[&str]| World::new().clusters(fleet).weight(2).spread(terms);
+    let with = |terms: &[&str]| {
+        HubWithPlacement::new()
+            .clusters(fleet)
+            .weight(2)
+            .spread(terms)
+    };
     assert_eq!(
         with(&["region soft 1", "zone soft 1"]).picks(),
         ["a", "b", "c"]
@@ -222,7 +227,7 @@ fn a_cluster_without_the_key_of_a_hard_term_is_not_eligible_and_of_a_soft_one_is
 
 #[test]
 fn a_term_reads_its_own_source_only() {
-    let mut world = World::new()
+    let mut world = HubWithPlacement::new()
         .clusters("a 0 zone=1\nb 0 zone=2")
         .spread(&["zone hard 1"]);
     assert_eq!(world.picks().len(), 2);
@@ -355,7 +360,7 @@ fn an_explanation_stays_within_bounds() {
 }
 
 /// The text of the condition about the spread.
-fn told(world: &World) -> String {
+fn told(world: &HubWithPlacement) -> String {
     let spread = world.decide().spread.expect("there are terms");
     let (_, reason, message) = strew_placement::conditions::spread(&spread, &world.hub.names);
     format!("{}: {message}", reason.name())
@@ -366,7 +371,7 @@ fn told(world: &World) -> String {
 fn clusters_without_the_key_of_a_soft_term_come_last() {
     let edges = "edge-1 0\nedge-2 0\nedge-3 0\n";
     let zones = "za-1 0 zone=za\nza-2 0 zone=za\nzb-1 0 zone=zb\nzb-2 0 zone=zb";
-    let world = World::new().clusters(&format!("{edges}{zones}"));
+    let world = HubWithPlacement::new().clusters(&format!("{edges}{zones}"));
     let world = world.weight(2).spread(&["zone soft 1"]).number(5);
     assert_eq!(world.picks(), ["za-1", "zb-1", "za-2", "zb-2", "edge-1"]);
     assert_eq!(
@@ -374,7 +379,7 @@ fn clusters_without_the_key_of_a_soft_term_come_last() {
         "SpreadSatisfied: 5 clusters over 2 topologies, max skew zone 0; 1 lacks zone"
     );
     // A prioritizer may still prefer one: the term is a preference.
-    let world = World::new().clusters(&format!("edge-1 500\n{zones}"));
+    let world = HubWithPlacement::new().clusters(&format!("edge-1 500\n{zones}"));
     let world = world.weight(2).spread(&["zone soft 1"]).number(1);
     assert_eq!(world.picks(), ["edge-1"]);
 }
@@ -382,7 +387,7 @@ fn clusters_without_the_key_of_a_soft_term_come_last() {
 /// The zones of a region without such clusters are not worse than those of a region with some.
 #[test]
 fn clusters_without_a_lower_key_come_after_the_zones_of_every_region() {
-    let world = World::new().clusters(
+    let world = HubWithPlacement::new().clusters(
         "a-0 0 region=a
          a-1 0 region=a zone=x
          b-1 10 region=b zone=y
@@ -397,7 +402,7 @@ fn clusters_without_a_lower_key_come_after_the_zones_of_every_region() {
 fn what_no_cluster_has_is_told_by_the_condition() {
     let fleet = "a-1 0 zone=a\na-2 0 zone=a\nb-1 0 zone=b";
     let world = |term| {
-        World::new()
+        HubWithPlacement::new()
             .clusters(fleet)
             .weight(2)
             .spread(&[term])
@@ -424,7 +429,7 @@ fn what_no_cluster_has_is_told_by_the_condition() {
     );
     assert_eq!(
         told(
-            &World::new()
+            &HubWithPlacement::new()
                 .clusters("")
                 .weight(2)
                 .spread(&["zone soft 1"])
@@ -437,7 +442,7 @@ fn what_no_cluster_has_is_told_by_the_condition() {
 /// The published run assumes its own result: the reason is in the run before.
 #[test]
 fn an_explanation_has_the_numbers_that_decided_first() {
-    let mut world = World::new().clusters("a-1 0 zone=a\na-2 0 zone=a\nb-1 0 zone=b");
+    let mut world = HubWithPlacement::new().clusters("a-1 0 zone=a\na-2 0 zone=a\nb-1 0 zone=b");
     world.placement.spec.prioritizers =
         policy("Exact", &[(ScoreCoordinate::BuiltIn("Steady".into()), 1)]);
     let mut world = world.spread(&["zone hard 1"]).number(2);

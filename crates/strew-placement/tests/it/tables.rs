@@ -8,14 +8,14 @@ use strew_placement::facts::placement::{
 use strew_placement::facts::scores::ScoresFact;
 use strew_placement::{Code, Verdict, explain};
 
-use crate::world::{NOW, World, add_on, policy};
+use crate::world::{HubWithPlacement, NOW, add_on, policy};
 
-fn three() -> World {
-    World::new().clusters("cluster1 0\ncluster2 0\ncluster3 0")
+fn three() -> HubWithPlacement {
+    HubWithPlacement::new().clusters("cluster1 0\ncluster2 0\ncluster3 0")
 }
 
 /// The scores of one prioritizer, by name of cluster.
-fn scores(world: &mut World, coordinate: ScoreCoordinate) -> Vec<i64> {
+fn scores(world: &mut HubWithPlacement, coordinate: ScoreCoordinate) -> Vec<i64> {
     world.placement.spec.prioritizers = policy("Exact", &[(coordinate, 1)]);
     let prioritizers = world.explain().prioritizers;
     prioritizers[0]
@@ -150,7 +150,7 @@ fn add_on_scores_count_until_they_expire() {
 
 #[test]
 fn a_cluster_passes_if_any_predicate_matches_all_it_asks() {
-    let mut world = World::new().clusters("c1 0 cloud=Amazon\nc2 0 cloud=Azure\nc3 0");
+    let mut world = HubWithPlacement::new().clusters("c1 0 cloud=Amazon\nc2 0 cloud=Azure\nc3 0");
     let (cloud, amazon, azure) = (
         world.name("cloud"),
         world.name("Amazon"),
@@ -203,7 +203,7 @@ fn a_cluster_passes_if_any_predicate_matches_all_it_asks() {
 fn taints_are_tolerated_as_upstream_does() {
     use TaintEffect::{NoSelect, NoSelectIfNew, PreferNoSelect};
     use TolerationOperator::{Equal, Exists, Other};
-    let mut world = World::new().clusters("c 0");
+    let mut world = HubWithPlacement::new().clusters("c 0");
     let (key, other, value) = (world.name("key1"), world.name("key2"), world.name("value1"));
     let empty = well_known::EMPTY;
     let toleration = |key, operator, value, effect| {

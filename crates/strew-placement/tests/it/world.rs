@@ -19,12 +19,12 @@ use strew_placement::{Hub, NoCel, Schedule, schedule};
 pub(crate) const NOW: Instant = Instant::from_secs(1_000);
 
 /// A hub and one placement.
-pub(crate) struct World {
+pub(crate) struct HubWithPlacement {
     pub(crate) hub: Hub,
     pub(crate) placement: PlacementFact,
 }
 
-impl World {
+impl HubWithPlacement {
     /// A placement `ns/p` that selects all clusters.
     pub(crate) fn new() -> Self {
         let mut hub = Hub::new(Interner::new());

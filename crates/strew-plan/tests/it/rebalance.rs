@@ -13,7 +13,7 @@ use strew_plan::{Measure, Transaction, rebalance};
 use strew_scheduler::preemption::{Budget, Budgets};
 use strew_scheduler::{Profile, TieRule};
 
-use crate::world::{World, profile};
+use crate::world::{RandomCluster, profile};
 
 const ALL: Wanted = Wanted {
     soft: false,
@@ -90,9 +90,9 @@ fn a_plan_falls_with_every_step_and_keeps_budgets() {
     let (mut n_steps, mut n_soft, mut n_left) = (0, 0, 0);
     for seed in 0..200 {
         let mut world = match seed % 3 {
-            0 => World::new(seed),
-            1 => World::crowded(seed, 30, 10),
-            _ => World::storing(seed),
+            0 => RandomCluster::new(seed),
+            1 => RandomCluster::crowded(seed, 30, 10),
+            _ => RandomCluster::storing(seed),
         };
         world.set_node();
         world.set_pod(true);

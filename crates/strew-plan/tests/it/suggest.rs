@@ -7,7 +7,7 @@ use strew_scheduler::explain::explain_with;
 use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Engine, Profile};
 
-use crate::world::{World, profile};
+use crate::world::{RandomCluster, profile};
 
 #[test]
 fn suggestions_help_when_they_are_decided_afresh() {
@@ -16,8 +16,8 @@ fn suggestions_help_when_they_are_decided_afresh() {
         // Every second world has pods of several priorities, and nominations.
         let has_nominations = seed % 2 == 1;
         let mut world = match has_nominations {
-            true => World::crowded(seed, 30, 15),
-            false => World::new(seed),
+            true => RandomCluster::crowded(seed, 30, 15),
+            false => RandomCluster::new(seed),
         };
         let profile = profile(seed);
         let mut engine = Engine::new(profile.clone());

@@ -14,7 +14,7 @@ use strew_plan::{Change, Fate, Transaction, Turned};
 use strew_scheduler::preemption::{Budgets, NOT_STARTED_S, Nominations, Outcome, preempt};
 use strew_scheduler::{Decision, Engine, Profile, TieRule, Unfit};
 
-use crate::world::{World, profile};
+use crate::world::{RandomCluster, profile};
 
 fn transaction<'a>(cluster: &'a mut Cluster, profile: &Profile) -> Transaction<'a> {
     Transaction::new(cluster, std::slice::from_ref(profile), Budgets::default())
@@ -121,8 +121,8 @@ fn nodes_that_are_lost_turn_what_they_turn_by_hand() {
     let (mut n_moved, mut n_pending, mut n_gone) = (0, 0, 0);
     for seed in 0..100 {
         let mut world = match seed % 2 {
-            0 => World::new(seed),
-            _ => World::crowded(seed, 30, 15),
+            0 => RandomCluster::new(seed),
+            _ => RandomCluster::crowded(seed, 30, 15),
         };
         (0..60).for_each(|_| world.step());
         let profile = Profile {
@@ -162,7 +162,7 @@ fn nodes_that_are_lost_turn_what_they_turn_by_hand() {
 fn no_pod_goes_where_a_change_keeps_it_off() {
     let mut n_left = 0;
     for seed in 0..60 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         (0..60).for_each(|_| world.step());
         let profile = profile(seed);
         let base = &world.cluster.clone();
@@ -203,7 +203,7 @@ fn no_pod_goes_where_a_change_keeps_it_off() {
 fn an_edited_workload_is_decided_as_if_it_had_always_been_so() {
     let mut n_edited = 0;
     for seed in 0..60 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         (0..60).for_each(|_| world.step());
         let profile = Profile {
             ties: TieRule::FirstName,
@@ -338,9 +338,9 @@ fn nothing_is_left_of_what_is_taken_back() {
     let mut n_steps = 0;
     for seed in 0..150 {
         let mut world = match seed % 3 {
-            0 => World::new(seed),
-            1 => World::crowded(seed, 30, 15),
-            _ => World::storing(seed),
+            0 => RandomCluster::new(seed),
+            1 => RandomCluster::crowded(seed, 30, 15),
+            _ => RandomCluster::storing(seed),
         };
         world.set_node();
         world.set_pod(true);
@@ -466,7 +466,7 @@ fn a_trial_costs_what_it_touches() {
 fn what_is_put_back_by_hand_stands_elsewhere() {
     let (mut n_orders, mut n_pods) = (0, 0);
     for seed in 0..30 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         (0..60).for_each(|_| world.step());
         let base = world.cluster.clone();
         for node in nodes(&base) {

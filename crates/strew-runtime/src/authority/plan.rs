@@ -71,7 +71,7 @@ pub struct AuthorityState {
 
 /// A change of the CAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum AuthorityStep {
     /// Makes a CA, which signs at once, because none can sign.
     Make,
     /// Makes the next CA, which is trusted from now on.
@@ -86,7 +86,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The step is due now.
-    Do(Step),
+    Do(AuthorityStep),
     /// No step is due before this moment, unless something changes.
     Wait(Instant),
 }
@@ -103,8 +103,8 @@ pub fn next(
     let Some(signing) = view.signing.filter(is_good) else {
         // Some clients may not trust the next CA yet. But without a signing CA, no certificate is trusted at all.
         return Next::Do(match coming {
-            Some(_) => Step::Promote,
-            None => Step::Make,
+            Some(_) => AuthorityStep::Promote,
+            None => AuthorityStep::Make,
         });
     };
     let mut again = signing.until;
@@ -112,7 +112,7 @@ pub fn next(
         let since = view.since.unwrap_or_else(|| signing.made());
         let until = leaving.until.min(since + lifetimes.overlap);
         if now >= until {
-            return Next::Do(Step::Retire);
+            return Next::Do(AuthorityStep::Retire);
         }
         again = again.min(until);
     }
@@ -120,12 +120,12 @@ pub fn next(
         Some(coming) => {
             let due = coming.made() + lifetimes.overlap;
             if now >= due && is_published {
-                return Next::Do(Step::Promote);
+                return Next::Do(AuthorityStep::Promote);
             }
             // When the overlap is over, the change of `is_published` triggers the next call.
             Next::Wait(if now < due { again.min(due) } else { again })
         }
-        None if now >= signing.is_old_at() => Next::Do(Step::Announce),
+        None if now >= signing.is_old_at() => Next::Do(AuthorityStep::Announce),
         None => Next::Wait(again.min(signing.is_old_at())),
     }
 }
@@ -169,7 +169,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(view: AuthorityState, now: u64, is_published: bool, expected: Result<Step, u64>) {
+    fn check(
+        view: AuthorityState,
+        now: u64,
+        is_published: bool,
+        expected: Result<AuthorityStep, u64>,
+    ) {
         let found = next(&view, at(now), &LIVES, is_published);
         let expected = expected.map_or_else(|until| Next::Wait(at(until)), Next::Do);
         assert_eq!(found, expected, "{view:?} at {now}");
@@ -177,28 +182,28 @@ mod tests {
 
     #[test]
     fn an_authority_is_made_where_none_can_sign() {
-        check(AuthorityState::default(), 0, true, Ok(Step::Make));
-        check(signing(0), 300, true, Ok(Step::Make));
-        check(signing(0), 9_999, false, Ok(Step::Make));
+        check(AuthorityState::default(), 0, true, Ok(AuthorityStep::Make));
+        check(signing(0), 300, true, Ok(AuthorityStep::Make));
+        check(signing(0), 9_999, false, Ok(AuthorityStep::Make));
         // A trusted CA is preferred to a new one, unless it has expired too.
         let next = |second| AuthorityState {
             coming: made(second),
             ..signing(0)
         };
-        check(next(200), 300, false, Ok(Step::Promote));
-        check(next(200), 500, false, Ok(Step::Make));
+        check(next(200), 300, false, Ok(AuthorityStep::Promote));
+        check(next(200), 500, false, Ok(AuthorityStep::Make));
         let only_next = AuthorityState {
             signing: None,
             ..next(200)
         };
-        check(only_next, 201, false, Ok(Step::Promote));
+        check(only_next, 201, false, Ok(AuthorityStep::Promote));
     }
 
     #[test]
     fn an_authority_goes_through_its_life() {
         check(signing(0), 0, true, Err(200));
         check(signing(0), 199, true, Err(200));
-        check(signing(0), 200, true, Ok(Step::Announce));
+        check(signing(0), 200, true, Ok(AuthorityStep::Announce));
         let both = AuthorityState {
             coming: made(200),
             ..signing(0)
@@ -207,21 +212,21 @@ mod tests {
         check(both, 209, true, Err(210));
         // Some client does not trust it yet.
         check(both, 210, false, Err(300));
-        check(both, 210, true, Ok(Step::Promote));
+        check(both, 210, true, Ok(AuthorityStep::Promote));
         let promoted = AuthorityState {
             since: Some(at(211)),
             leaving: made(0),
             ..signing(200)
         };
         check(promoted, 211, true, Err(221));
-        check(promoted, 221, true, Ok(Step::Retire));
+        check(promoted, 221, true, Ok(AuthorityStep::Retire));
         let late = AuthorityState {
             since: Some(at(295)),
             ..promoted
         };
         // An expired CA is trusted by no client.
         check(late, 299, true, Err(300));
-        check(late, 300, true, Ok(Step::Retire));
+        check(late, 300, true, Ok(AuthorityStep::Retire));
         check(signing(200), 221, true, Err(400));
     }
 
@@ -235,13 +240,13 @@ mod tests {
         };
         check(all, 206, true, Err(210));
         check(all, 212, false, Err(215));
-        check(all, 215, false, Ok(Step::Retire));
+        check(all, 215, false, Ok(AuthorityStep::Retire));
         // A next CA that expires before it ever signed is replaced.
         let stale = AuthorityState {
             coming: made(0),
             ..signing(100)
         };
-        check(stale, 305, true, Ok(Step::Announce));
+        check(stale, 305, true, Ok(AuthorityStep::Announce));
     }
 
     #[test]
@@ -276,15 +281,15 @@ mod tests {
                     assert!(view.signing.is_some_and(|p| again < p.until), "too late");
                     now = next;
                 }
-                Next::Do(Step::Make) => {
+                Next::Do(AuthorityStep::Make) => {
                     assert_eq!(now, 0, "only the first is made in haste");
                     view.signing = made(now);
                 }
-                Next::Do(Step::Announce) => {
+                Next::Do(AuthorityStep::Announce) => {
                     view.coming = made(now);
                     announced = now;
                 }
-                Next::Do(Step::Promote) => {
+                Next::Do(AuthorityStep::Promote) => {
                     assert!(now >= announced + 10);
                     view = AuthorityState {
                         signing: view.coming,
@@ -293,7 +298,7 @@ mod tests {
                         leaving: view.signing,
                     };
                 }
-                Next::Do(Step::Retire) => {
+                Next::Do(AuthorityStep::Retire) => {
                     assert!(
                         view.since
                             .is_some_and(|since| at(now) >= since + LIVES.overlap)

@@ -10,7 +10,7 @@ use serde_json::Value;
 use strew_model::time::{Instant, Span};
 
 use super::bundle::{Holder, Place, mend};
-use super::plan::{AuthorityState, Lifetimes, Next, Period, Step, next, serving_lasts};
+use super::plan::{AuthorityState, AuthorityStep, Lifetimes, Next, Period, next, serving_lasts};
 use crate::driver::Moment;
 use crate::waits::Waits;
 
@@ -49,7 +49,7 @@ pub struct SecretState {
 pub enum Task {
     /// Take this step, and write the Secret; [`Rotator::wrote`] or [`Rotator::failed`] of [`Target::Secret`] takes the
     /// result.
-    Step(Step),
+    Step(AuthorityStep),
     /// Make a serving certificate, signed by the CA that signs; [`Rotator::issued`] or [`Rotator::failed`] takes the
     /// result.
     Issue,

@@ -23,13 +23,13 @@ pub struct Strangers<P> {
     at_once: u32,
     /// How long a permission counts.
     trusted_for: Span,
-    peers: BTreeMap<P, Standing>,
+    peers: BTreeMap<P, PeerState>,
     /// The number of peers at which those without debts and rights are forgotten.
     sweep_at: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Standing {
+enum PeerState {
     /// Refused.
     Stranger(Debt),
     /// Permitted something at this instant.
@@ -49,36 +49,36 @@ impl<P: Ord + Clone> Strangers<P> {
 
     /// A request of the peer was permitted.
     pub fn permitted(&mut self, now: Instant, peer: &P) {
-        self.put(now, peer, Standing::HasRights(now));
+        self.put(now, peer, PeerState::HasRights(now));
     }
 
     /// A request of the peer was refused.
     pub fn refused(&mut self, now: Instant, peer: &P) {
         let mut debt = match self.peers.get(peer) {
-            Some(Standing::HasRights(since)) if now.since(*since) < self.trusted_for => return,
-            Some(Standing::Stranger(debt)) => *debt,
-            Some(Standing::HasRights(_)) | None => Debt::none(now),
+            Some(PeerState::HasRights(since)) if now.since(*since) < self.trusted_for => return,
+            Some(PeerState::Stranger(debt)) => *debt,
+            Some(PeerState::HasRights(_)) | None => Debt::none(now),
         };
         debt.add(now, BUDGET, REFUSAL);
-        self.put(now, peer, Standing::Stranger(debt));
+        self.put(now, peer, PeerState::Stranger(debt));
     }
 
     /// True if the peer has had more refusals than it may.
     pub fn is_beyond(&self, now: Instant, peer: &P) -> bool {
         match self.peers.get(peer) {
-            Some(Standing::Stranger(debt)) => {
+            Some(PeerState::Stranger(debt)) => {
                 debt.left(now, BUDGET).0 > REFUSAL.0.saturating_mul(self.at_once.into())
             }
-            Some(Standing::HasRights(_)) | None => false,
+            Some(PeerState::HasRights(_)) | None => false,
         }
     }
 
-    fn put(&mut self, now: Instant, peer: &P, standing: Standing) {
+    fn put(&mut self, now: Instant, peer: &P, standing: PeerState) {
         if self.peers.len() >= self.sweep_at {
             let trusted_for = self.trusted_for;
             self.peers.retain(|_, standing| match standing {
-                Standing::Stranger(debt) => !debt.is_paid(now, BUDGET),
-                Standing::HasRights(since) => now.since(*since) < trusted_for,
+                PeerState::Stranger(debt) => !debt.is_paid(now, BUDGET),
+                PeerState::HasRights(since) => now.since(*since) < trusted_for,
             });
             self.sweep_at = 64.max(2 * self.peers.len());
         }

@@ -48,7 +48,7 @@ pub struct Replica {
 
 /// The next step of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum RegistrationStep {
     /// Send itself a review.
     Review,
     /// Announce that it is ready.
@@ -69,60 +69,62 @@ pub enum Step {
 
 impl Replica {
     /// What comes next.
-    pub fn next(&self, now: Instant) -> Step {
+    pub fn next(&self, now: Instant) -> RegistrationStep {
         match () {
-            () if now < self.not_before => Step::Wait(self.not_before),
+            () if now < self.not_before => RegistrationStep::Wait(self.not_before),
             () if self.is_ending => self.next_at_end(now),
             () if self.can_serve && self.asked.is_none_or(|asked| now >= asked + EVERY) => {
-                Step::Review
+                RegistrationStep::Review
             }
             () => self.next_between_reviews(now),
         }
     }
 
-    fn next_between_reviews(&self, now: Instant) -> Step {
+    fn next_between_reviews(&self, now: Instant) -> RegistrationStep {
         let asked = self.asked.filter(|_| self.can_serve);
         let again = asked.unwrap_or(now) + EVERY;
         // The last review failed, or there was none.
         if self.served.is_none() || self.served != self.asked || !self.can_serve {
             let is_over = self.served.is_none_or(|served| now >= served + EXPIRES);
             return match self.present {
-                Some(_) if is_over => Step::Withdraw,
-                _ => Step::Wait(again),
+                Some(_) if is_over => RegistrationStep::Withdraw,
+                _ => RegistrationStep::Wait(again),
             };
         }
         if self.present < self.served {
-            return Step::Renew;
+            return RegistrationStep::Renew;
         }
         match self.seen {
-            _ if now < self.register_not_before => Step::Wait(again.min(self.register_not_before)),
-            None => Step::Look,
-            Some((at, _)) if Some(at) < self.present => Step::Look,
-            Some((_, Registration::Absent)) => Step::Wait(again),
+            _ if now < self.register_not_before => {
+                RegistrationStep::Wait(again.min(self.register_not_before))
+            }
+            None => RegistrationStep::Look,
+            Some((at, _)) if Some(at) < self.present => RegistrationStep::Look,
+            Some((_, Registration::Absent)) => RegistrationStep::Wait(again),
             Some((
                 _,
                 Registration::In {
                     is_ours: true,
                     is_right: true,
                 },
-            )) if self.is_announced => Step::Wait(again),
-            Some(_) => Step::Register,
+            )) if self.is_announced => RegistrationStep::Wait(again),
+            Some(_) => RegistrationStep::Register,
         }
     }
 
-    fn next_at_end(&self, now: Instant) -> Step {
+    fn next_at_end(&self, now: Instant) -> RegistrationStep {
         match (self.present, self.seen) {
             // It has never registered.
-            (None, _) if !self.has_left => Step::Done,
-            _ if now < self.register_not_before => Step::Wait(self.register_not_before),
-            (_, None) => Step::Look,
-            (Some(_), Some(_)) => Step::Withdraw,
+            (None, _) if !self.has_left => RegistrationStep::Done,
+            _ if now < self.register_not_before => RegistrationStep::Wait(self.register_not_before),
+            (_, None) => RegistrationStep::Look,
+            (Some(_), Some(_)) => RegistrationStep::Withdraw,
             (None, Some((_, Registration::In { is_ours: true, .. })))
                 if !self.has_others && !self.is_strict =>
             {
-                Step::TakeOut
+                RegistrationStep::TakeOut
             }
-            (None, Some(_)) => Step::Done,
+            (None, Some(_)) => RegistrationStep::Done,
         }
     }
 }

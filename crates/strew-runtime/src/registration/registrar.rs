@@ -15,7 +15,7 @@ use strew_wire::workloadspread::status::time_text;
 
 use super::configuration::{self, Registration};
 use super::failures::Failures;
-use super::plan::{Replica, Step};
+use super::plan::{RegistrationStep, Replica};
 use super::replicas::{Replicas, withdrawal};
 use super::requests::{self, found};
 use super::way::{Failed, Unreached, Way};
@@ -181,37 +181,37 @@ impl Registrar {
             return Task::Ask(way.clone(), Arc::clone(&self.bundle));
         }
         match self.view.next(now) {
-            Step::Review => Task::Review(Arc::clone(&self.bundle)),
-            Step::Renew => {
+            RegistrationStep::Review => Task::Review(Arc::clone(&self.bundle)),
+            RegistrationStep::Renew => {
                 let value = time_text(at.wall);
                 let patch = self.replicas.renewal(&self.replica, &value, now);
                 let request = requests::annotate(&self.namespace, patch.clone());
                 self.send(Sent::Renewal(patch), request)
             }
-            Step::Look => self.send(Sent::Look, requests::configuration()),
-            Step::Register => {
+            RegistrationStep::Look => self.send(Sent::Look, requests::configuration()),
+            RegistrationStep::Register => {
                 let was_in = matches!(self.view.seen, Some((_, Registration::In { .. })));
                 let bundle = ByteString(self.bundle.as_bytes().to_vec()).to_json();
                 let (object, wanted) = (&self.object, &self.wanted);
                 let patch = configuration::register(object, wanted, &bundle, &self.replica);
                 self.send(Sent::Registration { was_in }, requests::change(patch))
             }
-            Step::Withdraw => {
+            RegistrationStep::Withdraw => {
                 let patch = withdrawal(&self.replica);
                 let request = requests::annotate(&self.namespace, patch);
                 self.send(Sent::Withdrawal, request)
             }
-            Step::TakeOut => {
+            RegistrationStep::TakeOut => {
                 let patch = configuration::take_out(&self.object);
                 self.send(Sent::Removal, requests::change(patch))
             }
-            Step::Wait(until) => {
+            RegistrationStep::Wait(until) => {
                 let until = cut_off_at
                     .filter(|at| *at > now)
                     .map_or(until, |at| at.min(until));
                 Task::Wait(until)
             }
-            Step::Done => Task::Done,
+            RegistrationStep::Done => Task::Done,
         }
     }
 

@@ -47,13 +47,13 @@ fn changes(watches: &mut Watches, ids: &mut BTreeMap<u64, Kind>) -> Vec<String> 
     changes
 }
 
-struct World {
+struct ServerOfKinds {
     kinds: TargetKinds,
     watches: Watches,
     ids: BTreeMap<u64, Kind>,
 }
 
-impl World {
+impl ServerOfKinds {
     fn new(kinds: TargetKinds) -> Self {
         Self {
             kinds,
@@ -113,7 +113,7 @@ const CLONE_SET: (&str, &str, &str) = (KRUISE, "v1alpha1", "CloneSet");
 
 #[test]
 fn every_kind_is_watched_while_it_is_there_and_wanted() {
-    let mut world = World::new(TargetKinds::of_every());
+    let mut world = ServerOfKinds::new(TargetKinds::of_every());
     assert!(!world.kinds.is_served());
     let all = [GAME_V2, GAME_V1, HALL];
     assert_eq!(world.serve(&all), [""; 0]);
@@ -150,7 +150,7 @@ fn every_kind_is_watched_while_it_is_there_and_wanted() {
 #[test]
 fn of_named_kinds_those_are_watched_that_may_be_targets() {
     let all = [GAME_V2, GAME_V1, HALL, CLONE_SET];
-    let mut world = World::new(TargetKinds::of_named(served(&all)));
+    let mut world = ServerOfKinds::new(TargetKinds::of_named(served(&all)));
     assert_eq!(
         world.name(&spread("a", "example.org/v1", "Game", false)),
         [""; 0]
@@ -178,7 +178,7 @@ fn a_spread_that_takes_further_workloads_has_clone_sets_watched() {
     let mut taking = deployment.clone();
     let annotations = taking.metadata.annotations.get_or_insert_default();
     annotations.insert(TARGET_SELECTOR.to_owned(), "app=shop".to_owned());
-    let mut world = World::new(TargetKinds::of_named(served(&[HALL])));
+    let mut world = ServerOfKinds::new(TargetKinds::of_named(served(&[HALL])));
     assert_eq!(world.name(&taking), [""; 0]);
     assert!(world.kinds.is_known(&taking, &world.watches), "none exist");
     assert_eq!(world.serve(&[HALL, CLONE_SET]), ["+CloneSet v1alpha1"]);
@@ -193,7 +193,7 @@ fn a_spread_that_takes_further_workloads_has_clone_sets_watched() {
 #[test]
 fn a_spread_that_names_another_kind_keeps_the_old_one_until_it_is_settled() {
     let all = [HALL, CLONE_SET];
-    let mut world = World::new(TargetKinds::of_named(served(&all)));
+    let mut world = ServerOfKinds::new(TargetKinds::of_named(served(&all)));
     let before = spread("a", "apps.kruise.io/v1alpha1", "CloneSet", false);
     assert_eq!(world.name(&before), ["+CloneSet v1alpha1"]);
     assert_eq!(world.settle(&before), [""; 0]);
@@ -205,7 +205,7 @@ fn a_spread_that_names_another_kind_keeps_the_old_one_until_it_is_settled() {
 #[test]
 fn objects_are_told_again_where_their_replicas_are_counted_elsewhere() {
     for kinds in [TargetKinds::of_every(), TargetKinds::of_named(served(&[]))] {
-        let mut world = World::new(kinds);
+        let mut world = ServerOfKinds::new(kinds);
         world.serve(&[GAME_V1]);
         world.kinds.open(&mut world.watches);
         let game = spread("a", "example.org/v1", "Game", false);
@@ -225,7 +225,7 @@ fn objects_are_told_again_where_their_replicas_are_counted_elsewhere() {
 
 #[test]
 fn a_list_that_cannot_be_read_changes_nothing() {
-    let mut world = World::new(TargetKinds::of_every());
+    let mut world = ServerOfKinds::new(TargetKinds::of_every());
     world.serve(&[HALL]);
     world.kinds.open(&mut world.watches);
     let list = json!({"workloads": [{"Group": "example.org", "Version": "v1", "Kind": "Hall"}]});
@@ -240,7 +240,7 @@ fn a_list_that_cannot_be_read_changes_nothing() {
 /// The machine has its own watch of them.
 #[test]
 fn kinds_that_are_watched_anyway_are_left_alone() {
-    let mut world = World::new(TargetKinds::of_named(served(&[("", "v1", "Widget")])));
+    let mut world = ServerOfKinds::new(TargetKinds::of_named(served(&[("", "v1", "Widget")])));
     let widgets = Kind::new("", "v1", "Widget", "widgets");
     world
         .watches

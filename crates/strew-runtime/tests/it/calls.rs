@@ -16,7 +16,7 @@ use strew_workloadspread::admission::{Effect, Limits};
 use crate::toy::START;
 
 /// A driver that has listed a cluster with nothing but a WorkloadSpread for a Deployment.
-struct World {
+struct ListedDriver {
     driver: Driver<AdmissionMachine>,
     now: Instant,
     replica_sets: WatchId,
@@ -38,7 +38,7 @@ impl Observer<AdmissionMachine> for Grounds {
     }
 }
 
-impl World {
+impl ListedDriver {
     fn new() -> Self {
         let profiles = vec![Profile::default()];
         let machine = AdmissionMachine::new(Interner::new(), profiles, Limits::production(), 1);
@@ -171,7 +171,7 @@ fn pod_of(set: &str) -> Value {
 
 #[test]
 fn what_needs_no_machine_is_answered_at_once() {
-    let mut world = World::new();
+    let mut world = ListedDriver::new();
     world.ask(1, Operation::Create, json!({"metadata": {"name": "web-1"}}));
     world.ask(2, Operation::Create, json!(7));
     let unreadable = "read the pod: invalid type: integer `7`, expected Pod";
@@ -185,7 +185,7 @@ fn what_needs_no_machine_is_answered_at_once() {
 
 #[test]
 fn a_pod_waits_for_news_of_its_owner() {
-    let mut world = World::new();
+    let mut world = ListedDriver::new();
     world.ask(1, Operation::Create, pod_of("web"));
     assert_eq!(world.poll(), []);
     let wake = world.driver.next_wake().expect("it waits");
@@ -200,7 +200,7 @@ fn a_pod_waits_for_news_of_its_owner() {
 
 #[test]
 fn a_pod_without_its_owner_is_refused_after_a_second() {
-    let mut world = World::new();
+    let mut world = ListedDriver::new();
     world.ask(1, Operation::Create, pod_of("web"));
     assert_eq!(world.poll(), []);
     world.now = START + Span::from_secs(1);
@@ -210,7 +210,7 @@ fn a_pod_without_its_owner_is_refused_after_a_second() {
 
 #[test]
 fn a_call_that_is_given_up_has_no_answer() {
-    let mut world = World::new();
+    let mut world = ListedDriver::new();
     world.ask(1, Operation::Create, pod_of("web"));
     world.ask(2, Operation::Create, pod_of("web"));
     world.handle(Event::GaveUp(CallId(1)));
@@ -225,7 +225,7 @@ fn a_call_that_is_given_up_has_no_answer() {
 /// A namespace beyond its budget, or a large pod: no node is asked, and the subset is chosen as if it had room.
 #[test]
 fn a_call_without_simulation_asks_no_node() {
-    let mut world = World::new();
+    let mut world = ListedDriver::new();
     let mut adaptive = spread();
     adaptive["metadata"]["resourceVersion"] = "2".into();
     adaptive["spec"]["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": {}});

@@ -4,7 +4,7 @@ use strew_model::time::{Instant, Span};
 use strew_runtime::watch::Watches;
 use strew_runtime::{Action, Event, Progress};
 
-use crate::toy::{START, World, code};
+use crate::toy::{START, ToyDriver, code};
 
 fn secs(n: u64) -> Instant {
     START + Span::from_secs(n)
@@ -12,7 +12,7 @@ fn secs(n: u64) -> Instant {
 
 #[test]
 fn a_replica_without_the_lease_decides_nothing_and_begins_once_it_has_it() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.handle(Event::Lease(START));
     world.want("a", &["a1"]);
     assert_eq!(world.poll(), "");
@@ -25,7 +25,7 @@ fn a_replica_without_the_lease_decides_nothing_and_begins_once_it_has_it() {
 
 #[test]
 fn a_lease_that_ends_between_decision_and_request_stops_the_request() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.handle(Event::Lease(secs(10)));
     world.want("a", &["a1"]);
     assert!(matches!(
@@ -44,7 +44,7 @@ fn a_lease_that_ends_between_decision_and_request_stops_the_request() {
 
 #[test]
 fn what_waits_to_be_sent_again_fails_when_the_lease_does_not_come_back() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.handle(Event::Lease(secs(10)));
     world.want("a", &["a1", "a2"]);
     assert_eq!(world.poll(), "a1");
@@ -60,7 +60,7 @@ fn what_waits_to_be_sent_again_fails_when_the_lease_does_not_come_back() {
 
 #[test]
 fn a_request_that_was_sent_in_time_is_settled_after_the_lease() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.handle(Event::Lease(secs(1)));
     world.want("a", &["a1"]);
     assert_eq!(world.poll(), "a1");
@@ -71,7 +71,7 @@ fn a_request_that_was_sent_in_time_is_settled_after_the_lease() {
 
 #[test]
 fn a_driver_that_ends_decides_nothing_more_and_settles_what_is_on_its_way() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["a1", "a2"]);
     assert_eq!(world.poll(), "a1");
     world.want("b", &["b1"]);

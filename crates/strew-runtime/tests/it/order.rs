@@ -3,11 +3,11 @@
 use strew_runtime::Event;
 use strew_runtime::watch::Watches;
 
-use crate::toy::{World, code};
+use crate::toy::{ToyDriver, code};
 
 #[test]
 fn chains_about_one_object_are_carried_out_one_after_another() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["a1", "a2"]);
     world.want("a", &["a3"]);
     world.want("b", &["b1"]);
@@ -27,7 +27,7 @@ fn chains_about_one_object_are_carried_out_one_after_another() {
 /// A refusal that is to be sent again must not arrive after the bind that was decided later.
 #[test]
 fn a_chain_waits_for_the_one_before_while_that_is_sent_again() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["refusal"]);
     world.want("a", &["bind"]);
     assert_eq!(world.poll(), "refusal");
@@ -41,7 +41,7 @@ fn a_chain_waits_for_the_one_before_while_that_is_sent_again() {
 
 #[test]
 fn a_chain_that_fails_sends_none_of_the_rest_and_lets_the_next_one_begin() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["a1", "a2"]);
     world.want("a", &["a3"]);
     assert_eq!(world.poll(), "a1");
@@ -51,7 +51,7 @@ fn a_chain_that_fails_sends_none_of_the_rest_and_lets_the_next_one_begin() {
 
 #[test]
 fn sixty_four_requests_are_on_their_way_at_once_and_256_chains_wait() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     let about = |n: usize| -> &'static str { Box::leak(format!("p{n}").into_boxed_str()) };
     for n in 0..300 {
         world.want(about(n), &["patch"]);
@@ -81,7 +81,7 @@ fn sixty_four_requests_are_on_their_way_at_once_and_256_chains_wait() {
 
 #[test]
 fn events_take_no_place_of_the_others_and_are_dropped_beyond_a_limit() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.driver.tell(|toy, _| {
         toy.events = (0..5_000).map(|n| format!("e{n}")).collect();
     });
@@ -100,7 +100,7 @@ fn events_take_no_place_of_the_others_and_are_dropped_beyond_a_limit() {
 
 #[test]
 fn an_answer_that_nothing_waits_for_is_ignored() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["a1"]);
     world.poll();
     let (_, ticket) = world.open[0].clone();

@@ -4,11 +4,11 @@ use strew_model::time::Span;
 use strew_runtime::watch::Watches;
 use strew_wire::request::Answer;
 
-use crate::toy::{START, World, code};
+use crate::toy::{START, ToyDriver, code};
 
 /// The waits between attempts in milliseconds while the answer is always the same, and what is heard in the end.
 fn waits(answer: &Answer) -> (Vec<u64>, Vec<String>) {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["a1"]);
     let mut waits = Vec::new();
     loop {
@@ -54,7 +54,7 @@ fn a_request_is_sent_again_at_its_time() {
 
 #[test]
 fn patience_begins_when_a_request_may_go_out() {
-    let mut world = World::new(Watches::default());
+    let mut world = ToyDriver::new(Watches::default());
     world.want("a", &["a1"]);
     world.want("a", &["a2"]);
     world.poll();

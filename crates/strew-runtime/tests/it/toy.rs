@@ -121,7 +121,7 @@ impl Toy {
 }
 
 /// A driver of the machine, and the time.
-pub(crate) struct World {
+pub(crate) struct ToyDriver {
     pub(crate) driver: Driver<Toy>,
     pub(crate) now: Instant,
     /// Requests without an answer, oldest first.
@@ -130,7 +130,7 @@ pub(crate) struct World {
     pub(crate) asked: Vec<WatchAction>,
 }
 
-impl World {
+impl ToyDriver {
     /// A replica that leads for ever.
     pub(crate) fn new(watches: Watches) -> Self {
         let mut world = Self {

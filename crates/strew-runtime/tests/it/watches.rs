@@ -8,7 +8,7 @@ use strew_runtime::watch::{
 };
 use strew_wire::request::Answer;
 
-use crate::toy::{World, named, object};
+use crate::toy::{ToyDriver, named, object};
 
 fn games() -> Kind {
     Kind::new("example.org", "v1", "Game", "games")
@@ -23,11 +23,11 @@ fn set(name: &str, uid: &str) -> WatchEvent {
 }
 
 /// A world that watches games, and its watch.
-fn world() -> (World, WatchId) {
+fn world() -> (ToyDriver, WatchId) {
     let mut watches = Watches::default();
     let reading = Reading::Custom { has_scale: false };
     watches.start(games(), reading, &Scope::default());
-    let mut world = World::new(watches);
+    let mut world = ToyDriver::new(watches);
     world.want("a", &["a1"]);
     assert_eq!(world.poll(), "", "nothing is known yet");
     let id = begun(&mut world);
@@ -35,7 +35,7 @@ fn world() -> (World, WatchId) {
 }
 
 #[track_caller]
-fn begun(world: &mut World) -> WatchId {
+fn begun(world: &mut ToyDriver) -> WatchId {
     let asked = std::mem::take(&mut world.asked);
     let mut ids = asked.into_iter().filter_map(|action| match action {
         WatchAction::Begin { id, .. } => Some(id),
@@ -44,7 +44,7 @@ fn begun(world: &mut World) -> WatchId {
     ids.next().expect("a watch begins")
 }
 
-fn tell(world: &mut World, id: WatchId, events: impl IntoIterator<Item = WatchEvent>) {
+fn tell(world: &mut ToyDriver, id: WatchId, events: impl IntoIterator<Item = WatchEvent>) {
     for event in events {
         world.handle(Event::Watch(id, event));
     }
@@ -100,7 +100,7 @@ fn an_object_that_this_replica_made_is_gone_when_a_list_does_not_name_it() {
     let pods = Kind::new("", "v1", "Pod", "pods");
     let reading = Reading::Custom { has_scale: false };
     watches.start(pods, reading, &Scope::default());
-    let mut world = World::new(watches);
+    let mut world = ToyDriver::new(watches);
     world.poll();
     let id = begun(&mut world);
     tell(
@@ -161,7 +161,7 @@ fn an_object_that_cannot_be_read_stays_as_it_was_and_is_not_gone() {
         "listed games.example.org",
     ];
     assert_eq!(world.heard(), expected);
-    let unreadable = |world: &World| -> Vec<usize> {
+    let unreadable = |world: &ToyDriver| -> Vec<usize> {
         world
             .driver
             .watches()

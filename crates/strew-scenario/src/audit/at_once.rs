@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use strew_apiserver::object::{Kind, Node, Object};
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom, Nodes};
-use strew_view::world::World;
+use strew_view::cluster_state::ClusterState;
 
 use super::Question;
 use super::play::{of_domains, services, staying, world_of};
@@ -119,7 +119,7 @@ pub fn instants(plan: &Plan, questions: &[Question], seed: u64) -> (Vec<Instant>
 
 fn instant(
     simulation: &Simulation,
-    world: &World,
+    world: &ClusterState,
     availability: &mut Availability,
     question: &Question,
 ) -> Instant {

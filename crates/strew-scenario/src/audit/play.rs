@@ -10,10 +10,10 @@ use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored
 use strew_model::Instant;
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom, Refusing};
+use strew_view::cluster_state::ClusterState;
 use strew_view::loss::LossVerdict;
 use strew_view::moment::{Frame, world};
 use strew_view::values::{self, EndpointValues};
-use strew_view::world::World;
 
 use super::Question;
 use super::cause::{self, Before};
@@ -171,7 +171,7 @@ impl Watcher for Follow<'_> {
 }
 
 /// The world of a plan's simulation at this moment.
-pub(super) fn world_of(plan: &Plan, simulation: &Simulation) -> World {
+pub(super) fn world_of(plan: &Plan, simulation: &Simulation) -> ClusterState {
     let blueprint = plan.blueprint();
     let mut frame = Frame {
         names: blueprint.names.clone(),

@@ -1,6 +1,6 @@
 //! Mistakes of a scenario, gathered before their places are looked up.
 
-use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::read::{Diagnostic, RawFault};
 
 /// A mistake at a field of the document.
@@ -37,7 +37,7 @@ impl Problems {
 
     /// A wrong target, which is a key of an object by target, or a value.
     pub(crate) fn add_target(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
-        let is_key = matches!(path.steps().last(), Some(Step::Key(_)));
+        let is_key = matches!(path.steps().last(), Some(PathSegment::Key(_)));
         self.push(path, is_key, diagnostic, None);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_manifest::field::{FieldPath, Step as PathStep};
+use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::read::Located;
 
 use super::diagnostics;
@@ -225,7 +225,7 @@ fn written_at(path: &FieldPath, set: Option<&At<'_>>) -> FieldPath {
     let (Some(set), Some((first, below))) = (set, path.steps().split_first()) else {
         return path.clone();
     };
-    if *first != PathStep::Name("spec".into()) || below.is_empty() {
+    if *first != PathSegment::Name("spec".into()) || below.is_empty() {
         return path.clone();
     }
     let mut value = set.value;
@@ -234,9 +234,9 @@ fn written_at(path: &FieldPath, set: Option<&At<'_>>) -> FieldPath {
             break;
         };
         let next = match step {
-            PathStep::Name(name) => fields.get(name.as_ref()),
-            PathStep::Key(key) => fields.get(key.as_str()),
-            PathStep::Index(_) => None,
+            PathSegment::Name(name) => fields.get(name.as_ref()),
+            PathSegment::Key(key) => fields.get(key.as_str()),
+            PathSegment::Index(_) => None,
         };
         match next {
             Some(next) => value = next,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::read::{
     Diagnostic, KubeObject, Locator, Origin, RawDocument, RawFault, Severity, Sources, documents,
     embedded,
@@ -136,19 +136,19 @@ fn named(object: KubeObject, path: &FieldPath, problems: &mut Problems) -> Optio
     Some(object)
 }
 
-fn remove(value: &mut Value, steps: &[Step]) {
+fn remove(value: &mut Value, steps: &[PathSegment]) {
     let Some((last, way)) = steps.split_last() else {
         return;
     };
     let mut value = Some(value);
     for step in way {
         value = value.and_then(|value| match step {
-            Step::Name(name) => value.get_mut(&**name),
-            Step::Key(key) => value.get_mut(key),
-            Step::Index(index) => value.get_mut(*index),
+            PathSegment::Name(name) => value.get_mut(&**name),
+            PathSegment::Key(key) => value.get_mut(key),
+            PathSegment::Index(index) => value.get_mut(*index),
         });
     }
-    if let (Some(Value::Object(fields)), Step::Name(name)) = (value, last) {
+    if let (Some(Value::Object(fields)), PathSegment::Name(name)) = (value, last) {
         fields.shift_remove(&**name);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::object::Name;
-use strew_controllers::drain::{Drain, DrainOptions, Step};
+use strew_controllers::drain::{Drain, DrainAction, DrainOptions};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_sim::Simulation;
@@ -117,20 +117,20 @@ impl Errands {
                     .poll(now, simulation.server().tables(), &mut self.dice)
             {
                 match step {
-                    Step::Cordon(node) => {
+                    DrainAction::Cordon(node) => {
                         // The node may be gone by now; the drain notices.
                         let _ = simulation.cordon(&node.name, true);
                     }
-                    Step::Evict(pod, options) => {
+                    DrainAction::Evict(pod, options) => {
                         let answer = simulation.evict(&pod, &options);
                         under_way.drain.answer(now, &pod.name, answer);
                     }
-                    Step::Delete(pod, options) => {
+                    DrainAction::Delete(pod, options) => {
                         let answer = simulation.delete(&pod, &options);
                         under_way.drain.answer(now, &pod.name, answer);
                     }
-                    Step::Print(_) => {}
-                    Step::Complain(text) => under_way.complaint = text,
+                    DrainAction::Print(_) => {}
+                    DrainAction::Complain(text) => under_way.complaint = text,
                 }
             }
         }

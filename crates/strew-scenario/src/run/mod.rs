@@ -21,5 +21,5 @@ pub use plan::Unplayable;
 pub use plan::{Configure, Plan};
 pub use play::play;
 pub use played::{
-    Outcome, POD_CREATION, Played, Refused, RunError, StepResult, StepState, Watcher,
+    ExpectationOutcome, POD_CREATION, Played, Refused, RunError, StepResult, StepState, Watcher,
 };

@@ -8,7 +8,9 @@ use strew_sim::Simulation;
 
 use super::errands::Errands;
 use super::plan::Plan;
-use super::played::{Outcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher};
+use super::played::{
+    ExpectationOutcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher,
+};
 use super::quiet::slowest_ready;
 use super::verbs;
 use crate::expect::{Answer, Before, Judge, StepFacts, Verdict};
@@ -88,7 +90,7 @@ enum Always {
     /// It was judged, and held every time.
     Holds,
     /// It broke.
-    Broken(Outcome),
+    Broken(ExpectationOutcome),
 }
 
 struct Life<'a> {
@@ -315,10 +317,10 @@ impl<'a> Life<'a> {
         for (place, expectation) in step.expect.iter().enumerate() {
             let program = first_program + place;
             expectations.push(match self.is_cut() {
-                true => Outcome::undecided(&expectation.text, simulation.elapsed()),
+                true => ExpectationOutcome::undecided(&expectation.text, simulation.elapsed()),
                 false => {
                     let outcome = self.begin(simulation, number, place, expectation, program);
-                    Outcome {
+                    ExpectationOutcome {
                         held_at_once: outcome.held && held_before[place],
                         ..outcome
                     }
@@ -399,7 +401,7 @@ impl<'a> Life<'a> {
         place: usize,
         expectation: &'a Expectation,
         program: usize,
-    ) -> Outcome {
+    ) -> ExpectationOutcome {
         let now = simulation.elapsed();
         let before = self.judge.before();
         let verdict = self.judge.judge(simulation, expectation, program, &before);
@@ -427,7 +429,7 @@ impl<'a> Life<'a> {
                 rests_after: rests.then_some(now),
             });
         }
-        Outcome::of(&expectation.text, verdict, now)
+        ExpectationOutcome::of(&expectation.text, verdict, now)
     }
 
     /// Per expectation of a step: true if it holds before the verbs, though it has time to become true.
@@ -507,7 +509,7 @@ impl<'a> Life<'a> {
                 && let Some(place) = step.expectations.get_mut(open.place)
                 && !is_kept
             {
-                *place = Outcome::of(&expectation.text, verdict, now);
+                *place = ExpectationOutcome::of(&expectation.text, verdict, now);
             }
             if !decided {
                 still_open.push(open);
@@ -530,7 +532,7 @@ impl<'a> Life<'a> {
                 (Answer::Nothing, _) => {}
                 (Answer::Yes, standing) => *standing = Always::Holds,
                 (Answer::No | Answer::Unknown, standing) => {
-                    let mut broken = Outcome::of(&expectation.text, verdict, now);
+                    let mut broken = ExpectationOutcome::of(&expectation.text, verdict, now);
                     let recorded = simulation.server().events().from(self.n_events);
                     let last = recorded.last();
                     broken.cause =
@@ -564,10 +566,12 @@ impl<'a> Life<'a> {
         self.played.always = always
             .map(|(expectation, standing)| match standing {
                 Always::Broken(outcome) => outcome,
-                Always::Holds => Outcome::of(&expectation.text, Verdict::new(true, ""), now),
-                Always::Waits(why) => Outcome {
+                Always::Holds => {
+                    ExpectationOutcome::of(&expectation.text, Verdict::new(true, ""), now)
+                }
+                Always::Waits(why) => ExpectationOutcome {
                     is_open: is_cut,
-                    ..Outcome::of(&expectation.text, never_judged(&why), now)
+                    ..ExpectationOutcome::of(&expectation.text, never_judged(&why), now)
                 },
             })
             .collect();
@@ -587,7 +591,7 @@ impl<'a> Life<'a> {
         {
             let verdict = self.judge.created(simulation);
             last.expectations
-                .push(Outcome::of(POD_CREATION, verdict, now));
+                .push(ExpectationOutcome::of(POD_CREATION, verdict, now));
         }
     }
 }

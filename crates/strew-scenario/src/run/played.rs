@@ -58,7 +58,7 @@ pub const POD_CREATION: &str = "at the end, no pod of a workload is refused at c
 
 /// The result of one expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExpectationOutcome {
     /// Its text.
     pub text: String,
     /// Whether it held.
@@ -82,7 +82,7 @@ pub struct Outcome {
     pub held_at_once: bool,
 }
 
-impl Outcome {
+impl ExpectationOutcome {
     /// The outcome of a claim with this text, judged at this time.
     pub(super) fn of(text: &str, verdict: Verdict, at: Span) -> Self {
         Self {
@@ -129,7 +129,7 @@ pub struct StepResult {
     pub chosen: Vec<String>,
     /// The outcomes of its expectations, in the order of the file. [`POD_CREATION`] is the only outcome of a Scenario
     /// that expects nothing.
-    pub expectations: Vec<Outcome>,
+    pub expectations: Vec<ExpectationOutcome>,
     /// Verbs that the API server refused, or that gave up, as a drain does, with the reasons.
     pub refused: Vec<Refused>,
     /// Its facts that no expectation states.
@@ -166,7 +166,7 @@ pub struct Played {
     /// Per step that began.
     pub steps: Vec<StepResult>,
     /// The outcomes of the expectations of `always`.
-    pub always: Vec<Outcome>,
+    pub always: Vec<ExpectationOutcome>,
     /// When it ended.
     pub ended: Span,
     /// True if the watcher ended it early.
@@ -187,7 +187,7 @@ impl Played {
     }
 
     /// The first failure in the order of time, with the index of its step; `None` as the index for `always`.
-    pub fn first_breach(&self) -> Option<(Option<usize>, &Outcome)> {
+    pub fn first_breach(&self) -> Option<(Option<usize>, &ExpectationOutcome)> {
         let always = self.always.iter().map(|outcome| (None, outcome));
         let steps = self.steps.iter().enumerate();
         let steps = steps.flat_map(|(i, step)| step.expectations.iter().map(move |o| (Some(i), o)));

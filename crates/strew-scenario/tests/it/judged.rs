@@ -1,7 +1,7 @@
 //! Claims that cannot be judged, and claims about every moment.
 
 use strew_manifest::read::Sources;
-use strew_scenario::run::{Outcome, Plan, Played, play, scheduler_of};
+use strew_scenario::run::{ExpectationOutcome, Plan, Played, play, scheduler_of};
 
 use crate::good;
 
@@ -45,7 +45,7 @@ fn played_of(manifests: &str, spec: &str) -> Played {
 }
 
 /// The outcomes of the claims after a verb; the first step has deployed everything.
-fn outcomes(verb: &str, claims: &[&str]) -> Vec<Outcome> {
+fn outcomes(verb: &str, claims: &[&str]) -> Vec<ExpectationOutcome> {
     let claims = claims.join(", ");
     let played = played(&format!(
         "  timeline:
@@ -237,13 +237,13 @@ fn a_claim_about_what_is_gone_is_not_judged() {
 }
 
 /// The outcome of a claim of `always` where no node admits the pods.
-fn always_pending(claim: &str, timeline: &str) -> Outcome {
+fn always_pending(claim: &str, timeline: &str) -> ExpectationOutcome {
     let manifests = MANIFESTS.replace("nodeSelector: {pool: one}", "nodeSelector: {pool: none}");
     let spec = format!("  always: [{claim}]\n  timeline:\n{timeline}");
     played_of(&manifests, &spec).always[0].clone()
 }
 
-fn always(claim: &str, timeline: &str) -> Outcome {
+fn always(claim: &str, timeline: &str) -> ExpectationOutcome {
     let played = played(&format!("  always: [{claim}]\n  timeline:\n{timeline}"));
     played.always[0].clone()
 }

@@ -28,7 +28,7 @@ pub use volumes::VolumeCause;
 
 /// The state of the pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Whereabouts {
     /// On no node, and no node takes it now.
     Pending,
     /// On no node; a decision now would choose this one.
@@ -52,7 +52,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl Whereabouts {
     /// The node that a decision now would choose.
     pub fn would_go(&self) -> Option<NodeIdx> {
         match *self {
@@ -69,7 +69,7 @@ pub struct Explanation {
     /// The pod.
     pub pod: PodIdx,
     /// Its state.
-    pub standing: Standing,
+    pub standing: Whereabouts,
     /// kube-scheduler's message about the state.
     pub sentence: String,
     /// kube-scheduler's message about the decision that the rest explains, if it differs.
@@ -181,15 +181,15 @@ fn explain_unplaced(
     let now = sentence_now(cluster, pod, &evaluation, would_go);
     let (standing, sentence) = match (on, would_go) {
         (Some(node), would_go) => (
-            Standing::Placed { node, would_go },
+            Whereabouts::Placed { node, would_go },
             assigned(cluster, pod, node),
         ),
         (None, would_go) if !gates.is_empty() => {
             let sentence = gated(&gates, &cluster.names);
-            (Standing::Gated { gates, would_go }, sentence)
+            (Whereabouts::Gated { gates, would_go }, sentence)
         }
-        (None, Some(node)) => (Standing::WouldGo { node }, now.clone()),
-        (None, None) => (Standing::Pending, now.clone()),
+        (None, Some(node)) => (Whereabouts::WouldGo { node }, now.clone()),
+        (None, None) => (Whereabouts::Pending, now.clone()),
     };
     Explanation {
         pod,

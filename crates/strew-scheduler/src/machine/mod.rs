@@ -27,4 +27,4 @@ pub use aside::InvalidFact;
 pub use effect::{Condition, ConditionReason, Effect, EffectId, Event, EventKind, PodName};
 pub use input::{Input, Outcome};
 pub use preempting::Hold;
-pub use scheduler::{Limits, Scheduler, Standing};
+pub use scheduler::{Limits, Scheduler, TrackedAs};

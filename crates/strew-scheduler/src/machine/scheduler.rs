@@ -77,7 +77,7 @@ pub(super) struct Told {
 
 /// The state of a pod in this scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrackedAs {
     /// On a node, as a fact shows.
     Bound,
     /// On a node, as decided here.
@@ -239,13 +239,13 @@ impl Scheduler {
     }
 
     /// The state of a pod; `None` if it is not known.
-    pub fn standing(&self, uid: &str) -> Option<Standing> {
+    pub fn standing(&self, uid: &str) -> Option<TrackedAs> {
         let pod = self.cluster.find_pod(uid)?;
         Some(match self.cluster.pod(pod).node {
-            Some(_) if self.assumed.contains_key(&pod) => Standing::Assumed,
-            Some(_) => Standing::Bound,
-            None if self.queue.contains(pod) => Standing::Queued,
-            None => Standing::Ignored,
+            Some(_) if self.assumed.contains_key(&pod) => TrackedAs::Assumed,
+            Some(_) => TrackedAs::Bound,
+            None if self.queue.contains(pod) => TrackedAs::Queued,
+            None => TrackedAs::Ignored,
         })
     }
 

@@ -10,11 +10,11 @@ use strew_cluster::{NodeFact, OwnerKind, OwnerRef, PodFact};
 use strew_model::{Instant, Interner, Labels, Prng, Selector, Span, Symbol};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{
-    Condition, Effect, EffectId, Input, Limits, Outcome, Scheduler, Standing,
+    Condition, Effect, EffectId, Input, Limits, Outcome, Scheduler, TrackedAs,
 };
 use strew_scheduler::preemption::Budget;
 
-use crate::world::World;
+use crate::world::RandomCluster;
 
 /// A stored pod.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ const PODS: usize = 1;
 const OTHERS: usize = 2;
 
 pub(crate) struct Api {
-    world: World,
+    world: RandomCluster,
     pub(crate) dice: Prng,
     pub(crate) now: Instant,
     nodes: BTreeMap<Symbol, NodeFact>,
@@ -64,7 +64,7 @@ fn profiles() -> Vec<Profile> {
 
 impl Api {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         let names = &mut world.cluster.names;
         let schedulers = ["default-scheduler", "second", "somebody-else"]
             .map(|name| names.intern(name))
@@ -529,15 +529,15 @@ impl Api {
         for pod in self.pods.values() {
             let uid = &*pod.fact.uid;
             let expected = match pod.fact.node {
-                Some(_) => Standing::Bound,
-                None if pod.fact.spec.scheduler_name == self.schedulers[2] => Standing::Ignored,
-                None => Standing::Queued,
+                Some(_) => TrackedAs::Bound,
+                None if pod.fact.spec.scheduler_name == self.schedulers[2] => TrackedAs::Ignored,
+                None => TrackedAs::Queued,
             };
             let standing = self.scheduler.standing(uid);
             if standing != Some(expected) {
                 return Err(format!("pod {uid} is {standing:?}, not {expected:?}"));
             }
-            if expected == Standing::Queued && pod.fact.spec.gates.is_empty() {
+            if expected == TrackedAs::Queued && pod.fact.spec.gates.is_empty() {
                 let row = cluster.find_pod(uid).ok_or("a pod of the queue is known")?;
                 if let Some(node) = crate::world::fits_somewhere(&cluster, &profiles()[0], row) {
                     let said = pod.condition.as_ref().map(|c| &c.message);
@@ -585,7 +585,7 @@ fn fingerprint(scheduler: &Scheduler) -> String {
         let spec = cluster.tables().spec(class.spec);
         // A pod that is being deleted is tried once, and then ignored.
         let standing = match (scheduler.standing(&row.uid), class.terminating) {
-            (Some(Standing::Queued), true) => Some(Standing::Ignored),
+            (Some(TrackedAs::Queued), true) => Some(TrackedAs::Ignored),
             (standing, _) => standing,
         };
         lines.push(format!(

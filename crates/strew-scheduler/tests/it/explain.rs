@@ -1,11 +1,11 @@
 //! What is explained is what is decided.
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
-use strew_scheduler::explain::{Cause, Explanation, Standing, explain_with};
+use strew_scheduler::explain::{Cause, Explanation, Whereabouts, explain_with};
 use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Decision, Engine, Profile, Reason, Unfit};
 
-use crate::world::{World, profile};
+use crate::world::{RandomCluster, profile};
 
 #[test]
 fn explanations_agree_with_decisions() {
@@ -14,8 +14,8 @@ fn explanations_agree_with_decisions() {
         // Every second world has pods of several priorities, and nominations.
         let has_nominations = seed % 2 == 1;
         let mut world = match has_nominations {
-            true => World::crowded(seed, 30, 15),
-            false => World::new(seed),
+            true => RandomCluster::crowded(seed, 30, 15),
+            false => RandomCluster::new(seed),
         };
         let profile = profile(seed);
         let mut engine = Engine::new(profile.clone());
@@ -64,7 +64,7 @@ fn agrees(
         return Err("a pod was moved".to_owned());
     }
     cluster.audit()?;
-    let is_placed = matches!(explanation.standing, Standing::Placed { .. });
+    let is_placed = matches!(explanation.standing, Whereabouts::Placed { .. });
     if is_placed != on.is_some() {
         return Err(format!("on {on:?}, said {:?}", explanation.standing));
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use strew_cluster::{AffinityTerm, Kept, NodeFact, PodFact, Unsupported};
 use strew_model::{Instant, Prng, Resources, Selector, well_known};
-use strew_scheduler::machine::{Effect, EffectId, Input, Limits, Outcome, Scheduler, Standing};
+use strew_scheduler::machine::{Effect, EffectId, Input, Limits, Outcome, Scheduler, TrackedAs};
 use strew_scheduler::{Profile, TieRule};
 
-use crate::world::World;
+use crate::world::RandomCluster;
 
 /// Amounts that a person would not write.
 const AMOUNTS: [i64; 10] = [
@@ -82,7 +82,7 @@ fn spoil_pod(dice: &mut Prng, pod: &mut PodFact) {
 #[test]
 fn no_fact_makes_it_panic() {
     for seed in 0..60 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         let mut dice = Prng::new(seed);
         let names = world.cluster.names.clone();
         let profile = Profile {
@@ -152,7 +152,7 @@ fn no_fact_makes_it_panic() {
 /// What is set aside is said, and is put right by the next fact.
 #[test]
 fn what_is_set_aside() {
-    let mut world = World::new(1);
+    let mut world = RandomCluster::new(1);
     let mut node = world.node_fact();
     node.taints = Box::default();
     node.unschedulable = false;
@@ -194,16 +194,16 @@ fn what_is_set_aside() {
     let why = "memory is 9223372036854775807, more than 9007199254740992";
     assert_eq!(said, why);
     assert_eq!(told, format!("strew sets this pod aside: {why}"));
-    assert_eq!(standing, Some(Standing::Ignored));
+    assert_eq!(standing, Some(TrackedAs::Ignored));
     let (said, _, _, standing) = tell(set(good));
-    assert_eq!((said.as_str(), standing), ("", Some(Standing::Assumed)));
+    assert_eq!((said.as_str(), standing), ("", Some(TrackedAs::Assumed)));
 }
 
 /// Pods with hundreds of topology keys of their own, each deleted at once: what was made for them is freed.
 #[test]
 fn topology_keys_of_pods_that_are_gone_are_forgotten() {
     const KEYS: usize = 300;
-    let mut world = World::new(1);
+    let mut world = RandomCluster::new(1);
     let now = Instant::from_secs(1_000);
     let names = world.cluster.names.clone();
     let profiles = vec![Profile::default()];

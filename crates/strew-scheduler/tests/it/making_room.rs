@@ -185,6 +185,6 @@ fn room_is_kept() {
     assert!(said.ends_with("bind big"), "{said}");
     assert_eq!(
         bench.scheduler.standing("small"),
-        Some(strew_scheduler::machine::Standing::Queued)
+        Some(strew_scheduler::machine::TrackedAs::Queued)
     );
 }

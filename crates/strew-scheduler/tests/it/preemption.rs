@@ -12,13 +12,13 @@ use strew_scheduler::preemption::{
 };
 use strew_scheduler::{Code, Decision, Engine, PluginId, PreemptionArgs, Profile, Unfit};
 
-use crate::world::World;
+use crate::world::RandomCluster;
 
 const NOW_S: i64 = 1000;
 
 /// A pod that fits nowhere, and what preemption makes of it.
 struct Case {
-    world: World,
+    world: RandomCluster,
     engine: Engine,
     pod: PodIdx,
     unfit: Rc<Unfit>,
@@ -30,7 +30,7 @@ struct Case {
 /// Calls `check` for every pod of some random worlds that fits nowhere.
 fn each_case(mut check: impl FnMut(Case, &str)) {
     for seed in 0..400 {
-        let mut world = World::crowded(seed, 60, 5);
+        let mut world = RandomCluster::crowded(seed, 60, 5);
         let mut engine = Engine::new(Profile::default());
         let pod = world.pressing_pod();
         let nominations = Nominations::of(&world.cluster);
@@ -250,7 +250,7 @@ fn only_curable_nodes_are_tried_and_the_best_candidate_is_taken() {
 fn nominated_pods_are_in_the_way_as_if_they_were_there() {
     let (mut refused_for_others, mut own_first) = (0, 0);
     for seed in 0..400 {
-        let mut world = World::crowded(seed, 15, 25);
+        let mut world = RandomCluster::crowded(seed, 15, 25);
         let mut engine = Engine::new(Profile::default());
         let pod = world.pressing_pod();
         let nominations = Nominations::of(&world.cluster);

@@ -7,12 +7,12 @@ use strew_model::{Labels, Selector, well_known};
 use strew_scheduler::{Engine, FilterOrder, GroupLimits, Profile};
 
 use crate::reasons::Scene;
-use crate::world::{World, profile};
+use crate::world::{RandomCluster, profile};
 
 #[test]
 fn tallies_equal_a_recount_and_decisions_equal_the_oracle() {
     for seed in 0..150 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         let mut engine = Engine::new(profile(seed));
         if seed % 4 == 1 {
             // So small a budget that every census but those in use is dropped at once.
@@ -51,7 +51,7 @@ fn tallies_equal_a_recount_and_decisions_equal_the_oracle() {
 #[test]
 fn binding_and_taking_off_again_is_identity() {
     for seed in 0..40 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         let mut engine = Engine::new(Profile::default());
         for _ in 0..60 {
             world.step();
@@ -74,7 +74,7 @@ fn binding_and_taking_off_again_is_identity() {
 #[test]
 fn asking_one_node_of_a_group_is_asking_all() {
     for seed in 0..120 {
-        let mut world = World::new(seed);
+        let mut world = RandomCluster::new(seed);
         let mut profile = profile(seed);
         if seed % 2 == 1 {
             profile.filter_order = FilterOrder::Raced { workers: 16, seed };
@@ -122,7 +122,7 @@ fn asking_one_node_of_a_group_is_asking_all() {
 /// Nodes under ever new names, as autoscalers make them: rows are used again, and nothing old is counted.
 #[test]
 fn nodes_that_come_and_go_leave_no_rows_behind() {
-    let mut world = World::new(7);
+    let mut world = RandomCluster::new(7);
     let mut engine = Engine::new(Profile::default());
     (0..20).for_each(|_| world.set_node());
     let rows = world.cluster.node_rows();
@@ -150,7 +150,7 @@ fn nodes_that_come_and_go_leave_no_rows_behind() {
 #[test]
 fn what_is_used_again_has_nothing_of_before() {
     for seed in 0..30 {
-        let mut world = World::churning(seed);
+        let mut world = RandomCluster::churning(seed);
         let mut engine = Engine::new(profile(seed));
         let words = world.cluster.names.len();
         for step in 0..160 {

@@ -9,7 +9,7 @@ use strew_scheduler::preemption::{Budgets, Nominations, Outcome, preempt};
 use strew_scheduler::{Compat, Decision, Engine, Profile};
 
 use crate::reasons::{Make, Scene};
-use crate::world::{World, profile};
+use crate::world::{RandomCluster, profile};
 
 /// Every reason of the volume plugins, for the test that collects them.
 pub(crate) const CASES: [(Make, &str); 15] = [
@@ -234,7 +234,7 @@ fn full(scene: &mut Scene) {
 fn decisions_on_pods_with_claims_equal_the_oracle() {
     let mut placed = 0;
     for seed in 0..150 {
-        let mut world = World::storing(seed);
+        let mut world = RandomCluster::storing(seed);
         let mut profile = profile(seed);
         profile.binds_claims = seed % 2 == 1;
         let mut engine = Engine::new(profile);

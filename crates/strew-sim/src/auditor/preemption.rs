@@ -71,12 +71,12 @@ mod tests {
     use crate::chaos::Parts;
 
     /// A cluster with nodes `a` and `b`, each with one core.
-    struct World {
+    struct TwoNodes {
         cluster: Cluster,
         profiles: Vec<Profile>,
     }
 
-    impl World {
+    impl TwoNodes {
         fn new() -> Self {
             let blueprint = Parts::real().scheduler;
             let mut cluster = Cluster::new();
@@ -147,7 +147,7 @@ mod tests {
             ("a", &["low"], 100, Some("a takes the pod as it is")),
         ];
         for (node, victims, cpu, expected) in cases {
-            let mut world = World::new();
+            let mut world = TwoNodes::new();
             world.add("low", 0, 700, "a");
             world.add("small", 0, 100, "a");
             world.add("high", 1000, 600, "b");
@@ -176,7 +176,7 @@ mod tests {
             ),
             (">a", 1001, None),
         ] {
-            let mut world = World::new();
+            let mut world = TwoNodes::new();
             world.add("waits", 1000, 600, nominated);
             world.add("new", priority, 600, "");
             let at = world.cluster.names.intern("a");

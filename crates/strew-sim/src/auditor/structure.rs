@@ -2,7 +2,7 @@
 
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
-use strew_scheduler::machine::Standing;
+use strew_scheduler::machine::TrackedAs;
 
 use super::verdict::recount;
 use super::witness::{Assumed, difference, versions};
@@ -69,7 +69,7 @@ fn facts_differ(replica: &Replica, assumed: &Assumed) -> Option<String> {
             && kept.labels_of(known) == told.labels_of(idx)
             && kept.spec_of(known) == told.spec_of(idx);
         if !is_same {
-            let standing: Option<Standing> = machine.standing(&pod.uid);
+            let standing: Option<TrackedAs> = machine.standing(&pod.uid);
             let name = &pod.name;
             return Some(format!("pod {name} ({standing:?}) is not as it was told"));
         }

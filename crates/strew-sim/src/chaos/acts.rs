@@ -9,14 +9,14 @@ use strew_controllers::rollout::{RESTARTED_AT, Undo, undo_deployment};
 use strew_manifest::read::KubeObject;
 
 use super::manifests;
-use super::story::{Action, World};
+use super::story::{Action, ClusterPlan};
 use crate::kubelet::Which;
 use crate::simulation::Simulation;
 
 type Done = Result<(), ApiError>;
 
 /// Does the action; an error is the API server's.
-pub(super) fn act(sim: &mut Simulation, world: &World, action: &Action) -> Done {
+pub(super) fn act(sim: &mut Simulation, world: &ClusterPlan, action: &Action) -> Done {
     match action {
         Action::Create(name) => create(sim, world, name),
         Action::Scale(name, replicas) => edit(sim, world, name, |value| {
@@ -93,7 +93,7 @@ fn template(workload: &mut Value) -> &mut Value {
     &mut spec["template"]
 }
 
-fn node(sim: &mut Simulation, world: &World, action: &Action) -> Done {
+fn node(sim: &mut Simulation, world: &ClusterPlan, action: &Action) -> Done {
     match action {
         Action::Drain(name) => drain(sim, name),
         Action::Cordon(name) => sim.cordon(name, true),
@@ -146,21 +146,26 @@ fn node_key(name: &str) -> Key {
     }
 }
 
-fn key_of(world: &World, name: &str) -> Result<Key, ApiError> {
+fn key_of(world: &ClusterPlan, name: &str) -> Result<Key, ApiError> {
     let found = world.workloads.iter().find(|w| w.name == name);
     let none = || ApiError::Invalid("the world has no such workload".into());
     let (kind, _) = manifests::kind(found.ok_or_else(none)?.worker);
     Ok(key(Kind::of(kind), name))
 }
 
-fn create(sim: &mut Simulation, world: &World, name: &str) -> Done {
+fn create(sim: &mut Simulation, world: &ClusterPlan, name: &str) -> Done {
     match world.workloads.iter().find(|w| w.name == name) {
         Some(plan) => sim.create(decode(manifests::workload(plan))?).map(drop),
         None => Ok(()),
     }
 }
 
-fn edit(sim: &mut Simulation, world: &World, name: &str, change: impl Fn(&mut Value)) -> Done {
+fn edit(
+    sim: &mut Simulation,
+    world: &ClusterPlan,
+    name: &str,
+    change: impl Fn(&mut Value),
+) -> Done {
     let key = key_of(world, name)?;
     edit_key(sim, &key, change)
 }

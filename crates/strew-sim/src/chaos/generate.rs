@@ -6,8 +6,8 @@ use strew_model::time::Span;
 
 use super::settings;
 use super::story::{
-    Action, Anti, Budgeting, Concurrency, Event, Group, NodePlan, Quota, Scaling, Spread, Story,
-    TaintEffect, Worker, Workload, World,
+    Action, Anti, Budgeting, ClusterPlan, Concurrency, Event, Group, NodePlan, Quota, Scaling,
+    Spread, Story, TaintEffect, Worker, Workload,
 };
 use crate::client::WriteFault;
 use crate::fault::{Component, Crash, Fault, LeaseFault};
@@ -46,7 +46,7 @@ pub fn generate(seed: u64) -> Story {
     }
 }
 
-fn world(dice: &mut Prng) -> World {
+fn world(dice: &mut Prng) -> ClusterPlan {
     let n_nodes = dice.between(2, 12);
     let n_zones = dice.between(1, 4);
     let nodes: Vec<NodePlan> = (0..n_nodes)
@@ -63,19 +63,19 @@ fn world(dice: &mut Prng) -> World {
     let workloads = (0..n_workloads)
         .map(|i| workload(dice, i, n_workloads))
         .collect();
-    World {
+    ClusterPlan {
         nodes,
         workloads,
         quota: None,
         group: None,
         elects: dice.chance(1, 2),
-        ..World::default()
+        ..ClusterPlan::default()
     }
 }
 
 /// Features added after the first stories, with a generator of their own, so that the older parts of each story stay
 /// the same: other kinds of workloads, a quota, autoscalers of pods and of nodes, and the use of CPU.
-fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
+fn uses(dice: &mut Prng, world: &mut ClusterPlan) -> Vec<Event> {
     let mut events = Vec::new();
     for workload in &mut world.workloads {
         workload.worker = match workload.worker {
@@ -173,7 +173,7 @@ fn spread(dice: &mut Prng, by_zone: bool) -> Spread {
     }
 }
 
-fn deed(dice: &mut Prng, world: &World) -> Action {
+fn deed(dice: &mut Prng, world: &ClusterPlan) -> Action {
     let workload = dice.pick(&world.workloads).name.clone();
     let node = dice.pick(&world.nodes).name.clone();
     match dice.between(0, 25) {
@@ -208,7 +208,7 @@ fn deed(dice: &mut Prng, world: &World) -> Action {
     }
 }
 
-pub(super) fn fault(dice: &mut Prng, world: &World) -> Action {
+pub(super) fn fault(dice: &mut Prng, world: &ClusterPlan) -> Action {
     let lasts = Span::from_secs(dice.between(5, 60));
     let node = dice.pick(&world.nodes).name.clone();
     let ppm = |dice: &mut Prng, most: u64| u32::try_from(dice.between(0, most)).unwrap_or(0);

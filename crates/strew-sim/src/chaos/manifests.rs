@@ -6,8 +6,8 @@ use strew_manifest::json::Json;
 use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, TARGET_SELECTOR, WINDOW_SECONDS};
 
 use super::story::{
-    Anti, Budgeting, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker, Workload,
-    World,
+    Anti, Budgeting, ClusterPlan, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker,
+    Workload,
 };
 use crate::autoscaler::NodeGroup;
 
@@ -17,7 +17,7 @@ pub(super) fn zone(number: u8) -> String {
 }
 
 /// All objects at second 0.
-pub(super) fn of(world: &World) -> Vec<Value> {
+pub(super) fn of(world: &ClusterPlan) -> Vec<Value> {
     let classes = (1..=2).map(|number| {
         json!({
             "apiVersion": "scheduling.k8s.io/v1",
@@ -109,7 +109,7 @@ pub(super) fn subset(number: usize) -> String {
 }
 
 /// A WorkloadSpread: its subsets are zones, and each labels its pods.
-fn spreading(plan: &SpreadPlan, world: &World) -> Value {
+fn spreading(plan: &SpreadPlan, world: &ClusterPlan) -> Value {
     let worker = world.workloads.iter().find(|w| w.name == plan.of);
     let (kind, version) = kind(worker.map_or(Worker::ReplicaSet, |w| w.worker));
     let subset = |(number, limit): (usize, &SubsetPlan)| {

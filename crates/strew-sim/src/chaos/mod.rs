@@ -25,6 +25,6 @@ pub use play::{Figures, Parts, Verdict, play};
 pub use shrink::shrink;
 pub use spreads::{generate_registrations, generate_spreads};
 pub use story::{
-    Action, Anti, Budgeting, Concurrency, Event, Group, NodePlan, Quota, Scaling, Spread,
-    SpreadPlan, Story, SubsetPlan, Worker, Workload, World,
+    Action, Anti, Budgeting, ClusterPlan, Concurrency, Event, Group, NodePlan, Quota, Scaling,
+    Spread, SpreadPlan, Story, SubsetPlan, Worker, Workload,
 };

@@ -13,7 +13,7 @@ use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION, Marked, invariant
 
 use super::acts;
 use super::play::{Going, Life};
-use super::story::{Action, SpreadPlan, Story, SubsetPlan, Worker, World};
+use super::story::{Action, ClusterPlan, SpreadPlan, Story, SubsetPlan, Worker};
 use crate::auditor::{Rule, Violation};
 use crate::fault::{Component, Crash};
 use crate::workloadspread::with_webhook;
@@ -88,7 +88,7 @@ impl Life {
 
     /// The number of pods of a workload; `None` unless all of them are ready and marked, the limits of its subsets are
     /// numbers, and no WorkloadSpread before this one takes its pods.
-    fn is_plain(&self, plan: &SpreadPlan, world: &World) -> Option<u32> {
+    fn is_plain(&self, plan: &SpreadPlan, world: &ClusterPlan) -> Option<u32> {
         let worker = world.workloads.iter().find(|w| w.name == plan.of)?.worker;
         let is_counted = plan
             .subsets
@@ -118,7 +118,7 @@ impl Life {
     }
 
     /// I7: new pods fill the subsets one after the other, as if they had been created one by one.
-    fn grow(&mut self, plan: &SpreadPlan, world: &World, size: u32) -> Going {
+    fn grow(&mut self, plan: &SpreadPlan, world: &ClusterPlan, size: u32) -> Going {
         let mut serial = self.totals(plan);
         let mut left = i64::from(MORE);
         for (name, room) in self.rooms(plan) {
@@ -146,7 +146,7 @@ impl Life {
     }
 
     /// I4: half of the pods go, the ones with the lowest deletion costs.
-    fn shrink(&mut self, plan: &SpreadPlan, world: &World) -> Going {
+    fn shrink(&mut self, plan: &SpreadPlan, world: &ClusterPlan) -> Going {
         let before = pods_of(self.sim.server().tables(), &plan.of);
         // The sync that the change triggers adopts pods without a subset and gives them their costs.
         let has = |pod: &Arc<Pod>, key: &str| pod.meta.annotation(key).is_some();
@@ -172,7 +172,7 @@ impl Life {
         }
     }
 
-    fn scale(&mut self, plan: &SpreadPlan, world: &World, replicas: u32) -> Going {
+    fn scale(&mut self, plan: &SpreadPlan, world: &ClusterPlan, replicas: u32) -> Going {
         let action = Action::Scale(plan.of.clone(), replicas);
         let answer = acts::act(&mut self.sim, world, &action);
         self.figures.ask(answer);

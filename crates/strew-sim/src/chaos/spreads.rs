@@ -9,7 +9,8 @@ use strew_model::time::Span;
 use super::generate::fault;
 use super::settings;
 use super::story::{
-    Action, Event, NodePlan, SpreadPlan, Story, SubsetPlan, TaintEffect, Worker, Workload, World,
+    Action, ClusterPlan, Event, NodePlan, SpreadPlan, Story, SubsetPlan, TaintEffect, Worker,
+    Workload,
 };
 use crate::fault::{Component, Crash, Fault};
 use crate::registration::{Edit, HookDeed, Lives, RegistrationPlan};
@@ -55,7 +56,7 @@ pub fn generate_spreads(seed: u64) -> Story {
 
 /// In one story of six some scale-ups are by dozens of small pods, and some subsets take as many, so that requests are
 /// batched. It has its own generator, so that the other stories stay the same.
-fn crowd(seed: u64, world: &mut World, events: &mut [Event]) {
+fn crowd(seed: u64, world: &mut ClusterPlan, events: &mut [Event]) {
     let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0002);
     if !dice.chance(1, 6) {
         return;
@@ -83,12 +84,12 @@ fn crowd(seed: u64, world: &mut World, events: &mut [Event]) {
 /// In one story of three a WorkloadSpread takes further workloads, by the labels of their pods: those that are there
 /// already, which mostly lose their own WorkloadSpread, and some that come with events of their own. It has its own
 /// generator, too.
-fn together(seed: u64, world: &mut World, events: &mut Vec<Event>) {
+fn together(seed: u64, world: &mut ClusterPlan, events: &mut Vec<Event>) {
     let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0004);
     if !dice.chance(1, 3) {
         return;
     }
-    let is_taken = |world: &World, spread: &SpreadPlan| {
+    let is_taken = |world: &ClusterPlan, spread: &SpreadPlan| {
         let mut workloads = world.workloads.iter();
         workloads.any(|w| w.name == spread.of && is_selectable(w.worker))
     };
@@ -135,7 +136,7 @@ pub fn generate_registrations(seed: u64) -> Story {
     story
 }
 
-fn register(seed: u64, world: &mut World, events: &mut Vec<Event>) {
+fn register(seed: u64, world: &mut ClusterPlan, events: &mut Vec<Event>) {
     let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0005);
     if !dice.chance(1, 3) {
         return;
@@ -195,7 +196,7 @@ fn is_selectable(worker: Worker) -> bool {
     )
 }
 
-fn world(dice: &mut Prng) -> World {
+fn world(dice: &mut Prng) -> ClusterPlan {
     let n_zones = dice.between(2, 3);
     let nodes = (0..dice.between(n_zones, 8)).map(|i| NodePlan {
         name: format!("n{i}"),
@@ -210,7 +211,7 @@ fn world(dice: &mut Prng) -> World {
     let workloads: Vec<Workload> = (0..n_workloads).map(|i| workload(dice, i)).collect();
     let spreads = workloads.iter().map(|w| spread(dice, w, n_zones));
     let spreads = spreads.collect();
-    World {
+    ClusterPlan {
         nodes,
         workloads,
         elects: false,
@@ -270,7 +271,7 @@ fn spread(dice: &mut Prng, of: &Workload, n_zones: u64) -> SpreadPlan {
     }
 }
 
-fn deed(dice: &mut Prng, world: &World) -> Action {
+fn deed(dice: &mut Prng, world: &ClusterPlan) -> Action {
     let workload = dice.pick(&world.workloads).name.clone();
     let node = dice.pick(&world.nodes).name.clone();
     match dice.between(0, 19) {

@@ -15,7 +15,7 @@ pub struct Story {
     /// The settings of the machines.
     pub limits: MachineLimits,
     /// The cluster at second 0.
-    pub world: World,
+    pub world: ClusterPlan,
     /// The events, in the order of time.
     pub events: Vec<Event>,
     /// When faults are over.
@@ -24,7 +24,7 @@ pub struct Story {
 
 /// A cluster at second 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct World {
+pub struct ClusterPlan {
     /// Nodes.
     pub nodes: Vec<NodePlan>,
     /// Workloads.

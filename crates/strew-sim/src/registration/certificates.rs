@@ -10,7 +10,7 @@ use strew_model::time::{Instant, Span};
 use strew_runtime::Moment;
 use strew_runtime::authority::Lifetimes;
 use strew_runtime::authority::bundle::{Holder, Place};
-use strew_runtime::authority::plan::{AuthorityState, BACKDATED, Period, Step};
+use strew_runtime::authority::plan::{AuthorityState, AuthorityStep, BACKDATED, Period};
 use strew_runtime::authority::rotator::{Rotator, SecretState, Settings, Target, Task};
 use strew_wire::config::LeaderElection;
 use strew_wire::lease::{self, Election};
@@ -89,27 +89,27 @@ impl Stored {
         })
     }
 
-    fn after(self, step: Step, made: Authority, now: Instant) -> Self {
+    fn after(self, step: AuthorityStep, made: Authority, now: Instant) -> Self {
         let since = Some(now);
         let leaving = self.signing.or(self.leaving);
         match step {
-            Step::Make => Self {
+            AuthorityStep::Make => Self {
                 signing: Some(made),
                 since,
                 coming: None,
                 leaving,
             },
-            Step::Announce => Self {
+            AuthorityStep::Announce => Self {
                 coming: Some(made),
                 ..self
             },
-            Step::Promote => Self {
+            AuthorityStep::Promote => Self {
                 signing: self.coming,
                 since,
                 coming: None,
                 leaving,
             },
-            Step::Retire => Self {
+            AuthorityStep::Retire => Self {
                 leaving: None,
                 ..self
             },

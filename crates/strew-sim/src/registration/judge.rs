@@ -19,7 +19,7 @@ const RECOVERS_WITHIN: Span = Span::from_secs(65);
 
 /// What became of the API server's question about a new pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ReviewOutcome {
     /// No webhook is registered.
     Unreviewed,
     /// A replica was reached.
@@ -103,14 +103,14 @@ impl Judge {
     }
 
     /// The API server has asked about a new pod, or not.
-    pub(super) fn called(&mut self, now: Instant, outcome: Outcome) {
+    pub(super) fn called(&mut self, now: Instant, outcome: ReviewOutcome) {
         let is_late = now >= self.edited + REFUSED_MAX && !self.is_doubtful;
-        if outcome == Outcome::Untrusted && is_late {
+        if outcome == ReviewOutcome::Untrusted && is_late {
             let text = "the API server does not trust the certificate of a replica".to_owned();
             self.blame(Rule::WebhookTrust, text);
         }
         let is_ours = !self.is_strict || now < self.edited + REFUSED_MAX;
-        if outcome == Outcome::Unreviewed && !is_ours && self.last.is_registered {
+        if outcome == ReviewOutcome::Unreviewed && !is_ours && self.last.is_registered {
             let text = "a pod is created without a review, though the webhook stays registered";
             self.blame(Rule::WebhookRegistered, text.to_owned());
         }

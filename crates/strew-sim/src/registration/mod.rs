@@ -18,7 +18,7 @@ mod transit;
 mod world;
 
 pub use deed::{Edit, HookDeed, Lives, RegistrationPlan};
-pub(crate) use judge::Outcome;
+pub(crate) use judge::ReviewOutcome;
 pub(crate) use known::Terms;
 pub(crate) use process::Registering;
 pub(crate) use world::{Member, Registered};

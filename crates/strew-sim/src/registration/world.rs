@@ -19,7 +19,7 @@ use strew_wire::workloadspread::registration::{
 use super::NAMESPACE;
 use super::certificates::{self, Draws, Keeping, SECRET};
 use super::deed::{Edit, HookDeed, RegistrationPlan};
-use super::judge::{Judge, Outcome, Scene};
+use super::judge::{Judge, ReviewOutcome, Scene};
 use super::known::{Known, Terms};
 use super::process::{GuardProcess, Registering};
 use super::transit::{Arrived, Weather};
@@ -164,10 +164,10 @@ impl Registered {
         now: Instant,
         members: &[(usize, Member<'_>)],
         terms: &Terms,
-    ) -> Result<usize, Outcome> {
+    ) -> Result<usize, ReviewOutcome> {
         if self.port_is(Port::Closed) || members.is_empty() {
             self.connected = None;
-            return Err(Outcome::Unreached);
+            return Err(ReviewOutcome::Unreached);
         }
         let keeps = |(_, member): &&(usize, Member<'_>)| {
             Some(member.number) == self.connected && !member.registering.machine.is_cut_off()
@@ -186,15 +186,15 @@ impl Registered {
                 // A replica that is cut off hears of no other CA, and one that starts has no certificate yet.
                 let is_known = member.registering.signer(now).is_some() && !terms.bundle.is_empty();
                 match is_known && !self.cut.contains_key(index) {
-                    true => Err(Outcome::Untrusted),
-                    false => Err(Outcome::Unreached),
+                    true => Err(ReviewOutcome::Untrusted),
+                    false => Err(ReviewOutcome::Unreached),
                 }
             }
         }
     }
 
     /// Notes what became of a question about a new pod.
-    pub(crate) fn called(&mut self, now: Instant, outcome: Outcome) {
+    pub(crate) fn called(&mut self, now: Instant, outcome: ReviewOutcome) {
         self.judge.called(now, outcome);
     }
 

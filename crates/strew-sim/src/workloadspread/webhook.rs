@@ -21,7 +21,7 @@ use crate::auditor::Rule;
 use crate::component::Surroundings;
 use crate::fault::{Crash, Faults, Hits, Sabotage};
 use crate::network::Draws;
-use crate::registration::{HookDeed, Member, Outcome, Registered, RegistrationPlan, Terms};
+use crate::registration::{HookDeed, Member, Registered, RegistrationPlan, ReviewOutcome, Terms};
 use crate::scheduler::Blueprint;
 use crate::slot::Slot;
 use crate::timing::Between;
@@ -292,7 +292,7 @@ impl Webhook {
         };
         let terms = registered.terms(now, server);
         if terms.is_none() {
-            registered.called(now, Outcome::Unreviewed);
+            registered.called(now, ReviewOutcome::Unreviewed);
             self.hit("pod created without a review");
         }
         terms
@@ -415,9 +415,9 @@ impl Webhook {
     fn draw(&mut self, now: Instant, terms: &Terms) -> Result<usize, Failure> {
         if let Some(registered) = &mut self.registered {
             let chosen = registered.choose(now, &members(&mut self.replicas), terms);
-            registered.called(now, chosen.err().unwrap_or(Outcome::Reached));
+            registered.called(now, chosen.err().unwrap_or(ReviewOutcome::Reached));
             return chosen.map_err(|outcome| match outcome {
-                Outcome::Untrusted => Failure::Untrusted,
+                ReviewOutcome::Untrusted => Failure::Untrusted,
                 _ => Failure::NoReplica,
             });
         }

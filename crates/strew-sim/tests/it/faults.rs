@@ -6,7 +6,9 @@ use std::sync::Arc;
 use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Key, Kind, Name, Pod};
 use strew_model::time::Span;
-use strew_sim::chaos::{Action, Event, NodePlan, Parts, Story, Worker, Workload, World, play};
+use strew_sim::chaos::{
+    Action, ClusterPlan, Event, NodePlan, Parts, Story, Worker, Workload, play,
+};
 use strew_sim::{Between, BindFault, Fault, LeaseFault, MachineLimits, Timing};
 
 use crate::life::{Life, nodes};
@@ -20,7 +22,7 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
     Story {
         seed: 2,
         limits: MachineLimits::production(),
-        world: World {
+        world: ClusterPlan {
             nodes: vec![NodePlan {
                 name: "n0".to_owned(),
                 zone: Some(0),
@@ -46,7 +48,7 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
             quota: None,
             group: None,
             elects,
-            ..World::default()
+            ..ClusterPlan::default()
         },
         events: events.iter().map(at).collect(),
         calm: Span::from_secs(100),

@@ -12,8 +12,8 @@ use strew_model::time::{Instant, Span};
 use strew_scheduler::PluginId;
 use strew_sim::auditor::{Rule, Sent, Witness};
 use strew_sim::chaos::{
-    Action, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload, World, generate,
-    generate_registrations, play, shrink,
+    Action, ClusterPlan, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload,
+    generate, generate_registrations, play, shrink,
 };
 use strew_sim::{Component, Crash, MachineLimits, Sabotage};
 
@@ -370,7 +370,7 @@ fn circle() -> Story {
     Story {
         seed: 1,
         limits: MachineLimits::production(),
-        world: World {
+        world: ClusterPlan {
             spreads: Vec::new(),
             n_webhooks: 0,
             registration: None,

@@ -13,12 +13,12 @@ impl Draws {
 }
 
 /// A small cluster: zones with nodes, replicas on nodes, others' replicas that are counted too.
-struct World {
+struct RandomReplicas {
     constraints: Vec<Constraint>,
     replicas: Vec<Replica>,
 }
 
-fn draw(draws: &mut Draws, n_constraints: usize, n_max: usize) -> World {
+fn draw(draws: &mut Draws, n_constraints: usize, n_max: usize) -> RandomReplicas {
     let n_zones = 2 + draws.below(2);
     let zones: Vec<u32> = (0..n_zones as u32)
         .flat_map(|zone| vec![zone; 1 + draws.below(2)])
@@ -67,13 +67,13 @@ fn draw(draws: &mut Draws, n_constraints: usize, n_max: usize) -> World {
     for replica in &replicas {
         add(&mut constraints, &replica.domains, 1);
     }
-    World {
+    RandomReplicas {
         constraints,
         replicas,
     }
 }
 
-impl World {
+impl RandomReplicas {
     /// By number of removals: the breach of each choice of as many replicas, by a bit per replica.
     fn of_each_choice(&self) -> Vec<Breach> {
         let after = |choice: usize| {

@@ -5,7 +5,7 @@ use strew_scenario::expect::availability::Preemption;
 use strew_scenario::expect::spread::{ByDomain, skew};
 use strew_scenario::expect::workloads::LossOf;
 use strew_scenario::format::Step;
-use strew_scenario::run::{Outcome, Refused, StepResult, StepState};
+use strew_scenario::run::{ExpectationOutcome, Refused, StepResult, StepState};
 use strew_view::values::MomentValues;
 
 use super::{
@@ -181,7 +181,7 @@ fn refused(refused: &Refused) -> RefusedReport {
     }
 }
 
-fn expectation(outcome: &Outcome) -> ExpectationReport {
+fn expectation(outcome: &ExpectationOutcome) -> ExpectationReport {
     let state = State::of(outcome);
     ExpectationReport {
         text: outcome.text.clone(),

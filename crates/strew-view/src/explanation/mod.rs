@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, NodeIdx};
 use strew_plan::suggest as tree;
 use strew_scheduler::Explanation;
-use strew_scheduler::explain::Standing;
+use strew_scheduler::explain::Whereabouts;
 
 pub use change::{Suggestion, WhatIf};
 pub use choice::{Choice, Score, ScoreRow, ScoringPlugin, SoftShare};
@@ -129,10 +129,10 @@ impl PodExplanation {
         let name = |node: NodeIdx| words::node(cluster, node);
         let names = &cluster.names;
         let (state, node, gates) = match &explanation.standing {
-            Standing::Pending => (State::Pending, None, &[][..]),
-            Standing::WouldGo { .. } => (State::WouldGo, None, &[][..]),
-            Standing::Placed { node, .. } => (State::Placed, Some(name(*node)), &[][..]),
-            Standing::Gated { gates, .. } => (State::Gated, None, &gates[..]),
+            Whereabouts::Pending => (State::Pending, None, &[][..]),
+            Whereabouts::WouldGo { .. } => (State::WouldGo, None, &[][..]),
+            Whereabouts::Placed { node, .. } => (State::Placed, Some(name(*node)), &[][..]),
+            Whereabouts::Gated { gates, .. } => (State::Gated, None, &gates[..]),
         };
         let pod = cluster.pod(explanation.pod);
         let namespace = cluster.class_of(explanation.pod).key.namespace;

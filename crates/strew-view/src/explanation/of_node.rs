@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use strew_cluster::NodeIdx;
 
 use super::{API_VERSION, PodExplanation};
+use crate::cluster_state::ClusterState;
 use crate::natural_order::natural_order;
 use crate::spread::rule;
 use crate::usage::{bytes_short, bytes_text, cpu_short, cpu_text, of_nodes, taints};
 use crate::view::View;
-use crate::world::World;
 
 /// A node with its pods, resources and constraints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -160,7 +160,7 @@ impl NodeExplanation {
     }
 }
 
-fn pods_on(world: &World, node: NodeIdx) -> Vec<OnNode> {
+fn pods_on(world: &ClusterState, node: NodeIdx) -> Vec<OnNode> {
     let entries = (0..world.pods.len()).filter(|&entry| world.node_of(entry) == Some(node));
     let mut pods: Vec<OnNode> = entries
         .map(|entry| {

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::blocked::{Eviction, Outcome};
+use crate::blocked::{Eviction, PodOutcome};
+use crate::cluster_state::ClusterState;
 use crate::skews::Skews;
 use crate::spread::{Domain, Spread};
 use crate::usage::NodeUsage;
 use crate::view::{Finished, Summary, View};
 use crate::workload::Workload;
-use crate::world::World;
 
 /// The state at a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -307,7 +307,7 @@ pub(super) fn workload(view: &View, index: usize) -> WorkloadValues {
 /// The number of domains up to which all are written; of more, only those with pods.
 const DOMAINS_WRITTEN: usize = 64;
 
-pub(super) fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadValues {
+pub(super) fn spread(world: &ClusterState, summary: &Summary, spread: &Spread) -> SpreadValues {
     let text = |symbol| world.cluster.names.text(symbol).to_owned();
     let counts = |of: fn(&Domain) -> i32| {
         let all = spread.domains.len() <= DOMAINS_WRITTEN;
@@ -395,7 +395,7 @@ fn placements(view: &View, workloads: &[usize]) -> Vec<PlacedPod> {
     let outcomes = view.outcomes.iter().zip(&world.pods);
     outcomes
         .filter_map(|(outcome, pod)| match outcome {
-            Outcome::Placed(node) if shown[pod.workload] => Some(PlacedPod {
+            PodOutcome::Placed(node) if shown[pod.workload] => Some(PlacedPod {
                 pod: pod.name.to_string(),
                 namespace: pod.namespace.to_string(),
                 of: world.workloads[pod.workload].name.of(),

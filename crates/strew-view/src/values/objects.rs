@@ -12,8 +12,8 @@ use super::{
     AutoscalerValues, BudgetValues, ClaimValues, EndpointValues, PlacementValues, ServiceValues,
     VolumeValues, WorkloadSpreadValues,
 };
+use crate::cluster_state::ClusterState;
 use crate::placement::PlacementView;
-use crate::world::World;
 
 /// Every Service with its endpoints, by namespace and name.
 pub fn services(tables: &Tables) -> Vec<ServiceValues> {
@@ -55,7 +55,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn of(tables: &Tables, world: &World) -> Self {
+    pub(super) fn of(tables: &Tables, world: &ClusterState) -> Self {
         let mut all = Self {
             services: services(tables),
             ..Self::default()
@@ -77,7 +77,7 @@ impl Objects {
         all
     }
 
-    fn add(&mut self, object: &KubeObject, tables: &Tables, world: &World) {
+    fn add(&mut self, object: &KubeObject, tables: &Tables, world: &ClusterState) {
         let Some(metadata) = object.metadata() else {
             return;
         };
@@ -190,7 +190,7 @@ fn int_or_string(amount: &IntOrString) -> String {
 }
 
 /// The nodes that a volume can be mounted on, by name; `None` if it names no place.
-fn nodes_of_volume(world: &World, name: &str) -> Option<Vec<String>> {
+fn nodes_of_volume(world: &ClusterState, name: &str) -> Option<Vec<String>> {
     let cluster = &world.cluster;
     let volume = cluster.volumes().volume(cluster.names.get(name)?)?;
     if volume.terms.is_none() && volume.zones.is_empty() {

@@ -138,7 +138,7 @@ fn field_help(path: &FieldPath) -> Option<&'static str> {
 
 /// Removes the value at `path`; an element of a list becomes null, so that the others keep their indexes.
 fn leave_out(value: &mut Value, path: &FieldPath) {
-    use strew_manifest::field::Step;
+    use strew_manifest::field::PathSegment;
     let Some((last, way)) = path.steps().split_last() else {
         *value = Value::Object(serde_json::Map::new());
         return;
@@ -146,23 +146,23 @@ fn leave_out(value: &mut Value, path: &FieldPath) {
     let mut holder = value;
     for step in way {
         let next = match step {
-            Step::Index(index) => holder.get_mut(*index),
-            Step::Name(name) => holder.get_mut(name.as_ref()),
-            Step::Key(key) => holder.get_mut(key.as_str()),
+            PathSegment::Index(index) => holder.get_mut(*index),
+            PathSegment::Name(name) => holder.get_mut(name.as_ref()),
+            PathSegment::Key(key) => holder.get_mut(key.as_str()),
         };
         let Some(next) = next else { return };
         holder = next;
     }
     match (last, holder) {
-        (Step::Index(index), Value::Array(elements)) => {
+        (PathSegment::Index(index), Value::Array(elements)) => {
             if let Some(element) = elements.get_mut(*index) {
                 *element = Value::Null;
             }
         }
-        (Step::Name(name), Value::Object(fields)) => {
+        (PathSegment::Name(name), Value::Object(fields)) => {
             fields.shift_remove(name.as_ref());
         }
-        (Step::Key(key), Value::Object(fields)) => {
+        (PathSegment::Key(key), Value::Object(fields)) => {
             fields.shift_remove(key);
         }
         _ => {}

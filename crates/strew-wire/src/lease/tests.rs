@@ -307,7 +307,7 @@ impl Candidate {
     }
 }
 
-struct World {
+struct Candidates {
     dice: Prng,
     store: Store,
     candidates: Vec<Candidate>,
@@ -318,7 +318,7 @@ struct World {
     leader: Option<(usize, u64)>,
 }
 
-impl World {
+impl Candidates {
     fn new(seed: u64) -> Self {
         let mut dice = Prng::new(seed);
         let mut candidate = |place| Candidate::new(place, 0, dice.between(0, 1_000_000), 0);
@@ -442,7 +442,7 @@ impl World {
 fn two_never_lead_at_once_and_one_leads_after_the_faults() {
     let mut changes = 0;
     for seed in 0..300 {
-        let mut world = World::new(seed);
+        let mut world = Candidates::new(seed);
         for now in (0..240_000).step_by(50) {
             world.step(now, now < 180_000);
         }

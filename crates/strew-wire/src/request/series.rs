@@ -100,12 +100,12 @@ mod tests {
 
     use super::*;
 
-    struct World {
+    struct PodSeries {
         names: Interner,
         series: Series,
     }
 
-    impl World {
+    impl PodSeries {
         fn new() -> Self {
             Self {
                 names: Interner::new(),
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_event_that_comes_again_raises_a_count_which_is_written_ever_more_rarely() {
-        let mut world = World::new();
+        let mut world = PodSeries::new();
         let asked: Vec<_> = (0..20).map(|i| world.record(i, 1, "no room")).collect();
         let written: Vec<_> = asked.into_iter().flatten().collect();
         let patch = Verb::MergePatch;
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn another_note_another_pod_and_a_long_silence_begin_a_series() {
-        let mut world = World::new();
+        let mut world = PodSeries::new();
         let create = Some((Verb::Create, 1));
         assert_eq!(world.record(0, 1, "no room"), create);
         assert_eq!(world.record(1, 1, "no room on n2"), create);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_pods_is_not_remembered_for_ever() {
-        let mut world = World::new();
+        let mut world = PodSeries::new();
         for pod in 0..3 * RUNNING_MAX {
             assert_eq!(world.record(0, pod, "no room"), Some((Verb::Create, 1)));
             assert!(world.series.running.len() <= RUNNING_MAX);

@@ -15,11 +15,11 @@ use super::{Answer, Context, Request, outcome_of, requests_of};
 const NOW: Instant = Instant(1_700_000_000_123_456_789);
 const ID: EffectId = EffectId(7);
 
-struct World {
+struct Names {
     names: Interner,
 }
 
-impl World {
+impl Names {
     fn new() -> Self {
         let mut names = Interner::new();
         for text in ["shop", "n1", "default-scheduler"] {
@@ -92,7 +92,7 @@ fn sent(requests: &[Request]) -> Vec<(String, Value)> {
 
 #[test]
 fn a_bind_names_the_pod_by_uid() {
-    let world = World::new();
+    let world = Names::new();
     let requests = world.requests(&world.bind());
     let body = json!({
         "apiVersion": "v1", "kind": "Binding",
@@ -107,7 +107,7 @@ fn a_bind_names_the_pod_by_uid() {
 
 #[test]
 fn a_condition_keeps_the_moment_since_when_it_holds() {
-    let world = World::new();
+    let world = Names::new();
     let line = "PATCH /api/v1/namespaces/shop/pods/web-1/status?fieldValidation=Strict";
     let mut condition = json!({
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -134,7 +134,7 @@ fn a_condition_keeps_the_moment_since_when_it_holds() {
 
 #[test]
 fn a_nomination_is_set_and_cleared() {
-    let world = World::new();
+    let world = Names::new();
     let status = |node| {
         let effect = Effect::Nominate {
             id: ID,
@@ -152,7 +152,7 @@ fn a_nomination_is_set_and_cleared() {
 
 #[test]
 fn a_victim_is_told_why_before_it_goes() {
-    let world = World::new();
+    let world = Names::new();
     let requests = world.requests(&Effect::DeleteVictim {
         id: ID,
         victim: world.pod("low"),
@@ -176,7 +176,7 @@ fn a_victim_is_told_why_before_it_goes() {
 
 #[test]
 fn an_event_says_who_what_and_why() {
-    let world = World::new();
+    let world = Names::new();
     let event = world.event("Preempted by pod uid-web-1 on node n1");
     let requests = world.requests(&Effect::Event(Box::new(event)));
     let body = json!({
@@ -196,7 +196,7 @@ fn an_event_says_who_what_and_why() {
 
 #[test]
 fn names_of_events_are_equal_only_for_equal_events() {
-    let world = World::new();
+    let world = Names::new();
     let name = |event: &Event, cx: &Context<'_>| {
         let effect = Effect::Event(Box::new(event.clone()));
         requests_of(&effect, cx).remove(0).name
@@ -221,7 +221,7 @@ fn names_of_events_are_equal_only_for_equal_events() {
 
 #[test]
 fn names_stay_in_their_part_of_the_path() {
-    let world = World::new();
+    let world = Names::new();
     for (name, segment) in [("..", "%2E%2E"), ("a/b?c", "a%2Fb%3Fc"), ("ä", "%C3%A4")] {
         let mut request = world.requests(&world.bind()).remove(0);
         request.name = name.to_owned();
@@ -237,7 +237,7 @@ fn answered(code: u16, message: &str) -> Answer {
 
 #[test]
 fn answers_are_outcomes() {
-    let world = World::new();
+    let world = Names::new();
     let bind = world.requests(&world.bind()).remove(0);
     let status = world.requests(&world.condition()).remove(0);
     let event = world

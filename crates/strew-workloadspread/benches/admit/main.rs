@@ -13,7 +13,7 @@ use strew_model::{Instant, Span};
 use strew_workloadspread::admission::{Effect, Input, Outcome};
 use strew_workloadspread::controller::{self, SpreadController};
 use strew_workloadspread::{NoPatches, WorkloadSpread};
-use world::{World, admission, pod, request, spread, workload};
+use world::{BenchCluster, admission, pod, request, spread, workload};
 
 /// The number of WorkloadSpreads in the world.
 const SPREADS: usize = 1_000;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 /// and this number of nodes is left in the second. If the number is odd, a pod comes and goes before each admission, so
 /// that no result is cached.
 fn admit(simulates: bool, full: usize) -> Measured {
-    let mut world = World::new();
+    let mut world = BenchCluster::new();
     let spreads: Vec<WorkloadSpread> = (0..SPREADS).map(|i| spread(&world, i, simulates)).collect();
     let mut machine = admission(&world);
     let now = Instant::from_secs(1_000);
@@ -117,7 +117,7 @@ fn admit(simulates: bool, full: usize) -> Measured {
 
 /// A sync of a workload with 10,000 pods in four subsets, from the trigger to rest. Only the status has to be written.
 fn sync() -> Measured {
-    let world = World::new();
+    let world = BenchCluster::new();
     let limits = controller::Limits {
         pause: Span::default(),
         ..controller::Limits::production()
@@ -179,7 +179,7 @@ fn group_commit_open() -> Measured {
 /// Pods per write, if a write takes 5 ms. `arrivals` is called each millisecond: it returns the number of creates, and
 /// true if that was a step of its own; `None` ends the measurement.
 fn group_commit(mut arrivals: impl FnMut(usize, bool) -> Option<(usize, bool)>) -> Measured {
-    let world = World::new();
+    let world = BenchCluster::new();
     let mut machine = admission(&world);
     let mut now = Instant::from_secs(1_000);
     let mut ws = spread(&world, 0, false);

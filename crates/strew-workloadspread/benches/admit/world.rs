@@ -14,7 +14,7 @@ use strew_workloadspread::{
     Subset, TargetRef, WorkloadFact, WorkloadKey, WorkloadSpread, WsKey,
 };
 
-pub(crate) struct World {
+pub(crate) struct BenchCluster {
     pub(crate) names: Interner,
     group: Symbol,
     kind: Symbol,
@@ -24,7 +24,7 @@ pub(crate) struct World {
     nodes: Vec<Symbol>,
 }
 
-impl World {
+impl BenchCluster {
     pub(crate) fn new() -> Self {
         let mut names = Interner::new();
         let mut of = |text: &str| names.intern(text);
@@ -114,7 +114,7 @@ fn fact(i: usize) -> PodFact {
     }
 }
 
-pub(crate) fn admission(world: &World) -> Admission {
+pub(crate) fn admission(world: &BenchCluster) -> Admission {
     let profiles = vec![Profile::default()];
     // Each admission is measured separately.
     let limits = Limits {
@@ -124,7 +124,7 @@ pub(crate) fn admission(world: &World) -> Admission {
     Admission::new(world.names.clone(), profiles, limits, 1)
 }
 
-pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
+pub(crate) fn workload(world: &BenchCluster, i: usize) -> WorkloadFact {
     WorkloadFact {
         key: WorkloadKey {
             namespace: well_known::DEFAULT_NAMESPACE,
@@ -164,7 +164,7 @@ fn subset(name: &str, max: Option<u32>, required: Option<NodeSelectorTerm>) -> S
 }
 
 /// A WorkloadSpread of two pools with room in both; five admitted pods of the first are not seen yet.
-pub(crate) fn spread(world: &World, i: usize, simulates: bool) -> WorkloadSpread {
+pub(crate) fn spread(world: &BenchCluster, i: usize, simulates: bool) -> WorkloadSpread {
     let strategy = match simulates {
         true => Strategy::Adaptive(Adaptive::default()),
         false => Strategy::Fixed,
@@ -185,7 +185,7 @@ pub(crate) fn spread(world: &World, i: usize, simulates: bool) -> WorkloadSpread
 }
 
 /// A WorkloadSpread of four subsets.
-pub(crate) fn spread_of_four(world: &World) -> WorkloadSpread {
+pub(crate) fn spread_of_four(world: &BenchCluster) -> WorkloadSpread {
     let names = ["a", "b", "c", "d"];
     let subsets = names.map(|n| subset(n, (n != "d").then_some(3_000), None));
     made(
@@ -198,7 +198,7 @@ pub(crate) fn spread_of_four(world: &World) -> WorkloadSpread {
 }
 
 fn made(
-    world: &World,
+    world: &BenchCluster,
     i: usize,
     subsets: Vec<Subset>,
     strategy: Strategy,
@@ -231,7 +231,7 @@ fn made(
     }
 }
 
-pub(crate) fn request(world: &World, id: u64, i: usize) -> Request {
+pub(crate) fn request(world: &BenchCluster, id: u64, i: usize) -> Request {
     let owner = workload(world, i);
     Request {
         id: RequestId(id),

@@ -11,7 +11,7 @@ use super::effect::{Denial, Injection, Untouched, Verdict};
 use super::machine::Admission;
 use super::request::{Operation, RequestId};
 use super::spread_queue::PendingRequest;
-use crate::choose::{self, Choice, Finding, Fit, Ground, Step};
+use crate::choose::{self, Choice, Finding, Fit, Ground, SubsetFinding};
 use crate::controller::cost::{self, CostGround};
 use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::spec::{Subset, WhenNoRoom, WorkloadSpread};
@@ -373,7 +373,7 @@ fn rows_mut<'a>(status: &'a mut Arc<Status>, revision: &Arc<str>) -> &'a mut [Ro
 }
 
 fn only_one(base: &WorkloadSpread) -> Choice {
-    let steps = base.spec.subsets.iter().take(1).map(|only| Step {
+    let steps = base.spec.subsets.iter().take(1).map(|only| SubsetFinding {
         subset: only.name.clone(),
         finding: Finding::Taken(Ground::OnlyOne),
     });

@@ -10,7 +10,7 @@ use strew_model::Instant;
 
 use super::machine::Admission;
 use super::spread_queue::PendingRequest;
-use crate::choose::{self, Choice, Finding, Step};
+use crate::choose::{self, Choice, Finding, SubsetFinding};
 use crate::facts::kinds::Kind;
 use crate::facts::spec::WorkloadSpread;
 use crate::facts::status::{Row, Status};
@@ -26,8 +26,9 @@ impl Admission {
         pending: &PendingRequest,
         choice: &Choice,
     ) -> Option<Instant> {
-        let is_full =
-            |step: &Step| matches!(step.finding, Finding::Full { .. } | Finding::Ordinal { .. });
+        let is_full = |step: &SubsetFinding| {
+            matches!(step.finding, Finding::Full { .. } | Finding::Ordinal { .. })
+        };
         if !choice.steps.iter().any(is_full) || !self.is_one_too_many(base, status, pending) {
             return None;
         }

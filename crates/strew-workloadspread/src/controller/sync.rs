@@ -21,7 +21,7 @@ use crate::inject::PodPatcher;
 pub(super) struct Running {
     ws: Arc<WorkloadSpread>,
     plan: Plan,
-    step: Step,
+    step: SyncStage,
     /// The effects without an outcome yet, each with the event for a failure.
     left: BTreeMap<EffectId, Option<(EventKind, Arc<str>)>>,
     failed: bool,
@@ -29,7 +29,7 @@ pub(super) struct Running {
 
 /// The present step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum SyncStage {
     Patching,
     Writing,
     Deleting,
@@ -59,7 +59,7 @@ impl SpreadController {
         let running = Running {
             ws,
             plan,
-            step: Step::Patching,
+            step: SyncStage::Patching,
             left: BTreeMap::new(),
             failed: false,
         };
@@ -99,7 +99,7 @@ impl SpreadController {
         let Some(running) = self.running.get_mut(key) else {
             return;
         };
-        running.step = Step::Writing;
+        running.step = SyncStage::Writing;
         if *running.ws.status == running.plan.status {
             self.pending.remove(&id);
             return self.delete(key);
@@ -120,7 +120,7 @@ impl SpreadController {
         let Some(mut running) = self.running.remove(key) else {
             return;
         };
-        running.step = Step::Deleting;
+        running.step = SyncStage::Deleting;
         for (kind, subject) in std::mem::take(&mut running.plan.noted.events) {
             match kind {
                 EventKind::CreatePodFailed => self.counters.creations_expired += 1,
@@ -190,19 +190,19 @@ impl SpreadController {
             return;
         };
         // Another client may have deleted the pod.
-        let done =
-            outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
+        let done = outcome == Outcome::Ok
+            || (outcome == Outcome::Gone && running.step == SyncStage::Deleting);
         running.failed |= !done;
         self.counters.conflicts += u64::from(outcome == Outcome::Conflict);
         if outcome == Outcome::Ok {
             match (running.step, &failure) {
-                (Step::Patching, None) => self.counters.adopted += 1,
-                (Step::Patching, Some(_)) => self.counters.costs += 1,
-                (Step::Writing, _) => {
+                (SyncStage::Patching, None) => self.counters.adopted += 1,
+                (SyncStage::Patching, Some(_)) => self.counters.costs += 1,
+                (SyncStage::Writing, _) => {
                     self.counters.written += 1;
                     self.counters.drift += drift(&running.ws.status, &running.plan.status);
                 }
-                (Step::Deleting, _) => self.counters.rescheduled += 1,
+                (SyncStage::Deleting, _) => self.counters.rescheduled += 1,
             }
         }
         let (step, failed, rest) = (running.step, running.failed, running.left.len());
@@ -218,15 +218,15 @@ impl SpreadController {
         {
             self.record(&key, kind, subject);
         }
-        if step == Step::Writing {
+        if step == SyncStage::Writing {
             self.pause(&key, outcome);
         }
         match step {
             _ if rest > 0 => {}
             _ if failed => self.fail(&key),
-            Step::Patching => self.write(&key),
-            Step::Writing => self.delete(&key),
-            Step::Deleting => self.finish(&key, wake),
+            SyncStage::Patching => self.write(&key),
+            SyncStage::Writing => self.delete(&key),
+            SyncStage::Deleting => self.finish(&key, wake),
         }
     }
 

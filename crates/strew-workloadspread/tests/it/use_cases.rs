@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strew_model::{Labels, Span};
 use strew_workloadspread::admission::{Effect, Input, Verdict};
 use strew_workloadspread::controller::cost::CostGround;
-use strew_workloadspread::explain::{Entry, Standing};
+use strew_workloadspread::explain::{Entry, Membership};
 use strew_workloadspread::{
     Adaptive, Choice, NoPatches, PatchId, Strategy, Subset, WorkloadFact, WorkloadSpread,
     invariants,
@@ -267,7 +267,10 @@ fn a_pod_and_the_ledger_are_explained() {
         found.expect("a pod of the target").1
     };
     let first = explain(&desk, "p0");
-    assert_eq!((first.subset, first.is_latest), (Standing::Marked(0), true));
+    assert_eq!(
+        (first.subset, first.is_latest),
+        (Membership::Marked(0), true)
+    );
     let surplus = CostGround::Surplus {
         position: 0,
         max: 1,
@@ -281,7 +284,7 @@ fn a_pod_and_the_ledger_are_explained() {
     let orphan = explain(&desk, "p2");
     assert_eq!(
         (orphan.subset, orphan.cost),
-        (Standing::Orphan, Some((-300, CostGround::Orphan)))
+        (Membership::Orphan, Some((-300, CostGround::Orphan)))
     );
 
     let checks = |desk: &Desk| {

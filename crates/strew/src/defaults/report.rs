@@ -8,13 +8,13 @@ use strew_apiserver::object::Name;
 use strew_cluster::{Cluster, PodIdx, SpreadConstraint};
 use strew_manifest::printable::printable_line;
 use strew_model::{Interner, Selector, Symbol};
-use strew_plan::rebalance::{Outcome, Wanted};
+use strew_plan::rebalance::{ConstraintChange, Wanted};
 use strew_plan::{Change, Fate as Outcomes, Transaction, rebalance};
 use strew_suite::report::API_VERSION;
 use strew_suite::shown::Choice;
+use strew_view::cluster_state::{ClusterState, PodEntry};
 use strew_view::moment::{self, Frame, Moment};
 use strew_view::natural_order::natural_order;
-use strew_view::world::{PodEntry, World};
 use strew_wire::default_policy::admission::{Admission, reason};
 use strew_wire::default_policy::expressions::WITHOUT_CONSTRAINTS;
 
@@ -94,13 +94,13 @@ fn reported(
     Ok(summed(workloads))
 }
 
-fn world(moment: Moment<'_>, tables: &Tables, frame: &mut Frame) -> World {
+fn world(moment: Moment<'_>, tables: &Tables, frame: &mut Frame) -> ClusterState {
     moment::world(Moment { tables, ..moment }, frame).0
 }
 
 /// What becomes of each chosen workload with pods, by its index.
 fn verdicts(
-    world: &World,
+    world: &ClusterState,
     fates: &HashMap<Name, Fate>,
     choice: &Choice,
 ) -> BTreeMap<usize, WorkloadDefaults> {
@@ -205,7 +205,7 @@ impl Example {
 
 /// Adds the constraints of the changed workloads with their counts.
 fn count(
-    world: &mut World,
+    world: &mut ClusterState,
     changed: &BTreeSet<usize>,
     workloads: &mut BTreeMap<usize, WorkloadDefaults>,
 ) {
@@ -241,7 +241,7 @@ fn count(
     }
 }
 
-fn counts(outcome: &Outcome, names: &Interner) -> DefaultCounts {
+fn counts(outcome: &ConstraintChange, names: &Interner) -> DefaultCounts {
     let constraint = &outcome.rule.constraint;
     let domains = outcome.before.counts.iter().map(|count| DomainPods {
         domain: names.text(count.domain).to_owned(),
@@ -275,7 +275,7 @@ fn is_counted_otherwise(cluster: &Cluster, selector: &Selector, pod: PodIdx) -> 
 
 /// By workload, the messages about the pods that stay Pending if all of it are created again, and about those that leave
 /// for them. Each workload is tried alone; those without such pods are left out.
-fn pending(world: &mut World, workloads: &[usize]) -> BTreeMap<usize, Vec<String>> {
+fn pending(world: &mut ClusterState, workloads: &[usize]) -> BTreeMap<usize, Vec<String>> {
     let profiles = world.schedulers.profiles();
     let budgets = world.schedulers.budgets.clone();
     let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);

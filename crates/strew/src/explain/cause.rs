@@ -7,30 +7,30 @@ use strew_cluster::PodIdx;
 use strew_manifest::kinds::{self, KindRow};
 use strew_manifest::read::nearest;
 use strew_scheduler::Explanation;
-use strew_scheduler::explain::{Cause, HardExplained, Standing as Stands};
+use strew_scheduler::explain::{Cause, HardExplained, Whereabouts};
+use strew_view::cluster_state::{ClusterState, PodState};
 use strew_view::explanation::{self as wire, CountedWorkload};
-use strew_view::world::{Standing, World};
 
 use crate::text::count;
 
 /// The cause; `None` for a pod that a node would take now, and that nothing else keeps from it. `pod` is the stored
 /// object, if it is at hand.
 pub(crate) fn of(
-    world: &World,
+    world: &ClusterState,
     entry: usize,
     explanation: &Explanation,
     pod: Option<&Pod>,
 ) -> Option<String> {
     let of_nodes = || wire::cause(explanation, &world.cluster);
     match (&world.pods[entry].standing, &explanation.standing) {
-        (Standing::OfAnother(scheduler), _) => Some(no_scheduler(world, scheduler)),
-        (Standing::Leaving, _) => Some("it is being deleted".to_owned()),
+        (PodState::OfAnother(scheduler), _) => Some(no_scheduler(world, scheduler)),
+        (PodState::Leaving, _) => Some("it is being deleted".to_owned()),
         _ if is_astray(world, entry, pod) => Some(format!(
             "its spec.nodeName is {:?}, and there is no such node; no scheduler looks at it",
             pod.and_then(|pod| pod.node.as_deref()).unwrap_or_default()
         )),
-        (_, Stands::Placed { .. }) => of_nodes(),
-        (_, Stands::Gated { gates, .. }) => {
+        (_, Whereabouts::Placed { .. }) => of_nodes(),
+        (_, Whereabouts::Gated { gates, .. }) => {
             let gates = gates.iter().map(|&gate| world.cluster.names.text(gate));
             Some(gated(&gates.collect::<Vec<_>>()))
         }
@@ -47,7 +47,7 @@ pub(crate) fn of(
 }
 
 /// True for a pod that never ran and names a node that is not there.
-pub(crate) fn is_astray(world: &World, entry: usize, pod: Option<&Pod>) -> bool {
+pub(crate) fn is_astray(world: &ClusterState, entry: usize, pod: Option<&Pod>) -> bool {
     let node = world.node_of(entry).map(|node| world.cluster.node(node));
     let is_there = node.is_some_and(|node| node.fact().is_some());
     pod.is_some_and(|pod| pod.node.is_some() && pod.status.phase == Phase::Pending) && !is_there
@@ -66,7 +66,7 @@ fn gated(gates: &[&str]) -> String {
 }
 
 /// A pod whose `schedulerName` no profile has.
-fn no_scheduler(world: &World, scheduler: &str) -> String {
+fn no_scheduler(world: &ClusterState, scheduler: &str) -> String {
     let cluster = &world.cluster;
     let of_it = world.pods.iter().filter(|entry| {
         let row = cluster.pod(entry.pod);
@@ -93,7 +93,7 @@ fn no_scheduler(world: &World, scheduler: &str) -> String {
 /// `its spread constraint 1 counts 11 pods of deployment/cart beside 3 of its own`; `None` if it counts only its own, or
 /// refuses no node.
 fn counts_others(
-    world: &World,
+    world: &ClusterState,
     entry: usize,
     explanation: &Explanation,
     hard: &HardExplained,
@@ -129,7 +129,11 @@ fn counts_others(
 }
 
 /// The workloads of these pods but for the own one of the pod at `entry`, those with most pods first.
-pub(crate) fn others(world: &World, entry: usize, counted: &[PodIdx]) -> Vec<CountedWorkload> {
+pub(crate) fn others(
+    world: &ClusterState,
+    entry: usize,
+    counted: &[PodIdx],
+) -> Vec<CountedWorkload> {
     let own = world.pods[entry].workload;
     if world.workloads[own].name.kind == "Pod" {
         // A pod of its own has no others to be told apart from.
@@ -157,7 +161,7 @@ pub(crate) fn others(world: &World, entry: usize, counted: &[PodIdx]) -> Vec<Cou
 
 /// `deployment/web -n shop: 1 of 4 pods is Pending; the rollout hangs on it, 3 pods of another revision run`. `None` for
 /// a pod of its own, and for one that has a node.
-pub(crate) fn of_workload(world: &World, entry: usize) -> Option<String> {
+pub(crate) fn of_workload(world: &ClusterState, entry: usize) -> Option<String> {
     let pod = &world.pods[entry];
     let workload = &world.workloads[pod.workload].name;
     if workload.kind == "Pod" || world.node_of(entry).is_some() || pod.is_leaving {

@@ -11,11 +11,11 @@ use strew_model::time::Span;
 use strew_plan::{WhatIf, suggest};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
-use strew_scheduler::explain::{Explanation, Standing as Stands};
-use strew_view::blocked::{Blocked, Eviction, Outcome};
+use strew_scheduler::explain::{Explanation, Whereabouts};
+use strew_view::blocked::{Blocked, Eviction, PodOutcome};
+use strew_view::cluster_state::{ClusterState, PodEntry, PodState};
 use strew_view::lives::lives;
 use strew_view::moment::{self, Frame};
-use strew_view::world::{PodEntry, Standing, World};
 
 use super::target::Target;
 use super::{ExplainArgs, cause};
@@ -66,7 +66,7 @@ pub(crate) struct Explained {
     /// The results of the changes of `--what-if`.
     pub(crate) turned: Option<Turned>,
     /// The world at that moment.
-    pub(crate) world: World,
+    pub(crate) world: ClusterState,
     /// The moment in the run; `None`: the state of the files.
     pub(super) played: Option<When>,
     /// The named workload, and what it lacks of the pods that it asks for, if this pod of it has a node.
@@ -167,7 +167,7 @@ pub(super) fn lacking(
 }
 
 /// The world of a moment.
-pub(super) fn now_in(seen: Seen<'_>, frame: &mut Frame) -> (World, Vec<Outcome>) {
+pub(super) fn now_in(seen: Seen<'_>, frame: &mut Frame) -> (ClusterState, Vec<PodOutcome>) {
     moment::world(seen.moment, frame)
 }
 
@@ -239,7 +239,7 @@ pub(super) fn explain(
     })?;
     let entry = target.choose(&world, &outcomes, namespace, Moment::End)?;
     let standing = &world.pods[entry].standing;
-    if matches!(standing, Standing::OfAnother(_) | Standing::Leaving) {
+    if matches!(standing, PodState::OfAnother(_) | PodState::Leaving) {
         return Ok(now(world, entry, Moment::Files, None));
     }
     if world.node_of(entry).is_none() {
@@ -287,7 +287,7 @@ fn placings(seen: Seen<'_>) -> Vec<Placing> {
         .collect()
 }
 
-fn find_uid(world: &World, uid: &str) -> Option<usize> {
+fn find_uid(world: &ClusterState, uid: &str) -> Option<usize> {
     let pod = world.cluster.find_pod(uid)?;
     world.pods.iter().position(|entry| entry.pod == pod)
 }
@@ -299,19 +299,19 @@ fn lost(target: &Target) -> Failure {
     ))
 }
 
-fn now(world: World, entry: usize, moment: Moment, played: Option<When>) -> Explained {
+fn now(world: ClusterState, entry: usize, moment: Moment, played: Option<When>) -> Explained {
     decided(world, entry, (moment, played), None)
 }
 
 /// As in a decision at this moment, which chose this node if it was one of the best.
 fn decided(
-    mut world: World,
+    mut world: ClusterState,
     entry: usize,
     (moment, played): (Moment, Option<When>),
     drawn: Option<NodeIdx>,
 ) -> Explained {
     let pod = world.pods[entry].pod;
-    let World {
+    let ClusterState {
         cluster,
         schedulers,
         ..
@@ -321,7 +321,7 @@ fn decided(
     let what_if = suggest(profile, cluster, &schedulers.nominations, &explanation);
     let mut eviction = None;
     // With what preemption would do.
-    let is_pending = explanation.standing == Stands::Pending;
+    let is_pending = explanation.standing == Whereabouts::Pending;
     if let Some(blocked) = is_pending.then(|| Blocked::now(&mut world, pod)).flatten() {
         explanation.sentence = blocked.message;
         eviction = blocked.eviction;
@@ -355,12 +355,12 @@ impl Explained {
             }
             (Moment::End, _) => "stays Pending; explained as things are at the end".to_owned(),
             (Moment::Changed, _) => "explained as things are after the changes".to_owned(),
-            (Moment::Files, Standing::OfAnother(scheduler)) => {
+            (Moment::Files, PodState::OfAnother(scheduler)) => {
                 format!(
                     "left to scheduler {scheduler}; explained as if it were strew's, as things are in the files"
                 )
             }
-            (Moment::Files, Standing::Leaving) => {
+            (Moment::Files, PodState::Leaving) => {
                 "it is being deleted; explained as things are in the files".to_owned()
             }
             (Moment::Files, _) => "explained as things are in the files".to_owned(),

@@ -12,10 +12,10 @@ use strew_model::time::{Instant, Span};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::Explanation;
-use strew_scheduler::explain::Standing;
+use strew_scheduler::explain::Whereabouts;
+use strew_view::cluster_state::ClusterState;
 use strew_view::explanation::API_VERSION;
 use strew_view::moment::Frame;
-use strew_view::world::World;
 
 use super::moment::now_in;
 use super::newest::newest;
@@ -250,7 +250,7 @@ fn listed(
 /// What a workload lacks of the pods that it asks for, if their creation was refused.
 fn lacks(
     seen: Seen<'_>,
-    world: &World,
+    world: &ClusterState,
     workload: usize,
     n_made: usize,
     refusals: Option<&Refusals>,
@@ -283,7 +283,7 @@ struct Told {
     message: String,
 }
 
-fn told(world: &mut World, entry: usize, stored: Option<&Pod>) -> Told {
+fn told(world: &mut ClusterState, entry: usize, stored: Option<&Pod>) -> Told {
     let pod = world.pods[entry].pod;
     let explanation: Explanation = world.schedulers.explain(&mut world.cluster, pod, None);
     let cause = cause::of(world, entry, &explanation, stored);
@@ -297,8 +297,8 @@ fn told(world: &mut World, entry: usize, stored: Option<&Pod>) -> Told {
     });
     // Of a pod that a node would take, the sentence would be that of its placement.
     let message = match explanation.standing {
-        Standing::Pending | Standing::Gated { .. } => explanation.sentence,
-        Standing::WouldGo { .. } | Standing::Placed { .. } => String::new(),
+        Whereabouts::Pending | Whereabouts::Gated { .. } => explanation.sentence,
+        Whereabouts::WouldGo { .. } | Whereabouts::Placed { .. } => String::new(),
     };
     Told {
         cause,
@@ -307,7 +307,7 @@ fn told(world: &mut World, entry: usize, stored: Option<&Pod>) -> Told {
     }
 }
 
-fn group(world: &World, workload: usize, told: Told, mut pods: Vec<(Span, usize)>) -> Group {
+fn group(world: &ClusterState, workload: usize, told: Told, mut pods: Vec<(Span, usize)>) -> Group {
     pods.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     let name = &world.workloads[workload].name;
     let oldest = pods.first().map_or(Span::default(), |first| first.0);

@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::nearest;
 use strew_scenario::format::ObjectTarget;
-use strew_view::blocked::Outcome;
-use strew_view::world::{FinishedPod, World};
+use strew_view::blocked::PodOutcome;
+use strew_view::cluster_state::{ClusterState, FinishedPod};
 
 use super::moment::Moment;
 use crate::failure::Failure;
@@ -82,13 +82,13 @@ impl Target {
     /// The first Pending one of the named pods, else the first.
     pub(super) fn choose(
         &self,
-        world: &World,
-        outcomes: &[Outcome],
+        world: &ClusterState,
+        outcomes: &[PodOutcome],
         namespace: Option<&str>,
         moment: Moment,
     ) -> Result<usize, Failure> {
         let entries = self.find(world, namespace, moment)?;
-        let is_pending = |entry: &&usize| matches!(outcomes[**entry], Outcome::Pending(_));
+        let is_pending = |entry: &&usize| matches!(outcomes[**entry], PodOutcome::Pending(_));
         let entry = entries.iter().find(is_pending).or(entries.first());
         entry.copied().ok_or_else(|| {
             Failure::input(anyhow!("{} has no pod that has not finished", self.text()))
@@ -98,7 +98,7 @@ impl Target {
     /// The named pods, by name.
     pub(super) fn find(
         &self,
-        world: &World,
+        world: &ClusterState,
         namespace: Option<&str>,
         moment: Moment,
     ) -> Result<Vec<usize>, Failure> {
@@ -119,7 +119,7 @@ impl Target {
         Err(self.not_found(world, &candidates, namespace, moment))
     }
 
-    fn candidates<'a>(&self, world: &'a World) -> Vec<Candidate<'a>> {
+    fn candidates<'a>(&self, world: &'a ClusterState) -> Vec<Candidate<'a>> {
         if self.kind == "Pod" {
             let pods = world.pods.iter().enumerate();
             return pods
@@ -143,7 +143,7 @@ impl Target {
 
     fn not_found(
         &self,
-        world: &World,
+        world: &ClusterState,
         candidates: &[Candidate<'_>],
         namespace: Option<&str>,
         moment: Moment,

@@ -5,7 +5,7 @@ use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Decision, Engine, Profile, Unfit};
 use strew_view::explanation::PodExplanation;
 
-use super::world::World;
+use super::world::DrawnCluster;
 use super::{Beside, TextStyle, explain_text};
 
 const STYLE: TextStyle = TextStyle {
@@ -21,11 +21,11 @@ fn check(picture: &str, expected: snapbox::data::Inline) {
 
 #[track_caller]
 fn check_with(profile: Profile, picture: &str, expected: snapbox::data::Inline) {
-    let text = explained(profile, World::of(picture), STYLE);
+    let text = explained(profile, DrawnCluster::of(picture), STYLE);
     snapbox::assert_data_eq!(text, expected.raw());
 }
 
-fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
+fn explained(profile: Profile, mut world: DrawnCluster, style: TextStyle) -> String {
     let (cluster, pod) = (&mut world.cluster, world.pod);
     let before = placement(cluster);
     let mut engine = Engine::new(profile.clone());
@@ -273,7 +273,7 @@ Scores of the 2 nodes that take it
 
 #[test]
 fn a_label_changed_after_creation_makes_the_selector_contradict_itself() {
-    let mut world = World::of(
+    let mut world = DrawnCluster::of(
         "
         node a1 zone=a
         pod web-1 app=web rev=1 spread:zone:1
@@ -926,7 +926,7 @@ Scores of the 3 nodes that take it
 
 #[test]
 fn hard_defaults_of_the_scheduler_s_configuration() {
-    let mut world = World::of(
+    let mut world = DrawnCluster::of(
         "
         node a1 zone=a
         node b1 zone=b cordoned
@@ -1039,7 +1039,7 @@ Constraint 2, hard: topology.kubernetes.io/zone, maxSkew 1
 
 #[test]
 fn narrow_terminals_get_short_sums() {
-    let world = World::of(
+    let world = DrawnCluster::of(
         "
         node a1 zone=eu-central-1a
         node b1 zone=eu-central-1b cordoned
@@ -1094,12 +1094,12 @@ fn colour_adds_nothing_but_colour() {
         pod web-1 on a1 app=web
         pod web-2 app=web spread:zone:1
         ";
-    let plain = explained(Profile::default(), World::of(picture), STYLE);
+    let plain = explained(Profile::default(), DrawnCluster::of(picture), STYLE);
     let style = TextStyle {
         colour: true,
         ..STYLE
     };
-    let coloured = explained(Profile::default(), World::of(picture), style);
+    let coloured = explained(Profile::default(), DrawnCluster::of(picture), style);
     assert_ne!(plain, coloured);
     assert_eq!(plain, anstream::adapter::strip_str(&coloured).to_string());
 }

@@ -20,12 +20,12 @@ use strew_model::{
 };
 
 /// A cluster, and the pod to explain.
-pub(super) struct World {
+pub(super) struct DrawnCluster {
     pub(super) cluster: Cluster,
     pub(super) pod: PodIdx,
 }
 
-impl World {
+impl DrawnCluster {
     pub(super) fn of(picture: &str) -> Self {
         let mut cluster = Cluster::new();
         let mut pod = None;

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use strew_manifest::defaults::default_template;
-use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::read::{KubeObject, embedded};
 use strew_manifest::validation::pod::validate_template;
 use strew_manifest::validation::text;
@@ -230,8 +230,8 @@ fn valid(deployment: &Value) -> Result<(), Failure> {
 /// The error of a field, with the flag that set it.
 fn at(path: &FieldPath, why: &str) -> Failure {
     let fields = path.steps().iter().filter_map(|step| match step {
-        Step::Name(name) => Some(name.as_ref()),
-        Step::Index(_) | Step::Key(_) => None,
+        PathSegment::Name(name) => Some(name.as_ref()),
+        PathSegment::Index(_) | PathSegment::Key(_) => None,
     });
     let mut settings = fields.filter(|name| SETTINGS.iter().any(|(_, field)| field == name));
     wrong(settings.next().unwrap_or_default(), why)

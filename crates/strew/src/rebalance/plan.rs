@@ -8,14 +8,16 @@ use strew_apiserver::object::{Name, Pod};
 use strew_cluster::{NodeIdx, OwnerRef, PodIdx};
 use strew_manifest::printable::printable_line;
 use strew_model::{Interner, Symbol};
-use strew_plan::rebalance::{Count, Effect, Outcome, Rebalanced, Standing, Stays, Step, Wanted};
+use strew_plan::rebalance::{
+    ConstraintChange, ConstraintState, Count, Effect, Move, Rebalanced, Stays, Wanted,
+};
 use strew_plan::{Refusal, Rule, Transaction, rebalance};
 use strew_suite::report::API_VERSION;
 use strew_suite::shown::Choice;
+use strew_view::cluster_state::ClusterState;
 use strew_view::moment;
 use strew_view::natural_order::natural_order;
 use strew_view::workload::WorkloadName;
-use strew_view::world::World;
 
 use super::values::{
     ConstraintCounts, DomainCount, KIND, LeftPods, PlannedConstraint, PlannedEffect, PlannedStep,
@@ -50,7 +52,11 @@ pub(super) fn of(life: &Life, asked: &Asked, context: &Context) -> Result<Rebala
     made.unwrap_or_else(|| Err(Failure::input(anyhow!("there is no cluster in the input"))))
 }
 
-fn planned(world: &mut World, tables: &Tables, asked: &Asked) -> Result<RebalancePlan, Failure> {
+fn planned(
+    world: &mut ClusterState,
+    tables: &Tables,
+    asked: &Asked,
+) -> Result<RebalancePlan, Failure> {
     if world.cluster.pods().all(|(_, row)| row.node.is_none()) {
         let error = anyhow!("no pod is on a node in the input, so there is nothing to rebalance");
         let hint = "rebalance looks at a dump of a cluster: kubectl get all,nodes,pdb -A -o json";
@@ -90,7 +96,11 @@ const ANNOTATIONS: [(&str, Option<&str>); 3] = [
 ];
 
 /// The pods that must stay, for reasons that deciding does not read.
-fn kept(world: &mut World, tables: &Tables, deletes_empty_dirs: bool) -> BTreeMap<PodIdx, Stays> {
+fn kept(
+    world: &mut ClusterState,
+    tables: &Tables,
+    deletes_empty_dirs: bool,
+) -> BTreeMap<PodIdx, Stays> {
     let keys = ANNOTATIONS.map(|(key, _)| world.cluster.names.intern(key));
     let mut kept = BTreeMap::new();
     for entry in &world.pods {
@@ -133,7 +143,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(world: &World) -> Self {
+    fn of(world: &ClusterState) -> Self {
         let mut workload_of = HashMap::new();
         for entry in &world.pods {
             let key = &world.cluster.class_of(entry.pod).key;
@@ -144,20 +154,21 @@ impl Names {
         Self { workload_of }
     }
 
-    fn workload<'w>(&self, world: &'w World, rule: &Rule) -> Option<&'w WorkloadName> {
+    fn workload<'w>(&self, world: &'w ClusterState, rule: &Rule) -> Option<&'w WorkloadName> {
         let index = self.workload_of.get(&(rule.namespace, rule.owner))?;
         Some(&world.workloads[*index].name)
     }
 
-    fn plan(&self, world: &World, plan: &Rebalanced, soft: bool) -> RebalancePlan {
+    fn plan(&self, world: &ClusterState, plan: &Rebalanced, soft: bool) -> RebalancePlan {
         let meant = || plan.rules.iter().filter(|outcome| outcome.is_meant);
-        let uneven = |standing: fn(&Outcome) -> &Standing| {
+        let uneven = |standing: fn(&ConstraintChange) -> &ConstraintState| {
             let rules = meant().filter(|outcome| standing(outcome).moves > 0);
             let of = rules.map(|outcome| self.workload(world, &outcome.rule));
             of.collect::<BTreeSet<_>>().len()
         };
         let all: BTreeSet<_> = meant().map(|o| self.workload(world, &o.rule)).collect();
-        let is_told = |outcome: &&Outcome| outcome.before.moves > 0 || outcome.after.moves > 0;
+        let is_told =
+            |outcome: &&ConstraintChange| outcome.before.moves > 0 || outcome.after.moves > 0;
         let mut constraints: Vec<PlannedConstraint> = meant()
             .filter(is_told)
             .map(|outcome| self.constraint(world, outcome))
@@ -192,7 +203,7 @@ impl Names {
         }
     }
 
-    fn step(&self, world: &World, plan: &Rebalanced, step: &Step) -> PlannedStep {
+    fn step(&self, world: &ClusterState, plan: &Rebalanced, step: &Move) -> PlannedStep {
         let cluster = &world.cluster;
         let key = &cluster.class_of(step.pod).key;
         let workload = self.workload_of.get(&(key.namespace, key.owner));
@@ -214,7 +225,7 @@ impl Names {
         }
     }
 
-    fn effect(&self, world: &World, plan: &Rebalanced, effect: &Effect) -> PlannedEffect {
+    fn effect(&self, world: &ClusterState, plan: &Rebalanced, effect: &Effect) -> PlannedEffect {
         let rule = &plan.rules[effect.rule].rule;
         let names = &world.cluster.names;
         let workload = self.workload(world, rule);
@@ -232,7 +243,7 @@ impl Names {
         }
     }
 
-    fn constraint(&self, world: &World, outcome: &Outcome) -> PlannedConstraint {
+    fn constraint(&self, world: &ClusterState, outcome: &ConstraintChange) -> PlannedConstraint {
         let names = &world.cluster.names;
         let workload = self.workload(world, &outcome.rule);
         let constraint = &outcome.rule.constraint;
@@ -267,7 +278,7 @@ fn domain_count(names: &Interner, count: Count) -> DomainCount {
     }
 }
 
-fn counts(names: &Interner, standing: &Standing) -> ConstraintCounts {
+fn counts(names: &Interner, standing: &ConstraintState) -> ConstraintCounts {
     let counts = standing.counts.iter();
     let mut domains: Vec<DomainCount> = counts.map(|&count| domain_count(names, count)).collect();
     domains.sort_by(|a, b| natural_order(&a.domain, &b.domain));

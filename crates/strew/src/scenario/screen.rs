@@ -12,9 +12,9 @@ use crate::spread_explain::{self, Line, Spreads};
 use crate::text::{self, Look};
 use strew_suite::clock::clock;
 use strew_suite::shown::Shown;
+use strew_view::cluster_state::{ClusterState, PodState};
 use strew_view::skews::Skews;
 use strew_view::view::View;
-use strew_view::world::{Standing, World};
 
 /// The text of a run.
 pub(super) struct Screen<'a> {
@@ -178,10 +178,10 @@ fn unpatched(simulation: &Simulation) -> Vec<String> {
 }
 
 /// Pods that no scheduler of the simulation decides for, and pods on missing nodes.
-fn left_alone(world: &World) -> Vec<String> {
+fn left_alone(world: &ClusterState) -> Vec<String> {
     let mut others = std::collections::BTreeMap::<&str, usize>::new();
     for pod in &world.pods {
-        if let Standing::OfAnother(scheduler) = &pod.standing {
+        if let PodState::OfAnother(scheduler) = &pod.standing {
             *others.entry(scheduler).or_default() += 1;
         }
     }

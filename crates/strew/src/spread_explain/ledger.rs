@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use strew_model::Span;
 use strew_wire::workloadspread::status;
-use strew_workloadspread::explain::{Entry, PodStanding, RowCheck, Standing};
+use strew_workloadspread::explain::{Entry, Membership, PodStanding, RowCheck};
 use strew_workloadspread::quota::CannotCount;
 use strew_workloadspread::{Pod, Row, WorkloadSpread, WsKey};
 
@@ -122,14 +122,14 @@ pub(crate) fn ledger(spreads: &Spreads, key: &WsKey) -> Ledger {
     let pods = machine.explain_pods(key, &mut spreads.patcher());
     let pods = pods.unwrap_or_default();
     let active = || pods.iter().filter(|(pod, _)| pod.is_active());
-    let orphans = active().filter(|(_, standing)| standing.subset == Standing::Orphan);
+    let orphans = active().filter(|(_, standing)| standing.subset == Membership::Orphan);
     let mut rows: Vec<LedgerRow> = checks.iter().map(|check| row(check, ws)).collect();
     for (check, row) in checks.iter().zip(&mut rows) {
         for (pod, standing) in active() {
             let (place, is_unmarked) = match &standing.subset {
-                Standing::Marked(place) => (*place, false),
-                Standing::Adopted(place, _) => (*place, true),
-                Standing::Orphan => continue,
+                Membership::Marked(place) => (*place, false),
+                Membership::Adopted(place, _) => (*place, true),
+                Membership::Orphan => continue,
             };
             let subset = ws.and_then(|ws| ws.spec.subsets.get(place));
             let is_of_row = subset.is_some_and(|subset| subset.name == check.subset);

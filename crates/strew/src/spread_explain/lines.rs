@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use strew_workloadspread::explain::{RowCheck, Standing};
+use strew_workloadspread::explain::{Membership, RowCheck};
 use strew_workloadspread::{UNLIMITED, WorkloadSpread};
 
 use super::Spreads;
@@ -42,8 +42,8 @@ fn line(spreads: &Spreads, ws: &WorkloadSpread) -> Option<Line> {
     let mut n_orphans = 0;
     for (_, standing) in pods.iter().filter(|(pod, _)| pod.is_active()) {
         let place = match standing.subset {
-            Standing::Marked(place) | Standing::Adopted(place, _) => place,
-            Standing::Orphan => {
+            Membership::Marked(place) | Membership::Adopted(place, _) => place,
+            Membership::Orphan => {
                 n_orphans += 1;
                 continue;
             }

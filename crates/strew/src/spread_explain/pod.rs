@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use strew_workloadspread::controller::cost::CostGround;
-use strew_workloadspread::explain::{PodStanding, RowCheck, Standing};
+use strew_workloadspread::explain::{Membership, PodStanding, RowCheck};
 use strew_workloadspread::{COST_ANNOTATION, Spec, UNLIMITED, WsKey};
 
 use super::{Spreads, limit_text, time_text};
@@ -76,17 +76,17 @@ fn made(spreads: &Spreads, key: &WsKey, spec: &Spec, standing: PodStanding) -> P
     let name = |place: usize| spec.subsets[place].name.to_string();
     let ws = &key.name;
     let (place, ground, scores) = match &standing.subset {
-        Standing::Marked(place) => (
+        Membership::Marked(place) => (
             Some(*place),
             format!("its marker names WorkloadSpread {ws} and this subset"),
             Vec::new(),
         ),
-        Standing::Adopted(place, scores) => (
+        Membership::Adopted(place, scores) => (
             Some(*place),
             "it has no marker, and its node fits this subset best; the next sync writes the marker".to_owned(),
             scores.clone(),
         ),
-        Standing::Orphan => (
+        Membership::Orphan => (
             None,
             "its marker names a subset that is gone, or it is on no node of these files, or its node fits no subset".to_owned(),
             Vec::new(),

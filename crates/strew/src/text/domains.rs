@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::{Look, count, short_key};
 use crate::terminal::Terminal;
+use strew_view::cluster_state::ClusterState;
 use strew_view::spread::{Constraint, Domain, Spread};
 use strew_view::values::{warning, when_unsatisfiable};
 use strew_view::view::Summary;
-use strew_view::world::World;
 
 /// The number of domains that get a bar each; of more, a line shows how many hold how much.
 const BARS_MAX: usize = 8;
@@ -15,7 +15,7 @@ const BARS_MAX: usize = 8;
 /// One key of a workload.
 pub(super) fn spread_block(
     out: &mut String,
-    world: &World,
+    world: &ClusterState,
     summary: &Summary,
     spread: &Spread,
     look: &Look<'_>,
@@ -51,7 +51,7 @@ pub(super) fn spread_block(
 
 /// The workload's own pods, those of old revisions included, if the constraint counts other ones too, or not all of
 /// them; empty otherwise.
-pub(super) fn own_line(world: &World, spread: &Spread, indent: &str) -> String {
+pub(super) fn own_line(world: &ClusterState, spread: &Spread, indent: &str) -> String {
     let mut domains = spread.domains.iter();
     if domains.all(|domain| domain.own == domain.count) {
         return String::new();
@@ -67,7 +67,7 @@ pub(super) fn own_line(world: &World, spread: &Spread, indent: &str) -> String {
     out
 }
 
-fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
+fn constraint_text(world: &ClusterState, spread: &Spread, look: &Look<'_>) -> String {
     let Some(constraint) = &spread.constraint else {
         return "no constraint".to_owned();
     };
@@ -111,7 +111,7 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
     text
 }
 
-fn bars(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
+fn bars(out: &mut String, world: &ClusterState, spread: &Spread, look: &Look<'_>) {
     let bar = |domain: &Domain| Bar {
         name: world.cluster.names.text(domain.value),
         count: domain.count,
@@ -130,7 +130,7 @@ pub(crate) struct Bar<'a> {
 }
 
 /// A domain as text.
-pub(super) fn domain_name<'a>(world: &'a World, domain: &Domain) -> &'a str {
+pub(super) fn domain_name<'a>(world: &'a ClusterState, domain: &Domain) -> &'a str {
     match world.cluster.names.text(domain.value) {
         "" => NO_LABEL,
         text => text,
@@ -186,7 +186,7 @@ pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: 
 }
 
 /// How many domains hold how many pods, the fullest first.
-fn histogram(out: &mut String, world: &World, spread: &Spread) {
+fn histogram(out: &mut String, world: &ClusterState, spread: &Spread) {
     let noun = match short_key(world.cluster.names.text(spread.key)) {
         "hostname" => "node",
         _ => "domain",

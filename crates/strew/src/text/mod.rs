@@ -14,7 +14,7 @@ pub(crate) use domains::{Bar, draw};
 use nodes::nodes;
 pub(crate) use steps::{step_changes, step_head, told, verdict};
 use strew_suite::shown::{AsBefore, Shown};
-use strew_view::blocked::Outcome;
+use strew_view::blocked::PodOutcome;
 pub(crate) use strew_view::time_text::time_text;
 use strew_view::view::{Finished, Summary, View};
 pub(crate) use strew_view::words::{count, short_key};
@@ -223,7 +223,7 @@ fn own_place(view: &View, index: usize) -> Option<String> {
     let zone = usage.and_then(|usage| usage.zone.as_deref());
     let zone = zone.map_or(String::new(), |zone| format!(" in {zone}"));
     let was = match view.outcomes[entry] {
-        Outcome::WasBound => "there before, ",
+        PodOutcome::WasBound => "there before, ",
         _ => "",
     };
     Some(format!("{was}on {name}{zone}"))
@@ -262,10 +262,10 @@ fn pods(out: &mut String, view: &View, index: usize) {
     let world = &view.world;
     for &entry in &world.members[index] {
         let was = match &view.outcomes[entry] {
-            Outcome::WasBound => " (there before)",
-            Outcome::Pending(_) => " (Pending)",
-            Outcome::LeftAlone => " (left alone)",
-            Outcome::Placed(_) => "",
+            PodOutcome::WasBound => " (there before)",
+            PodOutcome::Pending(_) => " (Pending)",
+            PodOutcome::LeftAlone => " (left alone)",
+            PodOutcome::Placed(_) => "",
         };
         let node = world.node_of(entry);
         let node = node.map_or("<none>", |node| world.node_name(node));

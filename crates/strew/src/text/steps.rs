@@ -14,10 +14,10 @@ use super::{Look, count, finished_text, short_key, time_text};
 use strew_model::Span;
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
 use strew_scenario::run::{StepResult, StepState};
+use strew_view::cluster_state::ClusterState;
 use strew_view::skews::Skews;
 use strew_view::spread::Spread;
 use strew_view::view::{Summary, View};
-use strew_view::world::World;
 
 /// The step and how it ended, in one or more lines.
 pub(crate) fn step_head(name: &str, step: &Step, result: &StepResult, look: &Look<'_>) -> String {
@@ -270,7 +270,7 @@ fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option
 const DOMAINS_MAX: usize = 8;
 
 /// `2/3/3` before and now, with names once: the domains have the same order.
-fn counts(world: &World, spread: &Spread) -> Option<(String, String)> {
+fn counts(world: &ClusterState, spread: &Spread) -> Option<(String, String)> {
     if spread.domains.len() > DOMAINS_MAX {
         return None;
     }

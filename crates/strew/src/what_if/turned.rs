@@ -6,7 +6,7 @@ use serde::Serialize;
 use strew_cluster::PodIdx;
 use strew_model::{Interner, Symbol};
 use strew_plan::{Change, Fate, Lives, Skew, Transaction};
-use strew_view::world::World;
+use strew_view::cluster_state::ClusterState;
 
 use super::Asked;
 use crate::failure::Failure;
@@ -106,7 +106,7 @@ pub(crate) struct TurnedSkew {
 /// the explained pods, whose constraints a change may be about.
 pub(crate) fn carry_out(
     asked: &[Asked],
-    (world, lives): (&mut World, Lives),
+    (world, lives): (&mut ClusterState, Lives),
     namespace: Option<&str>,
     entries: &[usize],
 ) -> Result<Turned, Failure> {
@@ -202,7 +202,7 @@ fn pods(trial: &Transaction<'_>) -> Vec<TurnedPod> {
     pods
 }
 
-fn skews(before: &[Skew], after: &[Skew], world: &World) -> Vec<TurnedSkew> {
+fn skews(before: &[Skew], after: &[Skew], world: &ClusterState) -> Vec<TurnedSkew> {
     let names = &world.cluster.names;
     let turned = |now: &Skew| {
         // A change may have replaced the constraint itself.
@@ -226,8 +226,8 @@ fn skews(before: &[Skew], after: &[Skew], world: &World) -> Vec<TurnedSkew> {
 }
 
 /// The workload of the pods of a constraint.
-fn workload(skew: &Skew, world: &World) -> String {
-    let of = |pod: &&strew_view::world::PodEntry| {
+fn workload(skew: &Skew, world: &ClusterState) -> String {
+    let of = |pod: &&strew_view::cluster_state::PodEntry| {
         let key = &world.cluster.class_of(pod.pod).key;
         (key.namespace, key.owner) == (skew.namespace, skew.owner)
     };

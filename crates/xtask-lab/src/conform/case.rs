@@ -12,12 +12,12 @@ use strew_wire::facts;
 use super::decode;
 
 /// A case's cluster and an engine for its configuration.
-pub(crate) struct World {
+pub(crate) struct CaseCluster {
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
 }
 
-impl World {
+impl CaseCluster {
     /// Builds the cluster of a case.
     pub(crate) fn of(case: &Value) -> anyhow::Result<Self> {
         let mut cluster = Cluster::new();

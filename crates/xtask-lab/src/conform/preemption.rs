@@ -11,7 +11,7 @@ use strew_scheduler::{Decision, Unfit};
 use strew_wire::facts;
 
 use super::answer::{refusal, sorted};
-use super::case::World;
+use super::case::CaseCluster;
 use super::decode;
 use super::whole::{pre_filter, rejected_nodes};
 
@@ -20,7 +20,7 @@ const NOW_S: i64 = 1_735_689_600;
 
 /// The failed attempt, and the result of preemption.
 pub(crate) fn preemption(case: &Value) -> anyhow::Result<Map<String, Value>> {
-    let mut world = World::of(case)?;
+    let mut world = CaseCluster::of(case)?;
     let pod = world.add_pod(&case["pod"])?;
     let mut budgets = Budgets::default();
     let described = case["cluster"]["podDisruptionBudgets"].as_array();
@@ -68,7 +68,7 @@ fn outcome(found: &Preemption) -> &'static str {
 }
 
 /// All choices that kube-scheduler may make, if strew's choice is one of them; otherwise strew's choice.
-fn acceptable(world: &World, found: &Preemption, case: &Value) -> Value {
+fn acceptable(world: &CaseCluster, found: &Preemption, case: &Value) -> Value {
     let Outcome::Preempt(eviction) = &found.outcome else {
         return json!([]);
     };
@@ -86,7 +86,7 @@ fn one_of(theirs: &Value, ours: Value) -> Value {
     }
 }
 
-fn eviction_written(world: &World, eviction: &Eviction) -> Value {
+fn eviction_written(world: &CaseCluster, eviction: &Eviction) -> Value {
     let mut written = json!({
         "nominatedNode": world.name(eviction.node),
         "victims": pods(world, &eviction.victims),
@@ -99,7 +99,7 @@ fn eviction_written(world: &World, eviction: &Eviction) -> Value {
     written
 }
 
-fn candidates(world: &World, found: &Preemption, case: &Value) -> Value {
+fn candidates(world: &CaseCluster, found: &Preemption, case: &Value) -> Value {
     let of_node = |candidate: &Candidate| {
         let node = world.name(candidate.node);
         let ours = json!({
@@ -112,7 +112,7 @@ fn candidates(world: &World, found: &Preemption, case: &Value) -> Value {
     Value::Object(found.candidates.iter().map(of_node).collect())
 }
 
-fn not_helped(world: &World, found: &Preemption) -> Value {
+fn not_helped(world: &CaseCluster, found: &Preemption) -> Value {
     let names = &world.cluster.names;
     let each = found.not_helped.iter().map(|(node, why)| {
         let written = match why {
@@ -127,7 +127,7 @@ fn not_helped(world: &World, found: &Preemption) -> Value {
     Value::Object(each.collect())
 }
 
-fn post_filter(world: &World, found: &Preemption) -> Value {
+fn post_filter(world: &CaseCluster, found: &Preemption) -> Value {
     let nomination = match found.nomination() {
         Nomination::Set(_) => "set",
         Nomination::Clear => "clear",
@@ -140,12 +140,12 @@ fn post_filter(world: &World, found: &Preemption) -> Value {
     })
 }
 
-fn message(world: &World, found: &Preemption, unfit: &Unfit) -> Value {
+fn message(world: &CaseCluster, found: &Preemption, unfit: &Unfit) -> Value {
     json!(found.message(unfit, &world.cluster))
 }
 
 /// Pods as `namespace/name`, in byte order.
-fn pods(world: &World, pods: &[PodIdx]) -> Value {
+fn pods(world: &CaseCluster, pods: &[PodIdx]) -> Value {
     let text = |&pod: &PodIdx| {
         let namespace = world.cluster.class_of(pod).key.namespace;
         let namespace = world.cluster.names.text(namespace);

@@ -11,11 +11,11 @@ use strew_scheduler::plugins::pod_topology_spread::update::Trial;
 use strew_scheduler::plugins::pod_topology_spread::{SpreadPlan, filter, score};
 
 use super::answer::{refusal, sorted};
-use super::case::{World, node_fact, pod_fact};
+use super::case::{CaseCluster, node_fact, pod_fact};
 
 /// The plugin's verdicts and scores.
 pub(crate) fn plugin(case: &Value) -> anyhow::Result<Map<String, Value>> {
-    let mut world = World::of(case)?;
+    let mut world = CaseCluster::of(case)?;
     let pod = world.add_pod(&case["pod"])?;
     let class = world.cluster.pod(pod).class;
     world.cluster.refresh_order();
@@ -64,7 +64,7 @@ pub(crate) fn plugin(case: &Value) -> anyhow::Result<Map<String, Value>> {
     Ok(fields)
 }
 
-fn find_node(world: &World, name: &Value) -> anyhow::Result<NodeIdx> {
+fn find_node(world: &CaseCluster, name: &Value) -> anyhow::Result<NodeIdx> {
     let symbol = name.as_str().and_then(|n| world.cluster.names.get(n));
     symbol
         .and_then(|s| world.cluster.find_node(s))
@@ -72,7 +72,7 @@ fn find_node(world: &World, name: &Value) -> anyhow::Result<NodeIdx> {
 }
 
 fn verdicts(
-    world: &World,
+    world: &CaseCluster,
     plan: &SpreadPlan,
     filter: impl Fn(NodeIdx) -> Option<Refusal>,
 ) -> (Map<String, Value>, Vec<NodeIdx>) {
@@ -110,7 +110,7 @@ fn verdicts(
 
 /// The plugin's state and verdicts after a pod was added or removed.
 pub(crate) fn update(case: &Value) -> anyhow::Result<Map<String, Value>> {
-    let mut world = World::of(case)?;
+    let mut world = CaseCluster::of(case)?;
     let pod = world.add_pod(&case["pod"])?;
     let class = world.cluster.pod(pod).class;
     let change = &case["update"];
@@ -140,7 +140,7 @@ pub(crate) fn update(case: &Value) -> anyhow::Result<Map<String, Value>> {
     Ok(fields)
 }
 
-fn hard_state(world: &World, plan: &SpreadPlan, trial: &Trial) -> Value {
+fn hard_state(world: &CaseCluster, plan: &SpreadPlan, trial: &Trial) -> Value {
     let mut counts = Vec::new();
     let mut minima = Vec::new();
     for (place, constraint) in plan.hard.iter().enumerate() {
@@ -160,7 +160,7 @@ fn hard_state(world: &World, plan: &SpreadPlan, trial: &Trial) -> Value {
 
 /// Whether an event makes a refused pod worth another try.
 pub(crate) fn hint(case: &Value) -> anyhow::Result<Map<String, Value>> {
-    let mut world = World::of(&json!({"cluster": {}, "config": case["config"]}))?;
+    let mut world = CaseCluster::of(&json!({"cluster": {}, "config": case["config"]}))?;
     let pod = world.add_pod(&case["pod"])?;
     let class = world.cluster.pod(pod).class;
     let plan = world.engine.plan(&mut world.cluster, class).spread.clone();

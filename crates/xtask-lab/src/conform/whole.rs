@@ -6,11 +6,11 @@ use strew_cluster::NodeIdx;
 use strew_scheduler::{Decision, Evaluation, Unfit};
 
 use super::answer::{is_narrowed_out, refusal, sorted};
-use super::case::World;
+use super::case::CaseCluster;
 
 /// One scheduling cycle, with every number.
 pub(crate) fn profile(case: &Value) -> anyhow::Result<Map<String, Value>> {
-    let mut world = World::of(case)?;
+    let mut world = CaseCluster::of(case)?;
     let pod = world.add_pod(&case["pod"])?;
     let evaluation = world.engine.evaluate(&mut world.cluster, pod);
     let mut fields = Map::new();
@@ -43,7 +43,7 @@ pub(crate) fn profile(case: &Value) -> anyhow::Result<Map<String, Value>> {
     Ok(fields)
 }
 
-pub(super) fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
+pub(super) fn pre_filter(world: &CaseCluster, evaluation: &Evaluation) -> Value {
     if let Some(Unfit::PreFilter(why)) = &evaluation.refused {
         return refusal(why, &world.cluster.names, true);
     }
@@ -55,12 +55,12 @@ pub(super) fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
     written
 }
 
-fn rejected(world: &World, evaluation: &Evaluation) -> Value {
+fn rejected(world: &CaseCluster, evaluation: &Evaluation) -> Value {
     rejected_nodes(world, evaluation.refused.as_ref())
 }
 
 /// Each refused node with its refusal.
-pub(super) fn rejected_nodes(world: &World, unfit: Option<&Unfit>) -> Value {
+pub(super) fn rejected_nodes(world: &CaseCluster, unfit: Option<&Unfit>) -> Value {
     let Some(Unfit::EveryNode(refusals)) = unfit else {
         return json!({});
     };
@@ -73,7 +73,7 @@ pub(super) fn rejected_nodes(world: &World, unfit: Option<&Unfit>) -> Value {
     Value::Object(each.collect())
 }
 
-fn best<'a>(world: &'a World, evaluation: &Evaluation) -> Vec<&'a str> {
+fn best<'a>(world: &'a CaseCluster, evaluation: &Evaluation) -> Vec<&'a str> {
     evaluation
         .best
         .iter()
@@ -81,7 +81,7 @@ fn best<'a>(world: &'a World, evaluation: &Evaluation) -> Vec<&'a str> {
         .collect()
 }
 
-fn scores(world: &World, evaluation: &Evaluation) -> Value {
+fn scores(world: &CaseCluster, evaluation: &Evaluation) -> Value {
     let of_node = |(place, &node): (usize, &NodeIdx)| {
         let scored = evaluation.scores.iter().filter(|s| !s.scores.is_empty());
         let plugins: Map<String, Value> = scored
@@ -109,7 +109,7 @@ fn scores(world: &World, evaluation: &Evaluation) -> Value {
 
 /// Pods one after another, each put on its node before the next.
 pub(crate) fn sequence(case: &Value) -> anyhow::Result<Map<String, Value>> {
-    let mut world = World::of(case)?;
+    let mut world = CaseCluster::of(case)?;
     let mut steps = Vec::new();
     for item in case["pods"].as_array().into_iter().flatten() {
         let pod = world.add_pod(item)?;

@@ -1,6 +1,6 @@
 //! Metrics of the controller that keeps ReplicaSets spread.
 
-use strew_keep::{Leaves, Standing};
+use strew_keep::{CostsDecision, Leaves};
 use strew_runtime::keep::Keeping;
 use strew_scheduler::metrics::{Family, Value};
 
@@ -28,15 +28,15 @@ pub(in crate::controller) fn families(keeping: &Keeping, waiting: usize) -> Vec<
     ] {
         decisions.push([result.into()], Value::Count(count));
     }
-    let standings = [Standing::Kept].into_iter();
-    let standings = standings.chain(Leaves::ALL.map(Standing::Left));
+    let standings = [CostsDecision::Kept].into_iter();
+    let standings = standings.chain(Leaves::ALL.map(CostsDecision::Left));
     let mut sets = Family::new(&SETS);
     for standing in standings {
         let all = machine.standings();
         let n = all.filter(|(_, other)| *other == standing).count();
         let name = match standing {
-            Standing::Kept => "kept",
-            Standing::Left(why) => why.name(),
+            CostsDecision::Kept => "kept",
+            CostsDecision::Left(why) => why.name(),
         };
         sets.push([name.into()], Value::number(n));
     }

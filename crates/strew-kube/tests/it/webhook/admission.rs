@@ -164,7 +164,7 @@ async fn nothing_is_written_in_a_dry_run() {
 
 #[tokio::test]
 async fn a_pod_waits_for_news_of_its_owner_but_not_for_long() {
-    let world = World::default();
+    let world = FakeApiServer::default();
     world.set(SPREADS, spread());
     world.set(DEPLOYMENTS, deployment());
     let webhook = start(world);
@@ -241,7 +241,7 @@ async fn before_the_cluster_is_known_no_pod_passes() {
 /// Without its definition there can be no WorkloadSpread: pods must not wait for it.
 #[tokio::test]
 async fn a_definition_that_is_not_installed_keeps_nobody_waiting() {
-    let world = World::default();
+    let world = FakeApiServer::default();
     world.set(DEPLOYMENTS, deployment());
     world.set(REPLICA_SETS, replica_set());
     let webhook = start(world);

@@ -98,7 +98,7 @@ impl Drop for Served {
 }
 
 /// One thread has connections, probes and the process, as in `strew webhook`.
-async fn serve(world: &World) -> Served {
+async fn serve(world: &FakeApiServer) -> Served {
     let end = CancellationToken::new();
     let (to, doors) = tokio::sync::oneshot::channel();
     let (connection, told) = (world.connection(), end.clone());
@@ -143,7 +143,7 @@ async fn door(pages: Router, limits: Limits, end: &CancellationToken) -> Door {
 }
 
 /// The same of a tenant `eve`, whose WorkloadSpread asks whether nodes take her pods.
-fn crowded_world() -> World {
+fn crowded_world() -> FakeApiServer {
     let world = world();
     let of_eve = |mut object: Value| {
         object["metadata"]["namespace"] = "eve".into();

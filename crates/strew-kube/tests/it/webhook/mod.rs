@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::log::Log;
-use crate::world::World;
+use crate::world::FakeApiServer;
 
 /// A webhook at work; it ends with its value.
 struct Webhook {
-    world: World,
+    world: FakeApiServer,
     hooks: Router,
     pages: Router,
     end: CancellationToken,
@@ -37,16 +37,16 @@ impl Drop for Webhook {
     }
 }
 
-fn start(world: World) -> Webhook {
+fn start(world: FakeApiServer) -> Webhook {
     start_with(world, Log::default())
 }
 
-fn start_with(world: World, log: Log) -> Webhook {
+fn start_with(world: FakeApiServer, log: Log) -> Webhook {
     start_as(blueprint(), world, log)
 }
 
 /// The process has a thread of its own, as it does where it is one.
-fn start_as(blueprint: Blueprint, world: World, log: Log) -> Webhook {
+fn start_as(blueprint: Blueprint, world: FakeApiServer, log: Log) -> Webhook {
     let end = CancellationToken::new();
     let (to, served) = std::sync::mpsc::channel();
     let (asked, told) = (world.connection(), end.clone());
@@ -201,8 +201,8 @@ fn spread() -> Value {
 }
 
 /// All of it.
-fn world() -> World {
-    let world = World::default();
+fn world() -> FakeApiServer {
+    let world = FakeApiServer::default();
     world.set(DEPLOYMENTS, deployment());
     world.set(REPLICA_SETS, replica_set());
     world.set(SPREADS, spread());

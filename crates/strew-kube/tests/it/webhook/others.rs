@@ -90,7 +90,7 @@ async fn a_spread_of_an_owner_is_in_the_way_and_one_that_is_gone_is_not() {
         "{message}"
     );
     // The other way round, and the watch has not told yet that one is gone.
-    let world = World::default();
+    let world = FakeApiServer::default();
     world.set(DEPLOYMENTS, deployment());
     world.set(REPLICA_SETS, replica_set());
     world.set(SPREADS, of_set);
@@ -119,7 +119,7 @@ async fn status_writes_have_a_client_of_their_own() {
         .ask("/admit/pods", &review("CREATE", "web-7-0"))
         .await;
     assert!(admitted["patch"].is_string(), "{admitted}");
-    let written = |world: &World| world.written().len();
+    let written = |world: &FakeApiServer| world.written().len();
     assert_eq!((written(&webhook.world), written(&apart)), (0, 1));
 }
 

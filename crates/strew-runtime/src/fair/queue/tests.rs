@@ -14,13 +14,13 @@ fn millis(n: u64) -> Instant {
 }
 
 /// A queue, and what is put into it.
-struct World {
+struct TimedQueue {
     queue: FairQueue<(), &'static str, &'static str>,
     calls: u64,
     now: Instant,
 }
 
-impl World {
+impl TimedQueue {
     fn new() -> Self {
         Self {
             queue: FairQueue::new(LIMITS),
@@ -49,7 +49,7 @@ impl World {
 
 #[test]
 fn who_asks_now_and_then_waits_for_one_decision_at_most() {
-    let mut world = World::new();
+    let mut world = TimedQueue::new();
     (0..50).for_each(|_| assert!(world.put("eve")));
     for round in 0..10 {
         // One of the flood is under way when the other comes.
@@ -65,7 +65,7 @@ fn who_asks_now_and_then_waits_for_one_decision_at_most() {
 fn namespaces_that_ask_without_end_have_the_same_time() {
     let mut rng = Prng::new(7);
     for _ in 0..50 {
-        let mut world = World::new();
+        let mut world = TimedQueue::new();
         let costs = [("a", rng.between(1, 40)), ("b", rng.between(1, 40))];
         let mut spent = BTreeMap::new();
         for (name, _) in costs {
@@ -90,7 +90,7 @@ fn namespaces_that_ask_without_end_have_the_same_time() {
 
 #[test]
 fn a_namespace_saves_nothing_up_and_a_flood_ends_its_debt() {
-    let mut world = World::new();
+    let mut world = TimedQueue::new();
     world.put("idle");
     world.decide(1);
     for _ in 0..20 {
@@ -108,7 +108,7 @@ fn a_namespace_saves_nothing_up_and_a_flood_ends_its_debt() {
 
 #[test]
 fn reviews_have_bounds_by_namespace() {
-    let mut world = World::new();
+    let mut world = TimedQueue::new();
     for n in 0..LIMITS.waiting_max {
         assert!(world.put("eve"), "{n}");
     }
@@ -140,8 +140,8 @@ fn reviews_have_bounds_by_namespace() {
 
 #[test]
 fn beyond_its_budget_a_namespace_is_decided_without_simulation() {
-    let mut world = World::new();
-    let is_within = |world: &mut World, name: &'static str| {
+    let mut world = TimedQueue::new();
+    let is_within = |world: &mut TimedQueue, name: &'static str| {
         world.put(name);
         let turn = world.queue.take(world.now).expect("one waits");
         world.queue.done(&((), turn.what));

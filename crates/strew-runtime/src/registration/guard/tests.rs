@@ -7,13 +7,13 @@ use super::*;
 const START: Instant = Instant::from_secs(1_795_000_000);
 
 /// A registered webhook whose only replica renews its annotation every 2 s until it is killed.
-struct World {
+struct FakeServer {
     now: Instant,
     configuration: Value,
     killed: Instant,
 }
 
-impl World {
+impl FakeServer {
     fn new(killed: Instant) -> Self {
         let wanted = Wanted {
             reach: Reach::Service("strew-system".to_owned()),
@@ -77,7 +77,7 @@ fn a_question_without_an_answer_delays_no_removal() {
         is_certain: false,
     });
     for millis in (20_000..26_000).step_by(100) {
-        let mut world = World::new(START + Span::from_millis(millis));
+        let mut world = FakeServer::new(START + Span::from_millis(millis));
         let after = world.taken_out_after(Span::from_secs(3), &hidden);
         assert!(after < Span::from_millis(9_500), "{millis}: {after}");
     }
@@ -86,7 +86,7 @@ fn a_question_without_an_answer_delays_no_removal() {
 #[test]
 fn replicas_that_are_killed_are_taken_out_within_ten_seconds() {
     for millis in (20_000..26_000).step_by(100) {
-        let mut world = World::new(START + Span::from_millis(millis));
+        let mut world = FakeServer::new(START + Span::from_millis(millis));
         let after = world.taken_out_after(Span::from_millis(10), &Ok(()));
         assert!(after < Span::from_millis(8_500), "{millis}: {after}");
         assert!(after > Span::from_secs(4), "{millis}: {after}");

@@ -62,30 +62,50 @@ fn a_replica_registers_when_it_has_served() {
         ..seen(registration)
     };
     for (name, replica, now, expected) in [
-        ("starts", starts, 10, Step::Wait(at(12))),
-        ("serves", serves, 10, Step::Review),
-        ("failed", failed, 10, Step::Wait(at(12))),
-        ("failed, later", failed, 12, Step::Review),
-        ("served", served, 10, Step::Renew),
-        ("present", present, 10, Step::Look),
-        ("out", seen(Registration::Out), 10, Step::Register),
+        ("starts", starts, 10, RegistrationStep::Wait(at(12))),
+        ("serves", serves, 10, RegistrationStep::Review),
+        ("failed", failed, 10, RegistrationStep::Wait(at(12))),
+        ("failed, later", failed, 12, RegistrationStep::Review),
+        ("served", served, 10, RegistrationStep::Renew),
+        ("present", present, 10, RegistrationStep::Look),
+        (
+            "out",
+            seen(Registration::Out),
+            10,
+            RegistrationStep::Register,
+        ),
         (
             "nothing is there",
             seen(Registration::Absent),
             10,
-            Step::Wait(at(12)),
+            RegistrationStep::Wait(at(12)),
         ),
-        ("by another replica", seen(OURS), 10, Step::Register),
-        ("by hand", announced(FIXED), 10, Step::Register),
-        ("changed", announced(WRONG), 10, Step::Register),
+        (
+            "by another replica",
+            seen(OURS),
+            10,
+            RegistrationStep::Register,
+        ),
+        ("by hand", announced(FIXED), 10, RegistrationStep::Register),
+        ("changed", announced(WRONG), 10, RegistrationStep::Register),
         (
             "taken out",
             announced(Registration::Out),
             10,
-            Step::Register,
+            RegistrationStep::Register,
         ),
-        ("registered", announced(OURS), 11, Step::Wait(at(12))),
-        ("registered, later", announced(OURS), 12, Step::Review),
+        (
+            "registered",
+            announced(OURS),
+            11,
+            RegistrationStep::Wait(at(12)),
+        ),
+        (
+            "registered, later",
+            announced(OURS),
+            12,
+            RegistrationStep::Review,
+        ),
         (
             "again",
             Replica {
@@ -94,7 +114,7 @@ fn a_replica_registers_when_it_has_served() {
                 ..registered()
             },
             12,
-            Step::Renew,
+            RegistrationStep::Renew,
         ),
         (
             "looks again",
@@ -105,7 +125,7 @@ fn a_replica_registers_when_it_has_served() {
                 ..registered()
             },
             12,
-            Step::Look,
+            RegistrationStep::Look,
         ),
         (
             "others could not be told",
@@ -114,7 +134,7 @@ fn a_replica_registers_when_it_has_served() {
                 ..served
             },
             10,
-            Step::Wait(at(11)),
+            RegistrationStep::Wait(at(11)),
         ),
         (
             "it could not register: others hear of it all the same",
@@ -123,7 +143,7 @@ fn a_replica_registers_when_it_has_served() {
                 ..seen(Registration::Out)
             },
             10,
-            Step::Wait(at(12)),
+            RegistrationStep::Wait(at(12)),
         ),
     ] {
         assert_eq!(replica.next(at(now)), expected, "{name}");
@@ -137,17 +157,17 @@ fn a_replica_that_answers_no_longer_withdraws() {
         ..registered()
     };
     for (replica, now, expected) in [
-        (failing(12), 12, Step::Wait(at(14))),
-        (failing(16), 17, Step::Wait(at(18))),
-        (failing(16), 18, Step::Review),
-        (failing(18), 18, Step::Withdraw),
+        (failing(12), 12, RegistrationStep::Wait(at(14))),
+        (failing(16), 17, RegistrationStep::Wait(at(18))),
+        (failing(16), 18, RegistrationStep::Review),
+        (failing(18), 18, RegistrationStep::Withdraw),
         (
             Replica {
                 present: None,
                 ..failing(18)
             },
             18,
-            Step::Wait(at(20)),
+            RegistrationStep::Wait(at(20)),
         ),
         (
             Replica {
@@ -155,7 +175,7 @@ fn a_replica_that_answers_no_longer_withdraws() {
                 ..registered()
             },
             17,
-            Step::Wait(at(19)),
+            RegistrationStep::Wait(at(19)),
         ),
         (
             Replica {
@@ -163,7 +183,7 @@ fn a_replica_that_answers_no_longer_withdraws() {
                 ..registered()
             },
             18,
-            Step::Withdraw,
+            RegistrationStep::Withdraw,
         ),
     ] {
         assert_eq!(replica.next(at(now)), expected, "{replica:?} at {now}");
@@ -199,27 +219,35 @@ fn the_last_that_ends_takes_the_webhook_out() {
         ..left(OURS)
     };
     for (name, replica, expected) in [
-        ("never ready", never_ready, Step::Done),
-        ("looks first", ending, Step::Look),
-        ("then withdraws", seen(OURS), Step::Withdraw),
-        ("is the last", left(OURS), Step::TakeOut),
+        ("never ready", never_ready, RegistrationStep::Done),
+        ("looks first", ending, RegistrationStep::Look),
+        ("then withdraws", seen(OURS), RegistrationStep::Withdraw),
+        ("is the last", left(OURS), RegistrationStep::TakeOut),
         (
             "is the last, with other webhooks",
             left(WRONG),
-            Step::TakeOut,
+            RegistrationStep::TakeOut,
         ),
-        ("is not the last", beside_others, Step::Done),
-        ("is strict", strict, Step::Done),
-        ("what others wrote stays", left(FIXED), Step::Done),
-        ("is out", left(Registration::Out), Step::Done),
-        ("is not there", left(Registration::Absent), Step::Done),
+        ("is not the last", beside_others, RegistrationStep::Done),
+        ("is strict", strict, RegistrationStep::Done),
+        (
+            "what others wrote stays",
+            left(FIXED),
+            RegistrationStep::Done,
+        ),
+        ("is out", left(Registration::Out), RegistrationStep::Done),
+        (
+            "is not there",
+            left(Registration::Absent),
+            RegistrationStep::Done,
+        ),
         (
             "lost a race: looks, withdraws, decides again",
             Replica {
                 seen: None,
                 ..left(OURS)
             },
-            Step::Look,
+            RegistrationStep::Look,
         ),
     ] {
         assert_eq!(replica.next(at(11)), expected, "{name}");
@@ -371,7 +399,7 @@ fn the_controller_takes_out_what_no_replica_serves() {
 }
 
 /// How often each step is taken in ten minutes by a replica that serves, if `refused` fails always.
-fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
+fn steps_in_ten_minutes(refused: RegistrationStep, code: u16) -> (usize, usize) {
     let is_race = matches!(code, 409 | 422);
     let (mut of_lease, mut of_configuration) = (Failures::default(), Failures::default());
     let mut view = Replica {
@@ -381,11 +409,11 @@ fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
     let (mut now, mut n_refused, mut n_looks) = (at(0), 0, 0);
     while now < at(600) {
         let step = view.next(now);
-        n_looks += usize::from(step == Step::Look);
+        n_looks += usize::from(step == RegistrationStep::Look);
         if step == refused {
             n_refused += 1;
             match step {
-                Step::Renew => view.not_before = now + of_lease.add(is_race).0,
+                RegistrationStep::Renew => view.not_before = now + of_lease.add(is_race).0,
                 _ => {
                     view.register_not_before = now + of_configuration.add(is_race).0;
                     view.seen = None;
@@ -394,11 +422,14 @@ fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
             continue;
         }
         match step {
-            Step::Review => (view.asked, view.served) = (Some(now), Some(now)),
-            Step::Renew => view.present = Some(now),
-            Step::Look => view.seen = Some((now, Registration::Out)),
-            Step::Wait(until) => now = until,
-            Step::Register | Step::Withdraw | Step::TakeOut | Step::Done => panic!("{step:?}"),
+            RegistrationStep::Review => (view.asked, view.served) = (Some(now), Some(now)),
+            RegistrationStep::Renew => view.present = Some(now),
+            RegistrationStep::Look => view.seen = Some((now, Registration::Out)),
+            RegistrationStep::Wait(until) => now = until,
+            RegistrationStep::Register
+            | RegistrationStep::Withdraw
+            | RegistrationStep::TakeOut
+            | RegistrationStep::Done => panic!("{step:?}"),
         }
     }
     (n_refused, n_looks)
@@ -407,7 +438,11 @@ fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
 #[test]
 fn what_is_refused_for_ever_is_tried_less_and_less() {
     for code in [403, 409, 422, 500] {
-        for step in [Step::Renew, Step::Look, Step::Register] {
+        for step in [
+            RegistrationStep::Renew,
+            RegistrationStep::Look,
+            RegistrationStep::Register,
+        ] {
             let (n, looks) = steps_in_ten_minutes(step, code);
             assert!((2..=20).contains(&n), "{step:?} {code}: {n}");
             assert!(looks <= 20, "{step:?} {code}: {looks} looks");

@@ -18,7 +18,7 @@ fn installed() -> registration::Registration {
 }
 
 /// An API server with the two objects, and what replicas find when they ask themselves.
-struct World {
+struct FakeServer {
     now: Instant,
     configuration: Value,
     lease: Value,
@@ -27,7 +27,7 @@ struct World {
     version: u64,
 }
 
-impl World {
+impl FakeServer {
     fn new() -> Self {
         let mut configuration = installed().mutating();
         configuration["metadata"]["resourceVersion"] = "1".into();
@@ -128,7 +128,7 @@ fn wrong() -> Failed {
 
 #[test]
 fn a_replica_registers_itself_and_the_last_one_takes_it_out() {
-    let mut world = World::new();
+    let mut world = FakeServer::new();
     let (mut first, mut second) = (replica("first"), replica("second"));
     world.settle(&mut first);
     assert_eq!((world.is_registered(), world.n_ready()), (true, 1));
@@ -149,7 +149,7 @@ fn a_replica_registers_itself_and_the_last_one_takes_it_out() {
 
 #[test]
 fn without_a_certificate_nothing_is_registered() {
-    let mut world = World::new();
+    let mut world = FakeServer::new();
     let mut replica = replica("a");
     replica.serve(true, &"".into());
     world.pass(&mut replica, Span::from_secs(10));
@@ -159,7 +159,7 @@ fn without_a_certificate_nothing_is_registered() {
 /// Load that keeps the replica busy must not turn limits off.
 #[test]
 fn a_late_review_withdraws_nothing_and_a_server_that_is_gone_does() {
-    let mut world = World::new();
+    let mut world = FakeServer::new();
     let mut replica = replica("a");
     let late = Err(Failed::Late("busy".to_owned()));
     // A replica that has never served does not become ready by a late answer.
@@ -184,7 +184,7 @@ fn a_late_review_withdraws_nothing_and_a_server_that_is_gone_does() {
 
 #[test]
 fn a_way_that_ends_elsewhere_withdraws_at_once() {
-    let mut world = World::new();
+    let mut world = FakeServer::new();
     let mut replica = replica("a");
     world.settle(&mut replica);
     assert_eq!(world.n_ready(), 1);
@@ -201,7 +201,7 @@ fn a_way_that_ends_elsewhere_withdraws_at_once() {
 
 #[test]
 fn what_others_change_comes_back() {
-    let mut world = World::new();
+    let mut world = FakeServer::new();
     let mut replica = replica("a");
     world.settle(&mut replica);
     let ours = world.configuration["webhooks"].clone();
@@ -227,7 +227,7 @@ fn what_others_change_comes_back() {
 
 #[test]
 fn a_replica_that_cannot_write_sends_its_clients_elsewhere() {
-    let mut world = World::new();
+    let mut world = FakeServer::new();
     let mut replica = replica("a");
     world.settle(&mut replica);
     while !replica.is_cut_off() {

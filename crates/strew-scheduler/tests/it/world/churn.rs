@@ -7,12 +7,12 @@ use strew_cluster::{OwnerKind, OwnerRef};
 use strew_model::Holds;
 use strew_scheduler::Engine;
 
-use super::World;
+use super::RandomCluster;
 
 /// What the labels of each pod said when it was last set.
 pub(crate) type Told = BTreeMap<Arc<str>, BTreeSet<String>>;
 
-impl World {
+impl RandomCluster {
     /// A world in which all words but those for workloads stay.
     pub(crate) fn churning(seed: u64) -> Self {
         let mut world = Self::new(seed);

@@ -21,7 +21,7 @@ pub(crate) use oracle::fits_somewhere;
 pub(crate) use profile::profile;
 
 /// A cluster, and the dice that change it.
-pub(crate) struct World {
+pub(crate) struct RandomCluster {
     pub(crate) cluster: Cluster,
     pub(crate) dice: Prng,
     keys: Vec<Symbol>,
@@ -38,7 +38,7 @@ pub(crate) struct World {
     stores: bool,
 }
 
-impl World {
+impl RandomCluster {
     pub(crate) fn new(seed: u64) -> Self {
         let mut cluster = Cluster::new();
         let names = &mut cluster.names;

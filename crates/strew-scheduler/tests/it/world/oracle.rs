@@ -7,9 +7,9 @@ use strew_scheduler::plugins::{
 };
 use strew_scheduler::{Decision, Engine, PluginId, Profile, Refusal, Unfit};
 
-use super::World;
+use super::RandomCluster;
 
-impl World {
+impl RandomCluster {
     /// What went wrong, with what made it.
     pub(crate) fn compare(&mut self, engine: &mut Engine, pod: PodIdx) -> Result<(), String> {
         let evaluation = engine.evaluate(&mut self.cluster, pod);

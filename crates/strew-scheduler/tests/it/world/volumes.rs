@@ -11,13 +11,13 @@ use strew_scheduler::engine::Evaluation;
 use strew_scheduler::naive::NaiveVolumes;
 use strew_scheduler::{PluginId, Unfit};
 
-use super::World;
+use super::RandomCluster;
 
 /// The plugins that look at volumes, first and last in their order.
 const FIRST: PluginId = PluginId::VolumeRestrictions;
 const LAST: PluginId = PluginId::VolumeZone;
 
-impl World {
+impl RandomCluster {
     /// A world whose pods have claims, mostly ones that are bound.
     pub(crate) fn storing(seed: u64) -> Self {
         let mut world = Self {

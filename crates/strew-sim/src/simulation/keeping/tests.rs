@@ -15,7 +15,7 @@ use crate::{Blueprint, Settings, Timing};
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A Deployment with this label over three zones, maxSkew 1.
-struct World {
+struct SpreadDeployment {
     sim: Simulation,
     n_nodes: usize,
     label: &'static str,
@@ -60,7 +60,7 @@ fn deployment(replicas: usize, label: &str) -> Value {
     })
 }
 
-impl World {
+impl SpreadDeployment {
     fn new(seed: u64, n_nodes: usize, replicas: usize, label: &'static str) -> Self {
         let manifests = (0..n_nodes).map(node);
         let mut names = Interner::new();
@@ -122,7 +122,7 @@ fn twelve_to_six_to_three_stays_even() {
     let mut n_uneven_without = 0;
     for seed in 0..20 {
         for label in ["true", "false"] {
-            let mut world = World::new(seed, 12, 12, label);
+            let mut world = SpreadDeployment::new(seed, 12, 12, label);
             world.live(60);
             for n in [6, 3] {
                 world.scale(n);
@@ -155,9 +155,10 @@ fn random_scale_downs_end_within_max_skew() {
         for seed in 0.. {
             let n_nodes = 3 * dice.between(1, 6) as usize;
             let mut replicas = dice.between(6, 30) as usize;
-            let mut world = World::new(seed, n_nodes, replicas, label);
+            let mut world = SpreadDeployment::new(seed, n_nodes, replicas, label);
             world.live(60);
-            let written = |world: &World| world.sim.keeper().map_or(0, |k| k.counters().written);
+            let written =
+                |world: &SpreadDeployment| world.sim.keeper().map_or(0, |k| k.counters().written);
             let at_first = written(&world);
             while replicas > 1 && n < n_wanted {
                 replicas = dice.between(1, replicas as u64 - 1) as usize;

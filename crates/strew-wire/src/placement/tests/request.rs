@@ -10,13 +10,13 @@ use crate::request::{Answer, Request};
 
 const ID: EffectId = EffectId(5);
 
-struct World {
+struct Names {
     names: Interner,
     placement: PlacementName,
     decision: Symbol,
 }
 
-impl World {
+impl Names {
     fn new() -> Self {
         let mut names = Interner::new();
         let [namespace, name, decision] =
@@ -91,7 +91,7 @@ const OBJECT: &str =
 
 #[test]
 fn a_new_decision_is_made_and_then_filled_where_it_is_the_one_that_was_made() {
-    let mut world = World::new();
+    let mut world = Names::new();
     let effect = world.write(WriteKind::Create, Some(&["c1", "c2"]), true);
     let (mut carrying, request) = Carrying::begin(effect, &world.cx());
     assert_eq!(
@@ -143,7 +143,7 @@ fn a_new_decision_is_made_and_then_filled_where_it_is_the_one_that_was_made() {
 
 #[test]
 fn an_empty_decision_has_no_status() {
-    let mut world = World::new();
+    let mut world = Names::new();
     let effect = world.write(WriteKind::Create, Some(&[]), true);
     let (mut carrying, _) = Carrying::begin(effect, &world.cx());
     let done = carrying.answered(&ok("d1", "8"), &world.cx());
@@ -152,7 +152,7 @@ fn an_empty_decision_has_no_status() {
 
 #[test]
 fn clusters_and_labels_are_changed_one_after_the_other() {
-    let mut world = World::new();
+    let mut world = Names::new();
     let effect = world.write(WriteKind::Update, Some(&[]), true);
     let (mut carrying, request) = Carrying::begin(effect, &world.cx());
     assert_eq!(
@@ -177,7 +177,7 @@ fn clusters_and_labels_are_changed_one_after_the_other() {
 
 #[test]
 fn replicas_are_an_annotation_of_the_decision() {
-    let mut world = World::new();
+    let mut world = Names::new();
     let c1 = world.names.intern("c1");
     let parts = Replicas::Parts([(c1, 4)].into());
     let with = |mut effect: Effect, replicas: &Replicas| {
@@ -215,7 +215,7 @@ fn replicas_are_an_annotation_of_the_decision() {
 
 #[test]
 fn a_decision_is_deleted_as_it_was_seen() {
-    let mut world = World::new();
+    let mut world = Names::new();
     let effect = world.write(WriteKind::Delete, None, false);
     let (mut carrying, request) = Carrying::begin(effect, &world.cx());
     assert_eq!(line(&request), format!("DELETE {OBJECT}/web-decision-1"));
@@ -229,7 +229,7 @@ fn a_decision_is_deleted_as_it_was_seen() {
 
 #[test]
 fn answers_become_outcomes() {
-    let mut world = World::new();
+    let mut world = Names::new();
     let effect = world.write(WriteKind::Update, Some(&[]), false);
     let busy = json!({"message": "the object has been modified"});
     let cases = [
@@ -253,7 +253,7 @@ fn answers_become_outcomes() {
 
 #[test]
 fn a_status_is_written_whole_and_only_to_the_placement_that_was_meant() {
-    let world = World::new();
+    let world = Names::new();
     let effect = Effect::WriteStatus {
         id: ID,
         placement: world.placement.clone(),
@@ -283,7 +283,7 @@ fn a_status_is_written_whole_and_only_to_the_placement_that_was_meant() {
 
 #[test]
 fn an_event_tells_of_the_placement_and_its_decision_and_nobody_waits_for_it() {
-    let world = World::new();
+    let world = Names::new();
     let event = Event {
         kind: EventKind::DecisionCreate,
         warning: false,

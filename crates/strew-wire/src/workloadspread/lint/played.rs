@@ -10,7 +10,7 @@ use crate::facts;
 use crate::workloadspread::inject::candidate;
 use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::validation::template_of;
-use strew_manifest::field::{FieldPath, Step};
+use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::json::Json;
 use strew_manifest::kruise::v1beta1::WorkloadSpreadSubset;
 use strew_manifest::read::{KubeObject, RawSchema};
@@ -51,7 +51,7 @@ fn unknown_fields(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warnin
     let schema = RawSchema::of("v1 Pod");
     let is_directive = |path: &FieldPath| {
         let last = path.steps().last();
-        matches!(last, Some(Step::Name(name)) if name.starts_with('$'))
+        matches!(last, Some(PathSegment::Name(name)) if name.starts_with('$'))
     };
     let faults = schema.check(&mut patch).into_iter();
     let unknown = faults.filter(|fault| fault.is_unknown && !is_directive(&fault.path));

@@ -8,7 +8,7 @@ use crate::schedulers::Schedulers;
 use crate::workload::Workload;
 
 /// A moment of a cluster.
-pub struct World {
+pub struct ClusterState {
     /// Nodes and pods, with their counts.
     pub cluster: Cluster,
     /// The schedulers.
@@ -50,7 +50,7 @@ pub struct PodEntry {
     /// Its row in the cluster.
     pub pod: PodIdx,
     /// Its state.
-    pub standing: Standing,
+    pub standing: PodState,
     /// True if it is ready and does not terminate.
     pub is_ready: bool,
     /// True if it terminates: then it counts for no spread.
@@ -61,7 +61,7 @@ pub struct PodEntry {
 
 /// The state of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum PodState {
     /// On a node.
     Bound,
     /// In the queue.
@@ -74,7 +74,7 @@ pub enum Standing {
     Leaving,
 }
 
-impl World {
+impl ClusterState {
     /// A world without workloads.
     pub fn empty(cluster: Cluster, schedulers: Schedulers) -> Self {
         Self {
