@@ -38,19 +38,14 @@ pub(crate) fn run(options: &Scenarios) -> anyhow::Result<ExitCode> {
         true => part(of_commit()?, options.seeds),
         false => options.from..options.from.saturating_add(options.seeds),
     };
-    let mut cargo = Command::new("cargo");
-    cargo
-        .current_dir(top())
-        .args(["run", "--locked", "--package", "strew"]);
-    if options.release {
-        cargo.arg("--release");
-    }
     let range = format!("{}..{}", seeds.start, seeds.end);
-    cargo
-        .args(["--", "simulate", "--recursive"])
+    let status = Command::new(xtask::program("strew", options.release)?)
+        .current_dir(top())
+        .args(["simulate", "--recursive"])
         .args(FOLDERS)
-        .args(["--seeds", &range]);
-    let status = cargo.status().context("cargo runs strew")?;
+        .args(["--seeds", &range])
+        .status()
+        .context("starting strew")?;
     Ok(match status.success() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -3,32 +3,53 @@
 //! Needs Rust, a C compiler, git and the registry of crates. The stages of [`END_TO_END`] need Go too, and build a
 //! control plane once (4 to 12 minutes). The command says at its start which stages it will not run; without Go it ends
 //! with exit code 1 unless `--no-e2e` asks for that. One build profile and one set of features: what one stage compiled,
-//! the next finds.
+//! the next finds. cargo gives the dependencies of a single package other features than those of the workspace with its
+//! tests, so later stages run the [programs that the tests were built with](Program::Lab).
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use xtask::go::{self, Build, Compiling};
-use xtask::top;
+use xtask::{BUILT, built, top};
 
 use crate::clients;
 
-/// One check: a cargo command, and the environment that makes it strict.
+/// One check: a command, and the environment that makes it strict.
 struct Stage {
     name: &'static str,
-    cargo: &'static [&'static str],
+    program: Program,
+    arguments: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
 }
 
-/// Lives under faults, by seed.
-macro_rules! soak {
+/// The program of a stage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Cargo,
+    /// `xtask-lab`, as the stage "test" has built it.
+    Lab,
+}
+
+impl Program {
+    fn path(self) -> anyhow::Result<PathBuf> {
+        match self {
+            Self::Cargo => Ok(PathBuf::from("cargo")),
+            Self::Lab => built("xtask-lab", false),
+        }
+    }
+}
+
+/// A check by a program of the workspace.
+macro_rules! lab {
     ($name:literal, $($argument:literal),+) => {
         Stage {
             name: $name,
-            cargo: &["run", "--locked", "--package", "xtask-lab", "--", "soak", $($argument),+],
+            program: Program::Lab,
+            arguments: &[$($argument),+],
             environment: &[],
         }
     };
@@ -162,12 +183,14 @@ const CLIENT_OF_TYPESCRIPT: &[&str] = xtask!["clients", "typescript"];
 const STAGES: &[Stage] = &[
     Stage {
         name: "format",
-        cargo: &["fmt", "--all", "--check"],
+        program: Program::Cargo,
+        arguments: &["fmt", "--all", "--check"],
         environment: &[],
     },
     Stage {
         name: "clippy",
-        cargo: &[
+        program: Program::Cargo,
+        arguments: &[
             "clippy",
             "--locked",
             "--workspace",
@@ -181,7 +204,8 @@ const STAGES: &[Stage] = &[
     // already.
     Stage {
         name: "clippy, files",
-        cargo: &[
+        program: Program::Cargo,
+        arguments: &[
             "clippy",
             "--locked",
             "--package=strew",
@@ -194,24 +218,28 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         name: "docs",
-        cargo: &["doc", "--locked", "--workspace", "--no-deps"],
+        program: Program::Cargo,
+        arguments: &["doc", "--locked", "--workspace", "--no-deps"],
         environment: &[("RUSTDOCFLAGS", "-Dwarnings")],
     },
     Stage {
         name: "test",
-        cargo: &["test", "--locked", "--workspace"],
+        program: Program::Cargo,
+        arguments: &["test", "--locked", "--workspace"],
         environment: &[],
     },
     Stage {
         name: "fuzz format",
-        cargo: &["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"],
+        program: Program::Cargo,
+        arguments: &["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"],
         environment: &[],
     },
     // The fuzz targets keep compiling; nothing is linked, so their library in C++ need not be built. In the workspace's
     // folder, where the crates of others are checked already.
     Stage {
         name: "fuzz clippy",
-        cargo: &[
+        program: Program::Cargo,
+        arguments: &[
             "clippy",
             "--locked",
             "--manifest-path",
@@ -226,104 +254,61 @@ const STAGES: &[Stage] = &[
     },
     // The build of the tests: answers are integers and IEEE doubles, the same with and without optimisation, and a
     // release build of everything would double the time of a cold run.
-    Stage {
-        name: "conform",
-        cargo: &["run", "--locked", "--package", "xtask-lab", "--", "conform"],
-        environment: &[],
-    },
+    lab!("conform", "conform"),
     // Compares the simulated cluster with recorded outcomes of real control planes.
-    Stage {
-        name: "fidelity",
-        cargo: &[
-            "run",
-            "--locked",
-            "--package",
-            "xtask-lab",
-            "--",
-            "fidelity",
-            "--recorded",
-        ],
-        environment: &[],
-    },
+    lab!("fidelity", "fidelity", "--recorded"),
     // Other seeds than the tests of strew-scenario play: many commits play all of `cargo xtask scenarios`.
-    Stage {
-        name: "scenarios, new",
-        cargo: &[
-            "run",
-            "--locked",
-            "--package",
-            "xtask-lab",
-            "--",
-            "scenarios",
-            "--from-commit",
-            "--seeds=10",
-        ],
-        environment: &[],
-    },
+    lab!("scenarios, new", "scenarios", "--from-commit", "--seeds=10"),
     // More seeds than the tests of strew-sim play: a fixed set, and some that no commit has tried before. A failing one
     // prints a small story and the command that plays it again.
-    soak!("soak", "--from=0", "--seeds=100"),
-    soak!("soak, new", "--from-commit", "--seeds=50"),
-    soak!("soak hubs", "--of=placement", "--from=0", "--seeds=100"),
-    soak!(
+    lab!("soak", "soak", "--from=0", "--seeds=100"),
+    lab!("soak, new", "soak", "--from-commit", "--seeds=50"),
+    lab!(
+        "soak hubs",
+        "soak",
+        "--of=placement",
+        "--from=0",
+        "--seeds=100"
+    ),
+    lab!(
         "soak hubs, new",
+        "soak",
         "--of=placement",
         "--from-commit",
         "--seeds=50"
     ),
-    soak!(
+    lab!(
         "soak spreads",
+        "soak",
         "--of=workloadspread",
         "--from=0",
         "--seeds=20"
     ),
-    soak!(
+    lab!(
         "soak spreads, new",
+        "soak",
         "--of=workloadspread",
         "--from-commit",
         "--seeds=10"
     ),
-    soak!("soak churn", "--of=churn", "--from=0", "--seeds=40"),
-    soak!(
+    lab!("soak churn", "soak", "--of=churn", "--from=0", "--seeds=40"),
+    lab!(
         "soak churn, new",
+        "soak",
         "--of=churn",
         "--from-commit",
         "--seeds=20"
     ),
     // Compares the simulated cluster with a real control plane that runs now.
-    Stage {
-        name: "control plane",
-        cargo: &[
-            "run",
-            "--locked",
-            "--package",
-            "xtask-lab",
-            "--",
-            "fidelity",
-            "scenarios/fidelity/rollout-plain.yaml",
-        ],
-        environment: &[],
-    },
+    lab!(
+        "control plane",
+        "fidelity",
+        "scenarios/fidelity/rollout-plain.yaml"
+    ),
     // Tests strew's own processes on it: one case for each feature.
-    Stage {
-        name: "e2e",
-        cargo: &["run", "--locked", "--package", "xtask-lab", "--", "e2e"],
-        environment: &[],
-    },
+    lab!("e2e", "e2e"),
     // Checks that a real API server accepts deploy/crds.
-    Stage {
-        name: "definitions",
-        cargo: &[
-            "run",
-            "--locked",
-            "--package",
-            "xtask-lab",
-            "--",
-            "fidelity",
-            "--check-lab",
-        ],
-        environment: &[],
-    },
+    lab!("definitions", "fidelity", "--check-lab"),
 ];
 
 /// The result of a stage.
@@ -460,11 +445,14 @@ fn announcement(absent: Option<&(Outcome, String)>) -> String {
 
 /// Runs a stage; its last lines of standard output stand beside its row.
 fn run_stage(stage: &Stage) -> anyhow::Result<(Row, Vec<String>)> {
-    println!("=== {}: cargo {}", stage.name, stage.cargo.join(" "));
+    let program = stage.program.path()?;
+    let words = stage.arguments.join(" ");
+    println!("=== {}: {} {words}", stage.name, program.display());
     let begin = now();
-    let mut child = Command::new("cargo")
-        .args(stage.cargo)
+    let mut child = Command::new(program)
+        .args(stage.arguments)
         .envs(stage.environment.iter().copied())
+        .env(BUILT, "1")
         .current_dir(top())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -514,7 +502,11 @@ fn run_by_tool(check: &ByTool) -> anyhow::Result<Row> {
         }
         println!("=== {}: {}", check.name, words.join(" "));
         let mut command = Command::new(program);
-        let status = command.args(arguments).current_dir(top()).status()?;
+        let status = command
+            .args(arguments)
+            .env(BUILT, "1")
+            .current_dir(top())
+            .status()?;
         outcome = match status.code() {
             Some(0) => outcome,
             // What the tool needs from its registry.
@@ -706,6 +698,15 @@ mod tests {
         rows[0].1 = Outcome::Failed;
         assert!(!is_success(&rows));
         assert_eq!(last_line(&rows), "FAILED");
+    }
+
+    /// It would compile dependencies again, with other features.
+    #[test]
+    fn no_stage_builds_a_single_package() {
+        let builds =
+            |stage: &&Stage| stage.program == Program::Cargo && stage.arguments.contains(&"run");
+        assert_eq!(STAGES.iter().filter(builds).count(), 0);
+        assert!(STAGES.iter().any(|stage| stage.program == Program::Lab));
     }
 
     #[test]

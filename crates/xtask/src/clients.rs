@@ -29,17 +29,7 @@ pub(crate) fn run(top: &Path, clients: &[Client]) -> anyhow::Result<ExitCode> {
         [] => Client::value_variants(),
         clients => clients,
     };
-    let build = Command::new("cargo")
-        .args([
-            "build",
-            "--locked",
-            // With it, dependencies have the features that the tests were built with.
-            "--package=xtask-lab",
-            "--package=strew",
-        ])
-        .current_dir(top)
-        .status()?;
-    anyhow::ensure!(build.success(), "strew does not build");
+    let strew = xtask::program("strew", false)?;
     for client in clients {
         let folder = top.join("target/mcp-clients").join(format!("{client:?}"));
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -47,7 +37,10 @@ pub(crate) fn run(top: &Path, clients: &[Client]) -> anyhow::Result<ExitCode> {
             println!("{client:?}: not run: the client cannot be installed: {why:#}");
             return Ok(ExitCode::from(NOT_INSTALLED));
         }
-        let status = client.call(top, &folder).current_dir(top).status()?;
+        let status = client
+            .call(&strew, top, &folder)
+            .current_dir(top)
+            .status()?;
         if !status.success() {
             println!("{client:?}: a call failed");
             return Ok(ExitCode::FAILURE);
@@ -72,9 +65,8 @@ impl Client {
         }
     }
 
-    fn call(self, top: &Path, folder: &Path) -> Command {
+    fn call(self, program: &Path, top: &Path, folder: &Path) -> Command {
         let scripts = top.join("e2e/mcp");
-        let program = top.join("target/debug/strew");
         match self {
             Self::Python => {
                 let mut command = Command::new(python(folder));

@@ -92,7 +92,7 @@ pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
 
 /// Runs this program again, optimized as the measured programs are: its watch uses the same two cores.
 fn optimized() -> anyhow::Result<ExitCode> {
-    let status = Command::new(crate::e2e::binary("xtask-lab", true)?)
+    let status = Command::new(xtask::program("xtask-lab", true)?)
         .args(std::env::args_os().skip(1))
         .status()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());

@@ -15,7 +15,7 @@ pub(crate) mod stage;
 mod watch_log;
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -128,29 +128,5 @@ fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<&'static Case>>
 
 /// The workspace's own strew, built as this program is.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
-    binary("strew", !cfg!(debug_assertions))
-}
-
-/// A program of the workspace, built now.
-pub(crate) fn binary(name: &str, is_optimized: bool) -> anyhow::Result<PathBuf> {
-    let mut command = Command::new("cargo");
-    // Both packages: one alone has fewer features of its dependencies, and cargo would build these once more.
-    let packages = ["--package", "strew", "--package", "xtask-lab"];
-    command
-        .args(["build", "--quiet", "--locked"])
-        .args(packages);
-    let folder = if is_optimized {
-        command.arg("--release");
-        "release"
-    } else {
-        "debug"
-    };
-    let status = command.current_dir(top()).status()?;
-    ensure!(status.success(), "{name} cannot be built");
-    let own = std::env::current_exe()?;
-    let target = own.ancestors().nth(2).context("this program's folder")?;
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let binary = target.join(folder).join(file);
-    ensure!(binary.is_file(), "cargo put no {}", binary.display());
-    Ok(binary)
+    xtask::program("strew", !cfg!(debug_assertions))
 }

@@ -1,7 +1,7 @@
 //! What programs of other platforms must answer: the same as the one of this machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, ensure};
@@ -9,7 +9,6 @@ use anyhow::{Context, ensure};
 use super::build::Features;
 use super::platform::Platform;
 use super::run::Runner;
-use crate::clients::done;
 
 /// A call of the program.
 struct Call {
@@ -84,7 +83,7 @@ const CALLS: &[Call] = calls! {
 
 /// Makes all calls, and says all that is wrong.
 pub(super) fn check(top: &Path, runner: &Runner, features: Features) -> anyhow::Result<()> {
-    let native = native(top)?;
+    let native = xtask::program("strew", false)?;
     let folder = top.join(FOLDER);
     write_inputs(top, &folder)?;
     let mut wrong = Vec::new();
@@ -104,19 +103,6 @@ pub(super) fn check(top: &Path, runner: &Runner, features: Features) -> anyhow::
     println!("{n_calls} calls and a fix, {} wrong", wrong.len());
     ensure!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     Ok(())
-}
-
-/// This machine's program, of the features that tests are built with.
-fn native(top: &Path) -> anyhow::Result<PathBuf> {
-    let mut build = Command::new("cargo");
-    build.args([
-        "build",
-        "--locked",
-        "--package=xtask-lab",
-        "--package=strew",
-    ]);
-    done(build.current_dir(top))?;
-    Ok(top.join("target/debug/strew"))
 }
 
 impl Call {
