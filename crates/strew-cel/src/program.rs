@@ -112,6 +112,16 @@ impl Program {
         result
     }
 
+    /// Whether the expression names this variable of its environment.
+    #[must_use]
+    pub fn mentions(&self, variable: &str) -> bool {
+        let mut is_named = false;
+        walk::each(&self.root, &mut |node| {
+            is_named |= matches!(node, Node::Global { name, .. } if *name == variable);
+        });
+        is_named
+    }
+
     /// Names of the score objects that the expression asks for, sorted; `None` where one is computed, so that it may
     /// be any.
     #[must_use]

@@ -1,31 +1,31 @@
 //! Claims as CEL expressions over `pods`, `nodes`, `objects` and `now`.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Node, Pod, moment};
-use strew_apiserver::server::Cursor;
+use strew_apiserver::server::{Cursor, Server};
 use strew_cel::{Program, Unknown, Value, Variables};
 use strew_manifest::read::nearest;
 use strew_sim::Simulation;
 
 use super::{Answer, Verdict};
 
-/// The variables of expressions, built once per state of the store and shared by all expressions judged in that state.
+/// The variables of expressions. A list is made when an expression asks for it, once per state of the store; a pod, node
+/// or object is made anew if it has changed.
 #[derive(Default)]
 pub struct Views {
-    /// The variables, with the position in the change log at which they were built.
-    made: Option<(Cursor, Variables)>,
+    pods: Listed,
+    nodes: Listed,
+    objects: Listed,
 }
 
 impl Views {
     /// Judges an expression.
     pub fn judge(&mut self, simulation: &Simulation, program: &Program) -> Verdict {
-        let server = simulation.server();
-        self.made.take_if(|(seen, _)| server.is_behind(seen));
-        let (_, variables) = self
-            .made
-            .get_or_insert_with(|| (server.listen(), variables(simulation)));
-        match program.holds(variables) {
+        match program.holds(&self.variables(simulation, program)) {
             Ok(true) => Verdict::new(true, String::new()),
             Ok(false) => Verdict::new(false, "the expression is false"),
             Err(error) => {
@@ -35,6 +35,77 @@ impl Views {
                 Verdict::of(Answer::Unknown, why)
             }
         }
+    }
+
+    /// The variables that the expression asks for; the others are empty.
+    fn variables(&mut self, simulation: &Simulation, program: &Program) -> Variables {
+        let server = simulation.server();
+        let tables = server.tables();
+        let pods = || {
+            tables.of::<Pod>().iter().map(|pod| {
+                let node = node_of(tables, pod);
+                let version = node.map_or(0, |node| node.meta.version);
+                ((pod.meta.version, version), move || self::pod(pod, node))
+            })
+        };
+        let nodes = || {
+            tables.of::<Node>().iter().map(|node| {
+                let on_it = tables.pods_on(&node.meta.name.name);
+                let n_pods = on_it.filter(|pod| pod.is_active()).count();
+                ((node.meta.version, n_pods as u64), move || {
+                    self::node(node, n_pods)
+                })
+            })
+        };
+        let objects = || {
+            let all = tables.all().into_iter();
+            all.map(|object| ((object.meta().version, 0), move || object.to_json()))
+        };
+        let asks = |variable| program.mentions(variable);
+        let now = moment::to_wire(simulation.now()).0.to_string();
+        let now = Value::timestamp(&now).unwrap_or_else(|| Value::from_json(&Json::Null));
+        Variables::scenario(
+            self.pods.get(server, asks("pods"), pods),
+            self.nodes.get(server, asks("nodes"), nodes),
+            self.objects.get(server, asks("objects"), objects),
+            now,
+        )
+    }
+}
+
+/// What an element of a list is made of: versions of objects, which no two states of an object share.
+type Versions = (u64, u64);
+
+/// A list of values, with the position in the change log at which it was made.
+#[derive(Default)]
+struct Listed {
+    made: Option<(Cursor, Value)>,
+    elements: HashMap<Versions, Value>,
+}
+
+impl Listed {
+    fn get<I, M>(&mut self, server: &Server, is_asked: bool, items: impl FnOnce() -> I) -> Value
+    where
+        I: Iterator<Item = (Versions, M)>,
+        M: FnOnce() -> Json,
+    {
+        if !is_asked {
+            return Value::list([]);
+        }
+        self.made.take_if(|(seen, _)| server.is_behind(seen));
+        let elements = &mut self.elements;
+        let (_, list) = self.made.get_or_insert_with(|| {
+            let mut known = std::mem::take(elements);
+            let value = |(versions, make): (Versions, M)| {
+                let known = known.remove(&versions);
+                let value = known.unwrap_or_else(|| Value::from_json(&make()));
+                elements.insert(versions, value.clone());
+                value
+            };
+            let list = Value::list(items().map(value));
+            (server.listen(), list)
+        });
+        list.clone()
     }
 }
 
@@ -76,52 +147,81 @@ pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Op
 /// Fields that an error lists by name.
 const KEYS_TOLD: usize = 20;
 
-fn variables(simulation: &Simulation) -> Variables {
-    let tables = simulation.server().tables();
-    let list = |values: Vec<Json>| Value::list(values.iter().map(Value::from_json));
-    let pods = tables.of::<Pod>().iter().map(|pod| self::pod(tables, pod));
-    let nodes = tables
-        .of::<Node>()
-        .iter()
-        .map(|node| self::node(tables, node));
-    let objects = tables.all().into_iter();
-    let objects = objects.filter(|object| {
-        use strew_apiserver::object::Object;
-        !matches!(object, Object::Pod(_) | Object::Node(_))
-    });
-    let now = moment::to_wire(simulation.now()).0.to_string();
-    let now = Value::timestamp(&now).unwrap_or_else(|| Value::from_json(&Json::Null));
-    let pods = list(pods.collect());
-    let nodes = list(nodes.collect());
-    let objects = list(objects.map(|object| object.to_json()).collect());
-    Variables::scenario(pods, nodes, objects, now)
+fn node_of<'a>(tables: &'a Tables, pod: &Pod) -> Option<&'a Arc<Node>> {
+    tables.get::<Node>(&Name::new("", pod.node.as_deref()?))
 }
 
 /// A pod as a CEL value; `domains` holds the labels of its node.
-fn pod(tables: &Tables, pod: &Pod) -> Json {
-    let node = pod.node.as_deref().unwrap_or_default();
-    let found = tables.get::<Node>(&Name::new("", node));
+fn pod(pod: &Pod, node: Option<&Arc<Node>>) -> Json {
     json!({
         "name": &*pod.meta.name.name,
         "namespace": &*pod.meta.name.namespace,
         "labels": *pod.meta.labels,
         "annotations": *pod.meta.annotations,
         "phase": pod.status.phase.name(),
-        "node": node,
+        "node": pod.node.as_deref().unwrap_or_default(),
         "ready": pod.is_ready(),
         "terminating": pod.meta.is_terminating(),
-        "domains": found.map(|node| (*node.meta.labels).clone()).unwrap_or_default(),
+        "domains": node.map(|node| (*node.meta.labels).clone()).unwrap_or_default(),
     })
 }
 
-fn node(tables: &Tables, node: &Node) -> Json {
-    let name = &*node.meta.name.name;
+fn node(node: &Node, n_pods: usize) -> Json {
     let mut conditions = node.status.conditions.iter().flatten();
     json!({
-        "name": name,
+        "name": &*node.meta.name.name,
         "labels": *node.meta.labels,
         "ready": conditions.any(|c| c.type_ == "Ready" && c.status == "True"),
         "unschedulable": node.spec.unschedulable.unwrap_or(false),
-        "pods": tables.pods_on(name).filter(|pod| pod.is_active()).count(),
+        "pods": n_pods,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use strew_cel::Environment;
+    use strew_manifest::read::Sources;
+
+    use super::*;
+    use crate::format::load;
+    use crate::run::{Plan, Watcher, play, scheduler_of};
+
+    /// Compares the variables that are kept with those that are made anew, at each instant.
+    struct Comparison {
+        kept: Views,
+        all: Program,
+        n_instants: usize,
+    }
+
+    impl Watcher for Comparison {
+        fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {
+            let kept = self.kept.variables(simulation, &self.all);
+            let anew = Views::default().variables(simulation, &self.all);
+            assert_eq!(format!("{kept:?}"), format!("{anew:?}"));
+            self.n_instants += 1;
+            ControlFlow::Continue(())
+        }
+    }
+
+    #[test]
+    fn variables_that_are_kept_are_those_made_anew() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/rollout.yaml");
+        let mut sources = Sources::new();
+        sources.add("rollout.yaml", std::fs::read_to_string(path).unwrap());
+        let loaded = load(&sources);
+        let variant = &loaded.variants[0];
+        let gates = &variant.scenario.feature_gates;
+        let scheduler = scheduler_of(&sources, &variant.objects, gates).unwrap();
+        let plan = Plan::new(&variant.scenario, &variant.objects, scheduler).unwrap();
+        let all = "pods.size() + nodes.size() + objects.size() > 0";
+        let mut comparison = Comparison {
+            kept: Views::default(),
+            all: Program::compile(all, Environment::Scenario).unwrap(),
+            n_instants: 0,
+        };
+        play(&plan, 0, None, &mut comparison).unwrap();
+        assert!(comparison.n_instants > 20, "{}", comparison.n_instants);
+    }
 }

@@ -205,6 +205,25 @@ fn an_expression_that_ends_in_an_error_breaks_its_claim_also_under_not() {
 }
 
 #[test]
+fn the_objects_of_an_expression_are_all_objects() {
+    check(
+        "scale: {deployment/web: 3}",
+        &[
+            (
+                "{cel: \"objects.filter(o, o.kind == 'Pod' && has(o.spec.nodeName)).size() == pods.size() && pods.size() == 3\"}",
+                true,
+                "",
+            ),
+            (
+                "{cel: \"objects.filter(o, o.kind == 'Node').size() == nodes.size() && nodes.size() > 0\"}",
+                true,
+                "",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn a_claim_about_what_is_gone_is_not_judged() {
     check(
         "delete: [deployment/web, poddisruptionbudget/web]",
