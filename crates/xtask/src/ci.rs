@@ -1,6 +1,6 @@
 //! Every check of the project, stage by stage, each with its time: `cargo xtask ci`.
 //!
-//! Needs Rust, a C compiler, git and the registry of crates. The stages of [`END_TO_END`] need Go too, and build a
+//! Needs Rust, a C compiler, git and the registry of crates. The stages of [`REAL`] need Go too, and build a
 //! control plane once (4 to 12 minutes). The command says at its start which stages it will not run; without Go it ends
 //! with exit code 1 unless `--no-e2e` asks for that. One build profile and one set of features: what one stage compiled,
 //! the next finds. cargo gives the dependencies of a single package other features than those of the workspace with its
@@ -54,9 +54,6 @@ macro_rules! lab {
         }
     };
 }
-
-/// Stages on a real control plane.
-const END_TO_END: [&str; 3] = ["control plane", "e2e", "definitions"];
 
 /// A check by a tool of others, where it is installed. Tests of strew look at the same files in any case.
 struct ByTool {
@@ -180,7 +177,7 @@ const CLIENT_OF_PYTHON: &[&str] = xtask!["clients", "python"];
 const CLIENT_OF_TYPESCRIPT: &[&str] = xtask!["clients", "typescript"];
 
 /// Cheap stages first; arrows between crates, licences and house rules are ordinary tests of xtask.
-const STAGES: &[Stage] = &[
+const FIRST: &[Stage] = &[
     Stage {
         name: "format",
         program: Program::Cargo,
@@ -252,6 +249,10 @@ const STAGES: &[Stage] = &[
             ("CARGO_TARGET_DIR", "target"),
         ],
     },
+];
+
+/// Stages that compute, one core each. They run beside [`REAL`], which mostly waits, and leave the processor to it.
+const SIMULATED: &[Stage] = &[
     // The build of the tests: answers are integers and IEEE doubles, the same with and without optimisation, and a
     // release build of everything would double the time of a cold run.
     lab!("conform", "conform"),
@@ -299,6 +300,10 @@ const STAGES: &[Stage] = &[
         "--from-commit",
         "--seeds=20"
     ),
+];
+
+/// Stages on a real control plane.
+const REAL: &[Stage] = &[
     // Compares the simulated cluster with a real control plane that runs now.
     lab!(
         "control plane",
@@ -378,30 +383,21 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool, all_tools: bool) -> anyhow::Re
     print!("{}", announcement(absent.as_ref()));
     // Beside the first stages: cargo leaves cores idle while it waits for its longest crates. What fails here is told by
     // the stage that needs it.
-    let mut control_plane = match absent {
+    let control_plane = match absent {
         Some(_) => None,
         None => Compiling::start(top(), Build::ControlPlane).ok(),
     };
-    let mut rows: Vec<Row> = Vec::new();
-    let mut ends: Vec<(&str, Vec<String>)> = Vec::new();
-    for stage in STAGES {
-        let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
-        let absent = absent.as_ref().filter(|_| END_TO_END.contains(&stage.name));
-        rows.push(match (absent, stop) {
-            (Some(&(outcome, _)), _) => (stage.name, outcome, Duration::ZERO),
-            (None, true) => (stage.name, Outcome::Skipped, Duration::ZERO),
-            (None, false) => {
-                if END_TO_END.contains(&stage.name) {
-                    let _ = control_plane.take().map(Compiling::finish);
-                }
-                let (row, end) = run_stage(stage)?;
-                if row.1 == Outcome::Failed {
-                    ends.push((stage.name, end));
-                }
-                row
-            }
-        });
-    }
+    let mut run = Run {
+        keep_going,
+        is_beside: false,
+        done: Vec::new(),
+    };
+    run.stages(FIRST, &mut std::io::stdout())?;
+    let _ = control_plane.map(Compiling::finish);
+    run.both(absent.map(|(outcome, _)| outcome))?;
+    let (mut rows, ends): (Vec<Row>, Vec<_>) = run.done.into_iter().unzip();
+    let mut ends: Vec<_> = rows.clone().into_iter().zip(ends).collect();
+    ends.retain(|(row, end)| row.1 == Outcome::Failed && !end.is_empty());
     for check in BY_TOOLS {
         let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
         rows.push(match stop {
@@ -413,8 +409,7 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool, all_tools: bool) -> anyhow::Re
         rows.iter_mut().for_each(|row| row.1 = row.1.of_all_tools());
     }
     print!("{}", summary(&rows, begin.elapsed()));
-    ends.retain(|(_, end)| !end.is_empty());
-    for (name, end) in ends {
+    for ((name, ..), end) in ends {
         println!("{name} ended with:");
         end.iter().for_each(|line| println!("  {line}"));
     }
@@ -426,12 +421,13 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool, all_tools: bool) -> anyhow::Re
 
 /// The text before the first stage: the number of stages, which of them will not run, and why.
 fn announcement(absent: Option<&(Outcome, String)>) -> String {
-    let n_stages = STAGES.len();
+    let n_stages = FIRST.len() + SIMULATED.len() + REAL.len();
     let Some((outcome, why)) = absent else {
         return format!("{n_stages} stages\n\n");
     };
-    let n_absent = END_TO_END.len();
-    let names = END_TO_END.join(", ");
+    let n_absent = REAL.len();
+    let names: Vec<&str> = REAL.iter().map(|stage| stage.name).collect();
+    let names = names.join(", ");
     let consequence = match outcome {
         Outcome::NotRun => {
             "the others run, and the exit code is 1: these checks are part of the whole; --no-e2e leaves them out"
@@ -443,40 +439,113 @@ fn announcement(absent: Option<&(Outcome, String)>) -> String {
     )
 }
 
-/// Runs a stage; its last lines of standard output stand beside its row.
-fn run_stage(stage: &Stage) -> anyhow::Result<(Row, Vec<String>)> {
-    let program = stage.program.path()?;
-    let words = stage.arguments.join(" ");
-    println!("=== {}: {} {words}", stage.name, program.display());
-    let begin = now();
-    let mut child = Command::new(program)
-        .args(stage.arguments)
-        .envs(stage.environment.iter().copied())
-        .env(BUILT, "1")
-        .current_dir(top())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let end = match child.stdout.take() {
-        Some(output) => passed_on(BufReader::new(output))?,
-        None => Vec::new(),
-    };
-    let status = child.wait()?;
-    let outcome = match status.success() {
-        true => Outcome::Passed,
-        false => Outcome::Failed,
-    };
-    let took = begin.elapsed();
-    println!("=== {}: {outcome} in {}", stage.name, seconds(took));
-    println!();
-    Ok(((stage.name, outcome, took), end))
+/// A row, and the last lines of the stage's standard output.
+type Done = (Row, Vec<String>);
+
+/// Stages one after another.
+#[derive(Clone)]
+struct Run {
+    keep_going: bool,
+    /// Whether something else runs at the same time, which comes first.
+    is_beside: bool,
+    done: Vec<Done>,
 }
 
-/// Prints each line as it comes; returns the last ones.
-fn passed_on(mut output: impl BufRead) -> std::io::Result<Vec<String>> {
+impl Run {
+    /// Runs stages, up to the first failure unless `keep_going`; what they print goes to `out`.
+    fn stages(&mut self, stages: &[Stage], out: &mut impl Write) -> anyhow::Result<()> {
+        for stage in stages {
+            let has_failed = self.done.iter().any(|(row, _)| row.1 == Outcome::Failed);
+            let done = match has_failed && !self.keep_going {
+                true => ((stage.name, Outcome::Skipped, Duration::ZERO), Vec::new()),
+                false => self.stage(stage, out)?,
+            };
+            self.done.push(done);
+        }
+        Ok(())
+    }
+
+    /// Runs the stages that compute beside those on a real control plane, which may be absent.
+    fn both(&mut self, absent: Option<Outcome>) -> anyhow::Result<()> {
+        let mut simulated = Self {
+            is_beside: absent.is_none(),
+            ..self.clone()
+        };
+        let n_before = self.done.len();
+        let (log, real) = std::thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                let mut log = Vec::new();
+                simulated.stages(SIMULATED, &mut log).map(|()| log)
+            });
+            let real = match absent {
+                Some(outcome) => {
+                    self.leave_out(REAL, outcome);
+                    Ok(())
+                }
+                None => self.stages(REAL, &mut std::io::stdout()),
+            };
+            let log = beside.join();
+            (
+                log.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                real,
+            )
+        });
+        std::io::stdout().write_all(&log?)?;
+        real?;
+        let real = self.done.split_off(n_before);
+        self.done = simulated.done;
+        self.done.extend(real);
+        Ok(())
+    }
+
+    fn leave_out(&mut self, stages: &[Stage], outcome: Outcome) {
+        let rows = stages
+            .iter()
+            .map(|stage| ((stage.name, outcome, Duration::ZERO), Vec::new()));
+        self.done.extend(rows);
+    }
+
+    fn stage(&self, stage: &Stage, out: &mut impl Write) -> anyhow::Result<Done> {
+        let program = stage.program.path()?;
+        let words = stage.arguments.join(" ");
+        writeln!(out, "=== {}: {} {words}", stage.name, program.display())?;
+        let begin = now();
+        let mut command = match self.is_beside && cfg!(unix) {
+            true => {
+                let mut nice = Command::new("nice");
+                nice.arg(program);
+                nice
+            }
+            false => Command::new(program),
+        };
+        let mut child = command
+            .args(stage.arguments)
+            .envs(stage.environment.iter().copied())
+            .env(BUILT, "1")
+            .current_dir(top())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let end = match child.stdout.take() {
+            Some(output) => passed_on(BufReader::new(output), out)?,
+            None => Vec::new(),
+        };
+        let status = child.wait()?;
+        let outcome = match status.success() {
+            true => Outcome::Passed,
+            false => Outcome::Failed,
+        };
+        let took = begin.elapsed();
+        writeln!(out, "=== {}: {outcome} in {}\n", stage.name, seconds(took))?;
+        Ok(((stage.name, outcome, took), end))
+    }
+}
+
+/// Writes each line as it comes; returns the last ones.
+fn passed_on(mut output: impl BufRead, out: &mut impl Write) -> std::io::Result<Vec<String>> {
     let mut end = VecDeque::new();
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line)? > 0 {
-        std::io::stdout().write_all(&line)?;
+        out.write_all(&line)?;
         if end.len() == LAST_LINES {
             end.pop_front();
         }
@@ -600,11 +669,12 @@ mod tests {
 
     fn rows(of_control_plane: Outcome) -> Vec<Row> {
         let took = Duration::from_millis(1500);
-        let outcome = |stage: &Stage| match END_TO_END.contains(&stage.name) {
-            true => of_control_plane,
-            false => Outcome::Passed,
-        };
-        STAGES.iter().map(|s| (s.name, outcome(s), took)).collect()
+        let others = FIRST.iter().chain(SIMULATED);
+        let others = others.map(|stage| (stage.name, Outcome::Passed, took));
+        let real = REAL
+            .iter()
+            .map(|stage| (stage.name, of_control_plane, took));
+        others.chain(real).collect()
     }
 
     fn last_line(rows: &[Row]) -> String {
@@ -634,7 +704,7 @@ mod tests {
     #[test]
     fn the_last_lines_of_a_stage_are_kept() {
         let lines: Vec<String> = (0..20).map(|i| format!("line {i}")).collect();
-        let end = passed_on(lines.join("\n").as_bytes()).unwrap();
+        let end = passed_on(lines.join("\n").as_bytes(), &mut Vec::new()).unwrap();
         assert_eq!(end, lines[20 - LAST_LINES..]);
     }
 
@@ -703,18 +773,37 @@ mod tests {
     /// It would compile dependencies again, with other features.
     #[test]
     fn no_stage_builds_a_single_package() {
-        let builds =
-            |stage: &&Stage| stage.program == Program::Cargo && stage.arguments.contains(&"run");
-        assert_eq!(STAGES.iter().filter(builds).count(), 0);
-        assert!(STAGES.iter().any(|stage| stage.program == Program::Lab));
+        let later = || SIMULATED.iter().chain(REAL);
+        assert!(later().all(|stage| stage.program == Program::Lab));
+        assert!(FIRST.iter().any(|stage| stage.name == "test"));
+        assert!(is_success(&rows(Outcome::Passed)));
+        assert_eq!(last_line(&rows(Outcome::Passed)), "passed");
     }
 
     #[test]
-    fn stages_of_the_control_plane_exist() {
-        for name in END_TO_END {
-            assert!(STAGES.iter().any(|stage| stage.name == name), "{name}");
+    fn a_failure_skips_the_later_stages_unless_all_are_asked_for() {
+        let stage = |name, argument| Stage {
+            name,
+            program: Program::Cargo,
+            arguments: argument,
+            environment: &[],
+        };
+        let stages = [
+            stage("bad", &["no-such-command"]),
+            stage("good", &["--version"]),
+        ];
+        for (keep_going, last) in [(false, Outcome::Skipped), (true, Outcome::Passed)] {
+            let mut run = Run {
+                keep_going,
+                is_beside: true,
+                done: Vec::new(),
+            };
+            let mut log = Vec::new();
+            run.stages(&stages, &mut log).unwrap();
+            let outcomes: Vec<Outcome> = run.done.iter().map(|(row, _)| row.1).collect();
+            assert!(outcomes == [Outcome::Failed, last]);
+            let log = String::from_utf8(log).unwrap();
+            assert!(log.contains("=== bad: FAILED in"), "{log}");
         }
-        assert!(is_success(&rows(Outcome::Passed)));
-        assert_eq!(last_line(&rows(Outcome::Passed)), "passed");
     }
 }
