@@ -315,9 +315,9 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "claim-shared",
-        "Several pods share a claim that one node at a time can mount",
+        "Several pods share a claim that one node or one pod at a time can use",
         "A ReadWriteOnce volume is attached to one node. The scheduler does not look at that, so pods on other nodes are \
-         placed and never start.",
+         placed and never start. Of a ReadWriteOncePod claim it lets one pod have the volume, and the others stay Pending.",
         claim::shared,
     ),
     rule(

@@ -342,6 +342,14 @@ fn selectors_nodes_namespaces_and_claims() {
         found_of(&(sharing.clone() + &claim("ReadWriteOnce"))),
         ["claim-shared"]
     );
+    assert_eq!(
+        found_of(&(sharing.clone() + &claim("ReadWriteOncePod"))),
+        ["claim-shared"]
+    );
+    let kept = sharing.replace("      volumes:", "      nodeSelector: {kubernetes.io/hostname: a}\n      volumes:");
+    let of_kept = |mode| found_of(&(kept.clone() + &claim(mode)));
+    assert_eq!(of_kept("ReadWriteOnce"), [""; 0]);
+    assert_eq!(of_kept("ReadWriteOncePod"), ["claim-shared"]);
     assert_eq!(found_of(&(sharing + &claim("ReadWriteMany"))), [""; 0]);
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn missing(files: &Files<'_>) -> Vec<Found> {
     found
 }
 
-/// Claims of one node that several pods share, which may be on several nodes.
+/// Claims of one node or one pod that several pods share.
 ///
 /// Source: spec/scheduler §3.12
 pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
@@ -83,9 +83,6 @@ pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
                 .node_selector
                 .as_ref()
                 .is_some_and(|s| s.contains_key("kubernetes.io/hostname"));
-        if is_kept {
-            continue;
-        }
         for (index, volume) in workload.spec.volumes.iter().flatten().enumerate() {
             let Some(source) = &volume.persistent_volume_claim else {
                 continue;
@@ -98,14 +95,18 @@ pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
                 .spec
                 .as_ref()
                 .and_then(|spec| spec.access_modes.as_deref());
-            if !matches!(modes, Some([only]) if only == "ReadWriteOnce") {
-                continue;
-            }
             let n = workload.n_pods.unwrap_or(0);
-            let message = format!(
-                "{n} pods share the claim {}, which one node at a time can mount (ReadWriteOnce): pods on other nodes do not start",
-                source.claim_name
-            );
+            let why = match modes {
+                Some([mode]) if mode == "ReadWriteOncePod" => format!(
+                    "one pod at a time may use ({mode}): {} of them stay Pending",
+                    n - 1
+                ),
+                Some([mode]) if mode == "ReadWriteOnce" && !is_kept => format!(
+                    "one node at a time can mount ({mode}): pods on other nodes do not start"
+                ),
+                _ => continue,
+            };
+            let message = format!("{n} pods share the claim {}, which {why}", source.claim_name);
             let path: FieldPath = workload.spec_path.child("volumes").index(index);
             let mut warning = Found::warning(workload.object, path, message)
                 .help("use a StatefulSet with volumeClaimTemplates, a claim with ReadWriteMany, or one replica")
