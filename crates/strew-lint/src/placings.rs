@@ -45,6 +45,10 @@ impl Placings {
         }
         let mut bench = Bench::of(files.objects, files.scheduling);
         for (number, workload) in files.workloads.iter().enumerate() {
+            if let Some(found) = daemons_without_node(files, workload, &mut bench) {
+                let of_rule = placings.found.entry("selector-matches-no-node");
+                of_rule.or_default().push(found);
+            }
             let Some(mut case) = Case::of(files, number, workload, &mut bench) else {
                 continue;
             };
@@ -65,6 +69,29 @@ impl Placings {
     }
 }
 
+/// A DaemonSet none of whose pods has a node. It is a note: pools may be empty on purpose.
+fn daemons_without_node(
+    files: &Files<'_>,
+    workload: &Workload<'_>,
+    bench: &mut Bench,
+) -> Option<Found> {
+    if workload.kind != "DaemonSet" {
+        return None;
+    }
+    let pods = pods_of(files, workload, bench)?;
+    if bench.is_wanted(&pods.spec) {
+        return None;
+    }
+    let reason = bench.place(&pods, 1).refused?;
+    let message = format!("it has no pod: {reason}");
+    let path = match workload.spec.node_selector.is_some() {
+        true => workload.spec_path.child("nodeSelector"),
+        false => workload.spec_path.child("affinity.nodeAffinity"),
+    };
+    let note = Found::note(workload.object, path, message);
+    Some(note.help("compare them with the labels of the nodes"))
+}
+
 /// A workload that the engine is to place.
 struct Case<'f, 'a, 'b> {
     files: &'f Files<'a>,
@@ -77,6 +104,8 @@ struct Case<'f, 'a, 'b> {
     n_running: i64,
     /// The nodes of all its pods, if all found one.
     nodes: Option<Vec<NodeIdx>>,
+    /// True if a WorkloadSpread chooses the subset of each pod: only a play says where they go.
+    is_spread: bool,
 }
 
 impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
@@ -90,7 +119,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let n_pods = workload
             .n_pods
             .filter(|n| (1..=PODS_MAX).contains(n))
-            .filter(|_| is_placed(workload.kind) && !files.spread.contains_key(&number))?;
+            .filter(|_| is_placed(workload.kind))?;
         let pods = pods_of(files, workload, bench)?;
         let nodes = running(workload, bench);
         Some(Self {
@@ -101,6 +130,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             bench,
             pods,
             n_pods,
+            is_spread: files.spread.contains_key(&number),
         })
     }
 
@@ -111,6 +141,10 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
     }
 
     fn judge(&mut self) -> Vec<(&'static str, Found)> {
+        if self.is_spread {
+            self.nodes = None;
+            return self.stuck_rollout().into_iter().collect();
+        }
         let missing = self.n_pods - self.n_running;
         let pods = self.pods.clone();
         let placed = self.bench.place(&pods, missing);
@@ -401,12 +435,18 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
 
     /// Why the engine cannot say that a rollout ends; `None`: it ends.
     fn doubt(&mut self, unavailable: i64) -> Option<Doubt> {
+        if self.is_spread {
+            return Some(Doubt::Open);
+        }
         let old = self.pods.clone();
         let new = self.bench.next_revision(&old);
         let missing = self.n_pods - self.n_running;
         let first = self.bench.place_beside(&[(&old, missing), (&new, 1)]);
         if let (Some(reason), 0) = (&first.refused, unavailable) {
             return Some(Doubt::NoPlace(reason.clone()));
+        }
+        if self.has_quota() {
+            return Some(Doubt::Open);
         }
         // A pod that goes leaves its room to the next one: only what looks at other pods can keep it from there.
         if !looks_at_pods(&old.spec) {
@@ -415,6 +455,14 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let all = &[(&old, missing), (&new, self.n_pods)];
         let is_open = first.refused.is_some() || self.bench.place_beside(all).refused.is_some();
         is_open.then_some(Doubt::Open)
+    }
+
+    /// True if a quota may refuse new pods beside old ones.
+    fn has_quota(&self) -> bool {
+        self.files.objects.iter().any(|object| {
+            matches!(object, KubeObject::ResourceQuota(_))
+                && object.namespace().unwrap_or("default") == self.workload.namespace
+        })
     }
 
     /// Plays a rollout of the workload as it is, or changed; `None`: it cannot be played.
@@ -490,9 +538,18 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let message = format!(
             "a rollout never ends in {times} of {TRIES} plays on these nodes: it hangs at {why}"
         );
-        Found::warning(self.workload.object, rolling_path(), message).help(
-            "old pods go by the ReplicaSet's choice, and the room that they leave is not where the constraints let the next new one",
-        )
+        let help = match self.is_spread {
+            _ if self.has_quota() => {
+                "old pods count in the quota until they are gone: room for the surge in it, or maxSurge: 0, lets a rollout end"
+            }
+            true => {
+                "a new pod gets the first subset that is not full of pods of its own revision, where old pods still have the room: room for the surge in each subset, or maxSurge: 0, lets a rollout end"
+            }
+            false => {
+                "old pods go by the ReplicaSet's choice, and the room that they leave is not where the constraints let the next new one"
+            }
+        };
+        Found::warning(self.workload.object, rolling_path(), message).help(help)
     }
 
     /// True if the first new pod finds a node beside all old ones but one.

@@ -85,7 +85,8 @@ impl Stage {
                 | KubeObject::PersistentVolume(_)
                 | KubeObject::PersistentVolumeClaim(_)
                 | KubeObject::LimitRange(_)
-                | KubeObject::ResourceQuota(_) => {}
+                | KubeObject::ResourceQuota(_)
+                | KubeObject::WorkloadSpread(_) => {}
                 KubeObject::Pod(pod) => {
                     let is_running = { pod.spec.as_ref() }.is_some_and(|s| s.node_name.is_some());
                     if is_running {

@@ -3,7 +3,7 @@
 use super::files::Files;
 use super::rules::{
     autoscaler, budget, claim, constraint, domains, ideal, job, labels, namespace, node, placed,
-    rollout,
+    quota, rollout,
 };
 use super::{Depth, Found};
 
@@ -312,6 +312,13 @@ pub const RULES: &[Rule] = &[
         "A namespace that the files do not define, and that is a letter or two from one that they define",
         "Objects of a misspelt namespace do not meet: budgets, quotas, claims and Services are looked up by namespace.",
         namespace::misspelt,
+    ),
+    rule(
+        "quota-too-small",
+        "A ResourceQuota does not allow all pods that the workloads of its namespace ask for",
+        "The API server refuses the others, which are then not even Pending. Its own sum, in the order of the files; \
+         nothing is said of a namespace whose pods are in the files.",
+        quota::too_small,
     ),
     rule(
         "claim-shared",

@@ -249,10 +249,19 @@ fn an_autoscaler_sets_the_number_of_pods() {
             "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: h, namespace: shop}}\nspec: {{minReplicas: 6, maxReplicas: 9, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}}}\n---\n"
         )
     };
-    let least = budget("minAvailable: 6, selector: {matchLabels: {app: web}}");
-    assert_eq!(
-        found_of(&(deployment("web", "") + &scaler("web") + &least)),
-        [""; 0]
+    let least = |n: u8| {
+        let budget = budget(&format!(
+            "minAvailable: {n}, selector: {{matchLabels: {{app: web}}}}"
+        ));
+        all(&(deployment("web", "") + &scaler("web") + &budget), false)
+    };
+    assert_eq!(least(5), []);
+    let (_, found) = &least(6)[0];
+    assert_eq!(found.code, "budget-allows-none");
+    assert!(
+        found.message.starts_with("while an autoscaler keeps its minimum, the budget allows no eviction: minAvailable 6 of 6 pods"),
+        "{}",
+        found.message
     );
     let missing = all(&(deployment("web", "") + &scaler("wbe")), false);
     assert_eq!(missing[0].1.code, "autoscaler-target-missing");
@@ -346,7 +355,10 @@ fn selectors_nodes_namespaces_and_claims() {
         found_of(&(sharing.clone() + &claim("ReadWriteOncePod"))),
         ["claim-shared"]
     );
-    let kept = sharing.replace("      volumes:", "      nodeSelector: {kubernetes.io/hostname: a}\n      volumes:");
+    let kept = sharing.replace(
+        "      volumes:",
+        "      nodeSelector: {kubernetes.io/hostname: a}\n      volumes:",
+    );
     let of_kept = |mode| found_of(&(kept.clone() + &claim(mode)));
     assert_eq!(of_kept("ReadWriteOnce"), [""; 0]);
     assert_eq!(of_kept("ReadWriteOncePod"), ["claim-shared"]);

@@ -7,20 +7,6 @@ use strew_manifest::read::{KubeObject, nearest};
 use crate::Found;
 use crate::files::Files;
 
-/// Namespace, kind and name of each target.
-pub(super) fn targets<'f>(
-    files: &'f Files<'_>,
-) -> impl Iterator<Item = (&'f str, &'f str, &'f str)> {
-    files.objects.iter().filter_map(|object| match object {
-        KubeObject::HorizontalPodAutoscaler(autoscaler) => {
-            let target = &autoscaler.spec.scale_target_ref;
-            let namespace = object.namespace().unwrap_or("default");
-            Some((namespace, target.kind.as_str(), target.name.as_str()))
-        }
-        _ => None,
-    })
-}
-
 /// Autoscalers whose target is not in the files, although their namespace has workloads.
 ///
 /// Source: spec/controllers §6

@@ -7,6 +7,7 @@ use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::kinds;
 
+use super::autoscaler::targets_of;
 use super::labels::{labels_text, may_get_labels, other_value};
 use crate::Found;
 use crate::files::{Budget, Files, Workload};
@@ -122,9 +123,14 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
     if workloads.is_empty() {
         return None;
     }
-    // Its controller has no scale, or an autoscaler changes it: then only what holds for any number is said.
-    let known = workloads.iter().map(|w| scale(files, w));
-    let known: Option<i64> = known.sum();
+    // Its controller has no scale: then only what holds for any number is said. Of an autoscaler, its smallest number.
+    let counts = workloads.iter().map(|w| scale(files, w));
+    let counts: Option<Vec<Scale>> = counts.collect();
+    let is_least = counts
+        .iter()
+        .flatten()
+        .any(|scale| matches!(scale, Scale::AtLeast(_)));
+    let known: Option<i64> = counts.map(|counts| counts.iter().map(Scale::n_pods).sum());
     let whole = known.filter(|n| *n > 0);
     let path = FieldPath::root().child("spec");
     let path_of_spec = path.clone();
@@ -154,9 +160,15 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
         Some(n) => format!(" of {n} pods"),
         None => String::new(),
     };
-    let message = format!(
-        "the budget allows no eviction: {field} {value}{of}, so a drain of their nodes waits for ever"
-    );
+    let until = match is_least {
+        true => "while an autoscaler keeps its minimum, the budget allows no eviction",
+        false => "the budget allows no eviction",
+    };
+    let ever = match is_least {
+        true => "waits until there are more",
+        false => "waits for ever",
+    };
+    let message = format!("{until}: {field} {value}{of}, so a drain of their nodes {ever}");
     let help = match needs {
         Some(1) => {
             "two replicas and maxUnavailable: 1 let a drain go on; one replica is away meanwhile in any case"
@@ -176,12 +188,33 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
     })
 }
 
-/// The number of pods that a budget expects of a workload; `None` if its controller has no scale, or an autoscaler
-/// sets it.
-fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
+/// The number of pods that a budget expects of a workload.
+enum Scale {
+    Is(i64),
+    /// An autoscaler sets it.
+    AtLeast(i64),
+}
+
+impl Scale {
+    fn n_pods(&self) -> i64 {
+        match self {
+            Self::Is(n) | Self::AtLeast(n) => *n,
+        }
+    }
+}
+
+/// `None` if its controller has no scale.
+fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<Scale> {
     let scales = kinds::of_kind(workload.kind).is_some_and(|row| row.scales);
-    let is_scaled = super::autoscaler::targets(files).any(|target| target == workload.reference());
-    workload.n_pods.filter(|_| scales && !is_scaled)
+    let n_pods = workload.n_pods.filter(|_| scales)?;
+    let mut scalers = targets_of(files);
+    let is_its = |number: usize| files.workloads[number].reference() == workload.reference();
+    Some(
+        match scalers.find(|scaled| scaled.workload.is_some_and(is_its)) {
+            Some(scaled) => Scale::AtLeast(scaled.min),
+            None => Scale::Is(n_pods),
+        },
+    )
 }
 
 /// Pods with two budgets: the API refuses to evict them.

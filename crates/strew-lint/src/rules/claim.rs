@@ -106,7 +106,10 @@ pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
                 ),
                 _ => continue,
             };
-            let message = format!("{n} pods share the claim {}, which {why}", source.claim_name);
+            let message = format!(
+                "{n} pods share the claim {}, which {why}",
+                source.claim_name
+            );
             let path: FieldPath = workload.spec_path.child("volumes").index(index);
             let mut warning = Found::warning(workload.object, path, message)
                 .help("use a StatefulSet with volumeClaimTemplates, a claim with ReadWriteMany, or one replica")

@@ -11,4 +11,5 @@ pub(super) mod labels;
 pub(super) mod namespace;
 pub(super) mod node;
 pub(super) mod placed;
+pub(super) mod quota;
 pub(super) mod rollout;

@@ -186,7 +186,11 @@ pub(super) fn write(audit: &Audit, look: &Look<'_>) -> String {
         let dot = &look.context.terminal.styles.good;
         let text = match audit.workloads {
             0 => format!("{}: no workload was judged", names.join(", ")),
-            _ => format!("{}: nothing is lost", listed(&names)),
+            _ => format!(
+                "{}: nothing is lost{}",
+                listed(&names),
+                but_unknown(&groups)
+            ),
         };
         let _ = writeln!(out, "{dot}{}{dot:#}", printable_line(&text));
     }
@@ -539,18 +543,37 @@ pub(super) fn headroom_text(domains: &str, room: &Headroom) -> String {
     format!("headroom: losing {} needs {text}", printable_line(domains))
 }
 
+/// The workloads with a line of which this is true.
+fn workloads_of(groups: &[Group<'_>], is: fn(&Line<'_>) -> bool) -> BTreeSet<String> {
+    let lines = groups.iter().flat_map(|group| &group.lines);
+    lines
+        .filter(|line| is(line))
+        .map(|line| line.row.of())
+        .collect()
+}
+
+fn unknown(groups: &[Group<'_>]) -> BTreeSet<String> {
+    workloads_of(groups, |line| line.verdict() == LossVerdict::Unknown)
+}
+
+/// The number of workloads that could not be judged; empty if there is none.
+fn but_unknown(groups: &[Group<'_>]) -> String {
+    match unknown(groups).len() {
+        0 => String::new(),
+        n => format!(
+            ", but {} could not be judged (UNKNOWN)",
+            count(n, "workload")
+        ),
+    }
+}
+
 fn write_survivors(out: &mut String, audit: &Audit, groups: &[Group<'_>], look: &Look<'_>) {
-    let lines = || groups.iter().flat_map(|group| &group.lines);
-    let of = |is: fn(&Line<'_>) -> bool| -> BTreeSet<String> {
-        lines()
-            .filter(|line| is(line))
-            .map(|line| line.row.of())
-            .collect()
-    };
-    let hurt = of(|line| line.is_hurt() || line.verdict() == LossVerdict::Outage);
-    let unknown = of(|line| line.verdict() == LossVerdict::Unknown);
+    let hurt = workloads_of(groups, |line| {
+        line.is_hurt() || line.verdict() == LossVerdict::Outage
+    });
+    let unknown = unknown(groups);
     let n_survive = {
-        let all = of(|_| true);
+        let all = workloads_of(groups, |_| true);
         all.difference(&hurt)
             .filter(|name| !unknown.contains(*name))
             .count()

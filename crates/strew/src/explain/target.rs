@@ -55,6 +55,15 @@ impl Target {
             Some((kind, name)) => (kind, name, &words[1..]),
             None => {
                 let name = words.get(1).ok_or_else(|| unknown(first))?;
+                let path = Path::new(name);
+                if path.extension().is_some() && path.is_file() {
+                    let files = words[1..].join(" ");
+                    let error = anyhow!("after {first} comes a name, and {name} is a file");
+                    let hint = format!(
+                        "strew explain {files} explains all Pending pods, strew explain {first}/NAME {files} one"
+                    );
+                    return Err(Failure::input(error).with_hint(hint));
+                }
                 (first, name.as_str(), &words[2..])
             }
         };
@@ -263,6 +272,12 @@ mod tests {
             parse(&["po/web-7", "a.yaml"]),
             Some(("pod/web-7".to_owned(), 1))
         );
+        // A folder may have the name of a workload; Cargo.toml is a file of the crate.
+        assert_eq!(
+            parse(&["deploy", "src"]),
+            Some(("deployment/src".to_owned(), 0))
+        );
+        assert_eq!(parse(&["pod", "Cargo.toml"]), None);
         assert_eq!(
             parse(&["deploy", "web", "a.yaml", "b.yaml"]),
             Some(("deployment/web".to_owned(), 2))

@@ -177,7 +177,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Rules about objects: the engine for the counts, scenarios for what must be played. Nothing of it
-    // counts by itself.
+    // counts by itself. Quotas are the API server's sums.
     (
         "strew-lint",
         &[
@@ -186,6 +186,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-manifest",
             "strew-wire",
+            "strew-apiserver",
             "strew-view",
             "strew-scenario",
         ],
