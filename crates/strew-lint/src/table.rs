@@ -335,8 +335,9 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "suspended",
-        "A Job or a CronJob is suspended",
-        "It makes no pods, so that nothing of it is judged. It is a note; a Job is resumed by spec.suspend: false.",
+        "A Job or a CronJob is suspended, or a Deployment paused",
+        "It makes no pods, so that nothing of it is judged. It is a note; a Job is resumed by spec.suspend: false, a \
+         Deployment by spec.paused: false.",
         job::suspended,
     ),
     // Elsewhere: what the API server says, WorkloadSpreads, Placements.

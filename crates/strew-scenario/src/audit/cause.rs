@@ -24,6 +24,8 @@ pub(super) struct Before {
     pub(super) over: Over,
     /// The pods that it asks for.
     pub(super) wanted: u32,
+    /// The pods of it that were ready.
+    pub(super) ready: usize,
 }
 
 /// The cause of `n` Pending pods whose hard constraints refuse the nodes that are left.
@@ -149,9 +151,13 @@ fn unmoved(of: &LossOf, question: &Question) -> Option<Cause> {
 fn together(before: &Before, question: &Question) -> Option<Cause> {
     let wanted = before.wanted;
     let domain = question.domains.join(", ");
-    let all = match wanted {
-        1 => format!("its only pod is in {domain}"),
-        n => format!("all its {n} pods are in {domain}"),
+    let all = match (before.ready, wanted) {
+        (_, 1) => format!("its only pod is in {domain}"),
+        (1, n) => format!("its only ready pod of {n} is in {domain}"),
+        (ready, n) if (ready as u64) < n.into() => {
+            format!("its {ready} ready pods of {n} are in {domain}")
+        }
+        (_, n) => format!("all its {n} pods are in {domain}"),
     };
     let key = short_key(&question.key);
     let (code, why) = match &before.obstacle {

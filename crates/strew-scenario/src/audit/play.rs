@@ -241,6 +241,7 @@ impl Follow<'_> {
                 obstacle,
                 over: cause::over(first, &self.question.key, &keys),
                 wanted,
+                ready: pods.len(),
             };
             self.before.insert(name, (kind, before));
         }
