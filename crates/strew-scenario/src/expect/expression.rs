@@ -1,30 +1,40 @@
 //! Claims as CEL expressions over `pods`, `nodes`, `objects` and `now`.
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Name, Node, Pod, moment};
+use strew_apiserver::object::{Name, Node, Pod, Stored, moment};
 use strew_apiserver::server::Cursor;
 use strew_cel::{Program, Unknown, Value, Variables};
 use strew_manifest::read::nearest;
-use strew_sim::Simulation;
 
-use super::{Answer, Verdict};
+use super::{Answer, Present, Verdict};
 
 /// The variables of expressions, built once per state of the store and shared by all expressions judged in that state.
-#[derive(Default)]
 pub struct Views {
     /// The variables, with the position in the change log at which they were built.
     made: Option<(Cursor, Variables)>,
+    /// True if pods have their `spec`.
+    has_specs: bool,
 }
 
 impl Views {
+    /// For expressions with these texts: pods have their `spec`, which is large, only if one of them names it.
+    pub fn new<'a>(mut texts: impl Iterator<Item = &'a str>) -> Self {
+        Self {
+            made: None,
+            has_specs: texts.any(|text| text.contains("spec")),
+        }
+    }
+
     /// Judges an expression.
-    pub fn judge(&mut self, simulation: &Simulation, program: &Program) -> Verdict {
-        let server = simulation.server();
+    pub fn judge(&mut self, present: &dyn Present, program: &Program) -> Verdict {
+        let server = present.server();
         self.made.take_if(|(seen, _)| server.is_behind(seen));
         let (_, variables) = self
             .made
-            .get_or_insert_with(|| (server.listen(), variables(simulation)));
+            .get_or_insert_with(|| (server.listen(), variables(present, self.has_specs)));
         match program.holds(variables) {
             Ok(true) => Verdict::new(true, String::new()),
             Ok(false) => Verdict::new(false, "the expression is false"),
@@ -76,10 +86,16 @@ pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Op
 /// Fields that an error lists by name.
 const KEYS_TOLD: usize = 20;
 
-fn variables(simulation: &Simulation) -> Variables {
-    let tables = simulation.server().tables();
+fn variables(present: &dyn Present, has_specs: bool) -> Variables {
+    let tables = present.server().tables();
     let list = |values: Vec<Json>| Value::list(values.iter().map(Value::from_json));
-    let pods = tables.of::<Pod>().iter().map(|pod| self::pod(tables, pod));
+    let pods = tables.of::<Pod>().iter().map(|pod| {
+        let mut value = self::pod(tables, pod);
+        if has_specs {
+            value["spec"] = Pod::into_object(Arc::clone(pod)).to_json()["spec"].take();
+        }
+        value
+    });
     let nodes = tables
         .of::<Node>()
         .iter()
@@ -89,7 +105,7 @@ fn variables(simulation: &Simulation) -> Variables {
         use strew_apiserver::object::Object;
         !matches!(object, Object::Pod(_) | Object::Node(_))
     });
-    let now = moment::to_wire(simulation.now()).0.to_string();
+    let now = moment::to_wire(present.now()).0.to_string();
     let now = Value::timestamp(&now).unwrap_or_else(|| Value::from_json(&Json::Null));
     let pods = list(pods.collect());
     let nodes = list(nodes.collect());
