@@ -28,7 +28,7 @@ pub enum Environment {
 }
 
 /// The fields of each pod in a scenario.
-pub const POD_FIELDS: [&str; 9] = [
+pub const POD_FIELDS: [&str; 10] = [
     "name",
     "namespace",
     "labels",
@@ -38,6 +38,7 @@ pub const POD_FIELDS: [&str; 9] = [
     "ready",
     "terminating",
     "domains",
+    "spec",
 ];
 
 /// The fields of each node in a scenario.

@@ -27,6 +27,11 @@ impl Server {
         self.put(object);
     }
 
+    /// Removes an object without a request, as [`Server::preload`] adds one: for a server that follows another.
+    pub fn forget(&mut self, key: &Key) {
+        self.take(key);
+    }
+
     /// Creates an object.
     ///
     /// # Errors

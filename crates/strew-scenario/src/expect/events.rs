@@ -1,13 +1,12 @@
 //! Claims about events: how many events match, counted since the start of the run.
 
 use strew_apiserver::server::Recorded;
-use strew_sim::Simulation;
 
-use super::Verdict;
+use super::{Present, Verdict};
 use crate::format::EventsClaim;
 
 /// Judges a claim.
-pub fn judge(simulation: &Simulation, claim: &EventsClaim) -> Verdict {
+pub fn judge(present: &dyn Present, claim: &EventsClaim) -> Verdict {
     let counts = |event: &&Recorded| {
         let of = claim.of.as_ref().is_none_or(|target| {
             let key = &event.regarding;
@@ -26,7 +25,7 @@ pub fn judge(simulation: &Simulation, claim: &EventsClaim) -> Verdict {
             .is_none_or(|text| event.note.contains(text.as_str()));
         of && reason && contains
     };
-    let counted: Vec<&Recorded> = simulation.server().events().iter().filter(counts).collect();
+    let counted: Vec<&Recorded> = present.server().events().iter().filter(counts).collect();
     let n = u32::try_from(counted.len()).unwrap_or(u32::MAX);
     let last = counted
         .last()

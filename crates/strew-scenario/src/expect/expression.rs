@@ -5,27 +5,37 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Name, Node, Pod, moment};
+use strew_apiserver::object::{Name, Node, Pod, Stored, moment};
 use strew_apiserver::server::{Cursor, Server};
 use strew_cel::{Program, Unknown, Value, Variables};
 use strew_manifest::read::nearest;
-use strew_sim::Simulation;
 
-use super::{Answer, Verdict};
+use super::{Answer, Present, Verdict};
 
 /// The variables of expressions. A list is made when an expression asks for it, once per state of the store; a pod, node
 /// or object is made anew if it has changed.
-#[derive(Default)]
 pub struct Views {
     pods: Listed,
     nodes: Listed,
     objects: Listed,
+    /// True if pods have their `spec`.
+    has_specs: bool,
 }
 
 impl Views {
+    /// For expressions with these texts: pods have their `spec`, which is large, only if one of them names it.
+    pub fn new<'a>(mut texts: impl Iterator<Item = &'a str>) -> Self {
+        Self {
+            pods: Listed::default(),
+            nodes: Listed::default(),
+            objects: Listed::default(),
+            has_specs: texts.any(|text| text.contains("spec")),
+        }
+    }
+
     /// Judges an expression.
-    pub fn judge(&mut self, simulation: &Simulation, program: &Program) -> Verdict {
-        match program.holds(&self.variables(simulation, program)) {
+    pub fn judge(&mut self, present: &dyn Present, program: &Program) -> Verdict {
+        match program.holds(&self.variables(present, program)) {
             Ok(true) => Verdict::new(true, String::new()),
             Ok(false) => Verdict::new(false, "the expression is false"),
             Err(error) => {
@@ -38,14 +48,16 @@ impl Views {
     }
 
     /// The variables that the expression asks for; the others are empty.
-    fn variables(&mut self, simulation: &Simulation, program: &Program) -> Variables {
-        let server = simulation.server();
+    fn variables(&mut self, present: &dyn Present, program: &Program) -> Variables {
+        let (server, has_specs) = (present.server(), self.has_specs);
         let tables = server.tables();
         let pods = || {
             tables.of::<Pod>().iter().map(|pod| {
                 let node = node_of(tables, pod);
                 let version = node.map_or(0, |node| node.meta.version);
-                ((pod.meta.version, version), move || self::pod(pod, node))
+                ((pod.meta.version, version), move || {
+                    self::pod(pod, node, has_specs)
+                })
             })
         };
         let nodes = || {
@@ -62,7 +74,7 @@ impl Views {
             all.map(|object| ((object.meta().version, 0), move || object.to_json()))
         };
         let asks = |variable| program.mentions(variable);
-        let now = moment::to_wire(simulation.now()).0.to_string();
+        let now = moment::to_wire(present.now()).0.to_string();
         let now = Value::timestamp(&now).unwrap_or_else(|| Value::from_json(&Json::Null));
         Variables::scenario(
             self.pods.get(server, asks("pods"), pods),
@@ -152,8 +164,8 @@ fn node_of<'a>(tables: &'a Tables, pod: &Pod) -> Option<&'a Arc<Node>> {
 }
 
 /// A pod as a CEL value; `domains` holds the labels of its node.
-fn pod(pod: &Pod, node: Option<&Arc<Node>>) -> Json {
-    json!({
+fn pod(pod: &Arc<Pod>, node: Option<&Arc<Node>>, has_spec: bool) -> Json {
+    let mut value = json!({
         "name": &*pod.meta.name.name,
         "namespace": &*pod.meta.name.namespace,
         "labels": *pod.meta.labels,
@@ -163,7 +175,11 @@ fn pod(pod: &Pod, node: Option<&Arc<Node>>) -> Json {
         "ready": pod.is_ready(),
         "terminating": pod.meta.is_terminating(),
         "domains": node.map(|node| (*node.meta.labels).clone()).unwrap_or_default(),
-    })
+    });
+    if has_spec {
+        value["spec"] = Pod::into_object(Arc::clone(pod)).to_json()["spec"].take();
+    }
+    value
 }
 
 fn node(node: &Node, n_pods: usize) -> Json {
@@ -183,6 +199,7 @@ mod tests {
 
     use strew_cel::Environment;
     use strew_manifest::read::Sources;
+    use strew_sim::Simulation;
 
     use super::*;
     use crate::format::load;
@@ -195,10 +212,14 @@ mod tests {
         n_instants: usize,
     }
 
+    fn views() -> Views {
+        Views::new(["pods.map(p, p.spec)"].into_iter())
+    }
+
     impl Watcher for Comparison {
         fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {
             let kept = self.kept.variables(simulation, &self.all);
-            let anew = Views::default().variables(simulation, &self.all);
+            let anew = views().variables(simulation, &self.all);
             assert_eq!(format!("{kept:?}"), format!("{anew:?}"));
             self.n_instants += 1;
             ControlFlow::Continue(())
@@ -217,7 +238,7 @@ mod tests {
         let plan = Plan::new(&variant.scenario, &variant.objects, scheduler).unwrap();
         let all = "pods.size() + nodes.size() + objects.size() > 0";
         let mut comparison = Comparison {
-            kept: Views::default(),
+            kept: views(),
             all: Program::compile(all, Environment::Scenario).unwrap(),
             n_instants: 0,
         };

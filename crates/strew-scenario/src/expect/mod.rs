@@ -1,8 +1,8 @@
 //! Judges the expectations of a scenario.
 //!
-//! Reading order: this file (a claim and its verdict), [`subject`] (which pods are meant), [`spread`], [`pods`],
-//! [`object`], [`events`], [`removed`], [`placement`], [`availability`] (ready pods over time), [`workloads`],
-//! [`expression`].
+//! Reading order: this file (a claim and its verdict), [`present`] (the cluster that is judged), [`subject`] (which pods
+//! are meant), [`spread`], [`pods`], [`object`], [`events`], [`removed`], [`placement`], [`availability`] (ready pods
+//! over time), [`workloads`], [`expression`].
 
 pub mod availability;
 pub mod events;
@@ -10,6 +10,7 @@ pub mod expression;
 pub mod object;
 pub mod placement;
 pub mod pods;
+pub mod present;
 pub mod removed;
 pub mod spread;
 pub mod subject;
@@ -24,11 +25,11 @@ use strew_cel::Program;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_scheduler::Profile;
-use strew_sim::{Blueprint, Simulation};
 use strew_view::ground::Ground;
 
 use availability::{Availability, Preemption};
 use expression::Views;
+pub use present::Present;
 use workloads::{Exceeded, LossOf};
 
 use crate::format::{Claim, Expectation, ObjectTarget};
@@ -173,7 +174,7 @@ pub struct StepFacts {
 
 impl Judge {
     /// Creates the judge of one run of the plan. Call it before the first step: it records what is short at second 0.
-    pub fn new(plan: &Plan, simulation: &Simulation) -> Self {
+    pub fn new(plan: &Plan, present: &dyn Present) -> Self {
         let expectations = || crate::run::plan::expectations(&plan.scenario);
         let compares = expectations().any(|e| match &e.claim {
             Claim::Removed(_) => true,
@@ -192,21 +193,21 @@ impl Judge {
             plan.scenario.expects_nothing() || expectations().any(is_of_workloads);
         let recorded = workloads::recorded(plan.objects(), &plan.scenario);
         let short_before = match judges_workloads {
-            true => workloads::short_before(
-                simulation.server(),
-                &simulation.blueprint().profiles,
-                &recorded,
-            ),
+            true => workloads::short_before(present.server(), present.profiles(), &recorded),
             false => workloads::ShortBefore::new(),
         };
         let availability = expectations()
             .any(is_over_time)
-            .then(|| Availability::new(simulation.server()));
+            .then(|| Availability::new(present.server()));
+        let expressions = expectations().filter_map(|e| match &e.claim {
+            Claim::Cel(text) => Some(text.as_str()),
+            _ => None,
+        });
         let asks_for_constraints =
             expectations().any(|e| matches!(e.claim, Claim::WithinConstraints(_)));
         let mut judge = Self {
             programs: plan.programs.clone(),
-            views: Views::default(),
+            views: Views::new(expressions),
             before: None,
             compares,
             ground: None,
@@ -223,50 +224,48 @@ impl Judge {
             budgets_due: BTreeSet::new(),
         };
         if asks_for_constraints {
-            let ground = judge.ground(simulation);
-            judge.exceeded_before = workloads::exceeded_now(simulation.server(), ground);
+            let ground = judge.ground(present);
+            judge.exceeded_before = workloads::exceeded_now(present.server(), ground);
         }
         judge
     }
 
     /// Which domains count at present.
-    fn ground(&mut self, simulation: &Simulation) -> &mut Ground {
-        let server = simulation.server();
-        let Blueprint {
-            names, profiles, ..
-        } = simulation.blueprint();
-        self.ground.take_if(|(of, _)| of != profiles);
-        let begin = || (profiles.clone(), Ground::new(server, names, profiles));
+    fn ground(&mut self, present: &dyn Present) -> &mut Ground {
+        let server = present.server();
+        let (names, profiles) = (present.names(), present.profiles());
+        self.ground.take_if(|(of, _)| *of != profiles);
+        let begin = || (profiles.to_vec(), Ground::new(server, names, profiles));
         let (_, ground) = self.ground.get_or_insert_with(begin);
         ground.follow(server);
         ground
     }
 
     /// Begins a step; none of its verbs is done.
-    pub fn begin_step(&mut self, simulation: &Simulation) {
+    pub fn begin_step(&mut self, present: &dyn Present) {
         let Some(availability) = &mut self.availability else {
             return;
         };
-        let server = simulation.server();
+        let server = present.server();
         self.failed_before = workloads::failed(server.tables());
         self.lasting_before = workloads::lasting(server.tables());
         self.subsets_before = workloads::subset_pods(server.tables());
         self.losses.clear();
         self.exceeded.clear();
-        availability.begin_step(server, simulation.elapsed());
+        availability.begin_step(server, present.elapsed());
     }
 
     /// The verbs of the step are done, and nothing else has happened since; these nodes are lost.
-    pub fn verbs_done(&mut self, simulation: &Simulation, lost: &BTreeSet<Arc<str>>) {
+    pub fn verbs_done(&mut self, present: &dyn Present, lost: &BTreeSet<Arc<str>>) {
         if let Some(availability) = &mut self.availability {
-            availability.verbs_done(simulation.server(), lost, simulation.elapsed());
+            availability.verbs_done(present.server(), lost, present.elapsed());
         }
     }
 
     /// Takes in an instant. Call it at the end of each one that changes something.
-    pub fn observe(&mut self, simulation: &Simulation) {
+    pub fn observe(&mut self, present: &dyn Present) {
         if let Some(availability) = &mut self.availability {
-            availability.observe(simulation.server(), simulation.elapsed());
+            availability.observe(present.server(), present.elapsed());
         }
     }
 
@@ -282,16 +281,16 @@ impl Judge {
 
     /// From now on claims of `always` judge the present budgets, also those that never had their pods: the cluster has
     /// come to rest, or the run is over.
-    pub fn judge_all_budgets(&mut self, simulation: &Simulation) {
-        let budgets = simulation.server().tables().of::<Budget>();
+    pub fn judge_all_budgets(&mut self, present: &dyn Present) {
+        let budgets = present.server().tables().of::<Budget>();
         let uids = budgets.iter().map(|budget| Arc::clone(&budget.meta.uid));
         self.budgets_due.extend(uids);
     }
 
     /// Ends a step: later claims compare with the objects as they are now.
-    pub fn end_step(&mut self, simulation: &Simulation) {
+    pub fn end_step(&mut self, present: &dyn Present) {
         if self.compares {
-            self.before = Some(Arc::new(simulation.server().tables().clone()));
+            self.before = Some(Arc::new(present.server().tables().clone()));
         }
     }
 
@@ -301,36 +300,36 @@ impl Judge {
     }
 
     /// Judges whether the API server creates the pods that workloads ask for.
-    pub fn created(&self, simulation: &Simulation) -> Verdict {
-        let profiles = &simulation.blueprint().profiles;
-        workloads::created(simulation.server(), profiles, &self.short_before)
+    pub fn created(&self, present: &dyn Present) -> Verdict {
+        let profiles = present.profiles();
+        workloads::created(present.server(), profiles, &self.short_before)
     }
 
     /// Judges a claim on the present objects, compared with `before`. `program` is the index of the expectation among
     /// all of the plan's, of which those of `always` are the first.
     pub fn judge(
         &mut self,
-        simulation: &Simulation,
+        present: &dyn Present,
         expectation: &Expectation,
         program: usize,
         before: &Before,
     ) -> Verdict {
         let verdict = match &expectation.claim {
             Claim::Spread(claim) => {
-                let ground = self.ground(simulation);
-                spread::judge(simulation.server().tables(), ground, claim)
+                let ground = self.ground(present);
+                spread::judge(present.server().tables(), ground, claim)
             }
-            Claim::Pods(claim) => pods::judge(simulation, &simulation.blueprint().profiles, claim),
-            Claim::Object(partial) => object::judge(simulation, partial),
-            Claim::Events(claim) => events::judge(simulation, claim),
-            Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),
-            Claim::Placement(claim) => placement::judge(simulation, claim, before.as_deref()),
-            Claim::RolledOut(of) => self.rolled_out(simulation, of.as_ref()),
+            Claim::Pods(claim) => pods::judge(present, claim),
+            Claim::Object(partial) => object::judge(present, partial),
+            Claim::Events(claim) => events::judge(present, claim),
+            Claim::Removed(claim) => removed::judge(present, claim, before.as_deref()),
+            Claim::Placement(claim) => placement::judge(present, claim, before.as_deref()),
+            Claim::RolledOut(of) => self.rolled_out(present, of.as_ref()),
             Claim::Survives(of) => match &self.availability {
                 Some(availability) => {
                     let leave = [&self.short_before, &self.recorded];
                     let (verdict, losses) =
-                        workloads::survives(simulation, of.as_ref(), leave, availability);
+                        workloads::survives(present, of.as_ref(), leave, availability);
                     self.losses = losses;
                     verdict
                 }
@@ -338,16 +337,16 @@ impl Judge {
             },
             Claim::WithinConstraints(of) => {
                 let before = std::mem::take(&mut self.exceeded_before);
-                let ground = self.ground(simulation);
+                let ground = self.ground(present);
                 let of = of.as_ref();
                 let (verdict, exceeded) =
-                    workloads::within_constraints(simulation.server(), ground, of, &before);
+                    workloads::within_constraints(present.server(), ground, of, &before);
                 self.exceeded_before = before;
                 self.exceeded = exceeded;
                 verdict
             }
             Claim::WithinBudget(of) => {
-                let tables = simulation.server().tables();
+                let tables = present.server().tables();
                 let is_always = program < self.n_always;
                 if is_always {
                     let met = workloads::budgets_met(tables);
@@ -357,7 +356,7 @@ impl Judge {
                 workloads::within_budget(tables, of.as_ref(), &self.short_before, only)
             }
             Claim::Cel(_) => match self.programs.get(program).and_then(Option::as_deref) {
-                Some(program) => self.views.judge(simulation, program),
+                Some(program) => self.views.judge(present, program),
                 None => Verdict::of(Answer::Unknown, "the expression was not compiled"),
             },
         };
@@ -371,12 +370,12 @@ impl Judge {
         }
     }
 
-    fn rolled_out(&self, simulation: &Simulation, of: Option<&ObjectTarget>) -> Verdict {
+    fn rolled_out(&self, present: &dyn Present, of: Option<&ObjectTarget>) -> Verdict {
         let Some(availability) = &self.availability else {
             return Verdict::new(false, "no pod was followed");
         };
-        let (server, before) = (simulation.server(), &self.short_before);
-        let profiles = &simulation.blueprint().profiles;
+        let (server, before) = (present.server(), &self.short_before);
+        let profiles = present.profiles();
         let failed = &self.failed_before;
         let verdict = workloads::rolled_out(server, profiles, of, [before, failed], availability);
         match of {
@@ -386,7 +385,7 @@ impl Judge {
                 [before, &self.lasting_before],
                 &self.subsets_before,
                 availability,
-                simulation.elapsed(),
+                present.elapsed(),
             )),
         }
     }

@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 use strew_apiserver::object::{Kind, Object};
-use strew_sim::Simulation;
 
-use super::Verdict;
+use super::{Present, Verdict};
 
 /// Judges a claim: the object of that name matches; without a name, at least one object of that kind and those labels.
-pub fn judge(simulation: &Simulation, partial: &Value) -> Verdict {
+pub fn judge(present: &dyn Present, partial: &Value) -> Verdict {
     let text = |key: &str| partial[key].as_str().unwrap_or_default();
     let kind = Kind::of_group(text("apiVersion"), text("kind"));
     let name = partial["metadata"]["name"].as_str();
@@ -20,7 +19,7 @@ pub fn judge(simulation: &Simulation, partial: &Value) -> Verdict {
         };
         object.kind() == kind && namespace && name.is_none_or(|name| *own.name == *name)
     };
-    let tables = simulation.server().tables();
+    let tables = present.server().tables();
     let all = tables.all_of(&kind);
     let mut nearest: Option<String> = None;
     for object in all.iter().filter(|object| is_meant(object)) {

@@ -9,25 +9,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_sim::{Fleet, Simulation};
+use strew_sim::Fleet;
 use strew_view::placement::PlacementView;
 
-use super::Verdict;
 use super::spread::{self, ByDomain, agree};
+use super::{Present, Verdict};
 use crate::format::{Clusters, PlacementClaim};
 
 type Held = BTreeSet<Arc<str>>;
 
 /// Judges a claim; `before` holds the objects at the end of the last step.
-pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Tables>) -> Verdict {
-    let tables = simulation.server().tables();
+pub fn judge(present: &dyn Present, claim: &PlacementClaim, before: Option<&Tables>) -> Verdict {
+    let tables = present.server().tables();
     let namespace = claim.of.namespace.as_deref().unwrap_or_default();
     let of = (namespace, claim.of.name.as_str());
     let Some(view) = PlacementView::of(tables, of.0, of.1) else {
         return Verdict::new(false, "there is no such placement");
     };
     let held = held(&view);
-    let fleet = Fleet::of(simulation.server(), simulation.now());
+    let fleet = Fleet::of(present.server(), present.now());
     let mut judged = Judged {
         wrong: Vec::new(),
         told: vec![chosen(&held)],

@@ -7,24 +7,23 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::pod::POD_SCHEDULED;
 use strew_apiserver::object::{self, Pod, Truth};
 use strew_scheduler::Profile;
-use strew_sim::Simulation;
 
-use super::{Verdict, subject};
+use super::{Present, Verdict, subject};
 use crate::format::{Phase, PodSubject, PodsClaim};
 
 /// Judges a claim.
-pub fn judge(simulation: &Simulation, profiles: &[Profile], claim: &PodsClaim) -> Verdict {
-    let tables = simulation.server().tables();
+pub fn judge(present: &dyn Present, claim: &PodsClaim) -> Verdict {
+    let tables = present.server().tables();
     let all = looked_at(tables, &claim.of);
     let counted: Vec<&&Arc<Pod>> = all
         .iter()
-        .filter(|pod| counts(simulation, profiles, claim, pod))
+        .filter(|pod| counts(present, claim, pod))
         .collect();
     let n = u32::try_from(counted.len()).unwrap_or(u32::MAX);
     let holds = claim.count.contains(n);
     let why = match holds {
         true => format!("{n} of {}", all.len()),
-        false => found(simulation, &all, n),
+        false => found(present, &all, n),
     };
     Verdict::new(holds, why)
 }
@@ -43,16 +42,16 @@ fn looked_at<'a>(tables: &'a Tables, of: &PodSubject) -> Vec<&'a Arc<Pod>> {
     }
 }
 
-fn counts(simulation: &Simulation, profiles: &[Profile], claim: &PodsClaim, pod: &Pod) -> bool {
+fn counts(present: &dyn Present, claim: &PodsClaim, pod: &Pod) -> bool {
     let phase = claim.phase.is_none_or(|phase| is_in(pod, phase));
     let blocked = claim
         .blocked_by
-        .is_none_or(|plugin| blocked_by(simulation, pod).contains(&plugin));
+        .is_none_or(|plugin| blocked_by(present, pod).contains(&plugin));
     let says = claim
         .message
         .as_ref()
         .is_none_or(|text| message(pod).contains(text.as_str()));
-    phase && blocked && says && (!claim.waiting || waits(pod, profiles))
+    phase && blocked && says && (!claim.waiting || waits(pod, present.profiles()))
 }
 
 /// True if the pod waits for one of these profiles, also while a scheduling gate holds it.
@@ -78,13 +77,9 @@ fn is_in(pod: &Pod, phase: Phase) -> bool {
 }
 
 /// The plugins that refuse the pod on every node.
-pub fn blocked_by(simulation: &Simulation, pod: &Pod) -> Vec<&'static str> {
+pub fn blocked_by(present: &dyn Present, pod: &Pod) -> Vec<&'static str> {
     let is_unscheduled = pod.node.is_none() && !pod.is_finished();
-    let mut schedulers = simulation.schedulers().filter(|_| is_unscheduled);
-    let plugins = schedulers.find_map(|replica| {
-        let plugins = replica.machine().rejected_by(&pod.meta.uid);
-        (!plugins.is_empty()).then_some(plugins)
-    });
+    let plugins = is_unscheduled.then(|| present.rejected_by(&pod.meta.uid));
     plugins
         .into_iter()
         .flat_map(|set| set.iter())
@@ -100,12 +95,12 @@ pub fn message(pod: &Pod) -> &str {
 }
 
 /// What was found instead: the pods by phase, and the plugins that block the pods on no node.
-fn found(simulation: &Simulation, pods: &[&Arc<Pod>], n: u32) -> String {
+fn found(present: &dyn Present, pods: &[&Arc<Pod>], n: u32) -> String {
     let mut phases: BTreeMap<&str, u32> = BTreeMap::new();
     let mut blocked: BTreeMap<String, u32> = BTreeMap::new();
     for pod in pods {
         *phases.entry(pod.status.phase.name()).or_default() += 1;
-        let by = blocked_by(simulation, pod);
+        let by = blocked_by(present, pod);
         if !by.is_empty() {
             *blocked.entry(by.join(", ")).or_default() += 1;
         }

@@ -2,18 +2,17 @@
 
 use strew_apiserver::Tables;
 use strew_apiserver::object::Pod;
-use strew_sim::Simulation;
 
 use super::spread::{ByDomain, agree, domain_of, text};
-use super::{Verdict, subject};
+use super::{Present, Verdict, subject};
 use crate::format::RemovedClaim;
 
 /// Judges a claim; `before` holds the objects at the end of the last step.
-pub fn judge(simulation: &Simulation, claim: &RemovedClaim, before: Option<&Tables>) -> Verdict {
+pub fn judge(present: &dyn Present, claim: &RemovedClaim, before: Option<&Tables>) -> Verdict {
     let Some(before) = before else {
         return Verdict::new(false, "there is no step before this one");
     };
-    let now = simulation.server().tables();
+    let now = present.server().tables();
     let stays = |pod: &Pod| {
         let found = now.get::<Pod>(&pod.meta.name);
         found.is_some_and(|found| found.meta.uid == pod.meta.uid && found.is_active())

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad;
+mod e2e;
 mod examples;
 mod import;
 mod judged;

@@ -1,7 +1,10 @@
 //! Tests strew's processes on a real control plane, case by case: `cargo xtask e2e`.
 //!
-//! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), `cases` (one function
-//! each), [`rollout`] (how a rollout with a fault is judged), [`watch_log`], [`follow`], [`histogram`], [`decisions`],
+//! A case is a scenario file of `scenarios/e2e` ([`scenario`]), or a function of `cases` if it is about what only a
+//! process has.
+//!
+//! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), [`scenario`], [`mirror`]
+//! (the cluster that a file's expectations are judged on), `cases`, [`rollout`] (how a rollout with a fault is judged), [`watch_log`], [`follow`], [`histogram`], [`decisions`],
 //! [`generated`] (clusters for comparisons).
 
 mod cases;
@@ -9,8 +12,10 @@ mod decisions;
 pub(crate) mod follow;
 mod generated;
 mod histogram;
+mod mirror;
 pub(crate) mod parts;
 mod rollout;
+mod scenario;
 pub(crate) mod stage;
 mod watch_log;
 
@@ -21,8 +26,8 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use xtask_lab::lab::{Lab, Options, Scheduler, Timing, now};
 
-use cases::{CASES, Case};
-use stage::Stage;
+use cases::{Case, Play};
+use stage::{DEFAULT, Stage};
 
 use xtask::top;
 
@@ -97,8 +102,12 @@ pub(crate) fn control_plane() -> anyhow::Result<Lab> {
 /// Plays one case and cleans up after it; returns why it failed.
 fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<anyhow::Result<()>> {
     let begin = now();
-    stage.begin(case.name)?;
-    let result = (case.play)(stage);
+    let result = match &case.play {
+        Play::Code(play) => stage.begin(&case.name).and_then(|()| play(stage)),
+        Play::Scenario(file) => stage
+            .begin(DEFAULT)
+            .and_then(|()| scenario::play(stage, file)),
+    };
     let took = begin.elapsed().as_secs_f64();
     match &result {
         Ok(()) => println!("{:24} ok     {took:>6.1} s", case.name),
@@ -111,19 +120,21 @@ fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<anyhow::Result<()>> {
 }
 
 /// The cases with these names; without names all cases, except those that only run in full size.
-fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<&'static Case>> {
+fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<Case>> {
+    let mut cases = cases::all()?;
     let is_named = |case: &Case, name: &str| case.name.starts_with(name);
     for name in names {
         ensure!(
-            CASES.iter().any(|case| is_named(case, name)),
+            cases.iter().any(|case| is_named(case, name)),
             "there is no case {name:?}: --list tells which there are"
         );
     }
-    let is_chosen = |case: &&Case| match names {
+    let is_chosen = |case: &Case| match names {
         [] => is_full || !case.only_full,
         names => names.iter().any(|name| is_named(case, name)),
     };
-    Ok(CASES.iter().filter(is_chosen).collect())
+    cases.retain(is_chosen);
+    Ok(cases)
 }
 
 /// The workspace's own strew, built as this program is.

@@ -15,6 +15,9 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The deadline for the deletion of ten thousand pods, at a few hundred a second.
 const CLEARED_WITHIN: Duration = Duration::from_secs(300);
 
+/// The namespace that every cluster has, and that no case deletes.
+pub(crate) const DEFAULT: &str = "default";
+
 /// The pause between two looks.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
@@ -24,8 +27,10 @@ pub(crate) struct Stage {
     top: PathBuf,
     /// The program under test.
     pub(crate) strew: PathBuf,
-    /// The case's own namespace.
+    /// The case's own namespace; [`DEFAULT`] for a scenario file.
     pub(crate) namespace: String,
+    /// The objects that a scenario file makes.
+    pub(crate) made: Vec<Value>,
     /// Whether sizes are those of a real cluster.
     pub(crate) is_full: bool,
     /// Whether the API server has a webhook registered: without one that answers, pods cannot be deleted.
@@ -43,6 +48,7 @@ impl Stage {
             top: top.to_owned(),
             strew,
             namespace: String::new(),
+            made: Vec::new(),
             is_full,
             is_registered: false,
             is_hub: false,
@@ -66,10 +72,13 @@ impl Stage {
         self.kubectl().run(&all)
     }
 
-    /// Makes the case's namespace.
-    pub(crate) fn begin(&mut self, case: &str) -> anyhow::Result<()> {
-        self.namespace = case.to_owned();
-        self.kubectl().run(&["create", "namespace", case])?;
+    /// Makes the case's namespace, unless it is [`DEFAULT`].
+    pub(crate) fn begin(&mut self, namespace: &str) -> anyhow::Result<()> {
+        self.namespace = namespace.to_owned();
+        if namespace == DEFAULT {
+            return Ok(());
+        }
+        self.kubectl().run(&["create", "namespace", namespace])?;
         until("no service account", SOON, PAUSE, || {
             Ok(self.run(&["get", "serviceaccount", "default"]).ok())
         })?;
@@ -97,10 +106,36 @@ impl Stage {
             }
         }
         let namespace = &self.namespace;
-        self.kubectl()
-            .run(&["delete", "namespace", namespace, "--wait=false"])?;
-        self.clear()?;
+        if namespace == DEFAULT {
+            self.delete_made()?;
+        } else {
+            self.kubectl()
+                .run(&["delete", "namespace", namespace, "--wait=false"])?;
+            self.clear()?;
+        }
         self.renew_kubelets()
+    }
+
+    /// Deletes what a scenario file made, and the events about it, and waits until what others made of it is gone.
+    fn delete_made(&mut self) -> anyhow::Result<()> {
+        let made = std::mem::take(&mut self.made);
+        if !made.is_empty() {
+            let all = json!({"apiVersion": "v1", "kind": "List", "items": made});
+            let delete = [
+                "delete",
+                "--ignore-not-found",
+                "--wait=false",
+                "--filename=-",
+            ];
+            self.kubectl().run_with(&delete, &all)?;
+        }
+        self.clear()?;
+        let workloads =
+            "deployments,replicasets,statefulsets,daemonsets,jobs,replicationcontrollers,pods";
+        until("workloads stay", CLEARED_WITHIN, PAUSE, || {
+            Ok(self.list(workloads)?.is_empty().then_some(()))
+        })?;
+        self.run(&["delete", "events", "--all"]).map(drop)
     }
 
     /// Starts the kubelets anew for the next case: kwok may renew no lease of a node that comes again under the name of

@@ -14,13 +14,13 @@ mod document;
 mod known;
 mod observe;
 mod outcome;
-mod real;
+pub(crate) mod real;
 mod recorded;
-mod scenario;
-mod simulated;
+pub(crate) mod scenario;
+pub(crate) mod simulated;
 mod smoke;
-mod snapshot;
-mod verb;
+pub(crate) mod snapshot;
+pub(crate) mod verb;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -106,7 +106,7 @@ pub(crate) fn run(options: &Fidelity) -> anyhow::Result<ExitCode> {
         return smoke::run(top()).map(|()| ExitCode::SUCCESS);
     }
     let files = match options.files.is_empty() {
-        true => own_scenarios()?,
+        true => scenario::files(&top().join("scenarios/fidelity"))?,
         false => options.files.clone(),
     };
     let scenarios: Vec<Scenario> = files
@@ -322,20 +322,6 @@ fn print_differences(
         }
     }
     agree
-}
-
-/// The project's scenarios for this comparison.
-fn own_scenarios() -> anyhow::Result<Vec<PathBuf>> {
-    let folder: PathBuf = Path::new(top()).join("scenarios/fidelity");
-    let entries = folder
-        .read_dir()
-        .with_context(|| format!("reading {}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.map(|e| e.path()))
-        .collect::<Result<_, _>>()?;
-    files.retain(|file| file.extension().is_some_and(|e| e == "yaml"));
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]

@@ -48,7 +48,11 @@ pub(crate) fn play(
 }
 
 /// strew as the cluster's only scheduler, configured as kube-scheduler would be.
-fn start_strew(lab: &mut Lab, strew: &Path, scenario: &Scenario) -> anyhow::Result<Component> {
+pub(crate) fn start_strew(
+    lab: &mut Lab,
+    strew: &Path,
+    scenario: &Scenario,
+) -> anyhow::Result<Component> {
     let configured = match &scenario.scheduler {
         None => "--scheduler-name=default-scheduler",
         Some(configuration) => {
@@ -127,29 +131,49 @@ pub(crate) fn make_nodes(kubectl: &Kubectl, nodes: &[Value]) -> anyhow::Result<(
     })
 }
 
-fn wait_for_moment(begin: Instant, at: Duration) -> anyhow::Result<()> {
+pub(crate) fn wait_for_moment(begin: Instant, at: Duration) -> anyhow::Result<()> {
     let passed = || Ok((begin.elapsed() >= at).then_some(()));
     until("the moment", at + SETTLED_WITHIN, PAUSE, passed)
 }
 
 /// The cluster when no component has work left and nothing has changed for a while.
 pub(crate) fn settled(kubectl: &Kubectl) -> anyhow::Result<Snapshot> {
-    let mut last_change = now();
-    let mut last = String::new();
+    let mut calm = Calm::new();
     let mut unrest = None;
     let settled = until("the cluster does not settle", SETTLED_WITHIN, PAUSE, || {
         let snapshot = Snapshot::take(kubectl)?;
-        let fingerprint = snapshot.fingerprint();
-        unrest = snapshot.unrest();
-        if fingerprint != last || unrest.is_some() {
-            last_change = now();
-            last = fingerprint;
-        }
-        let is_calm = last_change.elapsed() >= snapshot.calm();
-        Ok(is_calm.then_some(snapshot))
+        unrest = calm.observe(&snapshot, snapshot.calm());
+        Ok(unrest.is_none().then_some(snapshot))
     });
     settled.map_err(|error| match unrest {
         Some(why) => error.context(why),
         None => error,
     })
+}
+
+/// How long nothing has changed.
+pub(crate) struct Calm {
+    fingerprint: String,
+    since: Instant,
+}
+
+impl Calm {
+    pub(crate) fn new() -> Self {
+        Self {
+            fingerprint: String::new(),
+            since: now(),
+        }
+    }
+
+    /// Takes in a look; returns why the cluster is not at rest. It is after this long without a change.
+    pub(crate) fn observe(&mut self, snapshot: &Snapshot, quiet: Duration) -> Option<String> {
+        let fingerprint = snapshot.fingerprint();
+        let unrest = snapshot.unrest();
+        if fingerprint != self.fingerprint || unrest.is_some() {
+            self.fingerprint = fingerprint;
+            self.since = now();
+        }
+        let is_calm = self.since.elapsed() >= quiet;
+        unrest.or_else(|| (!is_calm).then(|| "objects are written".to_owned()))
+    }
 }

@@ -1,6 +1,6 @@
 //! A scenario file with the verbs that a real control plane supports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -13,6 +13,8 @@ use super::verb;
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
+    /// The annotation `story`, or nothing.
+    pub(crate) story: String,
     /// The file's text, which names what was played.
     pub(crate) text: String,
     pub(crate) nodes: Vec<Value>,
@@ -26,15 +28,28 @@ pub(crate) struct Scenario {
 /// A moment, counted from when all objects were made, and the verbs of that moment.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// The moment as the file writes it.
+    /// The moment as the file writes it, or the step's name or number.
     pub(crate) text: String,
+    /// A step without a moment has that of the step before.
     pub(crate) at: Duration,
     /// Verb and argument.
     pub(crate) verbs: Vec<(String, Value)>,
 }
 
-/// Keys of a step that are not verbs: expectations are for the simulation, an outcome is compared as a whole.
-const NOT_VERBS: [&str; 3] = ["at", "name", "expect"];
+/// Keys of a step that are not verbs.
+const NOT_VERBS: [&str; 4] = ["at", "name", "rest", "expect"];
+
+/// The scenario files of a folder, by name.
+pub(crate) fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = folder.read_dir();
+    let entries = entries.with_context(|| format!("reading {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
+    files.retain(|file| file.extension().is_some_and(|e| e == "yaml"));
+    files.sort();
+    Ok(files)
+}
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Scenario> {
@@ -49,6 +64,7 @@ pub(crate) fn parse(name: &str, text: String) -> anyhow::Result<Scenario> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
     let mut scenario = Scenario {
         name: name.to_owned(),
+        story: String::new(),
         text,
         nodes: Vec::new(),
         objects: Vec::new(),
@@ -59,7 +75,11 @@ pub(crate) fn parse(name: &str, text: String) -> anyhow::Result<Scenario> {
     };
     for document in documents.into_iter().filter(|d| !d.is_null()) {
         match document["kind"].as_str().context("an object has no kind")? {
-            "Scenario" => read_spec(&mut scenario, &document["spec"])?,
+            "Scenario" => {
+                let story = document["metadata"]["annotations"]["story"].as_str();
+                scenario.story = story.unwrap_or_default().to_owned();
+                read_spec(&mut scenario, &document["spec"])?;
+            }
             "KubeSchedulerConfiguration" => scenario.scheduler = Some(document),
             "Node" => scenario.nodes.push(node(document)),
             _ => scenario.objects.push(document),
@@ -97,7 +117,8 @@ fn read_spec(scenario: &mut Scenario, spec: &Value) -> anyhow::Result<()> {
             }
             "timeline" => {
                 for one in list(value) {
-                    scenario.steps.push(step(one)?);
+                    let step = step(one, &scenario.steps)?;
+                    scenario.steps.push(step);
                 }
             }
             // Fields that only a simulation supports or needs.
@@ -132,8 +153,11 @@ fn timing(value: &Value) -> anyhow::Result<Timing> {
     Ok(timing)
 }
 
-fn step(value: &Value) -> anyhow::Result<Step> {
-    let text = value["at"].as_str().context("a step needs `at`")?;
+/// `before` are the steps before it.
+fn step(value: &Value, before: &[Step]) -> anyhow::Result<Step> {
+    let at = value["at"].as_str();
+    let text = at.or_else(|| value["name"].as_str());
+    let text = text.map_or_else(|| format!("step {}", before.len() + 1), str::to_owned);
     let mut verbs = entries(value)?.clone();
     verbs.retain(|key, _| !NOT_VERBS.contains(&key.as_str()));
     for verb in verbs.keys() {
@@ -142,10 +166,11 @@ fn step(value: &Value) -> anyhow::Result<Step> {
             "{text}: {verb} cannot be done on a real control plane"
         );
     }
+    let last = before.last().map_or(Duration::ZERO, |step| step.at);
     Ok(Step {
-        text: text.to_owned(),
-        at: duration(text)?,
+        at: at.map_or(Ok(last), duration)?,
         verbs: verbs.into_iter().collect(),
+        text,
     })
 }
 
@@ -207,7 +232,8 @@ spec:
   - {name: a, size: 2, template: {metadata: {labels: {zone: a}}, status: {allocatable: {cpu: '4'}}}}
   timeline:
   - {at: 2s, scale: {deployment/web: 3}, cordon: a-0, expect: []}
-  - {at: 1s}
+  - {at: 1s, rest: {}}
+  - {drain: a-0}
 ";
 
     #[test]
@@ -224,8 +250,8 @@ spec:
         assert_eq!(node["metadata"]["labels"]["zone"], "a");
         assert_eq!(node["status"]["capacity"]["cpu"], "4");
         let steps: Vec<&str> = scenario.steps.iter().map(|s| s.text.as_str()).collect();
-        assert_eq!(steps, ["1s", "2s"]);
-        let verbs: Vec<&str> = scenario.steps[1].verbs.iter().map(|(v, _)| &**v).collect();
+        assert_eq!(steps, ["1s", "step 3", "2s"]);
+        let verbs: Vec<&str> = scenario.steps[2].verbs.iter().map(|(v, _)| &**v).collect();
         assert_eq!(verbs, ["scale", "cordon"]);
         let start = scenario.timing["podStart"];
         assert_eq!(start, (Duration::from_millis(500), Duration::from_secs(61)));
@@ -249,7 +275,6 @@ spec:
                 "timeline: [{at: 1s, metric: {hpa/web: 80}}]",
                 "1s: metric cannot be",
             ),
-            ("timeline: [{cordon: n}]", "a step needs `at`"),
         ] {
             let text = format!("kind: Scenario\nspec: {{{spec}}}");
             let error = parse("x", text).unwrap_err().to_string();

@@ -62,6 +62,12 @@ impl Snapshot {
         text
     }
 
+    /// The names of the nodes without a kubelet.
+    pub(crate) fn lost_nodes(&self) -> impl Iterator<Item = &str> {
+        let lost = self.all("Node").iter().filter(|node| !has_kubelet(node));
+        lost.map(name)
+    }
+
     /// Why a component will still act without a new request; `None` if none will.
     pub(crate) fn unrest(&self) -> Option<String> {
         let nodes = self.all("Node").iter().filter_map(node_unrest);

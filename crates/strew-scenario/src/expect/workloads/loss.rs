@@ -10,15 +10,14 @@ use strew_controllers::taint_eviction::no_execute;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_model::Span;
-use strew_sim::Simulation;
 use strew_view::loss::{Loss, LossVerdict};
 
 use super::budget::Budgets;
 use super::replicas::Replicas;
 use super::{eviction, is, is_counted, name, workload_of};
-use crate::expect::Verdict;
 use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message};
+use crate::expect::{Present, Verdict};
 use crate::format::ObjectTarget;
 
 /// The help of a finding about a hard constraint that counts the lost domain.
@@ -48,13 +47,13 @@ pub struct LossOf {
 /// second 0 (`before`) are not judged, and those of a dump beside which something new comes (`recorded`) fail nothing. The
 /// second part is what each met: what fails first, then the worst.
 pub fn survives(
-    simulation: &Simulation,
+    present: &dyn Present,
     of: Option<&ObjectTarget>,
     [before, recorded]: [&BTreeSet<Arc<str>>; 2],
     availability: &Availability,
 ) -> (Verdict, Vec<LossOf>) {
-    let now = simulation.elapsed();
-    let tables = simulation.server().tables();
+    let now = present.elapsed();
+    let tables = present.server().tables();
     let budgets = Budgets::of(tables, &BTreeSet::new());
     let judged = availability.records().filter(|(uid, record)| match of {
         Some(target) => is(&record.key, target),
@@ -69,9 +68,7 @@ pub fn survives(
                 name: name(&record.key),
                 loss,
                 over_time: record.over_time.changes(),
-                missing: is_missed
-                    .then(|| missing(simulation, uid, record))
-                    .flatten(),
+                missing: is_missed.then(|| missing(present, uid, record)).flatten(),
                 is_recorded: of.is_none() && recorded.contains(uid),
             })
         })
@@ -265,11 +262,11 @@ fn is_about_room(reason: &str) -> bool {
 
 /// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none;
 /// `None` if it is not known.
-fn missing(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> Option<Missing> {
+fn missing(present: &dyn Present, uid: &Arc<str>, record: &Record) -> Option<Missing> {
     if record.is_gone {
         return Some(Missing::Gone);
     }
-    let tables = simulation.server().tables();
+    let tables = present.server().tables();
     let all = tables.of::<Pod>().in_namespace(&record.key.name.namespace);
     let own = all.filter(|pod| workload_of(tables, pod).as_ref() == Some(uid));
     let (leaving, active): (Vec<_>, Vec<_>) =
@@ -281,21 +278,21 @@ fn missing(simulation: &Simulation, uid: &Arc<str>, record: &Record) -> Option<M
         if let Some(why) = evicted.next() {
             return Some(Missing::Evicted(1 + evicted.count(), why));
         }
-        if let Some(why) = refusal(simulation, record) {
+        if let Some(why) = refusal(present, record) {
             let n = record.wanted.saturating_sub(record.ready);
             return Some(Missing::Refused(n as usize, why));
         }
         let n = leaving.len();
         return (n > 0).then(|| Missing::Terminating(n, record.key.kind.clone()));
     };
-    let hindrance = hindrance(simulation, first);
+    let hindrance = hindrance(present, first);
     Some(Missing::Pending(pending.len(), hindrance))
 }
 
 /// Why pods of a workload were refused at their creation; `None` if none is missing, of the newest template either, or
 /// none was refused.
-fn refusal(simulation: &Simulation, record: &Record) -> Option<String> {
-    let (key, server) = (&record.key, simulation.server());
+fn refusal(present: &dyn Present, record: &Record) -> Option<String> {
+    let (key, server) = (&record.key, present.server());
     let object = server.tables().find(key).filter(is_counted)?;
     let replicas = Replicas::of(&object)?;
     let recorded = || super::last_refusal(server.events(), key, &object.meta().uid);
@@ -307,8 +304,8 @@ fn refusal(simulation: &Simulation, record: &Record) -> Option<String> {
 }
 
 /// What keeps a Pending pod from the nodes that are left.
-fn hindrance(simulation: &Simulation, pod: &Pod) -> Hindrance {
-    let by = blocked_by(simulation, pod);
+fn hindrance(present: &dyn Present, pod: &Pod) -> Hindrance {
+    let by = blocked_by(present, pod);
     let has = |plugins: &[&str]| plugins.iter().any(|plugin| by.contains(plugin));
     let reasons = reasons(message(pod));
     if has(&["VolumeBinding", "VolumeZone"]) {

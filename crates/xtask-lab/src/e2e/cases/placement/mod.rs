@@ -1,12 +1,12 @@
 //! Placements on a hub: clusters as objects, the controller as processes, and kubectl.
 //!
-//! Reading order: this file (the helpers that read results), [`use_cases`], [`read`], [`fleet`], [`faults`], [`speed`].
+//! Reading order: this file (the helpers that read results), [`definitions`](mod@definitions), [`read`], [`fleet`], [`faults`], [`speed`].
 
+mod definitions;
 mod faults;
 mod fleet;
 mod read;
 mod speed;
-mod use_cases;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use xtask_lab::lab::until;
 
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
+pub(super) use definitions::definitions;
 pub(super) use faults::{conflicts, failover, kept, server_killed};
 pub(super) use fleet::{fleet, hundred};
 pub(super) use read::read;
 pub(super) use speed::speed;
-pub(super) use use_cases::{definitions, use_cases};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 

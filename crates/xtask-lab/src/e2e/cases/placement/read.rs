@@ -1,13 +1,14 @@
 //! `strew place` and `strew explain placement/NAME` without files: they read a hub of the kubeconfig.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use serde_json::Value;
 
-use super::use_cases::apply_example;
 use super::{bind_all, clusters_of, until_selected};
 use crate::e2e::stage::Stage;
+use xtask::top;
 
 /// What both commands say of a hub whose controller is at rest equals the stored decisions. A loss is compared with
 /// them, and nothing is written.
@@ -45,4 +46,11 @@ pub(crate) fn read(stage: &mut Stage) -> anyhow::Result<()> {
     let error = other.err().ok_or_else(|| anyhow!("--context is ignored"))?;
     ensure!(error.to_string().contains("elsewhere"), "{error}");
     Ok(())
+}
+
+fn apply_example(stage: &Stage, name: &str) -> anyhow::Result<()> {
+    let path = top().join(format!("examples/placement/{name}.yaml"));
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+    stage.apply_all(objects)
 }

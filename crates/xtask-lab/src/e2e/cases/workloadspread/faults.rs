@@ -1,4 +1,4 @@
-//! Webhook and controller that are killed, requests that other webhooks refuse, an API server that goes away.
+//! Webhook and controller that are killed, an API server that goes away.
 
 use std::time::Duration;
 
@@ -248,47 +248,6 @@ fn starts(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
         "--wait=false",
     ])?;
     Ok(())
-}
-
-/// Another webhook denies pods that the webhook has counted: the ledger takes the count back when its time is over.
-pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
-    let _scheduler = scheduler(stage)?;
-    let _spreading = stage.spreading(2)?;
-    stage.apply("ws-denied.yaml")?;
-    until_observed(stage, "front")?;
-    until("the quota counts", SOON, PAUSE, || {
-        let quota = stage.get("resourcequota/few")?;
-        Ok((quota["status"]["used"]["pods"] == "0").then_some(()))
-    })?;
-    // Ten pods are wanted, six may exist. The webhook does not decide which ones of several that come at once.
-    scale(stage, "deployment/front", 4)?;
-    until_subsets(stage, &[("first", 4)])?;
-    scale(stage, "deployment/front", 10)?;
-    until_subsets(stage, &[("first", 4), ("rest", 2)])?;
-    scale(stage, "deployment/front", 6)?;
-    stage.until_placed(6, 0)?;
-    let budget = until("the budget counts", SOON, PAUSE, || {
-        let budget = stage.get("poddisruptionbudget/all")?;
-        Ok((budget["status"]["currentHealthy"] == 6).then_some(budget))
-    })?;
-    ensure!(budget["status"]["disruptionsAllowed"] == 0, "{budget}");
-    for pod in stage.pods()? {
-        let (namespace, name) = (&stage.namespace, name_of(&pod));
-        let eviction = json!({
-            "apiVersion": "policy/v1", "kind": "Eviction",
-            "metadata": {"name": name, "namespace": namespace},
-        });
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
-        let create = ["create", "--raw", &path, "--filename=-"];
-        let Err(error) = stage.kubectl().run_with(&create, &eviction) else {
-            bail!("{name} was evicted");
-        };
-        let said = format!("{error:#}");
-        ensure!(said.contains("disruption budget"), "{said}");
-    }
-    // An eviction that failed made no room; the ledger gives slots of creations back after 30 seconds.
-    until_ledger(stage, "front", &[("first", 4, 0), ("rest", 2, 18)])?;
-    stage.until_event("front", "CreatePodFailed").map(drop)
 }
 
 /// Certificates that live for seconds, and pods all the while: the authority is exchanged without a failed call, and

@@ -1,6 +1,6 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
-//! Reading order: this file (the helpers that read results), [`use_cases`], [`by_hand`] (pods without a controller),
+//! Reading order: this file (the helpers that read results), [`by_hand`] (pods without a controller),
 //! [`webhook`], [`given`], [`registered`] (when the API server asks), [`unreached`] (when it cannot),
 //! [`bounded`] (what strew's accounts may write),
 //! [`callers`] (which clients may ask), [`asked`] (what Kruise's users asked for), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right),
@@ -16,7 +16,6 @@ mod prompt;
 mod registered;
 mod speed;
 mod unreached;
-mod use_cases;
 mod webhook;
 mod wrong;
 
@@ -26,18 +25,17 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use xtask_lab::lab::{Component, until};
 
-use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
+use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-pub(super) use asked::{evicted, moved_back, two_owners, without_room};
+pub(super) use asked::two_owners;
 pub(super) use bounded::bounded;
 pub(super) use callers::callers;
-pub(super) use faults::{denied, down, killed, rotated, server_killed};
+pub(super) use faults::{down, killed, rotated, server_killed};
 pub(super) use given::given;
 pub(super) use prompt::prompt;
 pub(super) use registered::registered;
 pub(super) use speed::speed;
 pub(super) use unreached::{deleted, half_dead, half_dead_beside, killed_at_once, wrong_port};
-pub(super) use use_cases::{adopted, elastic, full, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};
 pub(super) use wrong::wrong;
 
@@ -143,21 +141,6 @@ fn scale(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
     stage.run(&["scale", workload, &replicas]).map(drop)
 }
 
-/// Scales a workload down when the last of its pods is ready: pods that are not ready go first, whatever their deletion
-/// costs.
-fn scale_down(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
-    until_ready(stage, workload)?;
-    scale(stage, workload, replicas)
-}
-
-fn until_ready(stage: &Stage, workload: &str) -> anyhow::Result<()> {
-    until("all pods are ready", SOON, PAUSE, || {
-        let found = stage.get(workload)?;
-        let is_ready = found["status"]["readyReplicas"] == found["spec"]["replicas"];
-        Ok(is_ready.then_some(()))
-    })
-}
-
 /// Sets how many pods the subset at an index takes.
 fn limit(stage: &Stage, name: &str, index: usize, max_replicas: Value) -> anyhow::Result<()> {
     let path = format!("/spec/subsets/{index}/maxReplicas");
@@ -185,17 +168,6 @@ fn costs_of(pods: &[Value]) -> Costs {
         *costs.entry((subset_of(pod), cost)).or_default() += 1;
     }
     costs
-}
-
-/// Waits until pods have these deletion costs: subset, cost, number of pods.
-fn until_costs(stage: &Stage, expected: &[(&str, i64, usize)]) -> anyhow::Result<()> {
-    let expected = costs(expected);
-    let mut last = Costs::new();
-    let told = until("deletion costs", SOON, PAUSE, || {
-        last = costs_of(&stage.pods()?);
-        Ok((last == expected).then_some(()))
-    });
-    told.with_context(|| format!("{last:?}, not {expected:?}"))
 }
 
 /// Expects a ledger at rest that agrees with the pods: no subset has too many pods, and it misses as many as it has
@@ -272,9 +244,4 @@ fn limits(spread: &Value) -> Vec<(String, Option<usize>)> {
             (name_in(subset).to_owned(), limit)
         })
         .collect()
-}
-
-/// The names of the pods for which `is_bad` holds.
-fn names_of(pods: &[Value], is_bad: impl Fn(&&Value) -> bool) -> Vec<&str> {
-    pods.iter().filter(is_bad).map(name_of).collect()
 }

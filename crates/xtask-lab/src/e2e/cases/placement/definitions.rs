@@ -1,89 +1,11 @@
-//! The use cases of the OCM spread proposal, and the ownership of CustomResourceDefinitions.
-
-use std::collections::BTreeMap;
-use std::fs;
+//! The ownership of CustomResourceDefinitions.
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use xtask_lab::lab::until;
 
-use super::{bind_all, cluster, placement, selected, until_selected, until_told};
+use super::{bind_all, cluster, placement, until_selected};
 use crate::e2e::stage::{PAUSE, SOON, Stage};
-use xtask::top;
-
-/// The example, and how many clusters of each zone it gets: names without their numbers.
-const USE_CASES: &[(&str, &[(&str, usize)])] = &[
-    ("use-case-2", &[("east-a", 2), ("east-b", 2)]),
-    ("use-case-4", &[("east-a", 1), ("east-b", 1), ("west-a", 2)]),
-    ("use-case-5", &[("east-a", 2), ("east-b", 2), ("west-a", 2)]),
-];
-
-/// The files of examples/placement, as `strew place` decides them offline.
-pub(crate) fn use_cases(stage: &mut Stage) -> anyhow::Result<()> {
-    let _controllers = stage.hub(1, &[])?;
-    bind_all(stage)?;
-    apply_example(stage, "fleet")?;
-    for (name, expected) in USE_CASES {
-        apply_example(stage, name)?;
-        let expected: BTreeMap<String, usize> = expected
-            .iter()
-            .map(|(zone, n)| ((*zone).to_owned(), *n))
-            .collect();
-        let n = expected.values().sum();
-        let got = until_selected(stage, name, |got| got.len() == n)?;
-        let mut zones = BTreeMap::new();
-        for cluster in &got {
-            let zone = cluster.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
-            *zones.entry(zone.to_owned()).or_default() += 1;
-        }
-        ensure!(zones == expected, "{name}: {zones:?}, not {expected:?}");
-        until_told(
-            stage,
-            name,
-            ("PlacementSatisfied", "True", "AllDecisionsScheduled"),
-            n,
-        )?;
-        let spread = ("PlacementSpreadSatisfied", "True", "SpreadSatisfied");
-        until_told(stage, name, spread, n)?;
-    }
-    // Three and one: a hard limit of 1 lets three be chosen, and says so.
-    let fleet = ["a1", "a2", "a3", "b1"];
-    let fleet = fleet.map(|name| {
-        let labels = json!({"region": "small", "zone": &name[..1]});
-        cluster(name, labels, json!([]))
-    });
-    stage.apply_all(fleet.to_vec())?;
-    let spec = json!({
-        "numberOfClusters": 4,
-        "predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"region": "small"}}}}],
-        "spreadPolicy": {"spreadConstraints": [
-            {"topologyKey": "zone", "topologyKeyType": "Label", "whenUnsatisfiable": "DoNotSchedule"},
-        ]},
-    });
-    stage.apply_all(vec![placement("use-case-3", spec)])?;
-    until_selected(stage, "use-case-3", |got| got.len() == 3)?;
-    let unsatisfied = ("PlacementSatisfied", "False", "NotAllDecisionsScheduled");
-    until_told(stage, "use-case-3", unsatisfied, 3)?;
-    let limited = ("PlacementSpreadSatisfied", "False", "SpreadLimited");
-    until_told(stage, "use-case-3", limited, 3)?;
-    // An invalid Placement is reported, and gets no clusters.
-    let spec = json!({"numberOfClusters": -1});
-    stage.apply_all(vec![placement("nonsense", spec)])?;
-    let misconfigured = ("PlacementMisconfigured", "True", "Misconfigured");
-    until_told(stage, "nonsense", misconfigured, 0)?;
-    // The deletion of a Placement deletes its decisions.
-    stage.run(&["delete", "placement", "use-case-2"])?;
-    until("its decisions go", SOON, PAUSE, || {
-        Ok(selected(stage, "use-case-2")?.is_empty().then_some(()))
-    })
-}
-
-pub(super) fn apply_example(stage: &Stage, name: &str) -> anyhow::Result<()> {
-    let path = top().join(format!("examples/placement/{name}.yaml"));
-    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-    stage.apply_all(objects)
-}
 
 /// A controller that starts before its kinds exist; and kinds that belong to OCM, which stay unchanged.
 pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
