@@ -47,6 +47,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
         ],
     ),
+    // Budgets by zone: facts of their own, of which a few fields of pods are enough.
+    ("strew-zones", &["strew-model"]),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
     // Texts and objects: it knows no machine.
@@ -66,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-cel",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
         ],
     ),
     // The embedded API server: objects, requests and patches of the wire, and nothing of what calls it. The cluster for
@@ -101,6 +104,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
             "strew-manifest",
             "strew-wire",
         ],
@@ -116,6 +120,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",
@@ -135,6 +140,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
             "strew-manifest",
             "strew-wire",
             "strew-runtime",
