@@ -33,8 +33,8 @@ pub const ZONE_AWARE: &str = "strew.dev/zone-aware";
 pub const CLAIM: &str = "strew.dev/disrupted-zone";
 
 /// How long a domain counts as disrupted after an eviction was granted in it, whatever the pods show: the API server
-/// carries the eviction out, and watches show it, within this time. The API server tries for at most 10 s.
-pub const HOLD: Span = Span::from_secs(20);
+/// carries the eviction out, for which it tries at most 10 s, and watches show it, within this time.
+pub const HOLD: Span = Span::from_secs(30);
 
 /// In how many seconds a refused client is asked to try again.
 pub const RETRY_AFTER_S: u32 = 5;
