@@ -10,9 +10,11 @@ use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Symbol, well_known};
 use strew_zones::claim::WAITING_MAX;
 use strew_zones::{
-    Answer as Verdict, Away, BudgetFact, BudgetKey, CLAIM, Claim, Effect, EffectId, Input, Outcome,
-    PodRow, RETRY_AFTER_S, ZONE_AWARE,
+    Answer as Verdict, Away, BudgetFact, BudgetKey, Claim, Effect, EffectId, Input, Outcome,
+    PodRow, RETRY_AFTER_S,
 };
+
+pub use strew_zones::{CLAIM, ZONE_AWARE};
 
 use crate::facts::{Named, PodView, labelled, labels, selector};
 use crate::request::{Answer, Precondition, Request, Resource, Verb};

@@ -12,3 +12,4 @@ pub(super) mod namespace;
 pub(super) mod node;
 pub(super) mod placed;
 pub(super) mod rollout;
+pub(super) mod zone;

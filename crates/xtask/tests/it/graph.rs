@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "strew-scheduler",
         &["strew-model", "strew-spread", "strew-cluster"],
     ),
-    // Changes of a cluster, decided again by the scheduler.
+    // Changes of a cluster, decided again by the scheduler, and what its budgets allow.
     (
         "strew-plan",
         &[
@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-zones",
         ],
     ),
     // The cluster and the scheduler's filters for simulated scheduling: does a node of the subset take the pod now?

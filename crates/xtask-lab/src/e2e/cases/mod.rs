@@ -18,6 +18,7 @@ mod spread;
 mod telling;
 mod workloadspread;
 mod wrong;
+mod zone_budget;
 
 use std::time::Duration;
 
@@ -104,6 +105,11 @@ pub(super) const CASES: &[Case] = &[
         "keep",
         "12 to 6 to 3 pods over three zones stay even, because deletion costs say which go first",
         keep::play,
+    ),
+    case(
+        "zone-budget",
+        "while pods of one zone are away, none of another is evicted; without a webhook the plain budget decides",
+        zone_budget::play,
     ),
     case(
         "event-series",

@@ -78,7 +78,8 @@ fn until_allowed(stage: &Stage, n: usize) -> anyhow::Result<()> {
     allowed.with_context(|| last.to_string())
 }
 
-fn evict(stage: &Stage, pod: &Value) -> anyhow::Result<()> {
+/// Asks the API server to evict a pod.
+pub(crate) fn evict(stage: &Stage, pod: &Value) -> anyhow::Result<()> {
     let (namespace, name) = (&stage.namespace, name_of(pod));
     let eviction = json!({
         "apiVersion": "policy/v1", "kind": "Eviction",

@@ -28,7 +28,7 @@ use xtask_lab::lab::{Component, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
-pub(super) use asked::{evicted, moved_back, two_owners, without_room};
+pub(super) use asked::{evict, evicted, moved_back, two_owners, without_room};
 pub(super) use bounded::bounded;
 pub(super) use callers::callers;
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
