@@ -3,7 +3,7 @@
 use super::files::Files;
 use super::rules::{
     autoscaler, budget, claim, constraint, domains, ideal, job, labels, namespace, node, placed,
-    quota, rollout,
+    quota, rollout, zone,
 };
 use super::{Depth, Found};
 
@@ -250,6 +250,26 @@ pub const RULES: &[Rule] = &[
         "Two PodDisruptionBudgets select the same pods",
         "The eviction API refuses pods with more than one budget, so that drains of their nodes never end.",
         budget::two,
+    ),
+    rule(
+        "zone-aware-unknown",
+        "A PodDisruptionBudget has an annotation that is nearly strew.dev/zone-aware",
+        "An annotation that nobody reads changes nothing: the budget is kept by pods, and pods of two zones may be away \
+         at once.",
+        zone::unknown_annotation,
+    ),
+    rule(
+        "zone-aware-key-missing",
+        "No node has the topology key of a budget by zone",
+        "Nodes without the label are one zone together, so that no eviction waits for another zone. Without nodes in the \
+         files, only misspelt well-known keys are found.",
+        zone::unknown_key,
+    ),
+    rule(
+        "zone-aware-selects-none",
+        "A budget by zone has no selector",
+        "A budget without a selector selects no pod, so that no zone waits for another.",
+        zone::selects_nothing,
     ),
     tried(
         "budget-below-zone-loss",

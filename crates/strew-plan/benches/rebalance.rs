@@ -103,6 +103,7 @@ fn cluster(hosts: bool, is_full: bool) -> (Cluster, Budgets) {
             selector: Selector::of_labels(labels.iter()),
             counted: true,
             disruptions_allowed: 1,
+            zone: None,
             disrupted: BTreeSet::new(),
         };
         budgets.set(namespace, owner, Some(budget));

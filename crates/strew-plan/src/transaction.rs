@@ -13,6 +13,8 @@ use strew_scheduler::plugins::pod_topology_spread::Origin;
 use strew_scheduler::preemption::{Budget, Budgets, NOT_STARTED_S, Nominations, Outcome, preempt};
 use strew_scheduler::profiles::Profiles;
 use strew_scheduler::{Decision, Profile, Unfit};
+use strew_zones::rule::Situation;
+use strew_zones::{Away, Place, PodState, Verdict, decide};
 
 use crate::apply::{Subject, is_made_for};
 use crate::change::Change;
@@ -404,8 +406,55 @@ impl<'a> Transaction<'a> {
         let is_used_up = |(id, budget): &(&(Symbol, Symbol), &Budget)| {
             charges.get(*id).copied().unwrap_or(0) >= budget.disruptions_allowed
         };
-        let found = self.budgets.of(&self.draft, pod).find(is_used_up);
+        let refuses = |budget: &(&(Symbol, Symbol), &Budget)| {
+            is_used_up(budget) || self.waits_for_another_zone(pod, budget.1)
+        };
+        let found = self.budgets.of(&self.draft, pod).find(refuses);
         found.map(|((_, name), _)| *name)
+    }
+
+    /// Whether a budget by zone keeps a pod where it is, since pods of another zone that it selects have lost their
+    /// nodes.
+    fn waits_for_another_zone(&self, pod: PodIdx, budget: &Budget) -> bool {
+        let Some(key) = budget.zone else { return false };
+        let name = |node: NodeIdx| self.draft.node(node).name();
+        let state = |pod: PodIdx, node: Symbol, away: Option<Away>| {
+            let row = self.draft.pod(pod);
+            PodState {
+                name: &row.name,
+                uid: &row.uid,
+                place: Place::In(self.label_of(node, key)),
+                away,
+            }
+        };
+        let Some(node) = self.draft.pod(pod).node else {
+            return false;
+        };
+        let namespace = self.draft.class_of(pod).key.namespace;
+        let asked = state(pod, name(node), None);
+        let selected = self.unplaced.iter().filter(|&&other| {
+            self.draft.class_of(other).key.namespace == namespace
+                && budget.selector.matches(self.draft.labels_of(other))
+        });
+        let away = selected.filter_map(|&other| {
+            let from = self.pods.get(&other)?.from?;
+            Some(state(other, from, Some(Away::Pending)))
+        });
+        let pods: Vec<PodState<'_>> = away.chain([asked]).collect();
+        let situation = Situation {
+            pods: &pods,
+            missing: 0,
+            claim: None,
+            is_held: false,
+        };
+        matches!(decide(&situation, &asked), Verdict::Refuse(_))
+    }
+
+    /// A label of the node of this name; `None` if the node is gone.
+    fn label_of(&self, node: Symbol, key: Symbol) -> Option<&str> {
+        let node = self.draft.find_node(node)?;
+        let value = self.draft.node(node).fact()?.labels.get(key)?;
+        Some(self.draft.names.text(value))
     }
 
     /// The constraints as a pod could have them itself.

@@ -11,7 +11,7 @@
 //! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
 //! objects), [`warning`], [`fair`] (shares and turns of peers); then the machines: [`scheduler`], [`placement`],
 //! [`keep`], [`workloadspread`] (the controller) and [`admission`] (the webhook); the last two share [`target_kinds`];
-//! [`registration`] (when the webhook is registered), [`authority`] (its certificates).
+//! [`zones`] (reviews of evictions), [`registration`] (when the webhook is registered), [`authority`] (its certificates).
 
 pub mod admission;
 pub mod authority;
@@ -31,6 +31,7 @@ pub mod waits;
 pub mod warning;
 pub mod watch;
 pub mod workloadspread;
+pub mod zones;
 
 pub use driver::{Action, Driver, Event, Moment, Observer, Progress};
 pub use machine::{Begun, CallId, Machine, Next};

@@ -6,11 +6,11 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::{Kind, Meta, Object};
 use strew_apiserver::server::{Change, Server};
 use strew_model::time::{Instant, Span};
-use strew_runtime::admission;
 use strew_runtime::watch::{
     self, Custom, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
 };
 use strew_runtime::{Action, Answered, CallId, Driver, Event, Machine, Moment, Observer, Progress};
+use strew_runtime::{admission, zones};
 use strew_wire::facts::Named;
 use strew_wire::request::{Answer, Request};
 
@@ -114,6 +114,7 @@ impl<M: Machine> Component<M> {
     ) -> Self {
         let patience = match sender {
             Sender::Webhook(_) => admission::PATIENCE,
+            Sender::Zones => zones::PATIENCE,
             _ => PATIENCE,
         };
         let driver = Driver::new(machine, watches, patience, seed);

@@ -31,6 +31,7 @@ pub mod simulation;
 mod slot;
 pub mod timing;
 pub mod workloadspread;
+mod zones;
 
 pub use autoscaler::{Autoscaler, AutoscalerSettings, Expander, NodeGroup};
 pub use client::WriteFault;

@@ -32,6 +32,8 @@ pub(crate) enum Sender {
     Keeper,
     /// A replica of WorkloadSpread's webhook, with the duration of its writes.
     Webhook(Between),
+    /// A replica of the webhook of budgets by zone.
+    Zones,
 }
 
 /// The faults that one request meets.
@@ -100,7 +102,16 @@ impl Weather {
                     conflict_ppm: write.conflict_ppm,
                 }
             }
-            Sender::Webhook(_) => Self::default(),
+            Sender::Zones if request.verb == Verb::MergePatch => {
+                let of_webhook = faults.webhook().copied().unwrap_or_default();
+                Self {
+                    slow: Span(of_webhook.slower.0 / 2),
+                    lost_ppm: of_webhook.write_lost_ppm,
+                    conflict_ppm: write.conflict_ppm,
+                    ..Self::default()
+                }
+            }
+            Sender::Webhook(_) | Sender::Zones => Self::default(),
         }
     }
 }

@@ -139,7 +139,7 @@ struct Controllers {
 
 /// A cluster and its state.
 pub struct Simulation {
-    now: Instant,
+    pub(crate) now: Instant,
     start: Instant,
     pub(crate) server: Server,
     pub(crate) kubelets: Kubelets,
@@ -158,16 +158,18 @@ pub struct Simulation {
     keeping: Option<Slot<Component<Keeping>>>,
     /// The position up to which no label asks for it; `None` once one did.
     labelled: Option<Cursor>,
+    /// The position up to which no budget asks to be kept by zone; `None` once one did.
+    pub(crate) annotated: Option<Cursor>,
     /// How long the webhook's status writes take.
     status_write: Between,
     /// The controller of WorkloadSpreads; `None` until the first WorkloadSpread.
     spreads: Option<Slot<SpreadKeeper>>,
-    n_webhooks: usize,
+    pub(crate) n_webhooks: usize,
     /// How the webhook's replicas register themselves; `None`: all of them are asked, always.
     registration: Option<RegistrationPlan>,
     autoscaler: Option<Autoscaler>,
     utilisation: BTreeMap<Name, u32>,
-    faults: Faults,
+    pub(crate) faults: Faults,
     pub(crate) dice: Dice,
     pub(crate) bounds: Bounds,
     n_steps: u64,
@@ -199,6 +201,8 @@ pub(crate) struct Dice {
     requests: Prng,
     /// The controller that keeps ReplicaSets spread.
     keeping: Prng,
+    /// The webhook of budgets by zone.
+    pub(crate) zones: Prng,
 }
 
 impl Simulation {
@@ -216,6 +220,7 @@ impl Simulation {
         server.install(Box::<Webhooks>::default());
         let first_change = server.listen();
         let labelled = server.listen();
+        let annotated = server.listen();
         let mut dice = Dice {
             order: dice(),
             controllers: dice(),
@@ -228,6 +233,7 @@ impl Simulation {
             network: dice(),
             requests: dice(),
             keeping: dice(),
+            zones: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -264,6 +270,7 @@ impl Simulation {
             diligence: Diligence::AsDecided,
             keeping: None,
             labelled: Some(labelled),
+            annotated: Some(annotated),
             spreads: None,
             n_webhooks: spreading::REPLICAS,
             registration: None,

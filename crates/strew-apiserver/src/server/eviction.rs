@@ -2,7 +2,7 @@
 
 use strew_model::time::Instant;
 
-use super::Server;
+use super::{AdmissionRequest, Server};
 use crate::eviction::{self, Eviction};
 use crate::object::pod::DISRUPTION_TARGET;
 use crate::object::{Key, Object, Part, Pod, Truth};
@@ -12,7 +12,7 @@ impl Server {
     /// Requests the eviction of a pod.
     ///
     /// # Errors
-    /// The pod does not exist, or its budgets do not allow it.
+    /// The pod does not exist, or a webhook or its budgets do not allow it.
     pub fn evict(
         &mut self,
         now: Instant,
@@ -23,6 +23,7 @@ impl Server {
             return Err(ApiError::NotFound(key.clone()));
         };
         let mut pod = Pod::clone(pod);
+        self.review(now, AdmissionRequest::Evict(&pod))?;
         let budgets = eviction::budgets_of(&pod, &self.tables);
         match eviction::decide(&pod, &budgets, now) {
             Eviction::Delete => {}

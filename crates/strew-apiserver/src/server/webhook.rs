@@ -1,5 +1,4 @@
-//! Admission webhooks: reviews of objects that are created, changed or deleted. Evictions are not reviewed, since no
-//! webhook is registered for them.
+//! Admission webhooks: reviews of objects that are created, changed or deleted, and of evictions.
 //!
 //! The server does not know what the webhooks decide, or how to reach them: its user implements [`AdmissionWebhooks`].
 //!
@@ -32,6 +31,8 @@ pub enum AdmissionRequest<'a> {
     },
     /// A deleted object.
     Delete(&'a Object),
+    /// A pod that is to be evicted; its budgets are asked afterwards.
+    Evict(&'a Pod),
 }
 
 /// The result of a call that may wait.

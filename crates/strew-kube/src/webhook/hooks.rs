@@ -1,4 +1,5 @@
-//! The HTTP paths that the API server calls: `/admit/pods`, `/validate/workloadspreads`, `/convert/workloadspreads`.
+//! The HTTP paths that the API server calls: `/admit/pods`, `/admit/evictions`, `/validate/workloadspreads`,
+//! `/convert/workloadspreads`.
 //!
 //! A status other than 200 means that the webhook could not decide; then `failurePolicy` applies. A readable review
 //! always gets a review as its answer, whatever is wrong with its object.
@@ -31,6 +32,7 @@ use tokio::time::{Instant, timeout_at};
 use super::bodies::Bodies;
 use super::calls::{Ask, CallEvent, NotTaken, ToDecider, Unanswered, Waiting};
 use super::door::{Callers, door};
+use super::evictions::{ToZones, evict};
 use super::judge::{Judge, Rules};
 use super::meter::{Meter, ReviewResult, Watched};
 use super::rights::{Right, Rights};
@@ -44,7 +46,7 @@ use crate::serve::pages::{answer, error};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The timeout with which the webhook is registered for pods.
-const REGISTERED: Duration = Duration::from_secs(TIMEOUT_OF_PODS_S as u64);
+pub(super) const REGISTERED: Duration = Duration::from_secs(TIMEOUT_OF_PODS_S as u64);
 
 /// The longest timeout of the API server. Source: the same field.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -59,14 +61,15 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Clone)]
 pub(super) struct Hooks(Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     decider: ToDecider,
+    pub(super) zones: ToZones,
     judge: Judge,
-    rights: Rights,
+    pub(super) rights: Rights,
     /// The secret that this process sends with its own reviews.
     secret: Arc<str>,
-    bodies: Bodies,
-    meter: Arc<Meter>,
+    pub(super) bodies: Bodies,
+    pub(super) meter: Arc<Meter>,
     /// A meter for own reviews, which the metrics leave out.
     own_meter: Arc<Meter>,
     calls: AtomicU64,
@@ -99,6 +102,8 @@ impl Unanswered {
 /// The inputs of [`Hooks`].
 pub(super) struct Setup<'a> {
     pub(super) decider: ToDecider,
+    /// The loop of budgets by zone.
+    pub(super) zones: ToZones,
     pub(super) client: Client,
     /// strew's own namespace.
     pub(super) namespace: &'a str,
@@ -119,6 +124,7 @@ impl Hooks {
                 setup.rules,
             ),
             decider: setup.decider,
+            zones: setup.zones,
             rights: Rights::new(client),
             secret: setup.secret,
             bodies: Bodies::default(),
@@ -126,6 +132,11 @@ impl Hooks {
             own_meter: Arc::default(),
             calls: AtomicU64::new(0),
         }))
+    }
+
+    /// The state of the handlers.
+    pub(super) fn inner(&self) -> &Inner {
+        &self.0
     }
 
     /// Creations and deletions may be registered under different paths; the handler distinguishes them by the review.
@@ -136,6 +147,7 @@ impl Hooks {
         let mut admission = Router::new()
             .route("/admit/pods", post(admit))
             .route("/admit/pods-end", post(admit))
+            .route("/admit/evictions", post(evict))
             .route("/validate/workloadspreads", post(validate));
         if let Some(callers) = callers {
             admission = admission.route_layer(from_fn_with_state(Arc::new(callers), door));
@@ -342,6 +354,11 @@ impl Inner {
         }
     }
 
+    /// The id of the next call.
+    pub(super) fn next_call(&self) -> CallId {
+        CallId(self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// The loop's decision, or the call if the user's right has to be checked first.
     async fn ask(
         &self,
@@ -349,7 +366,7 @@ impl Inner {
         is_permitted: bool,
         peer: &Peer,
     ) -> Result<Result<Decision, Box<Call>>, Unanswered> {
-        let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
+        let id = self.next_call();
         let (answer, decision) = oneshot::channel();
         let waiting = Waiting::new(id, self.decider.events.clone());
         let ask = Ask {
@@ -378,7 +395,7 @@ pub(super) fn peer_of(request: &Request<Body>) -> Peer {
 }
 
 /// The API server's timeout, from the query of the URL.
-fn patience(uri: &Uri) -> Duration {
+pub(super) fn patience(uri: &Uri) -> Duration {
     let query = uri.query().unwrap_or_default();
     let told = query
         .split('&')
@@ -390,12 +407,12 @@ fn patience(uri: &Uri) -> Duration {
 }
 
 /// The time limit of a review here.
-fn deadline(patience: Duration) -> Duration {
+pub(super) fn deadline(patience: Duration) -> Duration {
     patience - EARLIER.min(patience / 4)
 }
 
 /// The version of AdmissionReview in requests and responses.
-fn version_of(body: &Value) -> &'static str {
+pub(super) fn version_of(body: &Value) -> &'static str {
     const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
     let asked = VERSIONS
         .iter()
@@ -403,7 +420,7 @@ fn version_of(body: &Value) -> &'static str {
     asked.unwrap_or(&VERSIONS[0])
 }
 
-fn reviewed(decision: &Decision, version: &str) -> Response {
+pub(super) fn reviewed(decision: &Decision, version: &str) -> Response {
     answer(
         StatusCode::OK,
         JSON,
@@ -412,7 +429,7 @@ fn reviewed(decision: &Decision, version: &str) -> Response {
 }
 
 /// An invalid review gets a review as its answer if it has a uid, otherwise 400 with a message.
-fn not_read(body: &Value, version: &str, bad: &BadReview) -> Response {
+pub(super) fn not_read(body: &Value, version: &str, bad: &BadReview) -> Response {
     let uid = body["request"]["uid"].as_str().unwrap_or_default();
     match uid {
         "" => error(StatusCode::BAD_REQUEST, &bad.to_string()),

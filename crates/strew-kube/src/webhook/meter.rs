@@ -66,6 +66,7 @@ struct Counts {
     latencies: BTreeMap<&'static str, Histogram>,
     validations: BTreeMap<&'static str, u64>,
     conversions: BTreeMap<&'static str, u64>,
+    evictions: BTreeMap<&'static str, u64>,
 }
 
 /// A review in progress. If it is dropped early, the client has closed the connection.
@@ -124,6 +125,11 @@ impl Meter {
         *self.counts().validations.entry(result).or_default() += 1;
     }
 
+    /// Counts a review of an eviction.
+    pub(super) fn evicted(&self, result: &'static str) {
+        *self.counts().evictions.entry(result).or_default() += 1;
+    }
+
     pub(super) fn converted(&self, is_done: bool) {
         let result = if is_done { "converted" } else { "failed" };
         *self.counts().conversions.entry(result).or_default() += 1;
@@ -154,6 +160,7 @@ impl Meter {
             latencies,
             by_result(&metrics::VALIDATIONS, &counts.validations),
             by_result(&metrics::CONVERSIONS, &counts.conversions),
+            by_result(&metrics::EVICTIONS, &counts.evictions),
         ]
     }
 

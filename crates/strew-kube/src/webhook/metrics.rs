@@ -34,6 +34,8 @@ strew_scheduler::catalogue! {
         "Reviews of WorkloadSpreads, by result: allowed, denied";
     CONVERSIONS = "strew_webhook_conversions_total", Counter, ["result"],
         "Conversion reviews, by result: converted, failed";
+    EVICTIONS = "strew_webhook_evictions_total", Counter, ["result"],
+        "Reviews of evictions, by result: allowed (no budget by zone, or its zone is claimed), refused, unclaimed (the plain budget decides, since no claim could be written). Left to the failurePolicy: failed, timed_out";
     CERTIFICATE_EXPIRY = "strew_webhook_certificate_expiry_timestamp_seconds", Gauge, ["certificate"],
         "Expiry of a certificate as a Unix time: serving (the webhook's own), authority (the CA that signs it)";
 }

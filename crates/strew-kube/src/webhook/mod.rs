@@ -9,7 +9,7 @@
 //! while its review waits.
 //!
 //! Reading order: `hooks` (HTTP), `door` and `rights` (which clients and users), `bodies` (limits), `calls` (waiting
-//! reviews), `judge` (validation), `lookup` (reads for a review), `decider` (the loop around
+//! reviews), `judge` (validation), `evictions` (budgets by zone), `lookup` (reads for a review), `decider` (the loop around
 //! [`strew_runtime::admission`]), this file, `pages`, `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
@@ -17,6 +17,7 @@ mod calls;
 mod costs;
 mod decider;
 mod door;
+mod evictions;
 mod hooks;
 mod judge;
 mod lookup;
@@ -164,6 +165,7 @@ impl Process {
         } = blueprint;
         let (to_decider, events) = mpsc::channel(CALL_EVENTS_MAX);
         let (ready, is_ready) = watch::channel(false);
+        let zones = evictions::start(client, writes.as_ref(), clock);
         let secret: Arc<str> = identity::uuid(identity::random()).into();
         let registrar = rotator.as_ref().zip(registration).map(|(rotator, setup)| {
             let (client, ready) = (client.clone(), is_ready.clone());
@@ -176,6 +178,7 @@ impl Process {
                 events: to_decider,
                 ready: is_ready,
             },
+            zones,
             client: client.clone(),
             namespace: &namespace,
             rules: Rules {

@@ -19,7 +19,13 @@ pub fn in_cluster() -> Vec<Permission> {
         &["update"],
         "the ledger: a pod's place is reserved before its creation is answered",
     );
-    rights(&admission::reads(), WATCH, &[status])
+    let claims = permission(
+        "policy",
+        "poddisruptionbudgets",
+        &["get", "list", "watch", "patch"],
+        "budgets by zone: which ones there are, and the claim of a zone; a policy bounds the rest",
+    );
+    rights(&admission::reads(), WATCH, &[status, claims])
 }
 
 /// Rights in the webhook's own namespace: to read the list of custom kinds.

@@ -50,7 +50,11 @@ impl Rights {
             Ok(Ok(())) => Right::Given,
             Ok(Err(_)) if review.operation == Operation::Create => {
                 let (name, namespace) = (&user.name, &review.namespace);
-                let why = format!("user {name:?} may not create pods in namespace {namespace:?}");
+                let what = match review.subresource {
+                    true => "evict",
+                    false => "create",
+                };
+                let why = format!("user {name:?} may not {what} pods in namespace {namespace:?}");
                 Right::Lacking(Decision::refuse(&review.uid, 403, why))
             }
             Ok(Err(_)) => Right::Lacking(Decision::allow(&review.uid)),
@@ -68,7 +72,10 @@ fn deed(review: &Review) -> Deed<'_> {
         verb,
         group: "",
         resource: "pods",
-        subresource: "",
+        subresource: match review.subresource {
+            true => "eviction",
+            false => "",
+        },
         namespace: &review.namespace,
     }
 }

@@ -66,6 +66,10 @@ fn what_is_watched_may_be_read() {
             .concat(),
         ),
         (
+            strew_runtime::zones::watches(),
+            webhook::permissions::in_cluster(),
+        ),
+        (
             workloadspread::watches(namespace),
             [
                 &controller::permissions::of(Name::WorkloadSpread)[..],

@@ -13,3 +13,4 @@ pub(super) mod node;
 pub(super) mod placed;
 pub(super) mod quota;
 pub(super) mod rollout;
+pub(super) mod zone;

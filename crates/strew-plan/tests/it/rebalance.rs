@@ -196,6 +196,7 @@ fn uneven(seed: u64) -> (Cluster, Budgets) {
                 selector: Selector::of_labels(labels.iter()),
                 counted: true,
                 disruptions_allowed: dice.between(0, 1) as i32,
+                zone: None,
                 disrupted: BTreeSet::new(),
             };
             budgets.set(well_known::DEFAULT_NAMESPACE, owner, Some(budget));

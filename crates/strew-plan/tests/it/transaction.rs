@@ -2,16 +2,16 @@
 //! of it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use strew_cluster::{
     Cluster, NodeFact, NodeIdx, OwnerKind, OwnerRef, PodFact, PodHistory, PodIdx, PodSpec, Policy,
     SpreadConstraint,
 };
-use strew_model::{Effect, Labels, Prng, Resources, Selector, Taint, well_known};
+use strew_model::{Effect, Labels, Prng, Resources, Selector, Symbol, Taint, well_known};
 use strew_plan::{Change, Fate, Transaction, Turned};
-use strew_scheduler::preemption::{Budgets, NOT_STARTED_S, Nominations, Outcome, preempt};
+use strew_scheduler::preemption::{Budget, Budgets, NOT_STARTED_S, Nominations, Outcome, preempt};
 use strew_scheduler::{Decision, Engine, Profile, TieRule, Unfit};
 
 use crate::world::{RandomCluster, profile};
@@ -399,6 +399,70 @@ fn nothing_is_left_of_what_is_taken_back() {
         assert_eq!(decided(&mut world.cluster), expected, "seed {seed}");
     }
     assert!(n_steps > 5_000, "{n_steps} steps were taken back");
+}
+
+/// Two zones are drained while there is no room for what leaves them.
+#[test]
+fn a_budget_by_zone_keeps_the_second_zone_until_the_first_is_whole() {
+    let kept = |zone: Option<Symbol>| {
+        let mut cluster = Cluster::new();
+        let app = cluster.names.intern("app");
+        let web = cluster.names.intern("web");
+        for (name, zone) in [("n0", "a"), ("n1", "b")] {
+            let (name, zone) = (cluster.names.intern(name), cluster.names.intern(zone));
+            cluster.set_node(NodeFact {
+                name,
+                labels: Labels::new(vec![(well_known::HOSTNAME, name), (well_known::ZONE, zone)]),
+                taints: Box::default(),
+                unschedulable: false,
+                allocatable: Resources::of(2_000, 0),
+                pods_max: 110,
+                images: Box::default(),
+            });
+        }
+        for number in 0..4 {
+            let node = cluster.names.intern(["n0", "n1"][number % 2]);
+            cluster.set_pod(PodFact {
+                uid: number.to_string().into(),
+                name: format!("web-{number}").into(),
+                namespace: well_known::DEFAULT_NAMESPACE,
+                labels: Labels::new(vec![(app, web)]),
+                owner: Some(OwnerRef {
+                    kind: OwnerKind::ReplicaSet,
+                    name: web,
+                }),
+                terminating: false,
+                node: Some(node),
+                spec: PodSpec {
+                    requests: Resources::of(1_000, 0),
+                    ..PodSpec::default()
+                },
+                history: PodHistory::default(),
+            });
+        }
+        let mut budgets = Budgets::default();
+        let budget = Budget {
+            selector: Selector::of_labels([(app, web)]),
+            counted: true,
+            disruptions_allowed: 4,
+            zone,
+            disrupted: BTreeSet::new(),
+        };
+        budgets.set(well_known::DEFAULT_NAMESPACE, web, Some(budget));
+        let profile = profile(0);
+        let profiles = std::slice::from_ref(&profile);
+        let all = nodes(&cluster);
+        let mut trial = Transaction::new(&mut cluster, profiles, budgets);
+        for node in all {
+            trial.apply(&Change::DrainNode { node }, &[]);
+        }
+        trial.decide();
+        let fates = trial.turned().into_iter().map(|turned| turned.to);
+        fates.filter(|fate| matches!(fate, Fate::Kept(_))).count()
+    };
+    assert_eq!(kept(None), 0);
+    assert_eq!(kept(Some(well_known::ZONE)), 2);
+    assert_eq!(kept(Some(well_known::HOSTNAME)), 2);
 }
 
 /// A large cluster: of each change what it touches is done, and no more.

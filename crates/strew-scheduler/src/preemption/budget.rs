@@ -15,6 +15,9 @@ pub struct Budget {
     pub counted: bool,
     /// `status.disruptionsAllowed`.
     pub disruptions_allowed: i32,
+    /// The topology key whose domains must not be disrupted at once, if the budget names one. Preemption ignores it, as it
+    /// asks no webhook.
+    pub zone: Option<Symbol>,
     /// Names of pods with a granted eviction (`status.disruptedPods`): they are not charged again.
     pub disrupted: BTreeSet<Box<str>>,
 }
@@ -108,10 +111,12 @@ impl Holds for Budgets {
                 selector,
                 counted: _,
                 disruptions_allowed: _,
+                zone,
                 disrupted: _,
             } = budget;
             name.mark(marks);
             selector.mark(marks);
+            zone.mark(marks);
         }
     }
 }

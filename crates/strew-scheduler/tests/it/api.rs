@@ -202,6 +202,7 @@ impl Api {
                     selector,
                     counted: true,
                     disruptions_allowed: self.dice.between(0, 1) as i32,
+                    zone: None,
                     disrupted: Default::default(),
                 });
                 let name = self.gate;

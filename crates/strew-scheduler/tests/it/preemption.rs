@@ -364,6 +364,7 @@ fn check(pods: &str, allowed: Option<i32>, args: Option<PreemptionArgs>, expecte
         selector: Selector::of_labels([(app, app)]),
         counted: true,
         disruptions_allowed,
+        zone: None,
         disrupted: BTreeSet::new(),
     });
     budgets.set(well_known::DEFAULT_NAMESPACE, app, budget);

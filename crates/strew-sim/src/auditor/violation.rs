@@ -45,6 +45,8 @@ pub enum Rule {
     Status,
     /// The status of a budget equals a recount.
     Budget,
+    /// No pod of one zone is evicted while pods of another one are being evicted (docs/budgets.md).
+    ZoneBudget,
     /// The status of a quota equals a recount.
     Quota,
     /// Sizes are what the metrics of autoscalers ask for.

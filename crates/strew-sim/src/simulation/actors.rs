@@ -28,6 +28,8 @@ pub(super) enum Actor {
     Webhook,
     /// strew's controller of WorkloadSpreads.
     Spreading,
+    /// strew's webhook of budgets by zone, with all of its replicas.
+    Zoning,
 }
 
 impl fmt::Display for Actor {
@@ -41,6 +43,7 @@ impl fmt::Display for Actor {
             Self::Keeping => "keeper of spread",
             Self::Webhook => "webhook",
             Self::Spreading => "controller of WorkloadSpreads",
+            Self::Zoning => "webhook of budgets by zone",
         })
     }
 }
@@ -60,6 +63,7 @@ impl Simulation {
             .chain(placing)
             .chain(keeping)
             .chain(spreading.into_iter().flatten())
+            .chain(self.is_zoning().then_some(Actor::Zoning))
     }
 
     /// Lets one of them take one step. Returns false if it had no work.
@@ -73,6 +77,7 @@ impl Simulation {
             Actor::Keeping => self.step_keeping(),
             Actor::Webhook => self.server.step_webhooks(self.now),
             Actor::Spreading => self.step_spreading(),
+            Actor::Zoning => self.step_zoning(),
         }
     }
 
@@ -96,6 +101,7 @@ impl Simulation {
             Actor::Keeping => self.keeping.as_ref()?.wake(Component::next_wake),
             Actor::Webhook => webhook(&self.server).and_then(Webhook::next_wake),
             Actor::Spreading => self.spreads.as_ref()?.wake(|keeper| keeper.next_wake()),
+            Actor::Zoning => self.zoning_wake(),
         }
     }
 

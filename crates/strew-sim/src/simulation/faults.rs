@@ -29,6 +29,7 @@ impl Simulation {
         }
         self.begin_placing();
         self.begin_keeping();
+        self.begin_zoning();
         self.restart_spreading();
         self.tell_weather();
     }
@@ -60,6 +61,7 @@ impl Simulation {
                 if let Some(webhook) = webhook_mut(&mut self.server) {
                     webhook.crash(now, crash, only_one);
                 }
+                self.crash_zoning(crash, only_one);
             }
             Component::Controller => {
                 if let Some(slot) = &mut self.placing {
@@ -115,6 +117,7 @@ impl Simulation {
             slot.calm(now);
         }
         self.calm_spreading();
+        self.calm_zoning();
     }
 
     /// Restarts all components with other API server options.

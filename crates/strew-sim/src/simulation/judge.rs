@@ -62,7 +62,11 @@ impl Simulation {
             }
         }
         let found = webhook_mut(&mut self.server).map(Webhook::take_found);
-        for (rule, actor, text) in found.into_iter().flatten() {
+        let of_zones = self.take_zones_found();
+        let Some(witness) = self.witness.as_deref_mut() else {
+            return;
+        };
+        for (rule, actor, text) in found.into_iter().flatten().chain(of_zones) {
             witness.blame(rule, actor, text);
         }
         if self.elects {

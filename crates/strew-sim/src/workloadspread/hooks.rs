@@ -15,6 +15,7 @@ use strew_wire::workloadspread::validation::{Context, may_own, validate};
 
 use super::calling::{Asked, Hook};
 use super::webhook::Webhook;
+use crate::zones::ZoneWebhook;
 
 /// All admission webhooks. The webhook of WorkloadSpreads exists from the start; the webhook of pods starts with the
 /// first WorkloadSpread.
@@ -22,6 +23,8 @@ use super::webhook::Webhook;
 pub(crate) struct Webhooks {
     /// The replicas that review pods; `None` until the first WorkloadSpread.
     pub(crate) pods: Option<Webhook>,
+    /// The replicas that review evictions; `None` until the first budget by zone.
+    pub(crate) zones: Option<ZoneWebhook>,
 }
 
 /// The replicas that a server calls about pods.
@@ -66,6 +69,13 @@ impl AdmissionWebhooks for Webhooks {
                     .map(|()| None);
             }
             AdmissionRequest::Delete(_) => return Ok(None),
+            AdmissionRequest::Evict(pod) => {
+                let reviewed = match &mut self.zones {
+                    Some(zones) => zones.review(now, server, pod),
+                    None => Ok(()),
+                };
+                return reviewed.map(|()| None);
+            }
         };
         match &mut self.pods {
             Some(webhook) => webhook.review(now, server, asked),

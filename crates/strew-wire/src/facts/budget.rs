@@ -6,6 +6,7 @@ use strew_model::Interner;
 use strew_scheduler::preemption::{Budget, Budgets};
 
 use super::{namespaced, selector};
+use crate::zones;
 
 /// A budget as a fact; `None` if its selector is invalid, and then preemption ignores it.
 pub fn budget(budget: &PodDisruptionBudget, names: &mut Interner) -> Option<Budget> {
@@ -16,6 +17,7 @@ pub fn budget(budget: &PodDisruptionBudget, names: &mut Interner) -> Option<Budg
         selector: selector(wire, names).ok()?,
         counted: status.and_then(|s| s.disruptions_allowed).is_some(),
         disruptions_allowed: status.and_then(|s| s.disruptions_allowed).unwrap_or(0),
+        zone: zones::topology_key(&budget.metadata).map(|key| names.intern(key)),
         disrupted: disrupted
             .into_iter()
             .flat_map(|pods| pods.keys())

@@ -1,5 +1,5 @@
-//! Four ValidatingAdmissionPolicies that bound what strew's own accounts may write to the webhook configurations and to
-//! pods, and which leases and Secrets they may create.
+//! Five ValidatingAdmissionPolicies that bound what strew's own accounts may write to the webhook configurations and to
+//! pods and budgets, and which leases and Secrets they may create.
 //!
 //! RBAC limits which object may be changed, but not its content, nor the name of a new one. Without a policy, a
 //! compromised webhook process could register itself for Secrets of all namespaces, or create a Secret that the API
@@ -14,15 +14,18 @@
 use serde_json::{Value, json};
 use strew_workloadspread::{COST_ANNOTATION, GATE, MARKER_ANNOTATION};
 
+use strew_zones::{CLAIM, ZONE_AWARE};
+
 use super::registration::{NAME, OPT_OUT, REGISTERED_BY, Registration};
 use super::validation::patch::{OF_CONTROLLERS, SECURITY_ANNOTATIONS};
 
 /// The names of the policies, and of their bindings.
-pub const POLICIES: [&str; 4] = [
+pub const POLICIES: [&str; 5] = [
     "strew-webhook-configurations",
     "strew-webhook-conversion",
     "strew-webhook-creations",
     "strew-controller-pods",
+    "strew-webhook-budgets",
 ];
 
 /// The CustomResourceDefinition that the webhook converts for.
@@ -95,13 +98,14 @@ impl Account<'_> {
 impl Registration {
     /// The policies with their bindings, in the order of installation. They apply whether or not the accounts exist.
     pub fn policies(&self, accounts: &Accounts<'_>) -> Vec<Value> {
-        let [configurations, conversion, creations, pods] = POLICIES;
+        let [configurations, conversion, creations, pods, zones] = POLICIES;
         let both = [&accounts.webhook, &accounts.controller].map(|account| account.user.as_str());
         let specs = [
             (configurations, self.configurations(accounts)),
             (conversion, definitions()),
             (creations, created(accounts)),
             (pods, self.pods()),
+            (zones, budgets()),
         ];
         let specs = specs.into_iter();
         specs
@@ -252,6 +256,23 @@ fn definitions() -> Value {
             own(DEFINITION),
             metadata(REGISTERED_BY),
             validation(&unchanged, "of the definition only the conversion's caBundle changes"),
+        ],
+    })
+}
+
+/// Restricts what is done to PodDisruptionBudgets: only the claim of one that is kept by zone changes.
+fn budgets() -> Value {
+    let asks = format!(
+        "object.metadata.?annotations[?{}].hasValue()",
+        text(ZONE_AWARE)
+    );
+    json!({
+        "matchConstraints": constraints("policy", &["poddisruptionbudgets"]),
+        "validations": [
+            validation("request.operation == 'UPDATE'", "strew neither creates nor deletes a budget"),
+            validation(&asks, "strew claims zones of budgets with the annotation only"),
+            validation("object.spec == oldObject.spec", "the spec of a budget stays"),
+            metadata(CLAIM),
         ],
     })
 }

@@ -15,6 +15,9 @@ pub const REGISTERED_BY: &str = "webhook.strew.dev/registered-by";
 /// The path for reviews of creations and deletions of pods.
 pub const ADMIT: &str = "/admit/pods";
 
+/// The path for reviews of evictions.
+pub const EVICT: &str = "/admit/evictions";
+
 /// The path for validation of WorkloadSpreads.
 pub const VALIDATE: &str = "/validate/workloadspreads";
 
@@ -109,8 +112,10 @@ impl Registration {
         vec![pods]
     }
 
-    /// The ValidatingWebhookConfiguration: reviews of deletions of pods, and of WorkloadSpreads. Evictions are not
-    /// reviewed: the API server checks its budgets afterwards, and an eviction that they refuse must not free a place.
+    /// The ValidatingWebhookConfiguration: reviews of deletions of pods, of evictions, and of WorkloadSpreads.
+    ///
+    /// A review of an eviction is about budgets by zone alone: the API server checks its budgets afterwards, and an
+    /// eviction that they refuse must not free a place of a WorkloadSpread. Without an answer the plain budget decides.
     ///
     /// Pods are deleted whether or not a webhook answers: the controller sees the deletion, and no pod takes the place
     /// before a webhook answers again. If deletions failed, a scheduler could not make room for the webhook by
@@ -144,7 +149,13 @@ impl Registration {
             "workloadspreads",
             &operations
         )]);
-        let all = vec![deletions, spreads];
+        let mut evictions = self.webhook("evictions", EVICT, "NoneOnDryRun");
+        evictions["rules"] = json!([rule("", &["v1"], "pods/eviction", &["CREATE"])]);
+        evictions["namespaceSelector"] =
+            json!({"matchExpressions": [all_but(&self.never_asked())]});
+        evictions["failurePolicy"] = "Ignore".into();
+        evictions["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
+        let all = vec![deletions, spreads, evictions];
         configuration("ValidatingWebhookConfiguration", all)
     }
 

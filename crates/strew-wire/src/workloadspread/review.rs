@@ -115,6 +115,10 @@ pub struct Decision {
     pub patch: Option<Value>,
     /// Status code and message of a refusal; `None` if it is allowed.
     pub refusal: Option<(u16, String)>,
+    /// In how many seconds a refused client should try again; `None`: that is left to it.
+    pub retry_after_s: Option<u32>,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
 }
 
 impl Decision {
@@ -125,6 +129,8 @@ impl Decision {
             pod: None,
             patch: None,
             refusal: None,
+            retry_after_s: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -145,6 +151,13 @@ impl Decision {
         }
         if let Some((code, message)) = &self.refusal {
             response["status"] = json!({"code": code, "message": message});
+        }
+        if let Some(seconds) = self.retry_after_s {
+            response["status"]["reason"] = "TooManyRequests".into();
+            response["status"]["details"] = json!({"retryAfterSeconds": seconds});
+        }
+        if !self.warnings.is_empty() {
+            response["warnings"] = self.warnings.as_slice().into();
         }
         json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
     }

@@ -427,7 +427,7 @@ fn policies_bound_what_the_accounts_write() {
         of_kind(&list, "ValidatingAdmissionPolicy"),
         of_kind(&list, "ValidatingAdmissionPolicyBinding"),
     );
-    assert_eq!(policies.len(), 4);
+    assert_eq!(policies.len(), 5);
     for (policy, binding) in policies.iter().zip(&bindings) {
         assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
         assert_eq!(
@@ -464,8 +464,8 @@ fn policies_bound_what_the_accounts_write() {
         written.len() >= 3 && written.iter().all(|r| bounded.contains(r)),
         "{written:?}"
     );
-    // Pods, whose names no role can restrict.
-    for pods in ["pods", "pods/eviction"] {
+    // Pods and budgets, whose names no role can restrict.
+    for pods in ["pods", "pods/eviction", "poddisruptionbudgets"] {
         assert!(
             bounded.iter().any(|resource| resource == pods),
             "{bounded:?}"

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "strew-scheduler",
         &["strew-model", "strew-spread", "strew-cluster"],
     ),
-    // Changes of a cluster, decided again by the scheduler.
+    // Changes of a cluster, decided again by the scheduler, and what its budgets allow.
     (
         "strew-plan",
         &[
@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-zones",
         ],
     ),
     // The cluster and the scheduler's filters for simulated scheduling: does a node of the subset take the pod now?
@@ -47,6 +48,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
         ],
     ),
+    // Budgets by zone: facts of their own, of which a few fields of pods are enough.
+    ("strew-zones", &["strew-model"]),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
     // Texts and objects: it knows no machine.
@@ -66,6 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-cel",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
         ],
     ),
     // The embedded API server: objects, requests and patches of the wire, and nothing of what calls it. The cluster for
@@ -101,6 +105,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
             "strew-manifest",
             "strew-wire",
         ],
@@ -116,6 +121,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
             "strew-manifest",
             "strew-wire",
             "strew-apiserver",
@@ -135,6 +141,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-keep",
+            "strew-zones",
             "strew-manifest",
             "strew-wire",
             "strew-runtime",

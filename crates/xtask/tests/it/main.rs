@@ -23,7 +23,7 @@ mod wall;
 mod workflows;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
-const DECIDING: [&str; 8] = [
+const DECIDING: [&str; 9] = [
     "strew-model",
     "strew-spread",
     "strew-cluster",
@@ -31,6 +31,7 @@ const DECIDING: [&str; 8] = [
     "strew-plan",
     "strew-workloadspread",
     "strew-keep",
+    "strew-zones",
     "strew-placement",
 ];
 

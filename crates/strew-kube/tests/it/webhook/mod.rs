@@ -3,6 +3,7 @@
 mod admission;
 mod asking;
 mod crowd;
+mod evictions;
 mod others;
 
 use std::time::Duration;

@@ -424,6 +424,7 @@ impl RandomCluster {
                 selector: self.selector(),
                 counted: true,
                 disruptions_allowed: self.dice.between(0, 2) as i32,
+                zone: None,
                 disrupted: Default::default(),
             };
             let there = self.dice.chance(2, 3);

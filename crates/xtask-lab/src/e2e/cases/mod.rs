@@ -17,6 +17,7 @@ mod spread;
 mod telling;
 mod workloadspread;
 mod wrong;
+mod zone_budget;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -102,6 +103,8 @@ coded! {
         "explain and snapshot of a cluster: as it is, without secrets, and the same from the snapshot",
     case "audited" audit::play:
         "a workload in one zone does not survive its loss, says a metric; spread over three zones it does",
+    case "zone-budget" zone_budget::play:
+        "while pods of one zone are away, none of another is evicted; without a webhook the plain budget decides",
     case "event-series" telling::series: "a pod that is tried again raises a count, and makes no new event",
     case "scheduling-gates" queue::gates: "a gated pod is left alone until its gate is gone",
     case "preemption" queue::preemption: "a pod of high priority takes the place of one that no budget protects",

@@ -13,6 +13,18 @@ const DEPLOYMENT: &str = "deployment/shop";
 
 const SPREAD: &str = "workloadspread/shop";
 
+/// Asks the API server to evict a pod.
+pub(crate) fn evict(stage: &Stage, pod: &Value) -> anyhow::Result<()> {
+    let (namespace, name) = (&stage.namespace, name_of(pod));
+    let eviction = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    });
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
+    let create = ["create", "--raw", &path, "--filename=-"];
+    stage.kubectl().run_with(&create, &eviction).map(drop)
+}
+
 /// A WorkloadSpread of a Deployment and one of its ReplicaSet: the second is refused at creation. Where both are there all
 /// the same, the older one has the pods, the other says so, and the pods come to rest.
 pub(crate) fn two_owners(stage: &mut Stage) -> anyhow::Result<()> {

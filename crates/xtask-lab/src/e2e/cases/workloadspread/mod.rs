@@ -27,7 +27,7 @@ use xtask_lab::lab::{Component, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
-pub(super) use asked::two_owners;
+pub(super) use asked::{evict, two_owners};
 pub(super) use bounded::bounded;
 pub(super) use callers::callers;
 pub(super) use faults::{down, killed, rotated, server_killed};

@@ -1,0 +1,107 @@
+//! PodDisruptionBudgets by zone: the annotation `strew.dev/zone-aware`.
+//!
+//! Source: docs/budgets.md
+
+use std::collections::BTreeSet;
+
+use strew_manifest::field::FieldPath;
+use strew_manifest::read::nearest;
+use strew_model::Selector;
+use strew_wire::zones::{CLAIM, ZONE_AWARE};
+
+use super::domains::misspelt;
+use crate::Found;
+use crate::files::{Budget, Files};
+
+fn annotations(budget: &Budget<'_>) -> impl Iterator<Item = (&str, &str)> {
+    let all = budget.budget.metadata.annotations.iter().flatten();
+    all.map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
+fn path_of(key: &str) -> FieldPath {
+    FieldPath::root().child("metadata.annotations").key(key)
+}
+
+/// Annotations of strew that a budget does not have: a misspelt one changes nothing.
+pub(crate) fn unknown_annotation(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for budget in &files.budgets {
+        for (key, _) in annotations(budget) {
+            let known = [ZONE_AWARE, CLAIM];
+            let name = key.split_once('/').map_or(key, |(_, name)| name);
+            let is_close = || {
+                let wanted = ZONE_AWARE.split_once('/').map_or("", |(_, name)| name);
+                name == wanted || nearest(name, [wanted]).is_some()
+            };
+            let is_of_strew = key.starts_with("strew.dev/") || is_close();
+            if known.contains(&key) || !is_of_strew {
+                continue;
+            }
+            let message = format!(
+                "a budget has no annotation {key} of strew, so that it is kept by pods, not by zone"
+            );
+            let warning = Found::warning(budget.object, path_of(key), message);
+            found.push(warning.help(format!("did you mean {ZONE_AWARE}?")));
+        }
+    }
+    found
+}
+
+/// Budgets by zone whose topology key no node has: all nodes are one zone.
+pub(crate) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for budget in &files.budgets {
+        let Some((_, key)) = annotations(budget).find(|(key, _)| *key == ZONE_AWARE) else {
+            continue;
+        };
+        if let Some(finding) = of_key(files, budget, key) {
+            found.push(finding);
+        }
+    }
+    found
+}
+
+fn of_key(files: &Files<'_>, budget: &Budget<'_>, key: &str) -> Option<Found> {
+    let path = path_of(ZONE_AWARE);
+    if key.is_empty() {
+        let message =
+            "the annotation names no topology key, so that the budget is kept by pods, not by zone";
+        let warning = Found::warning(budget.object, path, message.to_owned());
+        return Some(warning.help("write topology.kubernetes.io/zone"));
+    }
+    if files.nodes.is_empty() {
+        let meant = misspelt(key)?;
+        let message =
+            format!("the key {key} is a letter or two away from {meant}, which nodes have");
+        let warning = Found::warning(budget.object, path, message);
+        return Some(warning.help(format!("did you mean {meant}?")));
+    }
+    if files.more_come || files.nodes.iter().any(|node| node.label(key).is_some()) {
+        return None;
+    }
+    let message = format!(
+        "no node has the label {key}: all nodes are one zone, and no eviction waits for another"
+    );
+    let known = files.nodes.iter().flat_map(|node| node.written.keys());
+    let known: BTreeSet<&str> = known.map(String::as_str).collect();
+    let help = match nearest(key, known) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => "label the nodes, or name a label that they have".to_owned(),
+    };
+    Some(Found::warning(budget.object, path, message).help(help))
+}
+
+/// Budgets by zone without a selector: they select no pod.
+pub(crate) fn selects_nothing(files: &Files<'_>) -> Vec<Found> {
+    let asks = |budget: &&Budget<'_>| annotations(budget).any(|(key, _)| key == ZONE_AWARE);
+    let budgets = files.budgets.iter().filter(asks);
+    let without = budgets.filter(|budget| budget.selector == Selector::Nothing);
+    let of = |budget: &Budget<'_>| {
+        let message =
+            "the budget has no selector, so that it selects no pod, and no zone waits for another";
+        let path = FieldPath::root().child("spec");
+        Found::warning(budget.object, path, message.to_owned())
+            .help("select the pods of one workload")
+    };
+    without.map(of).collect()
+}

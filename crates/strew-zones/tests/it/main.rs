@@ -1,0 +1,4 @@
+//! Tests of budgets by zone.
+
+mod replicas;
+mod rule;
