@@ -1,4 +1,4 @@
-//! Makes the page of strew's reports from `web/src`, and tries it in a browser: `cargo xtask web`.
+//! Makes the page of strew's reports from `web/src`, and tries it and `strew ui` in a browser: `cargo xtask web`.
 //!
 //! The result, `web/dist/page.html`, is committed, so that cargo alone builds strew.
 
@@ -51,7 +51,7 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
 }
 
 const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
-const TESTS: &[&str] = &["node", "--test", "test/page.test.mjs"];
+const TESTS: &[&str] = &["node", "--test", "test/page.test.mjs", "test/ui.test.mjs"];
 /// With xtask-lab, dependencies have the features that the tests were built with.
 const PROGRAM: &[&str] = &[
     "cargo",

@@ -16,6 +16,7 @@ mod real;
 mod rights;
 mod spread;
 mod telling;
+mod ui;
 mod workloadspread;
 mod wrong;
 
@@ -94,6 +95,11 @@ pub(super) const CASES: &[Case] = &[
         "looked-at",
         "explain and snapshot of a cluster: as it is, without secrets, and the same from the snapshot",
         looking::look,
+    ),
+    case(
+        "ui",
+        "the page's stream of a live cluster tells a Deployment that is scaled, with the rights that strew ui names",
+        ui::play,
     ),
     case(
         "audited",
