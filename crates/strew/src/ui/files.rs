@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::output::Format;
 use crate::progress::Progress;
-use crate::scenario::{self, Life, Question, ScenarioArgs, When};
+use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
 use crate::terminal::Terminal;
 
 /// JSON: the data in the page's document, and what is served beside.
@@ -91,7 +91,12 @@ fn played(
     context: &Context,
 ) -> Result<Option<String>, Failure> {
     let scenario = ScenarioArgs {
-        play: args.play.clone(),
+        play: PlayArgs {
+            variant: args.variant.clone(),
+            seeds: args.seeds,
+            until: args.until.clone(),
+            ..PlayArgs::default()
+        },
         ..ScenarioArgs::default()
     };
     let question = Question {

@@ -13,13 +13,13 @@ use strew_kube::mirror;
 use strew_kube::page::{self, Data, Page};
 use strew_kube::panics;
 use strew_kube::serve::{ServeError, Server};
+use strew_suite::seeds::SeedsArg;
 
 use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::html::{self, Served};
 use crate::process::signals::until_signal;
-use crate::scenario::PlayArgs;
 use crate::world::WorldArgs;
 use crate::{configuration, install, process, terminal};
 
@@ -49,8 +49,15 @@ pub(crate) struct UiArgs {
     rights: bool,
     #[command(flatten)]
     world: WorldArgs,
-    #[command(flatten)]
-    play: PlayArgs,
+    /// Of what is played: only this variant, or these
+    #[arg(long, value_name = "NAME")]
+    variant: Vec<String>,
+    /// Of what is played: this number of seeds, or the seeds from A to before B; --seed plays one
+    #[arg(long, value_name = "N|A..B")]
+    seeds: Option<SeedsArg>,
+    /// End what is played at this time, for example 90s, or after the step of this name, for example deploy
+    #[arg(long, value_name = "DURATION|STEP")]
+    until: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
 }
