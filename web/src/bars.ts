@@ -30,11 +30,7 @@ export interface Row {
 /** The rows of a workload at a moment: of the report at the end of a step, of the series before. */
 export function rows(run: Run, of: string, frame: Frame): Row[] {
   const rest = run.workload(of, run.atRest(frame));
-  if (rest) {
-    return rest.spread.map((spread) => ({
-      by: spread.by, spread, counts: new Map(Object.entries(spread.counts)), skew: spread.skew, isConstraints: true,
-    }));
-  }
+  if (rest) return rest.spread.map(rowOf);
   const known = run.constraints(of, frame);
   const keys = known.length ? known.map((spread) => spread.by) : run.keys;
   const found: Row[] = [];
@@ -43,6 +39,11 @@ export function rows(run: Run, of: string, frame: Frame): Row[] {
     if (own) found.push({ by, spread: known[i], counts: own.counts, skew: own.skew, isConstraints: false });
   });
   return found;
+}
+
+/** A constraint with its counts. */
+export function rowOf(spread: Spread): Row {
+  return { by: spread.by, spread, counts: new Map(Object.entries(spread.counts)), skew: spread.skew, isConstraints: true };
 }
 
 /** One row: bars, and their numbers in words. */

@@ -53,3 +53,20 @@ export function copyButton(text: string, label = "Copy"): HTMLButtonElement {
   });
   return button;
 }
+
+/** Draws below an element anew: what was open stays open, and the focus stays where it was. */
+export function keep(root: HTMLElement, draw: () => void): void {
+  const place = (element: Element) => {
+    const of = element.closest<HTMLElement>("[data-of]")?.dataset["of"] ?? "";
+    return JSON.stringify([of, element.tagName, element.getAttribute("aria-label") ?? element.textContent]);
+  };
+  const opened = new Set([...root.querySelectorAll("details[open] > summary")].map(place));
+  const focused = document.activeElement && root.contains(document.activeElement) ? place(document.activeElement) : undefined;
+  draw();
+  for (const summary of root.querySelectorAll("summary")) {
+    if (opened.has(place(summary))) (summary.parentElement as HTMLDetailsElement).open = true;
+  }
+  if (focused === undefined) return;
+  const same = [...root.querySelectorAll<HTMLElement>("button, summary, input, select, [tabindex]")].find((one) => place(one) === focused);
+  same?.focus({ preventScroll: true });
+}

@@ -1,9 +1,10 @@
 // Reads the data of the page and draws it.
 
 import { audit } from "./audit.ts";
+import { cluster } from "./cluster.ts";
 import { isTable, rows } from "./columns.ts";
 import { simulation } from "./simulation.ts";
-import type { AuditData, Data, Line, SeriesLine } from "./types.ts";
+import type { AuditData, ClusterData, Data, Line, SeriesLine } from "./types.ts";
 
 async function data(): Promise<unknown> {
   const element = document.getElementById("data")!;
@@ -23,6 +24,10 @@ function whole(data: Data): Data {
 const begin = performance.now();
 const found = await data();
 const root = document.getElementById("page")!;
-const isAudit = (found as AuditData).report.kind === "Audit";
-(window as unknown as Record<string, unknown>)["strew"] = isAudit ? audit(found as AuditData, root) : simulation(whole(found as Data), root);
+const pages: Record<string, () => unknown> = {
+  Audit: () => audit(found as AuditData, root),
+  Cluster: () => cluster(found as ClusterData, root),
+};
+const draw = pages[(found as Data).report.kind] ?? (() => simulation(whole(found as Data), root));
+(window as unknown as Record<string, unknown>)["strew"] = draw();
 document.body.dataset["drawn"] = String(Math.round(performance.now() - begin));

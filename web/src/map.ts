@@ -9,6 +9,7 @@ const BOXES_MAX = 60;
 /** With more nodes in a box, a node is a square without a name. */
 const NAMED_MAX = 16;
 const ROWS_MAX = 200;
+const BY_DEFAULT = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 interface Held { node: NodeState; chosen: Pod[]; others: number }
 interface Box { key: string; name: string; nodes: Held[]; boxes: Box[] }
@@ -34,6 +35,26 @@ export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string
       `${counted(homeless.length, "pod")} of ${name} on no node: ${names}${homeless.length > 4 ? `, and ${homeless.length - 4} more` : ""}`));
   }
   return box;
+}
+
+/** What the squares mean, and the choice of the labels that nest the boxes; `keys` are those of the nodes. */
+export function legend(levels: string[], keys: string[], choose: (levels: string[]) => void): HTMLElement {
+  const many = keys.filter((label) => label !== "kubernetes.io/hostname");
+  const value = levels.join(",");
+  const choices = new Set([value, ...BY_DEFAULT.filter((level) => many.includes(level)), ...many, ""]);
+  const select = h("select", { onchange: () => choose(select.value ? select.value.split(",") : []) },
+    ...[...choices].map((choice) => h("option", { value: choice, selected: choice === value }, choice.replaceAll(",", " › ") || "no label")));
+  return h("div", { class: "key" },
+    h("span", {}, h("i", { class: "pod" }), "ready"), h("span", {}, h("i", { class: "pod start" }), "starting"),
+    h("span", {}, h("i", { class: "pod out" }), "terminating, does not count"), h("span", {}, h("i", { class: "pod wait" }), "on no node"),
+    h("span", {}, "+2: pods of others"), h("label", {}, "Boxes by ", select));
+}
+
+/** The labels that nest the boxes at first: region and zone, as far as the nodes have several. */
+export function levelsOf(nodes: NodeState[]): string[] {
+  const found = BY_DEFAULT.filter((level) => nodes.some((node) => level in node.labels));
+  const values = (label: string) => new Set(nodes.map((node) => node.labels[label])).size;
+  return found.length === 2 && values(found[0]!) < 2 ? [found[1]!] : found;
 }
 
 function nest(held: Held[], levels: string[]): Box[] {

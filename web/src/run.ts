@@ -312,6 +312,16 @@ export class Run {
   }
 }
 
+/** The pods of each workload. */
+export function byWorkload(pods: Pod[]): Map<string, Pod[]> {
+  const found = new Map<string, Pod[]>();
+  for (const pod of pods) {
+    const of = found.get(pod.workload);
+    if (of) of.push(pod); else found.set(pod.workload, [pod]);
+  }
+  return found;
+}
+
 export function isBroken(one: Expectation): boolean {
   return !one.held && !one.open;
 }

@@ -1,17 +1,17 @@
 // The page of a simulation.
 
+import { fewWorkloads } from "./list.ts";
 import * as map from "./map.ts";
 import { spoken } from "./clock.ts";
 import { append, copyButton, counted, h, natural } from "./dom.ts";
-import { Run, type Frame, type NodeState, type Pod } from "./run.ts";
+import { byWorkload, Run, type Frame, type NodeState, type Pod } from "./run.ts";
 import * as state from "./state.ts";
 import { timeline, type Timeline } from "./timeline.ts";
 import type { Data, Line } from "./types.ts";
 import * as workloads from "./workloads.ts";
 import { wrong } from "./wrong.ts";
 
-const WORKLOADS_FIRST = 6, WORKLOADS_MORE = 30, EVENTS_MAX = 200;
-const BY_DEFAULT = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+const EVENTS_MAX = 200;
 
 /** What tests ask for: what is shown, and how much is drawn. */
 export interface Probe { runs: Run[]; frame(): Frame; pods(): Pod[]; nodes(): NodeState[]; move(frame: number): number }
@@ -29,8 +29,9 @@ export function simulation(data: Data, root: HTMLElement): Probe {
   }
 
   let run: Run, ranks: Map<string, number>, line: Timeline, order: string[];
-  let current = 0, chosen = "", by = "", levels: string[] = [], filter = "", limit = WORKLOADS_FIRST;
+  let current = 0, chosen = "", by = "", levels: string[] = [];
   let pods: Pod[] = [], nodes: NodeState[] = [];
+  const few = fewWorkloads(() => show());
   const list = h("div"), where = h("div"), twin = h("div"), happened = h("section", { class: "card" });
 
   function open(i: number, at?: string): void {
@@ -40,8 +41,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     order = [...run.workloads].sort((a, b) => ranks.get(a)! - ranks.get(b)! || natural(a, b));
     if (!order.includes(chosen)) chosen = order[0] ?? "";
     if (!run.keys.includes(by)) by = key(chosen);
-    levels = levels.length ? levels : BY_DEFAULT.filter((level) => run.nodeKeys.includes(level));
-    if (levels.length === 2 && values(levels[0]!) < 2) levels = [levels[1]!];
+    levels = levels.length ? levels : map.levelsOf(run.nodesAt(run.frames[run.frames.length - 1]!));
     line = timeline(run, (frame) => move(frame));
     page.replaceChildren(
       runs.length > 1 ? picker() : "",
@@ -53,7 +53,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
           move(target.frame >= 0 ? target.frame : current);
           document.getElementById("workloads")?.scrollIntoView({ block: "nearest" });
         }), card(counted(order.length, "workload") + (order.length > 1 ? ", worst first" : ""), list)),
-        h("div", {}, h("section", { class: "card", "aria-label": "Where it is" }, where, options(),
+        h("div", {}, h("section", { class: "card", "aria-label": "Where it is" }, where, map.legend(levels, run.nodeKeys, (chosen) => { levels = chosen; show(); }),
           h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin)), happened)),
       foot());
     move(at === undefined ? run.opening() : run.at(at));
@@ -67,26 +67,10 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     return (hard ?? spreads[0] ?? all[0])?.by ?? run.keys[0] ?? "";
   }
 
-  function values(label: string): number {
-    return new Set(run.nodesAt(run.frames[run.frames.length - 1]!).map((node) => node.labels[label])).size;
-  }
-
   function picker(): HTMLElement {
     const select = h("select", { onchange: () => open(Number(select.value), run.frames[current]!.clock) },
       ...runs.map((one, i) => h("option", { value: i, selected: i === index }, `${one.name}: ${verdictOf(data, one)}`)));
     return h("p", { class: "picker" }, h("label", {}, "Run ", select));
-  }
-
-  function options(): HTMLElement {
-    const many = run.nodeKeys.filter((label) => label !== "kubernetes.io/hostname");
-    const value = levels.join(",");
-    const choices = new Set([value, ...BY_DEFAULT.filter((level) => many.includes(level)), ...many, ""]);
-    const select = h("select", { onchange: () => { levels = select.value ? select.value.split(",") : []; show(); } },
-      ...[...choices].map((choice) => h("option", { value: choice, selected: choice === value }, choice.replaceAll(",", " › ") || "no label")));
-    return h("div", { class: "key" },
-      h("span", {}, h("i", { class: "pod" }), "ready"), h("span", {}, h("i", { class: "pod start" }), "starting"),
-      h("span", {}, h("i", { class: "pod out" }), "terminating, does not count"), h("span", {}, h("i", { class: "pod wait" }), "on no node"),
-      h("span", {}, "+2: pods of others"), h("label", {}, "Boxes by ", select));
   }
 
   function foot(): HTMLElement {
@@ -128,13 +112,8 @@ export function simulation(data: Data, root: HTMLElement): Probe {
   function drawList(frame: Frame): void {
     const labels = new Map(nodes.map((node) => [node.name, node.labels]));
     const domains = new Map<string, string[]>();
-    const byWorkload = new Map<string, Pod[]>();
-    for (const pod of pods) {
-      const found = byWorkload.get(pod.workload);
-      if (found) found.push(pod); else byWorkload.set(pod.workload, [pod]);
-    }
     const context: workloads.Context = {
-      run, frame, chosen, pods: byWorkload,
+      run, frame, chosen, pods: byWorkload(pods),
       domainOf: (node, label) => labels.get(node)?.[label],
       domains: (label) => {
         let found = domains.get(label);
@@ -143,30 +122,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
       },
       choose: (of) => { chosen = of; by = key(of); show(); },
     };
-    const focused = (document.activeElement as HTMLElement | null)?.closest?.("article")?.dataset["of"];
-    const meant = order.filter((of) => of.toLowerCase().includes(filter));
-    const shown = meant.slice(0, limit);
-    if (chosen && !shown.includes(chosen) && meant.includes(chosen)) shown.unshift(chosen);
-    const children: Node[] = [];
-    if (order.length > WORKLOADS_FIRST) children.push(search());
-    children.push(...shown.map((of) => workloads.draw(of, context)));
-    const rest = meant.length - shown.length;
-    if (rest > 0) children.push(h("p", { class: "foot" }, `${counted(rest, "workload")} more `,
-      h("button", { type: "button", onclick: () => { limit += WORKLOADS_MORE; show(); } }, `Show ${Math.min(rest, WORKLOADS_MORE)}`)));
-    list.replaceChildren(...children);
-    if (focused) list.querySelector<HTMLElement>(`article[data-of="${CSS.escape(focused)}"] button`)?.focus();
-  }
-
-  let box: HTMLElement | undefined;
-  function search(): HTMLElement {
-    if (box) return box;
-    const input = h("input", { type: "search", "aria-label": "workloads with" , placeholder: "name" });
-    input.addEventListener("input", () => {
-      filter = input.value.toLowerCase();
-      show();
-      input.focus();
-    });
-    return (box = h("p", { class: "search" }, h("label", {}, "Find ", input)));
+    few(list, order, chosen, (of) => workloads.draw(of, context));
   }
 
   function drawTwin(): void {

@@ -108,6 +108,21 @@ export interface Subset {
   creating: number; deleting: number; costs?: Counts; conditions: string[];
 }
 
+// A cluster: its rows by key, as strew ui makes them.
+
+export interface ClusterAbout { kind: "Cluster"; title: string; version?: string; live?: boolean }
+export interface Within { within: number; all: number }
+export interface Sums { workloads: number; nodes: number; pods: number; ready: number; pending: number; hard: Within; soft: Within }
+/** How complete the rows are: `failing` since `since`, in milliseconds of Unix time. */
+export interface Standing { whole: boolean; leftOut: string[]; failing: string[]; since: number | null; unreadable: number }
+export interface ClusterWorkload extends Workload { leftAlone: number }
+export interface ClusterPod { of: string; node: string | null; ready: boolean; terminating: boolean; revision: string | null; created: number }
+export interface ClusterNode {
+  labels: Record<string, string>; ready: boolean; cordoned: boolean; tainted: boolean; allocatable?: string; requested?: string;
+}
+export type Rows = Record<string, unknown>;
+export interface ClusterData { report: ClusterAbout; data?: { rows: Rows } }
+
 export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][] }
 
 // An audit: docs/schema/audit.json describes the report.

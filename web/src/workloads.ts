@@ -29,14 +29,29 @@ export function ranks(run: Run): Map<string, number> {
   return new Map(run.workloads.map((of) => [of, byId.get(idOfLog(of)) ?? RANKS.length - 1]));
 }
 
-export interface Context {
-  run: Run;
-  frame: Frame;
-  pods: Map<string, Pod[]>;
+/** The nodes, by which pods have domains, and the choice. */
+export interface Place {
   domainOf: (node: string, by: string) => string | undefined;
   domains: (by: string) => string[];
   chosen: string;
   choose: (of: string) => void;
+}
+
+export interface Context extends Place {
+  run: Run;
+  frame: Frame;
+  pods: Map<string, Pod[]>;
+}
+
+/** The numbers of a workload, and what is drawn below them. */
+export interface Shown {
+  wanted?: number;
+  ready: number;
+  pending: number;
+  leaving: number;
+  verdict?: string;
+  rows: bars.Row[];
+  below: HTMLElement[];
 }
 
 export function draw(of: string, context: Context): HTMLElement {
@@ -49,22 +64,29 @@ export function draw(of: string, context: Context): HTMLElement {
   const pending = rest ? rest.pending.reduce((n, one) => n + one.count, 0) : numbers?.pending ?? 0;
   const ready = rest?.ready ?? numbers?.ready ?? 0;
   const leaving = rest ? rest.terminating ?? 0 : numbers?.terminating ?? 0;
-  const facts: (HTMLElement | string)[] = [wanted === undefined ? `${ready} ready` : `${ready} of ${wanted} ready`];
-  if (pending) facts.push(" · ", h("span", { class: "tag bad" }, `✗ ${pending} Pending`));
-  if (leaving) facts.push(` · ${leaving} terminating`);
   const loss = (run.step(frame)?.losses ?? []).find((one) => {
     const [lossKind, lossName] = one.of.split("/");
     return kind.toLowerCase() === lossKind && name.endsWith(`/${lossName}`);
   });
-  const bad = loss && (loss.verdict === "LOST" || loss.verdict === "OUTAGE") ? "bad" : loss?.verdict === "DEGRADED" ? "warn" : "ok";
+  const below = pending ? reasons(rest?.pending, pods, run, frame) : [];
+  for (const ledger of run.ledgers(of, frame)) below.push(subsets(ledger.of, ledger.rows));
+  return article(of, { wanted, ready, pending, leaving, verdict: loss?.verdict, rows: bars.rows(run, of, frame), below }, pods, context);
+}
+
+/** A workload: its numbers, its skew bars, and what is below. */
+export function article(of: string, shown: Shown, pods: Pod[], context: Place): HTMLElement {
+  const { wanted, ready, pending, leaving, verdict, rows, below } = shown;
+  const [kind, name] = [of.slice(0, of.indexOf(" ")), of.slice(of.indexOf(" ") + 1)];
+  const facts: (HTMLElement | string)[] = [wanted === undefined ? `${ready} ready` : `${ready} of ${wanted} ready`];
+  if (pending) facts.push(" · ", h("span", { class: "tag bad" }, `✗ ${pending} Pending`));
+  if (leaving) facts.push(` · ${leaving} terminating`);
+  const bad = verdict === "LOST" || verdict === "OUTAGE" ? "bad" : verdict === "DEGRADED" ? "warn" : "ok";
   const button = h("button", { type: "button", class: "name", "aria-pressed": String(of === context.chosen), onclick: () => context.choose(of) }, name.replace(/^default\//, ""));
   const head = h("div", { class: "head" }, button, h("span", { class: "dim" }, kind), h("span", { class: "num" }, ...facts),
-    loss && h("span", { class: `tag ${bad} verdict-word` }, loss.verdict));
+    verdict !== undefined && h("span", { class: `tag ${bad} verdict-word` }, verdict));
   const box = h("article", { class: of === context.chosen ? "workload chosen" : "workload", "aria-label": name, "data-of": of }, head);
-  const drawn = bars.rows(run, of, frame).filter((row) => row.counts.size > 0);
-  box.append(h("div", { class: "constraints" }, ...drawn.map((row) => bars.draw(row, pods, context.domainOf, context.domains(row.by)))));
-  if (pending) box.append(...reasons(rest?.pending, pods, run, frame));
-  for (const ledger of run.ledgers(of, frame)) box.append(subsets(ledger.of, ledger.rows));
+  const drawn = rows.filter((row) => row.counts.size > 0);
+  box.append(h("div", { class: "constraints" }, ...drawn.map((row) => bars.draw(row, pods, context.domainOf, context.domains(row.by)))), ...below);
   return box;
 }
 
@@ -81,13 +103,16 @@ function reasons(pending: Pending[] | undefined, pods: Pod[], run: Run, frame: F
     }
     all = [...byNote.values()];
   }
-  return all.map(({ count, message, pod }) => {
-    const end = message.search(/\. |, preemption:| preemption:/);
-    const head = end > 0 ? message.slice(0, end) : message;
-    const text = h("div", {}, `${counted(count, "pod")} Pending (${pod}${count > 1 ? ", …" : ""}): ${head}`);
-    if (head.length < message.length) text.append(" ", h("details", { class: "inline" }, h("summary", {}, "whole message"), message));
-    return h("div", { class: "pending" }, h("i", { class: "pod wait", "aria-hidden": "true" }), text);
-  });
+  return all.map(waiting);
+}
+
+/** Pods that are Pending for one reason. */
+export function waiting({ count, message, pod }: { count: number; message: string; pod: string }): HTMLElement {
+  const end = message.search(/\. |, preemption:| preemption:/);
+  const head = end > 0 ? message.slice(0, end) : message;
+  const text = h("div", {}, `${counted(count, "pod")} Pending (${pod}${count > 1 ? ", …" : ""}): ${head}`);
+  if (head.length < message.length) text.append(" ", h("details", { class: "inline" }, h("summary", {}, "whole message"), message));
+  return h("div", { class: "pending" }, h("i", { class: "pod wait", "aria-hidden": "true" }), text);
 }
 
 const COSTS_MAX = 4;

@@ -13,15 +13,18 @@ export function wrong(data: Data, run: Run, go: (target: Target) => void): HTMLE
   const box = h("section", { class: "card", "aria-label": "What is wrong" }, h("h2", {}, "What is wrong"));
   const severe = data.report.findings.filter((one) => one.severity !== "note");
   const items = [...breaches(data, run, severe, go), ...severe.map((one) => item(one, run, go))];
-  if (!items.length) box.append(well(data, run));
-  const rest = items.slice(SHOWN);
-  box.append(...items.slice(0, SHOWN));
-  if (rest.length) box.append(h("details", {}, h("summary", {}, `${rest.length} more`), ...rest));
   const notes = data.report.findings.filter((one) => one.severity === "note");
-  if (notes.length) {
-    box.append(h("details", {}, h("summary", {}, counted(notes.length, "note")), ...notes.map((one) => item(one, run, go))));
-  }
+  box.append(...listed(items, notes.map((one) => item(one, run, go)), well(data, run)));
   return box;
+}
+
+/** What is wrong, the first of it at once, and notes below; `nothing` if nothing is. */
+export function listed(items: HTMLElement[], notes: HTMLElement[], nothing: HTMLElement): HTMLElement[] {
+  const found = items.length ? items.slice(0, SHOWN) : [nothing];
+  const rest = items.slice(SHOWN);
+  if (rest.length) found.push(h("details", {}, h("summary", {}, `${rest.length} more`), ...rest));
+  if (notes.length) found.push(h("details", {}, h("summary", {}, counted(notes.length, "note")), ...notes));
+  return found;
 }
 
 /** What failed in the run that is shown and no finding says. */
@@ -42,12 +45,17 @@ function breaches(data: Data, run: Run, severe: Finding[], go: (target: Target) 
 }
 
 function item(one: Finding, run: Run, go: (target: Target) => void): HTMLElement {
+  const seen = target(one, run);
+  return finding(one, seen && (() => go(seen)), names(run));
+}
+
+/** A finding; `go` goes to where it is seen, `steps` are the names that its message may begin with. */
+export function finding(one: Finding, go: (() => void) | undefined, steps: string[] = []): HTMLElement {
   const below: (HTMLElement | null)[] = [];
   if (one.help) below.push(h("p", { class: "fix" }, one.help));
   if (one.fix) below.push(h("p", { class: "fix" }, "fix: ", h("code", {}, one.fix.change), one.fix.verified ? ` (${one.fix.verified})` : ""));
   if (one.place) below.push(h("p", { class: "fix" }, h("code", {}, `${one.place.file}:${one.place.line}:${one.place.column}`)));
-  const seen = target(one, run);
-  return entry(one.severity, one.message, below, seen && (() => go(seen)), names(run), one.object ?? undefined);
+  return entry(one.severity, one.message, below, go, steps, one.object ?? undefined);
 }
 
 function names(run: Run): string[] {

@@ -5,7 +5,7 @@
 //! Reading order: [`connect`] and [`permission`], `agent` (user agent and field manager), [`clock`], [`watch`]
 //! (watches), [`send`] (requests), `waits` (after failures), [`leading`] (election), `work` (the loop around a
 //! machine); the processes [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds),
-//! [`definitions`] (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`authority`]
+//! [`definitions`] (CustomResourceDefinitions), [`rivals`] (other schedulers), [`serve`] (HTTPS), [`page`] and [`mirror`] (`strew ui`), [`authority`]
 //! (certificates), [`registration`] (when the webhook is registered), `signals` (health pages), [`metrics`],
 //! [`panics`], [`huge_pages`], `platform` (what differs between operating systems), [`snapshot`] (all objects at one
 //! time, for `strew snapshot` and `strew explain`), [`jobs`] (an Indexed Job and its logs, for `strew sweep`).
@@ -25,6 +25,8 @@ pub mod installed;
 pub mod jobs;
 pub mod leading;
 pub mod metrics;
+pub mod mirror;
+pub mod page;
 pub mod panics;
 pub mod permission;
 mod platform;

@@ -1,7 +1,7 @@
 //! A cluster from its objects alone: files, a dump, or what a live API server lists. Nothing is simulated.
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Object, is_applied, moment};
+use strew_apiserver::object::{Key, Object, is_applied, moment};
 use strew_model::{Instant, Interner};
 use strew_scheduler::Profile;
 
@@ -43,6 +43,21 @@ impl Facts {
             names: names.clone(),
             profiles: profiles.to_vec(),
         }
+    }
+
+    /// Of no object yet. [`set`](Self::set) and [`remove`](Self::remove) follow a cluster.
+    pub fn empty(names: &Interner, profiles: &[Profile]) -> Self {
+        Self::of_objects(&[], Instant::default(), names, profiles)
+    }
+
+    /// The present state of an object of a cluster.
+    pub fn set(&mut self, object: Object) {
+        self.tables.set(object);
+    }
+
+    /// An object was deleted.
+    pub fn remove(&mut self, key: &Key) {
+        self.tables.remove(key);
     }
 
     /// The moment that the objects show.

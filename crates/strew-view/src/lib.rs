@@ -4,7 +4,8 @@
 //! without a simulation), [`spread`] (each constraint with its counts: the one rule for domains that count), [`loss`]
 //! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
 //! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
-//! count, kept current), [`skews`] (the largest skews of a run), [`explanation`] (why a pod is where it is, or nowhere),
+//! count, kept current), [`wrong`] (what a person should
+//! look at), [`skews`] (the largest skews of a run), [`explanation`] (why a pod is where it is, or nowhere),
 //! [`placement`] (a Placement and its clusters),
 //! [`natural_order`](mod@natural_order), [`time_text`](mod@time_text), [`words`].
 
@@ -28,3 +29,4 @@ pub mod values;
 pub mod view;
 pub mod words;
 pub mod workload;
+pub mod wrong;

@@ -7,14 +7,15 @@
 mod moment;
 mod objects;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Name, Pod};
+use strew_apiserver::object::pod::READY;
+use strew_apiserver::object::{Name, Node, Pod};
 use strew_cluster::NodeIdx;
 
 use crate::blocked::PodOutcome;
@@ -74,6 +75,13 @@ pub struct WorkloadDetail {
     pub by_revision: Vec<RevisionSpread>,
 }
 
+impl WorkloadDetail {
+    /// Kind, namespace and name: `Deployment shop/web`.
+    pub fn id(&self) -> String {
+        format!("{} {}/{}", self.kind, self.counts.namespace, self.name)
+    }
+}
+
 /// The spread of pods by a constraint that these revisions have.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -97,6 +105,8 @@ pub struct PodValues {
     pub ready: bool,
     /// True if it terminates.
     pub terminating: bool,
+    /// When it was created, in seconds of Unix time.
+    pub created: u64,
     /// The hash of the template that it was made from.
     pub revision: Option<String>,
     /// Why it is Pending, in the scheduler's words.
@@ -116,6 +126,8 @@ pub struct NodeValues {
     /// What it has, and what its pods request.
     #[serde(flatten)]
     pub usage: NodeUsage,
+    /// False if its condition Ready is not true; true if it has none.
+    pub ready: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// `KEY=VALUE:EFFECT`.
@@ -266,7 +278,7 @@ pub fn of(moment: Moment<'_>, frame: &mut Frame) -> ClusterValues {
         .collect();
     let spreads = workloads.iter().flat_map(|workload| &workload.by_revision);
     let keys: BTreeSet<&str> = spreads.map(|of| of.spread.by.as_str()).collect();
-    let nodes = nodes(&view.world);
+    let nodes = nodes(&view.world, tables);
     let domains = domains(&nodes, &keys);
     let objects = Objects::of(tables, &view.world);
     ClusterValues {
@@ -306,7 +318,8 @@ fn pod(view: &View, tables: &Tables, entry: usize) -> PodValues {
     let world = &view.world;
     let pod = &world.pods[entry];
     let name = Name::new(pod.namespace.clone(), pod.name.clone());
-    let claims = tables.get::<Pod>(&name).map(|stored| claims(stored));
+    let stored = tables.get::<Pod>(&name);
+    let created = stored.map_or(0, |stored| stored.meta.created.0 / NANOS);
     PodValues {
         name: pod.name.to_string(),
         node: world.node_of(entry).map(|n| world.node_name(n).to_owned()),
@@ -318,9 +331,13 @@ fn pod(view: &View, tables: &Tables, entry: usize) -> PodValues {
             _ => None,
         },
         requests: usage::amounts(world, &world.cluster.spec_of(pod.pod).requests),
-        claims: claims.unwrap_or_default(),
+        claims: stored.map_or_else(Vec::new, |stored| claims(stored)),
+        created,
     }
 }
+
+/// The nanoseconds of a second.
+const NANOS: u64 = 1_000_000_000;
 
 fn claims(pod: &Pod) -> Vec<String> {
     let volumes = pod.spec.volumes.iter().flatten();
@@ -328,7 +345,7 @@ fn claims(pod: &Pod) -> Vec<String> {
     claims.map(|claim| claim.claim_name.clone()).collect()
 }
 
-fn nodes(world: &ClusterState) -> Vec<NodeValues> {
+fn nodes(world: &ClusterState, tables: &Tables) -> Vec<NodeValues> {
     let cluster = &world.cluster;
     let text = |symbol| cluster.names.text(symbol).to_owned();
     let of = |node: NodeIdx| {
@@ -336,6 +353,7 @@ fn nodes(world: &ClusterState) -> Vec<NodeValues> {
         let labels = fact.labels.iter();
         let usage = usage::of_node(world, node)?;
         Some(NodeValues {
+            ready: is_ready(tables, &usage.name),
             labels: labels
                 .map(|(key, value)| (text(key), text(value)))
                 .collect(),
@@ -348,6 +366,14 @@ fn nodes(world: &ClusterState) -> Vec<NodeValues> {
     let mut nodes: Vec<NodeValues> = rows.filter_map(of).collect();
     nodes.sort_by(|a, b| natural_order(&a.usage.name, &b.usage.name));
     nodes
+}
+
+fn is_ready(tables: &Tables, node: &str) -> bool {
+    let node = tables.get::<Node>(&Name::new("", node));
+    let conditions = node.and_then(|node| node.status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == READY);
+    ready.is_none_or(|ready| ready.status == "True")
 }
 
 fn domains(nodes: &[NodeValues], keys: &BTreeSet<&str>) -> Vec<DomainValues> {

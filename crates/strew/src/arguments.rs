@@ -15,7 +15,7 @@ use crate::{
     reference, schema, simulate, version,
 };
 #[cfg(feature = "cluster")]
-use crate::{controller, install, scheduler, snapshot, sweep, uninstall, webhook};
+use crate::{controller, install, scheduler, snapshot, sweep, ui, uninstall, webhook};
 use strew_suite::dump;
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -114,6 +114,9 @@ enum Command {
     /// Write the objects of a cluster that decide into a file, for simulate and explain
     #[cfg(feature = "cluster")]
     Snapshot(snapshot::SnapshotArgs),
+    /// Serve a page for a browser on this machine: a cluster as it is, live or recorded, or what is played
+    #[cfg(feature = "cluster")]
+    Ui(ui::UiArgs),
     /// Schedule the pods of a cluster, in place of kube-scheduler or beside it
     #[cfg(feature = "cluster")]
     Scheduler(scheduler::SchedulerArgs),
@@ -195,6 +198,8 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         #[cfg(feature = "cluster")]
         Command::Snapshot(args) => snapshot::run(&args, &context),
         #[cfg(feature = "cluster")]
+        Command::Ui(args) => ui::run(&args, &context),
+        #[cfg(feature = "cluster")]
         Command::Scheduler(args) => scheduler::run(&args, &context),
         #[cfg(feature = "cluster")]
         Command::Controller(args) => controller::run(&args, &context),
@@ -244,7 +249,9 @@ fn command(program: &'static str) -> clap::Command {
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Ask, of files or of a cluster",
-        &["simulate", "explain", "lint", "audit", "diff", "place"],
+        &[
+            "simulate", "explain", "ui", "lint", "audit", "diff", "place",
+        ],
     ),
     ("Make it even", &["rebalance", "defaults"]),
     (
@@ -339,6 +346,7 @@ fn with_examples_of_clusters(
     command
         .mut_subcommand("sweep", |c| c.after_help(examples(sweep::EXAMPLES)))
         .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
+        .mut_subcommand("ui", |c| c.after_help(examples(ui::EXAMPLES)))
         .mut_subcommand("scheduler", |c| {
             c.after_help(examples(scheduler::EXAMPLES))
                 .mut_arg("secure_port", |a| a.default_value("10259"))

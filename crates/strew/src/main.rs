@@ -66,6 +66,8 @@ mod sweep;
 mod terminal;
 mod text;
 #[cfg(feature = "cluster")]
+mod ui;
+#[cfg(feature = "cluster")]
 mod uninstall;
 mod version;
 #[cfg(feature = "cluster")]

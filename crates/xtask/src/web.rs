@@ -1,4 +1,4 @@
-//! Makes the page of strew's reports from `web/src`, and tries it in a browser: `cargo xtask web`.
+//! Makes the page of strew's reports from `web/src`, and tries it and `strew ui` in a browser: `cargo xtask web`.
 //!
 //! The result, `web/dist/page.html`, is committed, so that cargo alone builds strew.
 
@@ -53,7 +53,7 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
 }
 
 const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
-const TESTS: [&str; 3] = ["node", "--test", "test/page.test.mjs"];
+const TESTS: [&str; 4] = ["node", "--test", "test/page.test.mjs", "test/ui.test.mjs"];
 
 /// Whether the page passes its tests in a browser.
 fn is_tested(folder: &Path) -> anyhow::Result<bool> {

@@ -1,4 +1,4 @@
-//! HTTPS: health, metrics and configuration, with authentication and authorization.
+//! HTTPS: health, metrics and configuration, with authentication and authorization; HTTP for a page on this machine.
 //!
 //! [`Server::bind`] listens as a [`Listen`] says; [`Server::run`] serves an [`axum::Router`] until it is stopped.
 //! [`Access`] asks the API server who the client is and what it may see.
@@ -30,7 +30,7 @@ pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};
 pub use own::OwnConnections;
 pub use places::Peer;
-pub use server::{CutOff, Limits, Server};
+pub use server::{CutOff, GoesOn, Limits, Server};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::DefaultBodyLimit;
 use axum::response::Response;
 use axum::{BoxError, Router};
-use futures::stream;
+use futures::{StreamExt, stream};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -28,10 +28,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::certificate::{Exchange, Shown, provider};
+use super::certificate::{Certificate, Exchange, Shown, provider};
 use super::distrust::Distrust;
 use super::listen::{Listen, ServeError};
 use super::own::OwnConnections;
@@ -127,12 +128,21 @@ impl CutOff {
     }
 }
 
-/// A listening server with a certificate. It belongs to no runtime until it [runs](Server::run).
+/// In the extensions of an answer whose body goes on: its request counts as not answered until the body ends. The body
+/// ends when the server stops, or when a peer with fewer requests needs the place.
+#[derive(Debug, Clone, Copy)]
+pub struct GoesOn;
+
+/// A stream with or without TLS.
+type Spoken = Either<TlsStream<Patient<TcpStream>>, Patient<TcpStream>>;
+
+/// A listening server. It belongs to no runtime until it [runs](Server::run).
 pub struct Server {
     listener: std::net::TcpListener,
     address: SocketAddr,
     certificate: Arc<Shown>,
-    tls: TlsAcceptor,
+    /// `None`: HTTP without TLS.
+    tls: Option<TlsAcceptor>,
     limits: Limits,
     own: OwnConnections,
     cut_off: CutOff,
@@ -171,6 +181,26 @@ impl Server {
         let tls = acceptor(Arc::clone(&certificate), clients, protocols);
         let tls = tls.map_err(ServeError::Tls)?;
         let address = SocketAddr::new(listen.address, listen.port);
+        Self::listening(address, certificate, Some(tls), limits).await
+    }
+
+    /// Listens without TLS, for clients on this machine only; port 0 means any free port.
+    ///
+    /// # Errors
+    /// The port cannot be used.
+    pub async fn bind_loopback(port: u16, limits: Limits) -> Result<Self, ServeError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let none = Certificate::Exchanged(Exchange::default());
+        let certificate = Arc::new(Shown::new(none, address.ip())?);
+        Self::listening(address, certificate, None, limits).await
+    }
+
+    async fn listening(
+        address: SocketAddr,
+        certificate: Arc<Shown>,
+        tls: Option<TlsAcceptor>,
+        limits: Limits,
+    ) -> Result<Self, ServeError> {
         let bound = TcpListener::bind(address).await;
         let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener.into_std()?)));
         let (address, listener) = bound.map_err(|source| ServeError::Bind { address, source })?;
@@ -190,7 +220,7 @@ impl Server {
         self.address
     }
 
-    /// The holder of its certificate.
+    /// The holder of its certificate; of a server without TLS, of none.
     pub fn certificate(&self) -> &Exchange {
         self.certificate.exchange()
     }
@@ -322,7 +352,7 @@ pub(super) fn acceptor(
 
 /// One connection.
 struct Connection {
-    tls: TlsAcceptor,
+    tls: Option<TlsAcceptor>,
     distrust: Arc<Distrust>,
     limits: Limits,
     stop: CancellationToken,
@@ -345,12 +375,16 @@ impl Connection {
             () = self.place.0.closed.cancelled() => return,
             () = self.stop.cancelled() => return,
         };
-        let peer = stream.get_ref().1.peer_certificates();
+        let peer = match &stream {
+            Either::Left(stream) => stream.get_ref().1.peer_certificates(),
+            Either::Right(_) => None,
+        };
         let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());
         let patience = self.limits.request;
         let seat = Arc::clone(&self.place.0);
         let begun = Arc::new(Notify::new());
         let begins = Arc::clone(&begun);
+        let stop = self.stop.clone();
         let service = tower::service_fn(move |request: Request<_>| {
             let (mut head, body) = request.into_parts();
             head.extensions.insert(peer.clone());
@@ -358,7 +392,7 @@ impl Connection {
             let under_way = seat.begin().map(Arc::new);
             begins.notify_one();
             let seat = Arc::clone(&seat);
-            let pages = pages.clone();
+            let (pages, stop) = (pages.clone(), stop.clone());
             async move {
                 let Ok(under_way) = under_way else {
                     return Ok::<_, Infallible>(too_many());
@@ -373,7 +407,7 @@ impl Connection {
                     }
                 };
                 Ok(match answer {
-                    Ok(Ok(Ok(answer))) => answer,
+                    Ok(Ok(Ok(answer))) => answering(answer, under_way, stop),
                     Ok(Err(_)) => error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
                     Err(_) => too_late(),
                 })
@@ -418,13 +452,14 @@ impl Connection {
         }
     }
 
-    async fn handshake(
-        &self,
-        stream: Patient<TcpStream>,
-    ) -> io::Result<TlsStream<Patient<TcpStream>>> {
+    async fn handshake(&self, stream: Patient<TcpStream>) -> io::Result<Spoken> {
+        let Some(tls) = &self.tls else {
+            return Ok(Either::Right(stream));
+        };
         let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         self.place.0.greet();
-        begun.into_stream(Arc::clone(self.tls.config())).await
+        let stream = begun.into_stream(Arc::clone(tls.config())).await?;
+        Ok(Either::Left(stream))
     }
 
     /// Returns when another connection needs the place, or the first request is late.
@@ -485,6 +520,20 @@ where
         }
     });
     Body::from_stream(parts)
+}
+
+/// The answer; one that goes on keeps its request under way.
+fn answering(answer: Response, under_way: Arc<UnderWay>, stop: CancellationToken) -> Response {
+    if answer.extensions().get::<GoesOn>().is_none() {
+        return answer;
+    }
+    let end = Box::pin(async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = under_way.given_up() => {}
+        }
+    });
+    answer.map(|body| Body::from_stream(body.into_data_stream().take_until(end)))
 }
 
 fn too_many() -> Response {

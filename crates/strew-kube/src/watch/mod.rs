@@ -22,6 +22,7 @@ use crate::panics::{caught, kept};
 use crate::waits::Waits;
 
 pub(crate) use patience::patiently;
+pub(crate) use stream::decoded;
 pub use strew_runtime::watch::Kind;
 
 /// The number of queued events; with more, the watches wait.

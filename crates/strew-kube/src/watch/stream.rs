@@ -145,7 +145,7 @@ fn read(kind: &Kind, reading: Reading, object: Untyped) -> WatchEvent {
             };
             WatchEvent::Set(named, Box::new(Object::Custom(custom)))
         }
-        Reading::Known => match known(value) {
+        Reading::Known => match decoded(value) {
             Ok(object) => WatchEvent::Set(named, Box::new(Object::Known(object))),
             Err(text) => WatchEvent::Broken(named, text),
         },
@@ -153,7 +153,7 @@ fn read(kind: &Kind, reading: Reading, object: Untyped) -> WatchEvent {
 }
 
 /// A WorkloadSpread is decoded leniently, another object strictly.
-fn known(value: Value) -> Result<KubeObject, String> {
+pub(crate) fn decoded(value: Value) -> Result<KubeObject, String> {
     use k8s_openapi::Resource;
     use strew_manifest::kruise::v1beta1::WorkloadSpread;
     if value["kind"] != WorkloadSpread::KIND {

@@ -8,6 +8,7 @@ mod world;
 
 mod connecting;
 mod keeping;
+mod mirroring;
 mod panicking;
 mod placements;
 mod refusing;

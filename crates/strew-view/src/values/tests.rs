@@ -11,7 +11,7 @@ use crate::workload::Workloads;
 const DUMP: &str = r#"
 {apiVersion: v1, kind: Node, metadata: {name: a1, uid: n1, labels: {zone: a}}, status: {allocatable: {cpu: "4", memory: 1Gi, pods: "10"}}}
 ---
-{apiVersion: v1, kind: Node, metadata: {name: b1, uid: n2, labels: {zone: b}}, spec: {unschedulable: true}, status: {allocatable: {cpu: "4", memory: 1Gi, pods: "10"}}}
+{apiVersion: v1, kind: Node, metadata: {name: b1, uid: n2, labels: {zone: b}}, spec: {unschedulable: true}, status: {allocatable: {cpu: "4", memory: 1Gi, pods: "10"}, conditions: [{type: Ready, status: Unknown}]}}
 ---
 {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web, namespace: shop, uid: r1}, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}
 ---
@@ -41,7 +41,7 @@ spec:
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/2 nodes}]}
 "#;
 
-fn values() -> ClusterValues {
+pub(crate) fn values() -> ClusterValues {
     let mut sources = Sources::new();
     sources.add("dump.yaml", DUMP);
     let objects = read(&sources).objects.into_iter();
@@ -91,6 +91,12 @@ fn what_is_free_is_counted_by_node_and_by_domain() {
         .collect();
     // Nothing can go to a node that is cordoned.
     assert_eq!(zones, [("a", Some(3000)), ("b", None)]);
+}
+
+#[test]
+fn a_node_is_ready_unless_its_condition_says_otherwise() {
+    let ready: Vec<bool> = values().nodes.iter().map(|node| node.ready).collect();
+    assert_eq!(ready, [true, false]);
 }
 
 #[test]

@@ -296,7 +296,7 @@ impl Replica {
     }
 }
 
-struct World {
+struct ReplicatedWebhook {
     server: Server,
     replicas: Vec<Replica>,
     now: Instant,
@@ -308,7 +308,7 @@ struct World {
     n_open: usize,
 }
 
-impl World {
+impl ReplicatedWebhook {
     fn step(&mut self, rng: &mut Prng, lag_max: Span) {
         self.now = self.now + Span(rng.between(1, SECOND.0 / 2));
         let now = self.now;
@@ -419,14 +419,14 @@ impl World {
     }
 }
 
-fn play(seed: u64, n_replicas: usize) -> World {
+fn play(seed: u64, n_replicas: usize) -> ReplicatedWebhook {
     let mut rng = Prng::new(seed);
     let server = Server::new(2 + rng.index(4));
     let now = Instant::from_secs(1000);
     let replicas = (0..n_replicas)
         .map(|_| Replica::new(&server, now))
         .collect();
-    let mut world = World {
+    let mut world = ReplicatedWebhook {
         server,
         replicas,
         now,

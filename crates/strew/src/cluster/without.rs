@@ -10,9 +10,10 @@ use super::access::AccessArgs;
 use crate::failure::Failure;
 
 /// The commands that are not there.
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 8] = [
     "sweep",
     "snapshot",
+    "ui",
     "scheduler",
     "controller",
     "webhook",

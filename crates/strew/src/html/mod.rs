@@ -68,11 +68,59 @@ pub(crate) fn runs(
     ))
 }
 
+/// The page in parts, for a server whose policy allows no script in the document.
+#[cfg(feature = "cluster")]
+pub(crate) struct Served {
+    /// The HTML with the data in it. It names `script.js` and `style.css`.
+    pub(crate) document: String,
+    /// `script.js`.
+    pub(crate) script: &'static str,
+    /// `style.css`.
+    pub(crate) style: &'static str,
+}
+
+/// The page of these data, which are JSON, in parts.
+///
+/// # Errors
+/// None that memory does not have.
+#[cfg(feature = "cluster")]
+pub(crate) fn served(data: &str) -> std::io::Result<Served> {
+    let part = |begin: &str, end: &str| {
+        let rest = PAGE.split_once(begin).map_or("", |(_, rest)| rest);
+        rest.split_once(end).map_or("", |(part, _)| part)
+    };
+    Ok(Served {
+        document: DOCUMENT.replace(MARK, &element(data)?),
+        script: part(r#"<script type="module">"#, "</script>"),
+        style: part("<style>", "</style>"),
+    })
+}
+
+/// The document of the page in parts.
+#[cfg(feature = "cluster")]
+const DOCUMENT: &str = r#"<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>strew</title>
+<link rel="stylesheet" href="style.css">
+<body>
+<div id="page"></div>
+<noscript>This page draws itself with a script.</noscript>
+<script type="application/json" id="data">{{DATA}}</script>
+<script type="module" src="script.js"></script>
+"#;
+
 fn page(data: &str) -> std::io::Result<String> {
     let (head, tail) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
+    Ok([head, &element(data)?, tail].concat())
+}
+
+/// What stands in the place of the mark.
+fn element(data: &str) -> std::io::Result<String> {
     Ok(match data.len() > PLAIN_MAX {
-        true => [head, r#"id="data" data-packed>"#, &packed(data)?, tail].concat(),
-        false => [head, r#"id="data">"#, &escaped(data), tail].concat(),
+        true => format!(r#"id="data" data-packed>{}"#, packed(data)?),
+        false => format!(r#"id="data">{}"#, escaped(data)),
     })
 }
 
@@ -123,6 +171,17 @@ mod tests {
         let data: Value = serde_json::from_str(data).unwrap();
         assert_eq!(data["report"]["name"], nasty);
         assert_eq!(data["runs"], json!([[{"key": nasty}, {"at": "1s"}]]));
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn a_page_in_parts_has_no_script_in_its_document() {
+        let served = served(r#"{"name":"</script><script>alert(1)</script>"}"#).unwrap();
+        assert_eq!(served.document.matches("</script>").count(), 2);
+        assert!(!served.document.contains("alert(1)</"));
+        assert!(served.document.contains(r#"src="script.js""#));
+        assert!(PAGE.contains(served.script) && served.script.len() > 10_000);
+        assert!(PAGE.contains(served.style) && served.style.len() > 1_000);
     }
 
     #[test]

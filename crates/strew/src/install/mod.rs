@@ -23,6 +23,7 @@ use clap::{Args, FromArgMatches, Subcommand};
 use serde_json::Value;
 
 use self::elsewhere::Elsewhere;
+pub(crate) use self::rights::table_of;
 use crate::cluster::access::AccessArgs;
 use crate::context::Context;
 use crate::failure::{EXIT_INPUT, Failure};

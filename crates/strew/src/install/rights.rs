@@ -12,6 +12,17 @@ pub(super) struct Right {
     names: Vec<String>,
 }
 
+/// Rights in the whole cluster with their purposes, as Markdown.
+pub(crate) fn table_of(name: &str, permissions: &[Permission]) -> String {
+    let rights = rights(permissions, &[]);
+    let rows = rights.iter().map(|right| right.row("cluster"));
+    head(name) + &rows.collect::<String>()
+}
+
+fn head(name: &str) -> String {
+    format!("### {name}\n\n| where | what | verbs | what for |\n|---|---|---|---|\n")
+}
+
 /// The service account of a part.
 pub(super) struct Account<'a> {
     pub(super) part: &'a Part<'a>,
@@ -57,8 +68,7 @@ impl Account<'_> {
     /// Each right with its purpose, as Markdown.
     pub(super) fn table(&self) -> String {
         let Part { name, namespace } = self.part;
-        let mut text =
-            format!("### {name}\n\n| where | what | verbs | what for |\n|---|---|---|---|\n");
+        let mut text = head(name);
         let scopes = [
             ("cluster", &self.in_cluster),
             (*namespace, &self.in_namespace),

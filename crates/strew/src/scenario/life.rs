@@ -128,6 +128,33 @@ pub(crate) fn looked_at(
     Ok(life)
 }
 
+/// Files as a recorded cluster, which nothing is played for; `None` if they have errors, which were reported.
+///
+/// # Errors
+/// There are several Scenarios, or arguments that contradict each other.
+#[cfg(feature = "cluster")]
+pub(crate) fn recorded(
+    world: &WorldArgs,
+    names: &[String],
+    inputs: Vec<Input>,
+    context: &Context,
+) -> Result<Option<Life>, Failure> {
+    let mut world = world.clone();
+    world.nodes.nodes = Some(0);
+    let question = Question {
+        args: &ScenarioArgs::default(),
+        world: &world,
+        files: names,
+        output: None,
+        out: None,
+        html: None,
+        choice: Choice::ALL,
+        by: &[],
+        headers: true,
+    };
+    life(&question, inputs, context)
+}
+
 /// The run that a question names; `None` if the files have errors, which were reported.
 ///
 /// # Errors
@@ -181,9 +208,18 @@ impl Life {
     pub(crate) fn is_recorded(&self, uid: &str) -> bool {
         let objects = self.cast.plan.objects().iter();
         let mut pods = objects.filter(|object| object.kind() == Kind::Pod);
+        self.applies_nothing() && pods.any(|pod| *pod.meta().uid == *uid)
+    }
+
+    /// True if the files are a cluster with nodes, and nothing that changes it.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn is_dump(&self) -> bool {
+        self.applies_nothing() && self.has_nodes()
+    }
+
+    fn applies_nothing(&self) -> bool {
         let first = self.cast.variant.scenario.timeline.first();
-        let applies = first.is_some_and(|step| !step.verbs.is_empty());
-        self.is_story && !applies && pods.any(|pod| *pod.meta().uid == *uid)
+        self.is_story && first.is_none_or(|step| step.verbs.is_empty())
     }
 
     /// True if it has nodes at second 0, or is a Scenario, which may get them later.

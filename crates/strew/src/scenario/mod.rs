@@ -37,9 +37,11 @@ use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::Input;
 use crate::output::Format;
 use crate::world::WorldArgs;
-use crate::{configuration, destination, diagnostics, output, terminal};
+use crate::{configuration, destination, diagnostics, html, output, terminal};
 pub(crate) use arguments::{PlayedKind, ScenarioArgs};
 use console::{Console, Desk};
+#[cfg(feature = "cluster")]
+pub(crate) use life::recorded;
 pub(crate) use life::{Life, Seen, When, looked_at};
 pub(crate) use strew_scenario::format::BASE;
 pub(crate) use strew_suite::options::PlayArgs;
@@ -149,12 +151,8 @@ pub(crate) fn run(
     let suites = &ready.suites;
     text::say_notes(&answer, context);
     if let Some(path) = question.html {
-        page::write(
-            path,
-            &Work::new(suites, &options, &console)?,
-            suites,
-            &answer,
-        )?;
+        let work = Work::new(suites, &options, &console)?;
+        html::write(path, &page::data(&work, suites, &answer)?)?;
     }
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => output::serialized(
@@ -210,6 +208,34 @@ pub(crate) fn reported(
     desk.finish()?;
     let report = serde_json::to_value(results.report());
     report.map(Some).map_err(Failure::outside)
+}
+
+/// Plays every variant with every seed, and returns the data of the page; `None` if the files have errors, which were
+/// reported.
+///
+/// # Errors
+/// As of [`run`].
+#[cfg(feature = "cluster")]
+pub(crate) fn page(
+    question: &Question<'_>,
+    inputs: Vec<Input>,
+    context: &Context,
+) -> Result<Option<String>, Failure> {
+    let options = question.options(context)?;
+    let console = Console::new(question, &options, context);
+    let mut desk = Desk::new(&console);
+    let Simulated::Played(results) = simulate(inputs, &options, &console, &mut desk)? else {
+        return Ok(None);
+    };
+    desk.finish()?;
+    let Results { ready, answer } = *results;
+    if answer.is_interrupted {
+        return Err(Failure::outside(anyhow!(
+            "interrupted before all was played"
+        )));
+    }
+    let work = Work::new(&ready.suites, &options, &console)?;
+    page::data(&work, &ready.suites, &answer).map(Some)
 }
 
 fn exit(question: &Question<'_>, answer: &Answer) -> u8 {

@@ -16,16 +16,11 @@ use strew_suite::work::Work;
 /// The number of broken seeds per variant whose breach is shown.
 const BREACHES_MAX: usize = 100;
 
-/// Writes the page. It shows the first broken seed of a red variant, and the first seed of any other.
+/// The data of the page. It shows the first broken seed of a red variant, and the first seed of any other.
 ///
 /// # Errors
-/// The file cannot be written, or a run could not be repeated.
-pub(super) fn write(
-    path: &str,
-    work: &Work<'_>,
-    suites: &[Suite],
-    answer: &Answer,
-) -> Result<(), Failure> {
+/// A run could not be repeated.
+pub(super) fn data(work: &Work<'_>, suites: &[Suite], answer: &Answer) -> Result<String, Failure> {
     let report = report(suites, answer);
     let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
     let mut tapes: Vec<Tape> = Vec::new();
@@ -52,8 +47,7 @@ pub(super) fn write(
             tapes.extend(tape.clone());
         }
     }
-    let data = html::runs(&report, &verdicts, &tapes).map_err(Failure::outside)?;
-    html::write(path, &data)
+    html::runs(&report, &verdicts, &tapes).map_err(Failure::outside)
 }
 
 /// The index of the run that is shown: the one that is written step by step, if one is.

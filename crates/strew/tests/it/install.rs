@@ -110,8 +110,13 @@ fn the_page_of_rights_is_made_from_the_code() {
         let run = alone(&format!("install {part} --rights")).assert().code(0);
         page += &format!("\n## `strew install {part}`\n\n{}", stdout(&run));
     }
+    let run = alone("ui --rights").assert().code(0);
+    page += &format!("\n## `strew ui`\n\n{ABOUT_UI}\n\n{}", stdout(&run));
     snapbox::assert_data_eq!(page, file!["../../../../docs/rights.md"].raw());
 }
+
+const ABOUT_UI: &str = "It has no account of its own and is installed nowhere: it uses these rights of the user whose \
+kubeconfig it reads. `strew ui --rights` prints the table.";
 
 const ABOUT_RIGHTS: &str = "\
 # What each right is for

@@ -45,6 +45,7 @@ mod simulate;
 mod spread;
 mod story;
 mod sweep;
+mod ui;
 mod uninstall;
 mod what_if;
 

@@ -15,6 +15,7 @@ mod real;
 mod rights;
 mod spread;
 mod telling;
+mod ui;
 mod workloadspread;
 mod wrong;
 mod zone_budget;
@@ -101,6 +102,8 @@ coded! {
         "condition and event of a refused pod say what kube-scheduler says; of a placed one too",
     case "looked-at" looking::look:
         "explain and snapshot of a cluster: as it is, without secrets, and the same from the snapshot",
+    case "ui" ui::play:
+        "the page's stream of a live cluster tells a Deployment that is scaled, with the rights that strew ui names",
     case "audited" audit::play:
         "a workload in one zone does not survive its loss, says a metric; spread over three zones it does",
     case "zone-budget" zone_budget::play:

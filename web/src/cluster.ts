@@ -1,0 +1,218 @@
+// The page of a cluster, as it was recorded or as it is: what is wrong, how each workload is spread, and where it is.
+
+import { rowOf } from "./bars.ts";
+import { counted, h, keep, natural } from "./dom.ts";
+import { fewWorkloads } from "./list.ts";
+import { follow } from "./live.ts";
+import * as map from "./map.ts";
+import { byWorkload, type NodeState, type Pod } from "./run.ts";
+import * as state from "./state.ts";
+import type { ClusterData, ClusterNode, ClusterPod, ClusterWorkload, Finding, Standing, Sums } from "./types.ts";
+import { article, waiting, type Place } from "./workloads.ts";
+import { finding, listed } from "./wrong.ts";
+
+/** The rows of a cluster at a moment, as objects. */
+interface Cluster {
+  sums?: Sums;
+  standing?: Standing;
+  findings: Finding[];
+  workloads: Map<string, ClusterWorkload>;
+  pods: Pod[];
+  nodes: NodeState[];
+  room: map.Room;
+}
+
+/** What tests ask for. */
+export interface Probe { workloads(): string[]; pods(): Pod[]; nodes(): NodeState[]; draws(): number }
+
+export function cluster(data: ClusterData, root: HTMLElement): Probe {
+  const about = data.report, asked = state.read();
+  let now = read(new Map(Object.entries(data.data?.rows ?? {})));
+  let chosen = asked.workload ?? "", levels = asked.boxes?.split(",").filter(Boolean), lost: Date | undefined, draws = 0;
+  const head = h("header"), trouble = h("div", { role: "alert" });
+  const wrong = h("section", { class: "card", "aria-label": "What is wrong" });
+  const list = h("div"), title = h("h2"), where = h("div"), legend = h("div"), twin = h("div");
+  const workloads = h("section", { class: "card", id: "workloads", "aria-label": "Workloads" }, title, list);
+  const place = h("section", { class: "card", "aria-label": "Where it is" }, where, legend,
+    h("details", { ontoggle: () => drawTwin() }, h("summary", {}, "The same as a table"), twin));
+  const page = h("main", {}, h("div", { class: "grid" }, h("div", {}, wrong, workloads), h("div", {}, place)));
+  root.append(head, trouble, page);
+  const few = fewWorkloads(() => drawList());
+
+  function show(): void {
+    draws += 1;
+    drawHead();
+    drawTrouble();
+    // Without rows there is nothing to draw yet, but what is wrong with the connection.
+    page.hidden = !now.sums;
+    if (!now.sums) return;
+    if (!now.workloads.has(chosen)) chosen = order()[0] ?? "";
+    keep(wrong, drawWrong);
+    drawList();
+    drawMap();
+    state.write({ workload: chosen, boxes: levels?.join(",") });
+    document.body.dataset["ready"] = "true";
+  }
+
+  function choose(of: string): void {
+    chosen = of;
+    show();
+  }
+
+  /** Workloads with errors first, then those with warnings. */
+  function order(): string[] {
+    const rank = new Map<string, number>();
+    for (const one of now.findings) {
+      const severity = ["error", "warning"].indexOf(one.severity);
+      if (one.object && severity >= 0) rank.set(one.object, Math.min(severity, rank.get(one.object) ?? 2));
+    }
+    return [...now.workloads.keys()].sort((a, b) => (rank.get(a) ?? 2) - (rank.get(b) ?? 2) || natural(a, b));
+  }
+
+  function drawHead(): void {
+    const { sums, findings } = now;
+    const facts = sums ? [counted(sums.nodes, "node"), counted(sums.workloads, "workload"), counted(sums.pods, "pod")] : [];
+    if (about.version) facts.unshift(`Kubernetes ${about.version}`);
+    const count = (severity: string) => findings.filter((one) => one.severity === severity).length;
+    const [errors, warnings] = [count("error"), count("warning")];
+    const words = !sums ? "reading the cluster" : errors ? `✗ ${counted(errors, "error")}${warnings ? `, ${counted(warnings, "warning")}` : ""}`
+      : warnings ? `! ${counted(warnings, "warning")}` : "✓ Nothing is wrong";
+    document.title = `${sums ? words.slice(0, 2) : ""}${about.title}`;
+    const text = [about.title, facts.join(" · "), words].join("\n");
+    if (head.dataset["text"] === text) return;
+    head.dataset["text"] = text;
+    head.replaceChildren(h("h1", {}, about.title), h("span", { class: "dim" }, facts.join(" · ")),
+      h("span", { class: `verdict ${!sums ? "" : errors ? "bad" : warnings ? "warn" : "ok"}`, role: "status" }, words),
+      about.live ? h("p", { class: "dim story" }, "Live: changes are shown as they come.") : "");
+  }
+
+  /** What keeps the page from being true: each is said once. */
+  function drawTrouble(): void {
+    const { standing } = now, said: string[] = [];
+    if (lost) said.push(`Connection to strew ui lost since ${clock(lost)}: this is the cluster as it was then. It is tried again.`);
+    const [first, ...more] = standing?.failing ?? [];
+    if (first) said.push(`The API server cannot be read since ${clock(new Date(standing!.since ?? Date.now()))} (${first}${more.length ? `, and ${more.length} more` : ""}): this may be old. It is tried again.`);
+    for (const one of standing?.leftOut ?? []) said.push(`Left out: ${one}.`);
+    if (standing?.unreadable) said.push(`${counted(standing.unreadable, "object")} could not be read.`);
+    const text = said.join("\n");
+    if (trouble.dataset["text"] === text) return;
+    trouble.dataset["text"] = text;
+    trouble.replaceChildren(...said.map((one) => h("p", { class: "card trouble" }, `! ${one}`)));
+  }
+
+  function drawWrong(): void {
+    const item = (one: Finding) => finding(one, one.object && now.workloads.has(one.object) ? () => {
+      choose(one.object!);
+      workloads.scrollIntoView({ block: "nearest" });
+    } : undefined);
+    const severe = now.findings.filter((one) => one.severity !== "note"), notes = now.findings.filter((one) => one.severity === "note");
+    wrong.replaceChildren(h("h2", {}, "What is wrong"), ...listed(severe.map(item), notes.map(item), well(now.sums!)));
+  }
+
+  function drawList(): void {
+    const all = order(), labels = new Map(now.nodes.map((node) => [node.name, node.labels]));
+    const pods = byWorkload(now.pods);
+    const domains = new Map<string, string[]>();
+    const at: Place = {
+      chosen, choose,
+      domainOf: (node, label) => labels.get(node)?.[label],
+      domains: (label) => {
+        const values = () => [...new Set(now.nodes.map((node) => node.labels[label]).filter((value) => value !== undefined))];
+        if (!domains.has(label)) domains.set(label, values());
+        return domains.get(label)!;
+      },
+    };
+    title.textContent = counted(all.length, "workload") + (all.length > 1 ? ", worst first" : "");
+    keep(list, () => few(list, all, chosen, (of) => drawWorkload(of, pods.get(of) ?? [], at)));
+  }
+
+  function drawWorkload(of: string, pods: Pod[], at: Place): HTMLElement {
+    const { replicas, ready, terminating, leftAlone, pending, spread } = now.workloads.get(of)!;
+    const below = pending.map(waiting);
+    if (leftAlone) below.push(h("p", { class: "dim" }, `${counted(leftAlone, "pod")} on no node: another scheduler places them, or they terminate`));
+    const n = pending.reduce((sum, group) => sum + group.count, 0);
+    return article(of, { wanted: replicas, ready, pending: n, leaving: terminating ?? 0, rows: spread.map(rowOf), below }, pods, at);
+  }
+
+  function drawMap(): void {
+    levels ??= map.levelsOf(now.nodes);
+    const name = chosen.slice(chosen.indexOf("/") + 1);
+    where.replaceChildren(h("h2", {}, chosen ? `Where ${name} is` : "Nodes"), map.draw(now.nodes, now.pods, chosen, levels, now.room));
+    map.paint(where);
+    const keys = [...new Set(now.nodes.flatMap((node) => Object.keys(node.labels)))].sort();
+    const text = `${levels} ${keys}`;
+    if (legend.dataset["text"] !== text) {
+      legend.dataset["text"] = text;
+      legend.replaceChildren(map.legend(levels, keys, (levels_) => { levels = levels_; show(); }));
+    }
+    drawTwin();
+  }
+
+  function drawTwin(): void {
+    const isOpen = (twin.parentElement as HTMLDetailsElement | null)?.open;
+    keep(twin, () => twin.replaceChildren(isOpen ? map.table(now.nodes, now.pods, chosen, levels ?? []) : ""));
+  }
+
+  show();
+  if (about.live) {
+    follow({
+      rows: (rows) => { now = read(rows); show(); },
+      lost: (since) => { lost = since; drawTrouble(); },
+    });
+  }
+  addEventListener("resize", () => map.paint(where));
+  for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(query).addEventListener("change", () => map.paint(where));
+  addEventListener("hashchange", () => {
+    const hash = state.read();
+    chosen = hash.workload ?? chosen;
+    levels = hash.boxes?.split(",").filter(Boolean) ?? levels;
+    show();
+  });
+  return { workloads: order, pods: () => now.pods, nodes: () => now.nodes, draws: () => draws };
+}
+
+function clock(at: Date): string {
+  return at.toLocaleTimeString("en-GB");
+}
+
+function read(rows: Map<string, unknown>): Cluster {
+  const found: Cluster = { findings: [], workloads: new Map(), pods: [], nodes: [], room: new Map() };
+  const pods: { pod: Pod; created: number }[] = [];
+  const named: [string, Finding][] = [];
+  for (const [key, row] of rows) {
+    const space = key.indexOf(" "), name = key.slice(space + 1);
+    switch (space < 0 ? key : key.slice(0, space)) {
+      case "sums": found.sums = row as Sums; break;
+      case "standing": found.standing = row as Standing; break;
+      case "finding": named.push([key, row as Finding]); break;
+      case "workload": found.workloads.set(name, row as ClusterWorkload); break;
+      case "pod": pods.push({ pod: podOf(name, row as ClusterPod), created: (row as ClusterPod).created }); break;
+      case "node": {
+        const node = row as ClusterNode;
+        found.nodes.push({ name, labels: node.labels, isReady: node.ready, isCordoned: node.cordoned, isTainted: node.tainted });
+        found.room.set(name, { allocatable: map.cpus(node.allocatable), requested: map.cpus(node.requested) });
+      }
+    }
+  }
+  // A finding that came with a change stands at the end of the rows.
+  found.findings = named.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+  found.nodes.sort((a, b) => natural(a.name, b.name));
+  // The bars take the revision of the last pod for the newest.
+  found.pods = pods.sort((a, b) => a.created - b.created || natural(a.pod.name, b.pod.name)).map(({ pod }) => pod);
+  return found;
+}
+
+function podOf(name: string, row: ClusterPod): Pod {
+  return {
+    key: `Pod ${name}`, name: name.slice(name.indexOf("/") + 1), owner: row.revision ?? "", workload: row.of,
+    state: { node: row.node ?? "", isReady: row.ready, isTerminating: row.terminating, isFinished: false },
+  };
+}
+
+function well({ pods, ready, workloads, hard, soft }: Sums): HTMLElement {
+  const parts = [`${ready} of ${counted(pods, "pod")} of ${counted(workloads, "workload")} ready, 0 Pending`];
+  for (const [word, { within, all }] of [["hard", hard], ["soft", soft]] as const) {
+    if (all) parts.push(`${within} of ${counted(all, `${word} constraint`)} within maxSkew`);
+  }
+  return h("p", { class: "well" }, h("b", { class: "tag ok" }, "✓ Nothing is wrong: "), `${parts.join("; ")}.`);
+}
