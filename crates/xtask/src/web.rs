@@ -26,12 +26,8 @@ pub(crate) struct Web {
 /// Exit code 1 if a check failed, [`NOT_INSTALLED`] if the packages cannot be installed.
 pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
     let folder = top.join("web");
-    if !folder.join("node_modules/.package-lock.json").exists() {
-        let install = ["npm", "ci", "--silent", "--no-audit", "--no-fund"];
-        if !is_done(&folder, &install)? {
-            println!("the packages of web/package-lock.json cannot be installed");
-            return Ok(ExitCode::from(NOT_INSTALLED));
-        }
+    if !has_packages(&folder)? {
+        return Ok(ExitCode::from(NOT_INSTALLED));
     }
     let build: &[&str] = match options.check || options.test {
         true => &["node", "build.mjs", "--check"],
@@ -50,10 +46,20 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
+/// Installs what the lock file names, if it is not there yet; `false`, and says so: it cannot be installed.
+pub(crate) fn has_packages(folder: &Path) -> anyhow::Result<bool> {
+    let install = ["npm", "ci", "--silent", "--no-audit", "--no-fund"];
+    let has = folder.join("node_modules/.package-lock.json").exists() || is_done(folder, &install)?;
+    if !has {
+        println!("the packages of web/package-lock.json cannot be installed");
+    }
+    Ok(has)
+}
+
+pub(crate) const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
 const TESTS: &[&str] = &["node", "--test", "test/page.test.mjs"];
 /// With xtask-lab, dependencies have the features that the tests were built with.
-const PROGRAM: &[&str] = &[
+pub(crate) const PROGRAM: &[&str] = &[
     "cargo",
     "build",
     "--locked",
@@ -61,7 +67,8 @@ const PROGRAM: &[&str] = &[
     "--package=strew",
 ];
 
-fn is_done(folder: &Path, words: &[&str]) -> anyhow::Result<bool> {
+/// Runs a program; `true`: its exit code is 0.
+pub(crate) fn is_done(folder: &Path, words: &[&str]) -> anyhow::Result<bool> {
     let [program, arguments @ ..] = words else {
         return Ok(true);
     };

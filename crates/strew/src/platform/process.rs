@@ -11,6 +11,9 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// True if standard error goes to what shows progress and is no terminal.
+pub(crate) const TELLS_PROGRESS: bool = false;
+
 /// A flag that the first Ctrl-C sets; the second one ends the program at once, with this exit code.
 ///
 /// # Errors

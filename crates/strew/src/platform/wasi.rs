@@ -10,6 +10,9 @@ use std::sync::atomic::AtomicBool;
 /// True if terminals show UTF-8 without a locale that says so.
 pub(crate) const SPEAKS_UTF8: bool = true;
 
+/// True if standard error goes to what shows progress and is no terminal: the page does.
+pub(crate) const TELLS_PROGRESS: bool = true;
+
 /// The memory that WebAssembly can address.
 const MEMORY: u64 = 4 << 30;
 
