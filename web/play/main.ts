@@ -125,7 +125,12 @@ function draw(page: Uint8Array<ArrayBuffer>): void {
 
 /** Runs the line again for programs, and saves what it writes. */
 function json(): Promise<void> {
-  return start(["-o", "json"], {}, (ended) => save("strew.json", ended.said.filter(({ fd }) => fd === 1).map(({ text }) => text)));
+  return start(["-o", "json"], {}, (ended) => {
+    const texts = ended.said.filter(({ fd }) => fd === 1).map(({ text }) => text);
+    if (texts.length > 0) save("strew.json", texts);
+    // There is no result, and standard error says why.
+    else write(ended);
+  });
 }
 
 function save(name: string, parts: BlobPart[]): void {
