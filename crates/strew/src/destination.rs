@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use crate::failure::Failure;
+use crate::platform::process_id;
 use crate::terminal;
 
 /// Writes a result. A file is written under a temporary name beside its place and renamed when it is complete: a
@@ -32,6 +33,6 @@ pub(crate) fn write(out: Option<&Path>, text: &str) -> Result<(), Failure> {
 fn beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
+    name.push(format!(".{}", process_id()));
     path.with_file_name(name)
 }

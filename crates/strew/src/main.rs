@@ -78,9 +78,6 @@ mod world;
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     ExitCode::from(arguments::run(std::env::args_os().collect()))
 }

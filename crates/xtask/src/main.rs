@@ -6,6 +6,7 @@ mod clients;
 mod dist;
 mod fuzz;
 mod platforms;
+mod play;
 mod web;
 mod workflows;
 
@@ -52,6 +53,8 @@ enum Command {
     },
     /// Make the page of strew's reports from web/src (needs Node and npm)
     Web(web::Web),
+    /// Make the page in which strew runs as WebAssembly (needs Node, npm and Rust's library for wasm32-wasip1)
+    Play(play::Play),
     /// Check .github and action.yml with actionlint (needs Go) and zizmor (needs Python)
     Workflows {
         /// Which linters; all without one
@@ -102,6 +105,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Dist(options) => dist::run(&options),
         Command::Clients { clients } => clients::run(xtask::top(), &clients),
         Command::Web(options) => web::run(xtask::top(), &options),
+        Command::Play(options) => play::run(xtask::top(), &options),
         Command::Workflows { linters } => workflows::run(xtask::top(), &linters),
         Command::Platforms(options) => platforms::run(xtask::top(), &options),
         Command::Fuzz(options) => fuzz::run(&options),

@@ -26,12 +26,8 @@ pub(crate) struct Web {
 /// Exit code 1 if a check failed, [`NOT_INSTALLED`] if the packages cannot be installed.
 pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
     let folder = top.join("web");
-    if !folder.join("node_modules/.package-lock.json").exists() {
-        let install = ["npm", "ci", "--silent", "--no-audit", "--no-fund"];
-        if !is_done(&folder, &install)? {
-            println!("the packages of web/package-lock.json cannot be installed");
-            return Ok(ExitCode::from(NOT_INSTALLED));
-        }
+    if !has_packages(&folder)? {
+        return Ok(ExitCode::from(NOT_INSTALLED));
     }
     let build: &[&str] = match options.check || options.test {
         true => &["node", "build.mjs", "--check"],
@@ -43,7 +39,7 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
         }
     }
     let is_passed = match options.test {
-        true => is_tested(&folder)?,
+        true => is_tested(&folder, &TESTS)?,
         false => true,
     };
     Ok(match is_passed {
@@ -52,21 +48,32 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
     })
 }
 
-const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
-const TESTS: [&str; 4] = ["node", "--test", "test/page.test.mjs", "test/ui.test.mjs"];
+/// Installs what the lock file names, if it is not there yet; `false`, and says so: it cannot be installed.
+pub(crate) fn has_packages(folder: &Path) -> anyhow::Result<bool> {
+    let install = ["npm", "ci", "--silent", "--no-audit", "--no-fund"];
+    let has = folder.join("node_modules/.package-lock.json").exists() || is_done(folder, &install)?;
+    if !has {
+        println!("the packages of web/package-lock.json cannot be installed");
+    }
+    Ok(has)
+}
 
-/// Whether the page passes its tests in a browser.
-fn is_tested(folder: &Path) -> anyhow::Result<bool> {
-    let [node, arguments @ ..] = TESTS;
-    let status = Command::new(node)
-        .args(arguments)
+pub(crate) const TYPES: &[&str] = &["npm", "run", "--silent", "check"];
+const TESTS: [&str; 2] = ["test/page.test.mjs", "test/ui.test.mjs"];
+
+/// Whether these tests pass, which start a browser and the workspace's strew.
+pub(crate) fn is_tested(folder: &Path, tests: &[&str]) -> anyhow::Result<bool> {
+    let status = Command::new("node")
+        .arg("--test")
+        .args(tests)
         .current_dir(folder)
         .env("STREW", xtask::program("strew", false)?)
         .status();
     Ok(status.context("starting node")?.success())
 }
 
-fn is_done(folder: &Path, words: &[&str]) -> anyhow::Result<bool> {
+/// Runs a program; `true`: its exit code is 0.
+pub(crate) fn is_done(folder: &Path, words: &[&str]) -> anyhow::Result<bool> {
     let [program, arguments @ ..] = words else {
         return Ok(true);
     };

@@ -36,11 +36,15 @@ pub(super) fn play_all(
             done.push((number, played));
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 0..base.jobs.min(questions.len()) {
-            scope.spawn(thread);
-        }
-    });
+    match base.jobs.min(questions.len()) {
+        // Where there are no threads, this one plays all.
+        1 => thread(),
+        n_threads => std::thread::scope(|scope| {
+            for _ in 0..n_threads {
+                scope.spawn(thread);
+            }
+        }),
+    }
     let mut done = done
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

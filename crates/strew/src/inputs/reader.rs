@@ -13,7 +13,7 @@ use strew_manifest::read::How;
 use super::Input;
 use super::encoding::{as_utf8, is_utf16};
 use crate::failure::Failure;
-use crate::platform::{is_of_shell, path_text};
+use crate::platform::{is_of_shell, path_text, real_path};
 
 /// The number of bytes that are read at a time.
 const BLOCK: u64 = 1 << 16;
@@ -82,8 +82,8 @@ impl Reader {
 
     /// Counts a file that was found in a folder before as named.
     fn name(&mut self, path: &Path) {
-        let real = path.canonicalize().ok();
-        let is_it = |input: &&mut Input| Path::new(&input.name).canonicalize().ok() == real;
+        let real = real_path(path).ok();
+        let is_it = |input: &&mut Input| real_path(Path::new(&input.name)).ok() == real;
         if let Some(input) = self.inputs.iter_mut().find(is_it) {
             input.is_found = false;
         }
@@ -94,9 +94,9 @@ impl Reader {
         // The type is checked before opening: opening a named pipe waits for its writer.
         let metadata = path.metadata().map_err(Refusal::Outside)?;
         if metadata.is_file() {
-            let real = path.canonicalize().map_err(Refusal::Outside)?;
+            let real = real_path(path).map_err(Refusal::Outside)?;
             if let Some(folder) = folder {
-                let folder = folder.canonicalize().map_err(Refusal::Outside)?;
+                let folder = real_path(folder).map_err(Refusal::Outside)?;
                 if !real.starts_with(folder) {
                     let text = format!("it links to {}, outside of the folder", path_text(&real));
                     return Err(Refusal::Input(text));

@@ -16,11 +16,12 @@ use strew_suite::suite::{Cast, Staged, Suite};
 use strew_suite::work::Work;
 
 use super::screen::Screen;
-use super::{Question, interrupt, say};
+use super::{EXIT_INTERRUPTED, Question, say};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::memory::Need;
 use crate::output::Format;
+use crate::platform::interrupts;
 use crate::progress::Progress;
 use crate::text::Look;
 
@@ -142,7 +143,7 @@ impl Teller for Desk<'_> {
         let began = Instant::now();
         self.began = Some(began);
         self.log = question.args.events.as_deref().map(open_log).transpose()?;
-        let flag = interrupt::flag()?;
+        let flag = interrupts(EXIT_INTERRUPTED).map_err(Failure::outside)?;
         let _ = self.console.interrupt.set(flag);
         if work.n_runs() > 1 {
             progress.start("playing", work.n_runs());

@@ -7,7 +7,6 @@
 mod arguments;
 mod console;
 mod decision;
-mod interrupt;
 mod junit;
 mod life;
 pub(crate) mod merging;

@@ -68,13 +68,31 @@ impl Bill {
     /// # Errors
     /// cargo, rustc or getconf is missing, or its output cannot be read.
     pub(super) fn of(target: &str) -> anyhow::Result<Self> {
-        let all = Tree::read(&tree(target, "normal,build")?)?;
-        let inside = Tree::read(&tree(target, "normal,no-proc-macro")?)?;
+        Self::with(target, &[], vec![glibc()?, rust_std()?])
+    }
+
+    /// The bill of the program that reads files only, as it is built for WebAssembly.
+    ///
+    /// # Errors
+    /// cargo or rustc is missing, or its output cannot be read.
+    pub(super) fn of_browser(target: &str) -> anyhow::Result<Self> {
+        let wasi = Linked {
+            name: "wasi-libc",
+            // Each toolchain brings its own, and does not say which.
+            version: "unknown".to_owned(),
+            licence: "MIT OR Apache-2.0 WITH LLVM-exception",
+        };
+        Self::with(target, &["--no-default-features"], vec![wasi, rust_std()?])
+    }
+
+    fn with(target: &str, features: &[&str], linked: Vec<Linked>) -> anyhow::Result<Self> {
+        let all = Tree::read(&tree(target, features, "normal,build")?)?;
+        let inside = Tree::read(&tree(target, features, "normal,no-proc-macro")?)?;
         let lock = fs::read_to_string(top().join("Cargo.lock"))?;
         Ok(Self {
             target: target.to_owned(),
             packages: packages(all, &inside, &digests(&lock)),
-            linked: linked()?,
+            linked,
         })
     }
 
@@ -225,11 +243,12 @@ impl Linked {
 }
 
 /// What `cargo tree` says of the package, without its tests.
-fn tree(target: &str, edges: &str) -> anyhow::Result<String> {
+fn tree(target: &str, features: &[&str], edges: &str) -> anyhow::Result<String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .args(["tree", "--locked", "--prefix=depth", "--package", ROOT])
         .args(["--target", target, "--edges", edges, "--format", FORMAT])
+        .args(features)
         .current_dir(top());
     run(&mut cargo)
 }
@@ -312,27 +331,29 @@ fn packages(all: Tree, inside: &Tree, digests: &BTreeMap<Id, String>) -> Vec<Pac
     all.0.into_iter().map(package).collect()
 }
 
-/// The libraries of the compilers.
-fn linked() -> anyhow::Result<Vec<Linked>> {
+/// The library of C.
+fn glibc() -> anyhow::Result<Linked> {
+    let glibc = run(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let glibc = glibc.trim().strip_prefix("glibc ");
+    Ok(Linked {
+        name: "glibc",
+        version: glibc
+            .context("getconf names no version of glibc")?
+            .to_owned(),
+        licence: "LGPL-2.1-or-later",
+    })
+}
+
+/// Rust's standard library.
+fn rust_std() -> anyhow::Result<Linked> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let rust = run(Command::new(rustc).arg("-vV"))?;
     let rust = rust.lines().find_map(|line| line.strip_prefix("release: "));
-    let glibc = run(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
-    let glibc = glibc.trim().strip_prefix("glibc ");
-    Ok(vec![
-        Linked {
-            name: "glibc",
-            version: glibc
-                .context("getconf names no version of glibc")?
-                .to_owned(),
-            licence: "LGPL-2.1-or-later",
-        },
-        Linked {
-            name: "rust-std",
-            version: rust.context("rustc names no release")?.to_owned(),
-            licence: "MIT OR Apache-2.0",
-        },
-    ])
+    Ok(Linked {
+        name: "rust-std",
+        version: rust.context("rustc names no release")?.to_owned(),
+        licence: "MIT OR Apache-2.0",
+    })
 }
 
 #[cfg(test)]

@@ -62,7 +62,15 @@ const ENTRYPOINT: &str = "/usr/local/bin/strew";
 const BILL: &str = "strew.cdx.json";
 
 /// The name of the notices of others.
-const NOTICES: &str = "THIRD-PARTY.txt";
+pub(crate) const NOTICES: &str = "THIRD-PARTY.txt";
+
+/// The notices that belong to the program of the browser.
+///
+/// # Errors
+/// cargo or rustc fails, or a file cannot be read.
+pub(crate) fn notices_of_browser(target: &str) -> anyhow::Result<String> {
+    notices::notices(&Bill::of_browser(target)?)
+}
 
 pub(crate) fn run(options: &Dist) -> anyhow::Result<ExitCode> {
     let out = top().join(&options.out);

@@ -35,6 +35,8 @@ pub(super) struct Build<'a> {
     pub(super) platform: Platform,
     pub(super) target: &'static str,
     pub(super) features: Features,
+    /// The profile of cargo; `None`: that of tests.
+    pub(super) profile: Option<&'static str>,
 }
 
 impl Build<'_> {
@@ -47,25 +49,29 @@ impl Build<'_> {
     pub(super) fn program(&self) -> PathBuf {
         let exe = match self.platform {
             Platform::Windows => "strew.exe",
-            Platform::Macos | Platform::LinuxArm64 | Platform::Browser => "strew",
+            Platform::Macos | Platform::LinuxArm64 => "strew",
+            Platform::Browser => "strew.wasm",
         };
-        let folder = self.folder().join(self.target).join("debug");
+        let folder = self.folder().join(self.target);
+        let folder = folder.join(self.profile.unwrap_or("debug"));
         folder.join(exe)
     }
 
-    /// Builds it, or checks it where it cannot be linked.
+    /// Builds it, or checks it where nothing runs it, and no profile asks for it.
     pub(super) fn run(&self, tools: &Tools) -> anyhow::Result<()> {
         let mut cargo = match tools.std {
             Std::Installed => Command::new("cargo"),
             Std::OfDebian => Command::new("/usr/bin/cargo"),
         };
-        cargo.arg(match self.platform.runs() {
+        cargo.arg(match self.platform.runs() || self.profile.is_some() {
             true => "build",
             false => "check",
         });
+        cargo.args(self.profile.map(|profile| format!("--profile={profile}")));
         if tools.std == Std::OfDebian {
             // Its cargo takes unstable options so; the libraries of rustup's compiler are no concern of it.
-            cargo.arg("-Zbuild-std").env("RUSTC_BOOTSTRAP", "1");
+            cargo.arg("-Zbuild-std=std,panic_abort");
+            cargo.env("RUSTC_BOOTSTRAP", "1");
             cargo.env("PATH", path_of_debian());
             for name in ["LD_LIBRARY_PATH", "RUSTUP_TOOLCHAIN", "RUSTC", "CARGO"] {
                 cargo.env_remove(name);
@@ -73,7 +79,7 @@ impl Build<'_> {
         }
         cargo
             .args(["--locked", "--target", self.target])
-            .args(self.platform.crates())
+            .arg("--package=strew")
             .current_dir(self.top)
             .env("CARGO_TARGET_DIR", self.folder())
             .env("CARGO_PROFILE_DEV_DEBUG", "0");
@@ -93,7 +99,7 @@ impl Build<'_> {
         let small = self.target.replace('-', "_");
         let large = small.to_uppercase();
         if self.platform == Platform::Browser {
-            return Ok(Vec::new());
+            return Ok(linker_of_browser(&large, tools.std));
         }
         if self.platform != Platform::Macos {
             let linker = format!("CARGO_TARGET_{large}_LINKER");
@@ -111,6 +117,25 @@ impl Build<'_> {
             ("SDKROOT".to_owned(), "/".to_owned()),
         ])
     }
+}
+
+/// Where Debian has the library of C for WebAssembly.
+const LIBRARY_OF_WASI: &str = "/usr/lib/wasm32-wasi";
+
+/// The linker for the browser and what it gets: a stack as large as that of a program's first thread elsewhere, and,
+/// without rustup, Debian's linker and library of C.
+fn linker_of_browser(target: &str, std: Std) -> Vec<(String, String)> {
+    let mut flags = "-Clink-arg=-zstack-size=8388608".to_owned();
+    let mut variables = Vec::new();
+    if std == Std::OfDebian {
+        flags = format!(
+            "-Clink-self-contained=no -Clink-arg={LIBRARY_OF_WASI}/crt1-command.o -Lnative={LIBRARY_OF_WASI} {flags}"
+        );
+        let linker = format!("CARGO_TARGET_{target}_LINKER");
+        variables.push((linker, "wasm-ld".to_owned()));
+    }
+    variables.push((format!("CARGO_TARGET_{target}_RUSTFLAGS"), flags));
+    variables
 }
 
 /// Debian's compilers before those of rustup.

@@ -1,8 +1,8 @@
 //! Builds strew for other platforms on a Linux machine, and runs it there: `cargo xtask platforms`.
 //!
 //! Windows programs run under wine, those of arm64 under qemu. For macOS everything is checked, its C code compiled, but
-//! not linked: that needs Apple's SDK. Of the browser the crates below the program are checked. Reading order: this file, [`platform`] (what each one needs), [`tools`] (what is
-//! installed), [`build`] (cargo), [`run`] (programs of another platform), [`calls`] (what they must answer).
+//! not linked: that needs Apple's SDK. The program of the browser is checked here, and built by [`program_of_browser`].
+//! Reading order: this file, [`platform`] (what each one needs), [`tools`] (what is installed), [`build`] (cargo), [`run`] (programs of another platform), [`calls`] (what they must answer).
 
 mod build;
 mod calls;
@@ -10,11 +10,11 @@ mod platform;
 mod run;
 mod tools;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use self::build::{Build, Features};
-pub(crate) use self::platform::Platform;
+pub(crate) use self::platform::{Platform, TARGET_OF_BROWSER};
 use self::run::Runner;
 use self::tools::Tools;
 use crate::clients::{NOT_INSTALLED, done};
@@ -95,6 +95,7 @@ fn tried(top: &Path, platform: Platform, tools: &Tools, options: &Platforms) -> 
                 platform,
                 target,
                 features: *features,
+                profile: None,
             };
             println!("{}: {target}, {features}", platform.name());
             if !options.built {
@@ -111,6 +112,34 @@ fn tried(top: &Path, platform: Platform, tools: &Tools, options: &Platforms) -> 
         }
     }
     Ok(())
+}
+
+/// Builds the program of the browser with the profile `browser`, and returns its path; with `is_built` it was built
+/// before.
+///
+/// # Errors
+/// It does not build.
+///
+/// Inside: what is missing, each with the command that installs it.
+pub(crate) fn program_of_browser(
+    top: &Path,
+    is_built: bool,
+) -> anyhow::Result<Result<PathBuf, Vec<String>>> {
+    let platform = Platform::Browser;
+    let build = Build {
+        top,
+        platform,
+        target: TARGET_OF_BROWSER,
+        features: Features::Files,
+        profile: Some("browser"),
+    };
+    if !is_built {
+        match Tools::of(platform, top) {
+            Err(missing) => return Ok(Err(missing)),
+            Ok(tools) => build.run(&tools)?,
+        }
+    }
+    Ok(Ok(build.program()))
 }
 
 /// Plays the cases of strew's tests with the program of the platform.

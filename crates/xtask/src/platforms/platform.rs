@@ -11,7 +11,7 @@ pub(crate) enum Platform {
     Macos,
     /// By a cross compiler; runs under qemu
     LinuxArm64,
-    /// wasm32: what plays and judges files is checked, so that a page can call what the command line calls
+    /// WebAssembly: what `cargo xtask play` puts into a page is checked
     Browser,
 }
 
@@ -42,6 +42,9 @@ const QEMU: Need = Need {
     install: "apt-get install qemu-user",
 };
 
+/// WebAssembly whose operating system the page is.
+pub(crate) const TARGET_OF_BROWSER: &str = "wasm32-wasip1";
+
 impl Platform {
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -58,15 +61,7 @@ impl Platform {
             Self::Windows => &["x86_64-pc-windows-gnu"],
             Self::Macos => &["aarch64-apple-darwin", "x86_64-apple-darwin"],
             Self::LinuxArm64 => &["aarch64-unknown-linux-gnu"],
-            Self::Browser => &["wasm32-unknown-unknown"],
-        }
-    }
-
-    /// The crates that are built: the program, or what a page would call.
-    pub(super) fn crates(self) -> &'static [&'static str] {
-        match self {
-            Self::Windows | Self::Macos | Self::LinuxArm64 => &["--package=strew"],
-            Self::Browser => &["--package=strew-suite", "--package=strew-plan"],
+            Self::Browser => &[TARGET_OF_BROWSER],
         }
     }
 

@@ -21,6 +21,9 @@ const DEBIAN: [&str; 3] = [
     "/usr/lib/rustlib/src/rust/library/Cargo.lock",
 ];
 
+/// What links for the browser, beside them. rustup's standard library for it brings its own.
+const DEBIAN_OF_BROWSER: [&str; 2] = ["/usr/bin/wasm-ld", "/usr/lib/wasm32-wasi/libc.a"];
+
 /// The tools of a platform.
 pub(super) struct Tools {
     pub(super) std: Std,
@@ -48,8 +51,12 @@ impl Tools {
         let std = std_of(platform, top);
         if std.is_none() {
             missing.push(format!(
-                "there is no standard library: rustup target add {}, or apt-get install rustc-web cargo-web rust-web-src",
-                platform.targets().join(" ")
+                "there is no standard library: rustup target add {}, or apt-get install rustc-web cargo-web rust-web-src{}",
+                platform.targets().join(" "),
+                match platform {
+                    Platform::Browser => " lld wasi-libc",
+                    _ => "",
+                }
             ));
         }
         let zig = (platform == Platform::Macos).then(zig);
@@ -86,7 +93,12 @@ fn std_of(platform: Platform, top: &Path) -> Option<Std> {
         let folder = folder.and_then(|o| String::from_utf8(o.stdout).ok());
         folder.is_some_and(|folder| Path::new(folder.trim()).is_dir())
     });
-    let is_debian = DEBIAN.iter().all(|file| Path::new(file).is_file());
+    let more = match platform {
+        Platform::Browser => &DEBIAN_OF_BROWSER[..],
+        _ => &[],
+    };
+    let mut files = DEBIAN.iter().chain(more);
+    let is_debian = files.all(|file| Path::new(file).is_file());
     match (is_installed, is_debian) {
         (true, _) => Some(Std::Installed),
         (false, true) => Some(Std::OfDebian),
