@@ -32,7 +32,8 @@ fn on(name: &str, node: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["uid"] = name.into();
     pod["spec"]["nodeName"] = node.into();
-    pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    pod["status"] =
+        json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
     pod
 }
 

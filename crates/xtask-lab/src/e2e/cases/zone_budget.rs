@@ -29,7 +29,8 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
             bail!("two zones are disrupted at once");
         };
         let said = format!("{error:#}");
-        let is_told = said.contains("lets pods of one topology.kubernetes.io/zone be evicted at a time")
+        let is_told = said
+            .contains("lets pods of one topology.kubernetes.io/zone be evicted at a time")
             && said.contains("zone-a");
         ensure!(is_told, "{said}");
     }
@@ -50,7 +51,9 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
 /// A pod on a node.
 fn on<'p>(pods: &'p [Value], node: &str, number: usize) -> anyhow::Result<&'p Value> {
     let mut there = pods.iter().filter(|pod| node_of(pod) == Some(node));
-    there.nth(number).with_context(|| format!("a pod on {node}"))
+    there
+        .nth(number)
+        .with_context(|| format!("a pod on {node}"))
 }
 
 /// Waits until nine pods are ready and the budget allows four to go.
