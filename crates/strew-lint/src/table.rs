@@ -265,12 +265,6 @@ pub const RULES: &[Rule] = &[
          files, only misspelt well-known keys are found.",
         zone::unknown_key,
     ),
-    rule(
-        "zone-aware-selects-none",
-        "A budget by zone has no selector",
-        "A budget without a selector selects no pod, so that no zone waits for another.",
-        zone::selects_nothing,
-    ),
     tried(
         "budget-below-zone-loss",
         "A budget asks for more pods than the loss of a zone leaves",

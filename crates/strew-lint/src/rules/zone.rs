@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::nearest;
-use strew_model::Selector;
 use strew_wire::zones::{CLAIM, ZONE_AWARE};
 
 use super::domains::misspelt;
 use crate::Found;
 use crate::files::{Budget, Files};
 
-fn annotations(budget: &Budget<'_>) -> impl Iterator<Item = (&str, &str)> {
+fn annotations<'b>(budget: &'b Budget<'_>) -> impl Iterator<Item = (&'b str, &'b str)> {
     let all = budget.budget.metadata.annotations.iter().flatten();
     all.map(|(key, value)| (key.as_str(), value.as_str()))
 }
@@ -89,19 +88,4 @@ fn of_key(files: &Files<'_>, budget: &Budget<'_>, key: &str) -> Option<Found> {
         None => "label the nodes, or name a label that they have".to_owned(),
     };
     Some(Found::warning(budget.object, path, message).help(help))
-}
-
-/// Budgets by zone without a selector: they select no pod.
-pub(crate) fn selects_nothing(files: &Files<'_>) -> Vec<Found> {
-    let asks = |budget: &&Budget<'_>| annotations(budget).any(|(key, _)| key == ZONE_AWARE);
-    let budgets = files.budgets.iter().filter(asks);
-    let without = budgets.filter(|budget| budget.selector == Selector::Nothing);
-    let of = |budget: &Budget<'_>| {
-        let message =
-            "the budget has no selector, so that it selects no pod, and no zone waits for another";
-        let path = FieldPath::root().child("spec");
-        Found::warning(budget.object, path, message.to_owned())
-            .help("select the pods of one workload")
-    };
-    without.map(of).collect()
 }
