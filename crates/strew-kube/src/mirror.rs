@@ -223,10 +223,12 @@ impl Mirror {
     /// kind would not tell that its watch goes on.
     async fn look_after(&mut self) {
         let failed: Vec<Kind> = self.failures().map(|(kind, _)| kind.clone()).collect();
-        self.look_after = None;
         if failed.is_empty() {
+            self.look_after = None;
             return;
         }
+        // If this is cancelled, it is tried again.
+        self.look_after = Some(Instant::now() + ASK_AFTER);
         let answer = timeout(ANSWERS_WITHIN, self.client.apiserver_version()).await;
         let answers = matches!(answer, Ok(Ok(_)));
         if answers {

@@ -152,7 +152,7 @@ fn what_cannot_be_shown_is_refused_before_anything_is_served() {
     assert!(stderr(&both).contains("files were named, and an API server"));
     let nowhere = alone("ui").assert().code(2);
     assert!(stderr(&nowhere).contains("found neither a kubeconfig"));
-    alone("ui nowhere.yaml").assert().code(2);
+    alone("ui nowhere.yaml").assert().code(3);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let run = alone(&format!("ui {} --port {port}", dump())).assert();
