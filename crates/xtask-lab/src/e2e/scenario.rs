@@ -85,7 +85,7 @@ pub(super) fn play(stage: &mut Stage, file: &Path) -> anyhow::Result<()> {
     let played = all_steps(&mut cluster, &scenario, &plan);
     // A process that has ended is the cause of all later failures; its output says why.
     parts.expect_running()?;
-    played
+    played.and(stage.delete_made())
 }
 
 /// The objects that the file makes, also by its steps.

@@ -107,7 +107,7 @@ impl Stage {
         }
         let namespace = &self.namespace;
         if namespace == DEFAULT {
-            self.delete_made()?;
+            self.clear_default()?;
         } else {
             self.kubectl()
                 .run(&["delete", "namespace", namespace, "--wait=false"])?;
@@ -116,19 +116,25 @@ impl Stage {
         self.renew_kubelets()
     }
 
-    /// Deletes what a scenario file made, and the events about it, and waits until what others made of it is gone.
-    fn delete_made(&mut self) -> anyhow::Result<()> {
+    /// Deletes what a scenario file made. WorkloadSpreads of an older version need a webhook that answers.
+    pub(crate) fn delete_made(&mut self) -> anyhow::Result<()> {
         let made = std::mem::take(&mut self.made);
-        if !made.is_empty() {
-            let all = json!({"apiVersion": "v1", "kind": "List", "items": made});
-            let delete = [
-                "delete",
-                "--ignore-not-found",
-                "--wait=false",
-                "--filename=-",
-            ];
-            self.kubectl().run_with(&delete, &all)?;
+        if made.is_empty() {
+            return Ok(());
         }
+        let all = json!({"apiVersion": "v1", "kind": "List", "items": made});
+        let delete = [
+            "delete",
+            "--ignore-not-found",
+            "--wait=false",
+            "--filename=-",
+        ];
+        self.kubectl().run_with(&delete, &all).map(drop)
+    }
+
+    /// Deletes the rest of a scenario file: what others made of its objects, and events.
+    fn clear_default(&mut self) -> anyhow::Result<()> {
+        self.delete_made()?;
         self.clear()?;
         let workloads =
             "deployments,replicasets,statefulsets,daemonsets,jobs,replicationcontrollers,pods";
