@@ -292,6 +292,13 @@ const SIMULATED: &[Stage] = &[
         "--from-commit",
         "--seeds=10"
     ),
+    lab!(
+        "soak webhooks",
+        "soak",
+        "--of=registration",
+        "--from-commit",
+        "--seeds=20"
+    ),
     lab!("soak churn", "soak", "--of=churn", "--from=0", "--seeds=40"),
     lab!(
         "soak churn, new",

@@ -138,7 +138,9 @@ library! {
     a_daemon_set_is_updated_node_by_node: "daemon-set-update.yaml",
     the_operator_knows_hosts_and_racks: "default-constraints-racks.yaml",
     the_system_spreads_what_says_nothing: "default-constraints-system.yaml",
+    two_zones_are_drained_one_at_a_time: "drain-two-zones.yaml",
     a_drain_waits_for_a_budget: "drain-with-budget.yaml",
+    a_zone_of_420_pods_is_drained: "drain-zone-420.yaml",
     a_template_loses_what_its_gates_switch_off: "gated-templates.yaml",
     match_label_keys_go_with_their_gate: "match-label-keys-upgrade.yaml",
     an_autoscaler_brings_the_missing_domains: "min-domains-autoscaler.yaml",
@@ -159,6 +161,7 @@ library! {
     disks_are_made_where_the_pods_go: "volumes-provisioned.yaml",
     one_pod_at_a_time_has_the_claim: "volumes-read-write-once-pod.yaml",
     pods_follow_their_volumes: "volumes-zone-bound.yaml",
+    a_zone_comes_back_and_is_made_even: "zone-back.yaml",
     a_zone_is_lost_and_restored: "zone-lost-and-restored.yaml",
     a_zone_without_room_holds_back: "zone-without-capacity.yaml",
 }

@@ -26,7 +26,7 @@ const CALLS: [&str; 8] = [
 ];
 
 /// Files with both that decode only what is named here.
-const OTHERS: [(&str, &str); 20] = [
+const OTHERS: [(&str, &str); 21] = [
     (
         "strew-apiserver/src/server/registration.rs",
         "text to a JSON value",
@@ -86,6 +86,7 @@ const OTHERS: [(&str, &str); 20] = [
         "strew-wire/src/workloadspread/validation/subset.rs",
         "labels",
     ),
+    ("strew-wire/src/zones.rs", "text to a JSON value"),
 ];
 
 #[test]
