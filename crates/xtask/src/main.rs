@@ -125,14 +125,10 @@ fn main() -> anyhow::Result<ExitCode> {
 impl Lab {
     /// Builds `xtask-lab`, optimized if this program is, and runs its command.
     fn run(self, command: &str) -> anyhow::Result<ExitCode> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut lab = std::process::Command::new(cargo);
-        lab.args(["run", "--quiet", "--package", "xtask-lab"]);
-        if !cfg!(debug_assertions) {
-            lab.arg("--release");
-        }
-        lab.args(["--", command]).args(self.arguments);
-        let status = lab.status().context("starting cargo")?;
+        let program = xtask::program("xtask-lab", !cfg!(debug_assertions))?;
+        let mut lab = std::process::Command::new(program);
+        lab.arg(command).args(self.arguments);
+        let status = lab.status().context("starting xtask-lab")?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
