@@ -130,6 +130,12 @@ macro_rules! library {
     };
 }
 
+/// Too large to be played with many seeds.
+#[test]
+fn a_zone_of_420_pods_is_drained() {
+    check("../examples/large/drain-zone-420.yaml");
+}
+
 library! {
     "";
     a_horizontal_autoscaler_follows_the_day: "autoscaled-day.yaml",
@@ -140,7 +146,6 @@ library! {
     the_system_spreads_what_says_nothing: "default-constraints-system.yaml",
     two_zones_are_drained_one_at_a_time: "drain-two-zones.yaml",
     a_drain_waits_for_a_budget: "drain-with-budget.yaml",
-    a_zone_of_420_pods_is_drained: "drain-zone-420.yaml",
     a_template_loses_what_its_gates_switch_off: "gated-templates.yaml",
     match_label_keys_go_with_their_gate: "match-label-keys-upgrade.yaml",
     an_autoscaler_brings_the_missing_domains: "min-domains-autoscaler.yaml",
