@@ -158,6 +158,7 @@ fn a_webhook_outside_the_cluster_has_no_deployment_and_no_service() {
             "https://127.0.0.1:9443/admit/pods",
             "https://127.0.0.1:9443/admit/pods",
             "https://127.0.0.1:9443/validate/workloadspreads",
+            "https://127.0.0.1:9443/admit/evictions",
             "https://127.0.0.1:9443/convert/workloadspreads",
         ]
     );
@@ -187,6 +188,8 @@ fn a_failure_policy_is_that_of_creations_and_pods_can_always_go() {
             format!("pods {policy}"),
             "pod-deletions Ignore".to_owned(),
             format!("workloadspreads {policy}"),
+            // The plain budget decides then.
+            "evictions Ignore".to_owned(),
         ]
     };
     assert_eq!(policies(common), expected("Fail"));
@@ -395,7 +398,12 @@ fn pods_that_can_be_no_target_are_not_asked_about() {
         n_of_pods += usize::from(of_pods);
         let selector = &webhook["namespaceSelector"]["matchExpressions"];
         let mut names = serde_json::json!(["strew-system", "kube-system"]);
-        if of_pods {
+        let of_evictions = webhook["name"] == "evictions.webhook.strew.dev";
+        if of_evictions {
+            // Budgets by zone ask for no WorkloadSpread.
+            names = serde_json::json!(["strew-system", "kube-system", "cni", "dns"]);
+            assert!(selector[1].is_null(), "{webhook}");
+        } else if of_pods {
             names = serde_json::json!(["strew-system", "kube-system", "cni", "dns"]);
             let label = serde_json::json!({
                 "key": "strew.dev/workloadspread", "operator": "NotIn", "values": ["disabled"],
@@ -407,7 +415,7 @@ fn pods_that_can_be_no_target_are_not_asked_about() {
         }
         assert_eq!(selector[0]["values"], names, "{webhook}");
     }
-    assert_eq!(n_of_pods, 2);
+    assert_eq!(n_of_pods, 3);
     let asks_about_all = |webhook: &Value| {
         let condition = webhook["matchConditions"][0]["expression"]
             .as_str()
