@@ -297,7 +297,7 @@ const SIMULATED: &[Stage] = &[
         "soak",
         "--of=registration",
         "--from-commit",
-        "--seeds=20"
+        "--seeds=10"
     ),
     lab!("soak churn", "soak", "--of=churn", "--from=0", "--seeds=40"),
     lab!(
