@@ -305,7 +305,7 @@ async fn decide(
             Some(Taken::Answered(answer)) => Ok(decision(&review.uid, &answer)),
             _ => Err("the webhook ends".to_owned()),
         },
-        Right::Lacking(decision) => Ok(decision),
+        Right::Lacking(decision) => Ok(*decision),
         Right::Unknown(why) => Err(why),
     }
 }

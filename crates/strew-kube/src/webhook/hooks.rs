@@ -255,7 +255,7 @@ async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> 
     };
     let version = version_of(&body.value);
     let decided = match validating::Review::read(&body.value) {
-        Ok(validating::Read::Answered(decision)) => Ok(Ok(decision)),
+        Ok(validating::Read::Answered(decision)) => Ok(Ok(*decision)),
         Ok(validating::Read::Judge(review)) => {
             timeout_at(until, inner.judge.judge(&peer, &review)).await
         }
@@ -348,7 +348,7 @@ impl Inner {
             },
             Right::Lacking(decision) => {
                 peer.refused();
-                Ok(decision)
+                Ok(*decision)
             }
             Right::Unknown(why) => Err(Unanswered::RightUnknown(why)),
         }

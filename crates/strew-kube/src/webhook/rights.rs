@@ -29,7 +29,7 @@ pub(super) enum Right {
     /// The user has it.
     Given,
     /// The user lacks it; this is the answer to the review. A deletion is allowed, but not counted.
-    Lacking(Decision),
+    Lacking(Box<Decision>),
     /// The right could not be checked, for this reason.
     Unknown(String),
 }
@@ -55,9 +55,9 @@ impl Rights {
                     false => "create",
                 };
                 let why = format!("user {name:?} may not {what} pods in namespace {namespace:?}");
-                Right::Lacking(Decision::refuse(&review.uid, 403, why))
+                Right::Lacking(Box::new(Decision::refuse(&review.uid, 403, why)))
             }
-            Ok(Err(_)) => Right::Lacking(Decision::allow(&review.uid)),
+            Ok(Err(_)) => Right::Lacking(Box::new(Decision::allow(&review.uid))),
             Err(error) => Right::Unknown(error.to_string()),
         }
     }

@@ -37,7 +37,7 @@ pub enum Read {
     /// The object must be validated.
     Judge(Box<Review>),
     /// The answer.
-    Answered(Decision),
+    Answered(Box<Decision>),
 }
 
 impl Review {
@@ -56,11 +56,12 @@ impl Review {
         let operation = text("operation");
         let is_update = operation == "UPDATE";
         if !(is_update || operation == "CREATE") || !text("subResource").is_empty() {
-            return Ok(Read::Answered(Decision::allow(&uid)));
+            return Ok(Read::Answered(Box::new(Decision::allow(&uid))));
         }
         let Some((spread, faults)) = read_back(request["object"].clone()) else {
             let message = "the object is no WorkloadSpread of v1alpha1 or v1beta1";
-            return Ok(Read::Answered(Decision::refuse(&uid, 400, message)));
+            let refused = Decision::refuse(&uid, 400, message);
+            return Ok(Read::Answered(Box::new(refused)));
         };
         let before = is_update
             .then(|| read_back(request["oldObject"].clone()))
@@ -76,7 +77,7 @@ impl Review {
         Ok(match review.changes_pods() || !review.faults.is_empty() {
             true => Read::Judge(Box::new(review)),
             // What is stored already stays as it is: a finalizer can be removed from it, whatever rules are new.
-            false => Read::Answered(Decision::allow(&review.uid)),
+            false => Read::Answered(Box::new(Decision::allow(&review.uid))),
         })
     }
 
@@ -164,7 +165,7 @@ mod tests {
     fn judged(body: &Value) -> Decision {
         match Review::read(body).unwrap() {
             Read::Judge(review) => review.judge(&Context::default()),
-            Read::Answered(decision) => decision,
+            Read::Answered(decision) => *decision,
         }
     }
 
@@ -222,7 +223,7 @@ mod tests {
         let bare = update(with(json!({}), &wrong));
         assert_eq!(
             Review::read(&bare),
-            Ok(Read::Answered(Decision::allow("r")))
+            Ok(Read::Answered(Box::new(Decision::allow("r"))))
         );
         let mistyped = json!({"targetRef": web("web"), "subsets": [], "scheduleStrategy": 7});
         assert!(

@@ -361,7 +361,7 @@ impl ReplicatedWebhook {
         let behind = server.log.len() - replica.seen;
         let must = behind.saturating_sub((lag_max.0 / SECOND.0) as usize);
         let n = must.max(rng.index(behind + 1));
-        for change in server.log[replica.seen..replica.seen + n].to_vec() {
+        for change in server.log[replica.seen..replica.seen + n].iter().cloned() {
             replica.take_in(now, change, server);
         }
         replica.seen += n;

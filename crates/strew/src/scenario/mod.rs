@@ -1,7 +1,7 @@
 //! `strew simulate`: plays scenarios, or the built-in story, which is one.
 //!
 //! [`strew_suite`] does it; here are the arguments ([`arguments`]), what is shown meanwhile ([`console`], [`screen`]) and
-//! written after it: [`text`] (for people), [`junit`] and [`sarif`] (for programs), [`page`] (for a browser), [`decision`]
+//! written after it: [`text`] (for people), [`junit`] and [`sarif`] (for programs), [`mod@page`] (for a browser), [`decision`]
 //! (`-v`). [`merging`] adds summaries up, `life` is one run, to look at.
 
 mod arguments;
