@@ -16,7 +16,7 @@ const WORKLOAD: &str = "workload Deployment ui/web";
 /// A Deployment of 3 is scaled to 6: the page's stream tells it, with its pods by zone.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = stage.scheduler(&["--scheduler-name=default-scheduler"])?;
-    stage.apply("keep.yaml")?;
+    stage.apply("ui.yaml")?;
     let kubeconfig = may_only_look(stage)?;
     let [port] = free_ports()?;
     let kubeconfig = format!("--kubeconfig={kubeconfig}");
