@@ -66,7 +66,7 @@ fn full(name: &'static str, story: &'static str, play: Code) -> Case {
     }
 }
 
-/// The cases in the order in which they run: the files of `scenarios/e2e`, and those that are code.
+/// The cases in the order in which they run: those that are code, and the files of `scenarios/e2e`.
 ///
 /// # Errors
 /// If a scenario file cannot be read.
@@ -81,7 +81,8 @@ pub(super) fn all() -> anyhow::Result<Vec<Case>> {
             only_full: false,
         })
     });
-    cases.chain(coded().into_iter().map(Ok)).collect()
+    // Cases that look at a fresh installation come before those that leave theirs.
+    coded().into_iter().map(Ok).chain(cases).collect()
 }
 
 /// The cases that are code, in the order in which they run: each runs always, or in full size only.
@@ -106,8 +107,6 @@ coded! {
         "the page's stream of a live cluster tells a Deployment that is scaled, with the rights that strew ui names",
     case "audited" audit::play:
         "a workload in one zone does not survive its loss, says a metric; spread over three zones it does",
-    case "zone-budget" zone_budget::play:
-        "while pods of one zone are away, none of another is evicted; without a webhook the plain budget decides",
     case "event-series" telling::series: "a pod that is tried again raises a count, and makes no new event",
     case "scheduling-gates" queue::gates: "a gated pod is left alone until its gate is gone",
     case "preemption" queue::preemption: "a pod of high priority takes the place of one that no budget protects",
@@ -139,6 +138,8 @@ coded! {
     full "each-rule" rights::each_rule:
         "each rule of the printed roles is needed: without it a process does not start, and names it",
     case "rivals" rights::rivals: "strew install warns of another scheduler that has its profile",
+    case "zone-budget" zone_budget::play:
+        "while pods of one zone are away, none of another is evicted; without a webhook the plain budget decides",
     case "ws-two-owners" workloadspread::two_owners:
         "a WorkloadSpread of a Deployment and one of its ReplicaSet: the second is refused, the younger has no pods",
     case "ws-prompt" workloadspread::prompt:
