@@ -1,7 +1,7 @@
 //! What rules look at: the workloads, nodes, budgets and other objects of files, with their labels as symbols.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use k8s_openapi::api::core::v1::{PodSpec, TopologySpreadConstraint};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -31,6 +31,8 @@ pub(super) struct Files<'a> {
     pub(super) budgets: Vec<Budget<'a>>,
     /// Objects may come later: what is missing is no mistake yet.
     pub(super) more_come: bool,
+    /// The namespaces with a ResourceQuota.
+    pub(super) with_quota: BTreeSet<&'a str>,
     /// The indexes of the workloads that are targets of WorkloadSpreads; true if a patch gives labels to their pods.
     pub(super) spread: HashMap<usize, bool>,
     placings: OnceCell<Placings>,
@@ -138,6 +140,8 @@ impl<'a> Files<'a> {
         });
         let nodes = nodes.collect();
         let spread = spread(objects, &workloads);
+        let quotas = { objects.iter() }.filter(|o| matches!(o, KubeObject::ResourceQuota(_)));
+        let with_quota = quotas.filter_map(|quota| quota.metadata().map(namespace_of));
         let mut by_namespace: HashMap<&str, Vec<usize>> = HashMap::new();
         for (number, workload) in workloads.iter().enumerate() {
             by_namespace
@@ -153,6 +157,7 @@ impl<'a> Files<'a> {
             nodes,
             budgets,
             more_come,
+            with_quota: with_quota.collect(),
             spread,
             placings: OnceCell::new(),
             stage: OnceCell::new(),

@@ -459,10 +459,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
 
     /// True if a quota may refuse new pods beside old ones.
     fn has_quota(&self) -> bool {
-        self.files.objects.iter().any(|object| {
-            matches!(object, KubeObject::ResourceQuota(_))
-                && object.namespace().unwrap_or("default") == self.workload.namespace
-        })
+        self.files.with_quota.contains(self.workload.namespace)
     }
 
     /// Plays a rollout of the workload as it is, or changed; `None`: it cannot be played.

@@ -91,12 +91,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         terminal::print(&document)?;
         return Ok(0);
     }
-    let names: Vec<String> = args
-        .files
-        .iter()
-        .chain(&args.world.filename)
-        .cloned()
-        .collect();
+    let names = args.world.names(&args.files);
     simulated(args, &names, context).inspect_err(|failure| {
         let first_file = names.first().map_or("", String::as_str);
         diagnostics::print_failure("simulate", failure, args.output, first_file);

@@ -33,6 +33,11 @@ pub(crate) struct WorldArgs {
 }
 
 impl WorldArgs {
+    /// All files of the command line: the arguments, and those of `--filename`.
+    pub(crate) fn names(&self, files: &[String]) -> Vec<String> {
+        [files, &self.filename].concat()
+    }
+
     /// Reads the files; `piped` is the command that reads manifests from standard input.
     ///
     /// # Errors

@@ -110,21 +110,28 @@ pub(crate) fn selects_none(files: &Files<'_>) -> Vec<Found> {
 ///
 /// Source: spec/controllers §8.1, §8.3
 pub(crate) fn allows_none(files: &Files<'_>) -> Vec<Found> {
+    let minimums = targets_of(files);
+    let minimums = minimums
+        .filter_map(|scaled| Some((files.workloads[scaled.workload?].reference(), scaled.min)))
+        .collect();
     files
         .budgets
         .iter()
-        .filter_map(|b| blocks(files, b))
+        .filter_map(|budget| blocks(files, budget, &minimums))
         .collect()
 }
 
-fn blocks(files: &Files<'_>, budget: &Budget<'_>) -> Option<Found> {
+/// The smallest number of pods of each workload that an autoscaler scales.
+type Minimums<'f> = HashMap<(&'f str, &'f str, &'f str), i64>;
+
+fn blocks(files: &Files<'_>, budget: &Budget<'_>, minimums: &Minimums<'_>) -> Option<Found> {
     let spec = budget.budget.spec.as_ref()?;
     let workloads: Vec<&Workload<'_>> = selected(files, budget).collect();
     if workloads.is_empty() {
         return None;
     }
     // Its controller has no scale: then only what holds for any number is said. Of an autoscaler, its smallest number.
-    let counts = workloads.iter().map(|w| scale(files, w));
+    let counts = workloads.iter().map(|w| scale(w, minimums));
     let counts: Option<Vec<Scale>> = counts.collect();
     let is_least = counts
         .iter()
@@ -204,17 +211,13 @@ impl Scale {
 }
 
 /// `None` if its controller has no scale.
-fn scale(files: &Files<'_>, workload: &Workload<'_>) -> Option<Scale> {
+fn scale(workload: &Workload<'_>, minimums: &Minimums<'_>) -> Option<Scale> {
     let scales = kinds::of_kind(workload.kind).is_some_and(|row| row.scales);
     let n_pods = workload.n_pods.filter(|_| scales)?;
-    let mut scalers = targets_of(files);
-    let is_its = |number: usize| files.workloads[number].reference() == workload.reference();
-    Some(
-        match scalers.find(|scaled| scaled.workload.is_some_and(is_its)) {
-            Some(scaled) => Scale::AtLeast(scaled.min),
-            None => Scale::Is(n_pods),
-        },
-    )
+    Some(match minimums.get(&workload.reference()) {
+        Some(min) => Scale::AtLeast(*min),
+        None => Scale::Is(n_pods),
+    })
 }
 
 /// Pods with two budgets: the API refuses to evict them.

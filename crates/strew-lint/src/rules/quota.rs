@@ -36,16 +36,12 @@ pub(crate) fn too_small(files: &Files<'_>) -> Vec<Found> {
 }
 
 /// Those with quotas and without pods.
-fn namespaces<'a>(files: &Files<'a>) -> BTreeSet<&'a str> {
-    let of_kind = |is: fn(&KubeObject) -> bool| {
-        let objects = files.objects.iter().filter(move |object| is(object));
-        objects.filter_map(|object| object.metadata().map(namespace_of))
-    };
-    let with_pods: BTreeSet<&str> =
-        of_kind(|object| matches!(object, KubeObject::Pod(_))).collect();
-    of_kind(|object| matches!(object, KubeObject::ResourceQuota(_)))
-        .filter(|namespace| !with_pods.contains(namespace))
-        .collect()
+fn namespaces<'f>(files: &'f Files<'_>) -> impl Iterator<Item = &'f str> {
+    let pods = { files.objects.iter() }.filter(|object| matches!(object, KubeObject::Pod(_)));
+    let with_pods = pods.filter_map(|object| object.metadata().map(namespace_of));
+    let with_pods: BTreeSet<&str> = with_pods.collect();
+    let with_quota = files.with_quota.iter().copied();
+    with_quota.filter(move |namespace| !with_pods.contains(namespace))
 }
 
 /// The quotas of a namespace, with what was taken of them.

@@ -185,10 +185,7 @@ impl AuditFormat {
 }
 
 pub(crate) fn run(args: &AuditArgs, context: &Context) -> Result<u8, Failure> {
-    let names: Vec<String> = { args.files.iter() }
-        .chain(&args.world.filename)
-        .cloned()
-        .collect();
+    let names = args.world.names(&args.files);
     audited(args, &names, context).inspect_err(|failure| {
         let first_file = names.first().map_or("", String::as_str);
         let output = args.output.map(AuditFormat::of_errors);

@@ -155,7 +155,7 @@ pub(crate) fn run(args: &DefaultsArgs, context: &Context) -> Result<u8, Failure>
     let query = args.namespace_selector.as_deref();
     let query = query.map(|text| LabelQuery::of_flag("--namespace-selector", text));
     let query = query.transpose()?;
-    let names = [&args.dumps[..], &args.world.filename].concat();
+    let names = args.world.names(&args.dumps);
     if args.file == "-" && names.iter().any(|name| name == "-") {
         let error = anyhow!("standard input is read once: for FILE, or for a dump");
         return Err(Failure::input(error).with_hint("name a file for one of them"));

@@ -129,7 +129,7 @@ pub(crate) fn run(args: &RebalanceArgs, context: &Context) -> Result<u8, Failure
     if let Some(plan) = &args.apply {
         return args.apply(plan, context);
     }
-    let names = [&args.files[..], &args.world.filename].concat();
+    let names = args.world.names(&args.files);
     planned(args, &names, context).inspect_err(|failure| {
         let first_file = names.first().map_or("", String::as_str);
         let output = args.output.and_then(PlanFormat::of_programs);

@@ -163,8 +163,7 @@ pub(crate) fn run(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
 /// Prints the Job, after its input was checked: errors are better reported here than by pods.
 fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
     let format = args.of_job()?;
-    let names = args.files.iter().chain(&args.world.filename);
-    let names: Vec<String> = names.cloned().collect();
+    let names = args.world.names(&args.files);
     if names.is_empty() {
         let hint = format!("{} sweep FILE... --image IMAGE", context.program);
         return Err(Failure::input(anyhow!("no file to play")).with_hint(hint));

@@ -68,12 +68,7 @@ pub(crate) fn run(args: &UiArgs, context: &Context) -> Result<u8, Failure> {
         terminal::print(&install::table_of("strew ui", &rights))?;
         return Ok(0);
     }
-    let names: Vec<String> = args
-        .files
-        .iter()
-        .chain(&args.world.filename)
-        .cloned()
-        .collect();
+    let names = args.world.names(&args.files);
     if names.is_empty() {
         return process::run(live::serve(args, context));
     }

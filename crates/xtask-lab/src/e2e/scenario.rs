@@ -18,6 +18,7 @@ use strew_model::Span;
 use strew_scenario::expect::{Answer, Judge};
 use strew_scenario::format::{Claim, Step};
 use strew_scenario::run::Plan;
+use strew_wire::keep::LABEL;
 use xtask_lab::lab::{Component, Kubectl, now, until};
 
 use super::mirror::{Mirror, since_1970};
@@ -45,9 +46,6 @@ const DEPENDENTS: [(&str, &str); 4] = [
         "PlacementDecision.cluster.open-cluster-management.io",
     ),
 ];
-
-/// The label of workloads that the keeper of spread looks after.
-const KEPT: &str = "keep.strew.dev/spread";
 
 /// Plays a file; its objects are in the namespace `default`.
 pub(super) fn play(stage: &mut Stage, file: &Path) -> anyhow::Result<()> {
@@ -134,7 +132,7 @@ impl Parts {
         }
         if made
             .iter()
-            .any(|object| !object["metadata"]["labels"][KEPT].is_null())
+            .any(|object| !object["metadata"]["labels"][LABEL].is_null())
         {
             stage.install(&["keep"])?;
             controllers.push(stage.keep_controller()?);
