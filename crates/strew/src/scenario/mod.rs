@@ -192,6 +192,20 @@ fn print_scenario(
     Ok(0)
 }
 
+/// Plays every variant with every seed; `None` if the files have errors, which were reported.
+fn played(
+    inputs: Vec<Input>,
+    options: &Options,
+    console: &Console<'_>,
+) -> Result<Option<Box<Results>>, Failure> {
+    let mut desk = Desk::new(console);
+    let Simulated::Played(results) = simulate(inputs, options, console, &mut desk)? else {
+        return Ok(None);
+    };
+    desk.finish()?;
+    Ok(Some(results))
+}
+
 /// Plays every variant with every seed, and returns the report; `None` if the files have errors, which were reported.
 pub(crate) fn reported(
     question: &Question<'_>,
@@ -200,11 +214,9 @@ pub(crate) fn reported(
 ) -> Result<Option<serde_json::Value>, Failure> {
     let options = question.options(context)?;
     let console = Console::new(question, &options, context);
-    let mut desk = Desk::new(&console);
-    let Simulated::Played(results) = simulate(inputs, &options, &console, &mut desk)? else {
+    let Some(results) = played(inputs, &options, &console)? else {
         return Ok(None);
     };
-    desk.finish()?;
     let report = serde_json::to_value(results.report());
     report.map(Some).map_err(Failure::outside)
 }
@@ -222,11 +234,9 @@ pub(crate) fn page(
 ) -> Result<Option<String>, Failure> {
     let options = question.options(context)?;
     let console = Console::new(question, &options, context);
-    let mut desk = Desk::new(&console);
-    let Simulated::Played(results) = simulate(inputs, &options, &console, &mut desk)? else {
+    let Some(results) = played(inputs, &options, &console)? else {
         return Ok(None);
     };
-    desk.finish()?;
     let Results { ready, answer } = *results;
     if answer.is_interrupted {
         return Err(Failure::outside(anyhow!(
