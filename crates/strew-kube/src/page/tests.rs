@@ -207,36 +207,39 @@ async fn changes_arrive_and_a_page_that_connects_again_gets_all() {
     // The end of the server ends the stream at once.
     page.stop.cancel();
     assert_eq!(again.next("change").await, None);
-    let ended = timeout(Duration::from_secs(2), page.ended).await;
+    let ended = timeout(Duration::from_secs(20), page.ended).await;
     assert!(ended.is_ok(), "open pages hold up the end");
 }
 
 #[tokio::test]
 async fn a_page_that_reads_nothing_is_let_go_and_others_are_told_all() {
     let limits = Limits {
-        write: Duration::from_millis(200),
+        write: Duration::from_secs(2),
         ..limits()
     };
     let page = serve(limits).await;
-    let mut deaf = page.events().await;
-    assert!(deaf.next("whole").await.is_some());
     let mut hears = page.events().await;
     assert!(hears.next("whole").await.is_some());
-    // More than the buffers of a socket hold.
+    let n_before = page.rows.receiver_count();
+    let mut deaf = page.events().await;
+    assert!(deaf.next("whole").await.is_some());
+    // More and more, until no socket's buffer holds it.
     let long = "x".repeat(1 << 20);
-    for n in 0..32 {
+    let mut last = 0;
+    while page.rows.receiver_count() > n_before {
+        last += 1;
         let mut rows = Rows::default();
-        rows.set("long", &json!([n, long]));
+        rows.set("long", &json!([last, long]));
         page.rows.send_replace(Arc::new(rows));
         let change = hears.next("change").await.unwrap();
-        assert_eq!(change["set"]["long"][0], n);
+        assert_eq!(change["set"]["long"][0], last);
+        assert!(last < 1000, "a page that reads nothing is kept");
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let mut last = None;
+    let mut heard = 0;
     while let Some(change) = deaf.next("change").await {
-        last = change["set"]["long"][0].as_u64();
+        heard = change["set"]["long"][0].as_u64().unwrap();
     }
-    assert!(last.is_none_or(|n| n < 31), "it was told all: {last:?}");
+    assert!(heard < last, "it was told all: {heard} of {last}");
 }
 
 #[tokio::test]
@@ -244,7 +247,7 @@ async fn pages_are_bounded_and_open_ones_are_not_displaced() {
     let limits = Limits {
         connections_max: 16,
         requests_max: 16,
-        first_request: Duration::from_millis(300),
+        first_request: Duration::from_secs(2),
         ..limits()
     };
     let page = serve(limits).await;
@@ -265,7 +268,6 @@ async fn pages_are_bounded_and_open_ones_are_not_displaced() {
     open.pop();
     let mut found = None;
     while found.is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
         found = page.events().await.next("whole").await;
     }
 }

@@ -5,6 +5,7 @@ use axum::routing::get;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -17,6 +18,8 @@ pub(crate) struct Running {
     certificate: CertificateDer<'static>,
     pub(crate) stop: CancellationToken,
     cut_off: CutOff,
+    /// The page `/slow` is asked for.
+    begun: Arc<Notify>,
     ended: tokio::task::JoinHandle<()>,
 }
 
@@ -27,7 +30,10 @@ type Shows = (
 );
 
 async fn start(limits: Limits) -> Running {
-    let slow = async || {
+    let begun = Arc::new(Notify::new());
+    let begins = Arc::clone(&begun);
+    let slow = async move || {
+        begins.notify_one();
         sleep(Duration::from_millis(200)).await;
         "late"
     };
@@ -37,7 +43,10 @@ async fn start(limits: Limits) -> Running {
         .route("/slow", get(slow))
         .route("/echo", axum::routing::post(echo))
         .route("/never", get(async || std::future::pending::<&str>().await));
-    start_with(pages, None, limits).await
+    Running {
+        begun,
+        ..start_with(pages, None, limits).await
+    }
 }
 
 async fn bind(clients: Option<Arc<dyn ClientCertVerifier>>, limits: Limits) -> Server {
@@ -67,6 +76,7 @@ pub(crate) async fn start_with(
         certificate,
         stop,
         cut_off,
+        begun: Arc::default(),
         ended,
     }
 }
@@ -168,7 +178,7 @@ async fn a_body_has_its_limit() {
 
 #[tokio::test]
 async fn who_is_slow_is_let_go_and_holds_up_nobody() {
-    let short = Duration::from_millis(150);
+    let short = Duration::from_secs(1);
     let limits = Limits {
         connections_max: 2,
         first_request: short,
@@ -204,7 +214,7 @@ async fn connections_that_say_nothing_keep_no_probe_out() {
         sessions.push(server.connect().await);
     }
     let request = format!("GET / {CLOSE}\r\n");
-    let answer = timeout(Duration::from_secs(1), server.ask(&request)).await;
+    let answer = timeout(Duration::from_secs(10), server.ask(&request)).await;
     assert!(answer.unwrap().ends_with("hello"));
 }
 
@@ -289,6 +299,7 @@ async fn a_client_of_the_own_process_needs_no_place() {
         certificate,
         stop,
         cut_off,
+        begun: Arc::default(),
         ended,
     };
     let mut held = Vec::new();
@@ -435,7 +446,7 @@ async fn a_burst_of_sockets_closes_no_connection_that_has_spoken() {
 #[tokio::test]
 async fn a_connection_without_a_request_is_let_go_and_one_with_requests_is_kept() {
     let limits = Limits {
-        first_request: Duration::from_millis(300),
+        first_request: Duration::from_secs(2),
         ..Limits::default()
     };
     let server = start(limits).await;
@@ -486,7 +497,7 @@ async fn told_to_stop_it_ends_what_it_is_at() {
     let mut busy = server.connect().await;
     let request = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
     busy.write_all(request.as_bytes()).await.unwrap();
-    sleep(Duration::from_millis(50)).await;
+    server.begun.notified().await;
     server.stop.cancel();
     let mut answer = Vec::new();
     drop(busy.read_to_end(&mut answer).await);
@@ -500,7 +511,7 @@ async fn told_to_stop_it_ends_what_it_is_at() {
 async fn many_requests_share_a_connection_where_they_may_and_an_unused_one_is_let_go() {
     let limits = Limits {
         requests_at_once: 100,
-        headers: Duration::from_millis(400),
+        headers: Duration::from_secs(1),
         ..Limits::default()
     };
     let server = start(limits).await;
