@@ -20,5 +20,5 @@ pub mod validation;
 pub mod workloads;
 
 pub use error::{ApiError, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
-pub use selection::Selection;
+pub use selection::{Selection, Selections};
 pub use tables::{OwnedPods, Table, Tables};

@@ -3,12 +3,14 @@
 use rustc_hash::FxHashMap;
 use strew_cluster::ClassId;
 
-/// The number of classes kept, because a refusal has a line per node.
-const CLASSES_MAX: usize = 64;
+/// The number of lines kept, because a refusal has one per node: some 32 MiB.
+const LINES_MAX: usize = 1 << 22;
+
+/// The number of classes that are kept in any case.
+const CLASSES_MIN: usize = 64;
 
 /// One value for each of the classes decided on last. Beyond the limit all values are dropped at once; a dropped value
 /// is computed again.
-/// is found out again costs what it did without.
 #[derive(Debug)]
 pub(crate) struct ByClass<V>(FxHashMap<ClassId, V>);
 
@@ -24,9 +26,10 @@ impl<V> ByClass<V> {
         self.0.get(&class)
     }
 
-    /// Sets the value of a class.
-    pub(crate) fn put(&mut self, class: ClassId, value: V) {
-        if self.0.len() >= CLASSES_MAX && !self.0.contains_key(&class) {
+    /// Sets the value of a class, which has this number of lines.
+    pub(crate) fn put(&mut self, class: ClassId, value: V, lines: usize) {
+        let classes_max = (LINES_MAX / lines.max(1)).max(CLASSES_MIN);
+        if self.0.len() >= classes_max && !self.0.contains_key(&class) {
             self.0.clear();
         }
         self.0.insert(class, value);

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use strew_cluster::{ChangeLog, Cluster, NodeAffinityId, NodeFact, NodeIdx, SpecId, TolerationsId};
-use strew_model::{ResourceName, Resources};
+use strew_model::{ResourceName, Resources, Symbol};
 
 use crate::filters::{self, KeptFilter};
 use crate::plan::{ClassPlan, Plans};
@@ -350,7 +350,8 @@ impl Columns {
     fn sync_images(&mut self, row: usize, cluster: &Cluster) {
         let (spec, column) = &mut self.images.rows[row];
         let spec = cluster.tables().spec(*spec);
-        if column.seen != cluster.structure_changes().head() {
+        let is_there = |&image: &Symbol| cluster.images().get(image).is_some();
+        if column.seen != cluster.structure_changes().head() && spec.images.iter().any(is_there) {
             // One more node changes the share of nodes with an image, and so every node's score.
             column.seen = NEVER;
         }

@@ -8,6 +8,7 @@ use crate::filters;
 use crate::metrics::Point;
 use crate::metrics::meter::Meter;
 use crate::plan::ClassPlan;
+use crate::plugins::pod_topology_spread::filter::Passing;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
     pod_topology_spread,
@@ -16,7 +17,8 @@ use crate::plugins::{
 };
 use crate::preemption::nominations::{NO_EFFECTS, NominationEffects};
 use crate::profile::{PluginId, Profile};
-use crate::status::{Reason, Refusal, Unfit};
+use crate::refusals::Refusals;
+use crate::status::{Reason, Refusal};
 use crate::workers::Workers;
 
 /// The inputs of every plugin in one decision.
@@ -109,8 +111,16 @@ impl<'a> Cycle<'a> {
         (nodes * percentage / 100).max(NODES_MIN).min(nodes)
     }
 
+    /// What decides about the nodes beside the nodes themselves, if the hard spread constraints are all of it; `None`: the
+    /// pod's affinity or volumes, or the anti-affinity of others, look at further nodes.
+    pub(crate) fn passing(self) -> Option<Passing> {
+        let is_all =
+            self.plan.affinity.filter_is_skipped(self.cluster) && !self.volumes.asks_nodes();
+        is_all.then(|| Passing::of(self.cluster, &self.plan.spread))
+    }
+
     /// The reason of each node that did not pass, in the order of nodes.
-    pub(crate) fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Unfit {
+    pub(crate) fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Refusals {
         let own = self.effects.denied();
         let narrower = PluginId::NodeAffinity;
         let of_node = |&node: &NodeIdx| {
@@ -130,13 +140,8 @@ impl<'a> Cycle<'a> {
             };
             refusal.map(|refusal| (node, refusal))
         };
-        Unfit::EveryNode(
-            self.cluster
-                .node_order()
-                .iter()
-                .filter_map(of_node)
-                .collect(),
-        )
+        let nodes = self.cluster.node_order().iter();
+        nodes.filter_map(of_node).collect()
     }
 
     /// The refusals of all plugins that refuse a node. For a node that the narrowed search excludes, that comes first.

@@ -16,6 +16,7 @@ use crate::metrics::meter::{Meter, Rejections};
 use crate::metrics::{Point, SUCCESS, Stopwatch};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::node_affinity;
+use crate::plugins::pod_topology_spread::filter::Passing;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::plugins::pod_volumes::PodVolumes;
 use crate::preemption::nominations::{Barred, NO_EFFECTS, NominationEffects, Nominations};
@@ -113,12 +114,56 @@ impl Grounds {
     }
 }
 
-/// The last refusal of a class, reused for its next pod while nothing has changed.
+/// The last refusal of a class: reused for its next pod while nothing has changed, and followed where nodes have.
 struct LastUnfit {
     state: ClusterState,
     unfit: Rc<Unfit>,
+    /// What its hard spread constraints let pass; `None` if a change of one node may change the refusal of another one in
+    /// further ways.
+    passing: Option<Passing>,
     /// How many nodes each plugin rejected, if that is measured.
     rejections: Rejections,
+}
+
+impl LastUnfit {
+    /// The refusal of the same class now, if the nodes that changed since show that all nodes still refuse it: the others
+    /// are as they were.
+    ///
+    /// Cost: the filters of each changed node, and a comparison of the order of nodes.
+    fn follow(
+        &self,
+        cx: Cycle<'_>,
+        state: ClusterState,
+        passing: Option<&Passing>,
+    ) -> Option<Rc<Unfit>> {
+        let Unfit::EveryNode(refusals) = &*self.unfit else {
+            return None;
+        };
+        let cluster = cx.cluster;
+        let is_same = passing.is_some()
+            && self.passing.as_ref() == passing
+            && self.state.but_for_nodes() == state.but_for_nodes()
+            && refusals.nodes() == cluster.node_order();
+        if !is_same {
+            return None;
+        }
+        let usage = cluster.usage_changes().since(self.state.usage)?;
+        let structure = cluster.structure_changes().since(self.state.structure)?;
+        if usage.len() + structure.len() >= refusals.nodes().len() {
+            return None;
+        }
+        let mut unfit = Rc::clone(&self.unfit);
+        for node in usage.chain(structure) {
+            let place = cluster.node_position(node)?;
+            let refusal = cx.first_refusal(node)?;
+            if *refusals.at(place) != refusal
+                && let Unfit::EveryNode(refusals) = Rc::make_mut(&mut unfit)
+            {
+                refusals.replace(place, refusal);
+            }
+        }
+        Some(unfit)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,6 +187,17 @@ impl ClusterState {
             structure: cluster.structure_changes().head(),
             owners: cluster.owners().version(),
             evicted: cluster.evicted(),
+        }
+    }
+}
+
+impl ClusterState {
+    /// The part that does not concern single nodes.
+    fn but_for_nodes(self) -> Self {
+        Self {
+            usage: 0,
+            structure: 0,
+            ..self
         }
     }
 }
@@ -303,9 +359,20 @@ impl Engine {
                 total: None,
             };
         }
-        self.columns.sync(plan, cluster);
+        let passing = match unclaimed && narrowed.is_none() {
+            true => cx.passing(),
+            false => None,
+        };
+        let last = self.unfit.get(class);
+        let followed = last.and_then(|last| last.follow(cx, state, passing.as_ref()));
+        // Racing workers draw in each search, and so in this one.
+        let is_clear = followed.is_some() && self.chance.workers.is_none();
+        if !is_clear {
+            self.columns.sync(plan, cluster);
+        }
         let sampled = cx.profile.percentage_of_nodes_to_score.is_some();
-        let grouped = narrowed.is_none()
+        let grouped = !is_clear
+            && narrowed.is_none()
             && !sampled
             && effects.barred.is_empty()
             && !volumes.asks_nodes()
@@ -314,6 +381,7 @@ impl Engine {
             meter.passed(Point::PreFilter, SUCCESS);
         }
         let decision = match grouped {
+            _ if is_clear => None,
             true => self.groups.decide(
                 class,
                 cx,
@@ -349,7 +417,8 @@ impl Engine {
             }
             return decision;
         }
-        let unfit = Rc::new(cx.refusals(narrowed.as_deref()));
+        let unfit =
+            followed.unwrap_or_else(|| Rc::new(Unfit::EveryNode(cx.refusals(narrowed.as_deref()))));
         let mut rejections = Rejections::new();
         if let Some(meter) = meter {
             meter.passed(Point::Filter, SUCCESS);
@@ -359,9 +428,10 @@ impl Engine {
             let last = LastUnfit {
                 state,
                 unfit: Rc::clone(&unfit),
+                passing,
                 rejections,
             };
-            self.unfit.put(class, last);
+            self.unfit.put(class, last, cx.cluster.node_order().len());
         }
         Decision::Unfit(unfit)
     }
@@ -435,7 +505,7 @@ impl Engine {
             None,
         );
         if evaluation.feasible.len() < cluster.nodes_present() {
-            evaluation.refused = Some(cx.refusals(narrowed.as_deref()));
+            evaluation.refused = Some(Unfit::EveryNode(cx.refusals(narrowed.as_deref())));
         }
         match evaluation.feasible.len() {
             0 => {}

@@ -28,6 +28,7 @@ pub mod preemption;
 pub mod profile;
 pub mod profiles;
 pub mod queue;
+pub mod refusals;
 pub(crate) mod scoring;
 pub mod status;
 pub mod ties;

@@ -8,6 +8,7 @@ use strew_cluster::Unsupported;
 use strew_model::{Holds, Interner, Marks, Symbol};
 
 use crate::profile::PluginId;
+use crate::refusals::Refusals;
 
 /// Whether evictions can cure a refusal. Source: spec/scheduler §2.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -269,8 +270,8 @@ pub enum Unfit {
     NoNodes,
     /// A plugin refused the pod before any node was checked.
     PreFilter(Refusal),
-    /// Each node was refused, in the order of the search.
-    EveryNode(Vec<(strew_cluster::NodeIdx, Refusal)>),
+    /// Each node was refused.
+    EveryNode(Refusals),
 }
 
 impl Unfit {
@@ -284,8 +285,10 @@ impl Unfit {
             }
             Self::EveryNode(refusals) => {
                 let mut counts = Counts::default();
-                let reasons = refusals.iter().flat_map(|(_, refusal)| &refusal.reasons);
-                reasons.for_each(|reason| *counts.entry(reason).or_default() += 1);
+                for (refusal, n) in refusals.counted() {
+                    let reasons = refusal.reasons.iter();
+                    reasons.for_each(|reason| *counts.entry(reason).or_default() += n);
+                }
                 format!(
                     "0/{nodes} nodes are available: {}.",
                     written(counts.iter().map(|(r, n)| (r.text(names), *n)))
@@ -326,9 +329,7 @@ impl Holds for Unfit {
         match self {
             Self::NoNodes => {}
             Self::PreFilter(refusal) => refusal.mark(marks),
-            Self::EveryNode(refusals) => {
-                refusals.iter().for_each(|(_, refusal)| refusal.mark(marks));
-            }
+            Self::EveryNode(refusals) => refusals.mark(marks),
         }
     }
 }

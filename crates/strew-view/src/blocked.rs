@@ -74,9 +74,10 @@ impl Blocked {
         let mut by: Vec<PluginId> = match unfit {
             Unfit::NoNodes => Vec::new(),
             Unfit::PreFilter(refusal) => vec![refusal.plugin],
-            Unfit::EveryNode(refusals) => {
-                refusals.iter().map(|(_, refusal)| refusal.plugin).collect()
-            }
+            Unfit::EveryNode(refusals) => refusals
+                .counted()
+                .map(|(refusal, _)| refusal.plugin)
+                .collect(),
         };
         by.sort_unstable();
         by.dedup();

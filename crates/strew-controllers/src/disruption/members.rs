@@ -11,7 +11,7 @@ use strew_apiserver::selection::Selection;
 #[derive(Debug, Default)]
 pub(super) struct Members {
     /// `None`: the selector matches no pod.
-    selection: Option<Selection>,
+    pub(super) selection: Option<Selection>,
     /// The number of pods.
     pub(super) n_pods: usize,
     /// Ready pods that do not terminate.

@@ -7,7 +7,7 @@ mod scale;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use strew_apiserver::eviction::condition;
 use strew_apiserver::object::pod::DISRUPTION_TARGET;
 use strew_apiserver::object::{Budget, Condition, Name, Pod, Stored, Truth, moment};
-use strew_apiserver::{ApiError, Tables};
+use strew_apiserver::{ApiError, Selections, Tables};
 use strew_manifest::json::Json;
 use strew_model::time::{Instant, Span};
 
@@ -41,6 +41,8 @@ const STALE_TARGET: Span = Span::from_secs(120);
 #[derive(Debug, Default)]
 pub struct Disruption {
     budgets: BTreeMap<Name, Members>,
+    /// The budgets of each namespace by what they select; missing where budgets have changed since.
+    selecting: HashMap<Arc<str>, Selections<Name>>,
 }
 
 impl Disruption {
@@ -59,13 +61,15 @@ impl Disruption {
         let Some(budget) = new else {
             if let Some(old) = old {
                 self.budgets.remove(&old.meta.name);
+                self.selecting.remove(&old.meta.name.namespace);
             }
             return;
         };
         let name = &budget.meta.name;
         if old.is_none_or(|old| old.spec.selector != budget.spec.selector) {
-            self.budgets
-                .insert(name.clone(), Members::of(budget, cache));
+            let members = Members::of(budget, cache);
+            self.budgets.insert(name.clone(), members);
+            self.selecting.remove(&name.namespace);
         }
         queue.add(name);
     }
@@ -74,8 +78,16 @@ impl Disruption {
         let Some(namespace) = new.or(old).map(|pod| &pod.meta.name.namespace) else {
             return;
         };
-        for (name, members) in self.in_namespace(namespace) {
-            if members.change(old, new) {
+        let budgets = &self.budgets;
+        let selecting = { self.selecting.entry(Arc::clone(namespace)) }
+            .or_insert_with(|| selecting(budgets, namespace));
+        let selected = [old, new].into_iter().flatten();
+        let selected = selected.flat_map(|pod| selecting.of(&pod.meta.labels));
+        let selected: BTreeSet<&Name> = selected.collect();
+        for name in selected {
+            if let Some(members) = self.budgets.get_mut(name)
+                && members.change(old, new)
+            {
                 queue.add(name);
             }
         }
@@ -84,18 +96,6 @@ impl Disruption {
         {
             queue.add_at(&pod_key(&pod.meta.name), target.since + STALE_TARGET);
         }
-    }
-
-    fn in_namespace(
-        &mut self,
-        namespace: &Arc<str>,
-    ) -> impl Iterator<Item = (&Name, &mut Members)> {
-        let first = Name::new(Arc::clone(namespace), "");
-        let namespace = Arc::clone(namespace);
-        let range = self
-            .budgets
-            .range_mut((Bound::Included(first), Bound::Unbounded));
-        range.take_while(move |(name, _)| name.namespace == namespace)
     }
 
     fn sync_budget(
@@ -245,6 +245,19 @@ fn target(pod: &Pod) -> Option<&Condition> {
     let condition = pod.status.condition(DISRUPTION_TARGET)?;
     let is_live = pod.is_active() && condition.status == Truth::True;
     (is_live && &*condition.reason != "TerminationByKubelet").then_some(condition)
+}
+
+/// The budgets of a namespace by what they select.
+fn selecting(budgets: &BTreeMap<Name, Members>, namespace: &Arc<str>) -> Selections<Name> {
+    let first = Name::new(Arc::clone(namespace), "");
+    let from_first = budgets.range((Bound::Included(first), Bound::Unbounded));
+    let mut selecting = Selections::default();
+    for (name, members) in from_first.take_while(|(name, _)| name.namespace == *namespace) {
+        if let Some(selection) = &members.selection {
+            selecting.push(selection.clone(), name.clone());
+        }
+    }
+    selecting
 }
 
 /// The queue key of a pod, different from all keys of budgets: no namespace contains a slash.

@@ -201,7 +201,7 @@ pub(crate) fn refused_nodes(
     evaluation: &Evaluation,
 ) -> Vec<RefusedNode> {
     let firsts: FxHashMap<NodeIdx, &Refusal> = match &evaluation.refused {
-        Some(Unfit::EveryNode(refusals)) => refusals.iter().map(|(n, r)| (*n, r)).collect(),
+        Some(Unfit::EveryNode(refusals)) => refusals.iter().collect(),
         _ => FxHashMap::default(),
     };
     let refusals = engine.all_refusals(cluster, pod, nominations);

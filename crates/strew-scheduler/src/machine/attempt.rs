@@ -99,7 +99,7 @@ impl Unfit {
                 PluginSet::default()
             }
             Self::PreFilter(refusal) => [refusal.plugin].into_iter().collect(),
-            Self::EveryNode(refusals) => refusals.iter().map(|(_, r)| r.plugin).collect(),
+            Self::EveryNode(refusals) => refusals.counted().map(|(r, _)| r.plugin).collect(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use strew_cluster::PodIdx;
+use strew_cluster::{ChangeLog, PodIdx};
 use strew_model::{Holds, Instant, Marks, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind};
@@ -70,11 +70,16 @@ pub struct Hold {
     pub victims: Vec<Arc<str>>,
 }
 
-/// The last verdict that no eviction helps, reused for the next pod of the class while nothing has changed.
+/// The last verdict that no eviction helps, reused for the next pod of the class while nothing has changed, or while no
+/// pod on a node has a lower priority.
 #[derive(Debug)]
 struct LastVerdict {
     unfit: Rc<Unfit>,
     version: u64,
+    /// The changes of nodes until then.
+    seen: [u64; 2],
+    /// True if there was no pod of lower priority.
+    above_none: bool,
     message: Arc<str>,
     clears: bool,
 }
@@ -187,10 +192,15 @@ impl Scheduler {
     pub(super) fn post_filter(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) -> PostFilter {
         let class = self.cluster.pod(pod).class;
         let nominated = self.cluster.pod(pod).history.nominated;
+        let (cluster, priority) = (&self.cluster, self.cluster.spec_of(pod).priority);
+        let lowest = cluster.lowest_priority();
+        let above_none = lowest.is_none_or(|lowest| lowest >= priority);
+        let seen = [cluster.usage_changes(), cluster.structure_changes()].map(ChangeLog::head);
         if let Some(last) = self.making.verdicts.get(class)
             && Rc::ptr_eq(&last.unfit, why)
             && nominated.is_none()
             && last.version == self.making.version
+            && (last.seen == seen || (last.above_none && above_none))
         {
             let nomination = match last.clears {
                 true => Nominate::Clear,
@@ -222,10 +232,13 @@ impl Scheduler {
             let verdict = LastVerdict {
                 unfit: Rc::clone(why),
                 version: self.making.version,
+                seen,
+                above_none,
                 message: Arc::clone(&message),
                 clears: matches!(nomination, Nominate::Clear),
             };
-            self.making.verdicts.put(class, verdict);
+            let lines = self.cluster.node_order().len();
+            self.making.verdicts.put(class, verdict, lines);
         }
         let eviction = match preemption.outcome {
             preemption::Outcome::Preempt(eviction) => Some(eviction),

@@ -171,8 +171,8 @@ impl Meter {
     pub(crate) fn refused(&mut self, cx: Cycle<'_>, unfit: &Unfit) -> Rejections {
         let mut rejections = Rejections::new();
         if let Unfit::EveryNode(refusals) = unfit {
-            for (node, refusal) in refusals {
-                *rejections.entry(by(cx, *node, refusal)).or_default() += 1;
+            for (node, refusal) in refusals.iter() {
+                *rejections.entry(by(cx, node, refusal)).or_default() += 1;
             }
         }
         self.refused_alike(&rejections);

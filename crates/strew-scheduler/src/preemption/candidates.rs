@@ -21,7 +21,7 @@ pub(crate) fn nodes_to_try(cluster: &Cluster, unfit: &Unfit) -> Vec<NodeIdx> {
                 .iter()
                 .filter(|(_, r)| r.code == Code::Unschedulable);
             let there = |&node: &NodeIdx| cluster.node(node).fact().is_some();
-            curable.map(|&(node, _)| node).filter(there).collect()
+            curable.map(|(node, _)| node).filter(there).collect()
         }
     }
 }

@@ -36,10 +36,7 @@ pub(crate) fn ineligible(cluster: &Cluster, pod: PodIdx, unfit: &Unfit) -> Optio
     let code = match unfit {
         Unfit::NoNodes => None,
         Unfit::PreFilter(refusal) => Some(refusal.code),
-        Unfit::EveryNode(refusals) => {
-            let refused = refusals.iter().find(|(other, _)| *other == node);
-            refused.map(|(_, refusal)| refusal.code)
-        }
+        Unfit::EveryNode(refusals) => refusals.of(node).map(|refusal| refusal.code),
     };
     // If eviction would not help, the pod does not wait.
     if code == Some(Code::UnschedulableAndUnresolvable) {

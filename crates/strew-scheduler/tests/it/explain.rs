@@ -83,8 +83,8 @@ fn agrees(
         && let Unfit::EveryNode(refusals) = &**unfit
     {
         let firsts = explanation.refused.iter();
-        let firsts: Vec<_> = firsts.map(|r| (r.node, r.first.clone())).collect();
-        if &firsts != refusals {
+        let firsts: Vec<_> = firsts.map(|r| (r.node, &r.first)).collect();
+        if !refusals.iter().eq(firsts.iter().copied()) {
             return Err(format!("{refusals:?}, said {firsts:?}"));
         }
     }

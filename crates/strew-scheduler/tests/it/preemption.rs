@@ -104,10 +104,7 @@ impl Case {
         let mut engine = Engine::new(Profile::default());
         let evaluation = engine.evaluate(&mut cluster, self.pod);
         match evaluation.refused {
-            Some(Unfit::EveryNode(refusals)) => refusals
-                .into_iter()
-                .find(|(n, _)| *n == node)
-                .map(|(_, r)| r),
+            Some(Unfit::EveryNode(refusals)) => refusals.of(node).cloned(),
             _ => None,
         }
     }
@@ -200,7 +197,7 @@ fn only_curable_nodes_are_tried_and_the_best_candidate_is_taken() {
                 let curable = refusals
                     .iter()
                     .filter(|(_, r)| r.code == Code::Unschedulable);
-                curable.map(|&(node, _)| node).collect()
+                curable.map(|(node, _)| node).collect()
             }
             _ => BTreeSet::new(),
         };

@@ -3,6 +3,7 @@
 //! Source: spec/scheduler §2.9, §3.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use strew_cluster::{AffinityTerm, Cluster, NodeFact, PodFact, Policy, SpreadConstraint};
 use strew_cluster::{HostPort, PodHistory, PodSpec};
@@ -182,7 +183,7 @@ fn every_reason_is_met_in_its_own_words() {
             Unfit::NoNodes => {}
             Unfit::PreFilter(refusal) => met.extend(refusal.reasons.iter().map(variant)),
             Unfit::EveryNode(refusals) => {
-                let reasons = refusals.iter().flat_map(|(_, refusal)| &refusal.reasons);
+                let reasons = refusals.counted().flat_map(|(refusal, _)| &refusal.reasons);
                 met.extend(reasons.map(variant));
             }
         }
@@ -577,4 +578,45 @@ impl Scene {
             namespace_selector: Selector::Nothing,
         }
     }
+}
+
+/// A refusal costs what changed since the last one of the class: the list of all nodes is made once.
+#[test]
+fn a_refusal_is_followed_where_nodes_change() {
+    let mut scene = Scene::new();
+    let fact = skew(&mut scene);
+    for n in 2..=9 {
+        scene.node(&format!("a{n}"), |_| {});
+    }
+    let pod = scene.cluster.set_pod(fact);
+    let mut engine = Engine::new(Profile::default());
+    let mut refused = |scene: &mut Scene| {
+        let unfit = |engine: &mut Engine, cluster: &mut Cluster| match engine.decide(cluster, pod) {
+            Decision::Unfit(unfit) => unfit,
+            placed => panic!("{placed:?}"),
+        };
+        let followed = unfit(&mut engine, &mut scene.cluster);
+        let anew = unfit(&mut Engine::new(Profile::default()), &mut scene.cluster);
+        assert_eq!(followed, anew);
+        followed
+    };
+    let first = refused(&mut scene);
+    scene.node("a5", |node| node.pods_max = 20);
+    let alike = refused(&mut scene);
+    assert!(Rc::ptr_eq(&first, &alike), "nothing is listed again");
+    scene.node("a5", |node| node.unschedulable = true);
+    let cordoned = refused(&mut scene);
+    assert_ne!(cordoned, first);
+    scene.node("a5", |_| {});
+    assert_eq!(refused(&mut scene), first);
+    // A domain more, and the same node order but for it.
+    let zone = (well_known::ZONE, scene.name("b"));
+    scene.node("b1", |node| {
+        node.labels = node.labels.with([zone]);
+        node.unschedulable = true;
+    });
+    assert_ne!(refused(&mut scene), first);
+    scene.node("b1", |node| node.labels = node.labels.with([zone]));
+    let placed = engine.decide(&mut scene.cluster, pod);
+    assert!(matches!(placed, Decision::Place { .. }), "{placed:?}");
 }

@@ -44,8 +44,8 @@ fn explained(profile: Profile, mut world: DrawnCluster, style: TextStyle) -> Str
             assert_eq!(explanation.standing.would_go(), None);
             if let Unfit::EveryNode(refusals) = &*unfit {
                 let firsts = explanation.refused.iter();
-                let firsts: Vec<_> = firsts.map(|r| (r.node, r.first.clone())).collect();
-                assert_eq!(&firsts, refusals);
+                let firsts: Vec<_> = firsts.map(|r| (r.node, &r.first)).collect();
+                assert_eq!(firsts, refusals.iter().collect::<Vec<_>>());
             }
         }
     }

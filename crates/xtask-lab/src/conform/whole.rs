@@ -66,7 +66,7 @@ pub(super) fn rejected_nodes(world: &CaseCluster, unfit: Option<&Unfit>) -> Valu
     };
     let each = refusals.iter().map(|(node, why)| {
         (
-            world.name(*node).to_owned(),
+            world.name(node).to_owned(),
             refusal(why, &world.cluster.names, true),
         )
     });
@@ -146,12 +146,12 @@ const PRE_FILTER_RESULT: &str = "PreFilterResult";
 fn rejected_by(unfit: &Unfit) -> Value {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     if let Unfit::EveryNode(refusals) = unfit {
-        for (_, why) in refusals {
+        for (why, n) in refusals.counted() {
             let by = match is_narrowed_out(why) {
                 true => PRE_FILTER_RESULT,
                 false => why.plugin.name(),
             };
-            *counts.entry(by).or_default() += 1;
+            *counts.entry(by).or_default() += n;
         }
     }
     json!(counts)

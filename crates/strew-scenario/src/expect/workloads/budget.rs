@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::object::{Budget, Key, Object, Pairs, Pod, Stored};
-use strew_apiserver::{Selection, Tables};
+use strew_apiserver::{Selection, Selections, Tables};
 use strew_view::loss::BudgetCount;
 use strew_view::workload::pod_labels;
 
@@ -50,10 +50,9 @@ pub fn within_budget(
 /// Every budget with too few healthy pods.
 pub(super) fn short(tables: &Tables) -> Vec<Short> {
     let counted = Budgets::of(tables, &BTreeSet::new());
-    let counted = counted.by_namespace.into_values().flatten();
-    let below = counted.filter(|counted| counted.count.is_short());
+    let below = counted.counts().filter(|(_, count)| count.is_short());
     let mut below: Vec<Short> = below
-        .map(|Counted { budget, count, .. }| Short {
+        .map(|(budget, count)| Short {
             key: Key {
                 kind: Budget::KIND,
                 name: budget.meta.name.clone(),
@@ -70,103 +69,109 @@ pub(super) fn short(tables: &Tables) -> Vec<Short> {
 
 /// All budgets with their numbers.
 pub(crate) struct Budgets<'a> {
-    /// By namespace, each in the order of names.
-    by_namespace: BTreeMap<Arc<str>, Vec<Counted<'a>>>,
+    by_namespace: BTreeMap<Arc<str>, OfNamespace<'a>>,
+}
+
+/// The budgets of a namespace, in the order of names.
+#[derive(Default)]
+struct OfNamespace<'a> {
+    selecting: Selections<Counted<'a>>,
+    /// Without a selector that can be read, a budget selects nothing.
+    others: Vec<Counted<'a>>,
 }
 
 struct Counted<'a> {
     budget: &'a Arc<Budget>,
-    /// `None`: it selects nothing.
-    selection: Option<Selection>,
-    count: BudgetCount,
+    /// The workloads that it protects, by uid, with the pods that each asks for.
+    by_workload: BTreeMap<Arc<str>, u32>,
+    /// Its pods of other workloads, or of none: each asks for itself.
+    others: u32,
+    /// Its ready pods on lost nodes.
+    n_lost: u32,
 }
 
 impl<'a> Budgets<'a> {
     /// Those of a cluster, as if the pods on the `lost` nodes were not healthy.
     pub(crate) fn of(tables: &'a Tables, lost: &BTreeSet<Arc<str>>) -> Self {
-        let mut by_namespace: BTreeMap<Arc<str>, Vec<Counted<'a>>> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<Arc<str>, OfNamespace<'a>> = BTreeMap::new();
         for budget in tables.of::<Budget>().iter() {
             let of_namespace = by_namespace.entry(Arc::clone(&budget.meta.name.namespace));
-            of_namespace.or_default().push(Counted {
-                budget,
-                selection: budget.spec.selector.as_ref().and_then(Selection::of),
-                count: BudgetCount {
-                    name: budget.meta.name.name.to_string(),
-                    healthy: 0,
-                    asks: 0,
-                },
-            });
-        }
-        let mut protected: BTreeMap<Arc<str>, Vec<Object>> = BTreeMap::new();
-        for object in replicated(tables).filter(is_counted) {
-            let namespace = &object.meta().name.namespace;
-            if by_namespace.contains_key(namespace) {
-                let of_namespace = protected.entry(Arc::clone(namespace));
-                of_namespace.or_default().push(object);
+            let of_namespace = of_namespace.or_default();
+            let counted = Counted::new(budget);
+            match budget.spec.selector.as_ref().and_then(Selection::of) {
+                Some(selection) => of_namespace.selecting.push(selection, counted),
+                None => of_namespace.others.push(counted),
             }
         }
-        for (namespace, budgets) in &mut by_namespace {
-            let objects = protected.get(namespace).map_or(&[][..], Vec::as_slice);
-            for counted in budgets {
-                (counted.count.healthy, counted.count.asks) =
-                    counted.numbers(tables, objects, lost);
+        for object in replicated(tables).filter(is_counted) {
+            let of_namespace = by_namespace.get_mut(&object.meta().name.namespace);
+            if let Some(of_namespace) = of_namespace
+                && let Some(labels) = labels_of(&object)
+                && let Some(replicas) = Replicas::of(&object)
+            {
+                let wanted = u32::try_from(replicas.wanted).unwrap_or(0);
+                let uid = &object.meta().uid;
+                of_namespace.selecting.change(labels, |counted| {
+                    counted.by_workload.insert(Arc::clone(uid), wanted);
+                });
+            }
+        }
+        for (namespace, of_namespace) in &mut by_namespace {
+            let pods = tables.of::<Pod>().in_namespace(namespace);
+            for pod in pods.filter(|pod| pod.is_active()) {
+                let is_away = pod.node.as_ref().is_some_and(|node| lost.contains(node));
+                let is_lost = is_away && pod.is_ready();
+                of_namespace.selecting.change(&pod.meta.labels, |counted| {
+                    let workload = workload_of(tables, pod);
+                    let is_known =
+                        workload.is_some_and(|uid| counted.by_workload.contains_key(&uid));
+                    counted.others += u32::from(!is_known);
+                    counted.n_lost += u32::from(is_lost);
+                });
             }
         }
         Self { by_namespace }
     }
 
+    fn counts(&self) -> impl Iterator<Item = (&'a Arc<Budget>, BudgetCount)> {
+        let each = self.by_namespace.values();
+        let each = each.flat_map(|of| of.selecting.iter().chain(&of.others));
+        each.map(|counted| (counted.budget, counted.count()))
+    }
+
     /// The budgets that select pods of a workload, with their numbers.
     pub(crate) fn of_workload(&self, object: &Object) -> Vec<BudgetCount> {
         let of_namespace = self.by_namespace.get(&object.meta().name.namespace);
-        let its = of_namespace.into_iter().flatten();
-        let its = its.filter(|counted| counted.selects(object));
-        its.map(|counted| counted.count.clone()).collect()
+        let its = of_namespace.zip(labels_of(object));
+        let its = its
+            .into_iter()
+            .flat_map(|(of, labels)| of.selecting.of(labels));
+        its.map(Counted::count).collect()
     }
 }
 
-impl Counted<'_> {
-    fn selects(&self, object: &Object) -> bool {
-        let labels = labels_of(object);
-        let selection = self.selection.as_ref().zip(labels);
-        selection.is_some_and(|(selection, labels)| selection.matches(labels))
+impl<'a> Counted<'a> {
+    fn new(budget: &'a Arc<Budget>) -> Self {
+        Self {
+            budget,
+            by_workload: BTreeMap::new(),
+            others: 0,
+            n_lost: 0,
+        }
     }
 
     /// The healthy pods, and those that it asks for: no more than its workloads do. A workload that was scaled down is
-    /// not short of pods, and a pod that terminates is none of the workload's. `objects` are the protected ones of its
-    /// namespace.
-    fn numbers(
-        &self,
-        tables: &Tables,
-        objects: &[Object],
-        lost: &BTreeSet<Arc<str>>,
-    ) -> (u32, u32) {
+    /// not short of pods, and a pod that terminates is none of the workload's.
+    fn count(&self) -> BudgetCount {
         let number = |of: Option<i32>| u32::try_from(of.unwrap_or(0)).unwrap_or(0);
         let status = &self.budget.status;
-        let mut by_workload: BTreeMap<Arc<str>, u32> = BTreeMap::new();
-        for object in objects.iter().filter(|object| self.selects(object)) {
-            if let Some(replicas) = Replicas::of(object) {
-                let wanted = u32::try_from(replicas.wanted).unwrap_or(0);
-                by_workload.insert(Arc::clone(&object.meta().uid), wanted);
-            }
+        let asked = self.by_workload.values();
+        let asked = asked.fold(self.others, |sum, n| sum.saturating_add(*n));
+        BudgetCount {
+            name: self.budget.meta.name.name.to_string(),
+            healthy: number(status.current_healthy).saturating_sub(self.n_lost),
+            asks: number(status.desired_healthy).min(asked),
         }
-        let pods = tables.of::<Pod>();
-        let pods = pods.in_namespace(&self.budget.meta.name.namespace);
-        let is_meant = |pod: &&Arc<Pod>| {
-            let selection = self.selection.as_ref();
-            pod.is_active() && selection.is_some_and(|s| s.matches(&pod.meta.labels))
-        };
-        let (mut others, mut n_lost) = (0_u32, 0_u32);
-        for pod in pods.filter(is_meant) {
-            // A pod of another workload, or of none, asks for itself.
-            let is_known = |uid: Arc<str>| by_workload.contains_key(&uid);
-            others += u32::from(!workload_of(tables, pod).is_some_and(is_known));
-            let is_away = pod.node.as_ref().is_some_and(|node| lost.contains(node));
-            n_lost += u32::from(is_away && pod.is_ready());
-        }
-        let asked = by_workload.values();
-        let asked = asked.fold(others, |sum, n| sum.saturating_add(*n));
-        let healthy = number(status.current_healthy).saturating_sub(n_lost);
-        (healthy, number(status.desired_healthy).min(asked))
     }
 }
 

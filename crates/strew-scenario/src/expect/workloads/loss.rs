@@ -1,6 +1,7 @@
 //! Claims about what a loss does to workloads.
 
-use std::collections::BTreeSet;
+use std::cell::LazyCell;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -55,6 +56,7 @@ pub fn survives(
     let now = present.elapsed();
     let tables = present.server().tables();
     let budgets = Budgets::of(tables, &BTreeSet::new());
+    let pods = LazyCell::new(|| by_workload(tables));
     let judged = availability.records().filter(|(uid, record)| match of {
         Some(target) => is(&record.key, target),
         None => !before.contains(*uid),
@@ -68,7 +70,8 @@ pub fn survives(
                 name: name(&record.key),
                 loss,
                 over_time: record.over_time.changes(),
-                missing: is_missed.then(|| missing(present, uid, record)).flatten(),
+                missing: { is_missed.then(|| pods.get(uid).map_or(&[][..], Vec::as_slice)) }
+                    .and_then(|own| missing(present, own, record)),
                 is_recorded: of.is_none() && recorded.contains(uid),
             })
         })
@@ -260,17 +263,26 @@ fn is_about_room(reason: &str) -> bool {
     reason.is_empty() || words.iter().any(|word| reason.starts_with(word))
 }
 
+/// The pods of each workload, by its uid.
+fn by_workload(tables: &Tables) -> HashMap<Arc<str>, Vec<&Arc<Pod>>> {
+    let mut by_workload: HashMap<Arc<str>, Vec<&Arc<Pod>>> = HashMap::new();
+    for pod in tables.of::<Pod>().iter() {
+        if let Some(uid) = workload_of(tables, pod) {
+            by_workload.entry(uid).or_default().push(pod);
+        }
+    }
+    by_workload
+}
+
 /// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none;
-/// `None` if it is not known.
-fn missing(present: &dyn Present, uid: &Arc<str>, record: &Record) -> Option<Missing> {
+/// `None` if it is not known. `own` are those that there are.
+fn missing(present: &dyn Present, own: &[&Arc<Pod>], record: &Record) -> Option<Missing> {
     if record.is_gone {
         return Some(Missing::Gone);
     }
     let tables = present.server().tables();
-    let all = tables.of::<Pod>().in_namespace(&record.key.name.namespace);
-    let own = all.filter(|pod| workload_of(tables, pod).as_ref() == Some(uid));
-    let (leaving, active): (Vec<_>, Vec<_>) =
-        own.partition(|pod| pod.meta.is_terminating() && !pod.is_finished());
+    let (leaving, active): (Vec<&Arc<Pod>>, Vec<_>) =
+        { own.iter() }.partition(|pod| pod.meta.is_terminating() && !pod.is_finished());
     let all = || leaving.iter().chain(&active);
     let mut evicted = all().filter_map(|pod| evicted(tables, pod));
     let pending: Vec<_> = active.iter().filter(|pod| pod.node.is_none()).collect();

@@ -75,6 +75,22 @@ pub fn retain_passing(cluster: &Cluster, plan: &SpreadPlan, nodes: &mut Vec<Node
     }
 }
 
+/// What the hard constraints of a class let pass, apart from which node is in which domain: per constraint, the highest
+/// count of a domain that passes, and the counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passing(Box<[(i64, Box<[i32]>)]>);
+
+impl Passing {
+    /// What they let pass now.
+    pub fn of(cluster: &Cluster, plan: &SpreadPlan) -> Self {
+        let each = plan.hard.iter().map(|constraint| {
+            let gate = Gate::of(cluster, constraint);
+            (gate.highest, gate.counts.into())
+        });
+        Self(each.collect())
+    }
+}
+
 /// A constraint prepared for many nodes: a domain passes if its count is at most `highest`.
 struct Gate<'a> {
     domains: &'a [u32],

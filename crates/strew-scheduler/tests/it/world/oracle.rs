@@ -32,18 +32,25 @@ impl RandomCluster {
             return Err(format!("decide {decision:?}, evaluate {taken:?}"));
         }
 
+        if let Decision::Unfit(unfit) = &decision
+            && Some(&**unfit) != evaluation.refused.as_ref()
+        {
+            let all = evaluation.refused;
+            return Err(format!("decide says {unfit:?}, evaluate {all:?}"));
+        }
+
         self.compare_volumes(pod, &evaluation, engine.profile().binds_claims)?;
         let spread = NaiveSpread::new(cluster, engine.profile(), pod);
         let affinity = NaiveAffinity::new(cluster, engine.profile(), pod);
         let refusals = match &evaluation.refused {
-            Some(Unfit::EveryNode(refusals)) => refusals.as_slice(),
-            _ => &[],
+            Some(Unfit::EveryNode(refusals)) => Some(refusals),
+            _ => None,
         };
         if matches!(evaluation.refused, Some(Unfit::PreFilter(_))) {
             return Ok(());
         }
         for (node, naive) in spread.filter() {
-            let ours = refusals.iter().find(|(n, _)| *n == node).map(|(_, r)| r);
+            let ours = refusals.and_then(|refusals| refusals.of(node));
             // Plugins before and after: a node passes spread iff neither an earlier plugin nor spread refused it.
             match ours {
                 Some(r) if r.plugin < PluginId::PodTopologySpread => continue,

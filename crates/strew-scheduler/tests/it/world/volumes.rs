@@ -198,14 +198,14 @@ impl RandomCluster {
                     false => Err(format!("volumes: engine {ours:?}, recount {outright:?}")),
                 };
             }
-            Some(Unfit::EveryNode(refusals)) => refusals.as_slice(),
-            None => &[],
+            Some(Unfit::EveryNode(refusals)) => Some(refusals),
+            None => None,
         };
         if outright.is_some() {
             return Err(format!("volumes: engine passes, recount {outright:?}"));
         }
         for &node in self.cluster.node_order() {
-            let ours = refusals.iter().find(|(n, _)| *n == node).map(|(_, r)| r);
+            let ours = refusals.and_then(|refusals| refusals.of(node));
             if ours.is_some_and(|r| r.plugin < FIRST) {
                 continue;
             }
