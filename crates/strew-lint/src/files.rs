@@ -27,10 +27,14 @@ pub(super) struct Files<'a> {
     pub(super) names: RefCell<Interner>,
     pub(super) workloads: Vec<Workload<'a>>,
     by_namespace: HashMap<&'a str, Vec<usize>>,
+    /// The indexes of workloads by key and value of a label of their pods.
+    by_label: HashMap<(Symbol, Symbol), Vec<usize>>,
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) budgets: Vec<Budget<'a>>,
     /// Objects may come later: what is missing is no mistake yet.
     pub(super) more_come: bool,
+    /// Something may add nodes: an autoscaler among the objects, or objects that come later.
+    pub(super) grows: bool,
     /// The namespaces with a ResourceQuota.
     pub(super) with_quota: BTreeSet<&'a str>,
     /// The indexes of the workloads that are targets of WorkloadSpreads; true if a patch gives labels to their pods.
@@ -143,20 +147,24 @@ impl<'a> Files<'a> {
         let quotas = { objects.iter() }.filter(|o| matches!(o, KubeObject::ResourceQuota(_)));
         let with_quota = quotas.filter_map(|quota| quota.metadata().map(namespace_of));
         let mut by_namespace: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut by_label: HashMap<(Symbol, Symbol), Vec<usize>> = HashMap::new();
         for (number, workload) in workloads.iter().enumerate() {
-            by_namespace
-                .entry(workload.namespace)
-                .or_default()
-                .push(number);
+            let of_namespace = by_namespace.entry(workload.namespace);
+            of_namespace.or_default().push(number);
+            for label in workload.labels.iter() {
+                by_label.entry(label).or_default().push(number);
+            }
         }
         Self {
             objects,
             names: RefCell::new(names),
             workloads,
             by_namespace,
+            by_label,
             nodes,
             budgets,
             more_come,
+            grows: more_come || objects.iter().any(|object| adds_nodes(object)),
             with_quota: with_quota.collect(),
             spread,
             placings: OnceCell::new(),
@@ -175,17 +183,6 @@ impl<'a> Files<'a> {
     pub(super) fn stage(&self) -> &Stage {
         self.stage
             .get_or_init(|| Stage::of(self.objects, self.scheduling))
-    }
-
-    /// True if something may add nodes: an autoscaler among the objects, or objects that come later.
-    pub(super) fn grows(&self) -> bool {
-        let adds_nodes = |object: &&KubeObject| match object {
-            KubeObject::Other(other) => {
-                ["NodePool", "Provisioner", "MachineDeployment"].contains(&&*other.kind)
-            }
-            object => ["cluster-autoscaler", "karpenter"].contains(&object.name()),
-        };
-        self.more_come || self.objects.iter().any(adds_nodes)
     }
 
     /// A selector; `None` if it is invalid, which is an error elsewhere.
@@ -211,6 +208,23 @@ impl<'a> Files<'a> {
         own.map(|number| (*number, &self.workloads[*number]))
     }
 
+    /// The workloads of a namespace whose pods a selector selects, with their indexes. Cost: those with one of its labels.
+    pub(super) fn selected(
+        &self,
+        namespace: &str,
+        selector: &Selector,
+    ) -> impl Iterator<Item = (usize, &Workload<'a>)> {
+        let candidates = match selector.a_label() {
+            Some(label) => self.by_label.get(&label),
+            None => self.by_namespace.get(namespace),
+        };
+        let candidates = candidates.into_iter().flatten();
+        let candidates = candidates.map(|number| (*number, &self.workloads[*number]));
+        candidates.filter(move |(_, workload)| {
+            workload.namespace == namespace && selector.matches(&workload.labels)
+        })
+    }
+
     /// The constraints of each workload that has pods: the index of the workload, the index of the constraint.
     pub(super) fn constraints(
         &self,
@@ -230,6 +244,16 @@ impl<'a> Files<'a> {
             matches!(object, KubeObject::Other(other)
                 if other.namespace.as_deref().unwrap_or("default") == namespace)
         })
+    }
+}
+
+/// True for what adds nodes to a cluster.
+fn adds_nodes(object: &KubeObject) -> bool {
+    match object {
+        KubeObject::Other(other) => {
+            ["NodePool", "Provisioner", "MachineDeployment"].contains(&&*other.kind)
+        }
+        object => ["cluster-autoscaler", "karpenter"].contains(&object.name()),
     }
 }
 

@@ -169,7 +169,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                     "min-domains-unmet",
                     "anti-affinity-over-domains",
                 ];
-                if self.files.grows() && is_short.contains(&rule) {
+                if self.files.grows && is_short.contains(&rule) {
                     return Vec::new();
                 }
                 let found = found.number("pods", self.n_pods).number("placed", n_placed);
@@ -360,7 +360,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
 
     /// A minDomains above the number of domains that keeps no pod from a node.
     fn unmet_min_domains(&self) -> Option<(&'static str, Found)> {
-        if self.files.grows() || self.n_pods < 2 {
+        if self.files.grows || self.n_pods < 2 {
             return None;
         }
         let mut constraints = self.pods.spec.spread.iter().enumerate();
@@ -401,7 +401,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             return None;
         };
         let rolling = of_deployment(deployment.spec.as_ref()?)?;
-        if rolling.unavailable >= self.n_pods || self.files.grows() {
+        if rolling.unavailable >= self.n_pods || self.files.grows {
             return None;
         }
         let doubt = self.doubt(rolling.unavailable)?;

@@ -95,6 +95,22 @@ fn sorted(mut values: Vec<Symbol>) -> Box<[Symbol]> {
 }
 
 impl Selector {
+    /// A label without which it matches nothing, if one value of a key is asked for.
+    pub fn a_label(&self) -> Option<(Symbol, Symbol)> {
+        let Self::AllOf(requirements) = self else {
+            return None;
+        };
+        requirements
+            .iter()
+            .find_map(|requirement| match &requirement.operator {
+                Operator::In(values) => match &**values {
+                    [value] => Some((requirement.key, *value)),
+                    _ => None,
+                },
+                _ => None,
+            })
+    }
+
     /// A selector from requirements in any order; equal sets of requirements make equal selectors.
     pub fn all_of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_unstable();

@@ -22,8 +22,7 @@ fn selected<'f, 'a>(
     files: &'f Files<'a>,
     budget: &'f Budget<'a>,
 ) -> impl Iterator<Item = &'f Workload<'a>> {
-    let of_namespace = files.of_namespace(budget.namespace);
-    let selected = of_namespace.filter(|(_, w)| budget.selector.matches(&w.labels));
+    let selected = files.selected(budget.namespace, &budget.selector);
     selected.map(|(_, workload)| workload)
 }
 
@@ -225,15 +224,15 @@ fn scale(workload: &Workload<'_>, minimums: &Minimums<'_>) -> Option<Scale> {
 /// Source: spec/controllers §8.2
 pub(crate) fn two(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    let mut earlier: HashMap<&str, Vec<&Budget<'_>>> = HashMap::new();
+    let mut earlier: HashMap<usize, &Budget<'_>> = HashMap::new();
     for budget in &files.budgets {
-        let of_namespace = earlier.entry(budget.namespace).or_default();
-        let both = selected(files, budget).find_map(|workload| {
-            let mut others = of_namespace.iter();
-            let other = others.find(|other| other.selector.matches(&workload.labels))?;
-            Some((workload, *other))
-        });
-        of_namespace.push(budget);
+        let mut both = None;
+        for (number, workload) in files.selected(budget.namespace, &budget.selector) {
+            let other = *earlier.entry(number).or_insert(budget);
+            if both.is_none() && other.object != budget.object {
+                both = Some((workload, other));
+            }
+        }
         if let Some((workload, other)) = both {
             let label = files.objects[workload.object].label();
             let message = format!(

@@ -319,13 +319,10 @@ pub(crate) fn counts_others(files: &Files<'_>) -> Vec<Found> {
         let own = workload
             .selector
             .and_then(|wire| files.selector(Some(wire)));
-        let others = files.of_namespace(workload.namespace).filter(|(other, w)| {
+        let selected = files.selected(workload.namespace, &selector);
+        let others = selected.filter(|(other, w)| {
             let is_own = own.as_ref().is_some_and(|own| own.matches(&w.labels));
-            *other != number
-                && w.kind != "Pod"
-                && w.n_pods != Some(0)
-                && !is_own
-                && selector.matches(&w.labels)
+            *other != number && w.kind != "Pod" && w.n_pods != Some(0) && !is_own
         });
         let others: Vec<&Workload<'_>> = others.map(|(_, w)| w).collect();
         let Some(first) = others.first() else {

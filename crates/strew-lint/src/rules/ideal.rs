@@ -69,7 +69,7 @@ fn each(
 /// Source: spec/scheduler §1.8
 pub(crate) fn one_domain_satisfies(files: &Files<'_>) -> Vec<Found> {
     // Nodes that are there and stay tell how many domains there are: `one-domain` says it as a fact.
-    if !files.nodes.is_empty() && !files.grows() {
+    if !files.nodes.is_empty() && !files.grows {
         return Vec::new();
     }
     each(files, 1, |bench, question| {

@@ -55,8 +55,7 @@ fn by_zone(files: &Files<'_>, workload: usize) -> Option<Vec<(String, i64)>> {
 pub(crate) fn budget_below_zone_loss(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for budget in &files.budgets {
-        let selected = files.of_namespace(budget.namespace);
-        let mut selected = selected.filter(|(_, w)| budget.selector.matches(&w.labels));
+        let mut selected = files.selected(budget.namespace, &budget.selector);
         let (Some((number, workload)), None) = (selected.next(), selected.next()) else {
             continue;
         };
@@ -167,7 +166,7 @@ pub(crate) fn autoscaler_min(files: &Files<'_>) -> Vec<Found> {
         let workload = &files.workloads[number];
         let asked = workload.n_pods.unwrap_or(0);
         // What it asks for itself is judged with the workload.
-        if target.min <= asked || files.grows() {
+        if target.min <= asked || files.grows {
             continue;
         }
         let Some((n_placed, reason)) = files.placings().try_with(files, number, target.min) else {
@@ -189,7 +188,7 @@ pub(crate) fn autoscaler_min(files: &Files<'_>) -> Vec<Found> {
 ///
 /// Source: spec/scheduler §2.6
 pub(crate) fn priority_evicts(files: &Files<'_>) -> Vec<Found> {
-    if files.grows() {
+    if files.grows {
         return Vec::new();
     }
     let mut found = files.placings().found("priority-evicts");
