@@ -95,40 +95,40 @@ pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
             }
         }
     }
+    let format = MergeFormat::of_summary(args.output);
     if !fleet.is_empty() {
-        return clusters(&fleet, n_summaries, args, context);
+        if n_summaries > 0 {
+            let error = anyhow!("some files are audits, and others are summaries");
+            return Err(Failure::input(error).with_hint("merge them apart"));
+        }
+        return tell_clusters(&fleet, format, args.out.as_deref(), context);
     }
     let Some(merged) = merger.finish() else {
         return Err(Failure::input(anyhow!("no file has a summary")));
     };
-    let format = MergeFormat::of_summary(args.output);
     tell(&merged, format, args.out.as_deref(), context)
 }
 
 /// Writes the audits of several clusters.
 ///
 /// # Errors
-/// There are summaries, too; the format is for summaries only; it cannot be written.
-fn clusters(
+/// The format is for summaries only; it cannot be written.
+pub(crate) fn tell_clusters(
     fleet: &Fleet,
-    n_summaries: usize,
-    args: &MergeArgs,
+    format: SummaryFormat,
+    out: Option<&Path>,
     context: &Context,
 ) -> Result<u8, Failure> {
-    if n_summaries > 0 {
-        let error = anyhow!("some files are audits, and others are summaries");
-        return Err(Failure::input(error).with_hint("merge them apart"));
-    }
-    let text = match args.output {
-        None => drawn(fleet.text(), &context.terminal),
-        Some(MergeFormat::Summary) => serialized(&fleet.list(), Format::Json)?,
-        Some(MergeFormat::Junit | MergeFormat::Sarif) => {
+    let text = match format {
+        SummaryFormat::Text => drawn(fleet.text(), &context.terminal),
+        SummaryFormat::Summary => serialized(&fleet.list(), Format::Json)?,
+        SummaryFormat::Junit | SummaryFormat::Sarif => {
             let error = anyhow!("audits of several clusters are text or -o json");
             return Err(Failure::input(error)
                 .with_hint("strew audit -o junit and -o sarif write those of one"));
         }
     };
-    destination::write(args.out.as_deref(), &text)?;
+    destination::write(out, &text)?;
     Ok(if fleet.is_red() { EXIT_NO } else { 0 })
 }
 

@@ -179,6 +179,16 @@ impl Fleet {
     /// # Errors
     /// The audit is not of this version, or another one has its name.
     pub(crate) fn add(&mut self, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
+        let stem = std::path::Path::new(name).file_stem();
+        let stem = stem.map_or(name.into(), |stem| stem.to_string_lossy());
+        self.add_called(&stem, bytes)
+    }
+
+    /// As [`add`](Self::add); the name of the cluster is this one.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(crate) fn add_called(&mut self, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
         let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
             return Ok(false);
         };
@@ -192,9 +202,7 @@ impl Fleet {
             _ => return Ok(false),
         };
         for mut audit in audits {
-            let file = std::path::Path::new(name).file_stem();
-            let file = file.map_or(name.into(), |stem| stem.to_string_lossy().into_owned());
-            let cluster = audit.cluster.take().unwrap_or(file);
+            let cluster = audit.cluster.take().unwrap_or_else(|| name.to_owned());
             audit.cluster = Some(cluster.clone());
             if let Some(known) = self.audits.get(&cluster)
                 && *known != audit

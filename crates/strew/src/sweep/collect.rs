@@ -8,12 +8,14 @@ use strew_kube::connect::connect;
 use strew_kube::jobs::{self, IndexedJob, JobError, JobPod};
 use strew_wire::config::ClientConnection;
 
+use super::audits::CLUSTERS;
 use super::job::{CONTAINER, LOGS, RESULTS_IN};
+use crate::audit::compare::Fleet;
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
 use crate::context::Context;
 use crate::diagnostics::say_note;
-use crate::failure::Failure;
+use crate::failure::{EXIT_OUTSIDE, Failure};
 use crate::merge;
 use crate::scenario::SummaryFormat;
 use crate::scenario::merging::Merger;
@@ -24,7 +26,48 @@ const SUCCEEDED: &str = "Succeeded";
 /// The number of reasons that are shown; more are counted.
 const REASONS_MAX: usize = 10;
 
-/// Reads the logs of all completed pods, and writes the sum of all shards, and which are missing.
+/// What pods wrote, in sum.
+enum Sum {
+    /// Of shards.
+    Shards(Box<Merger>),
+    /// Of audits: the names of the clusters by index.
+    Clusters(Vec<String>, Fleet),
+}
+
+impl Sum {
+    /// For what a Job's pods write.
+    ///
+    /// # Errors
+    /// The names of clusters cannot be read.
+    fn of(job: &IndexedJob) -> Result<Self, Failure> {
+        let Some(names) = job.annotations.get(CLUSTERS) else {
+            return Ok(Self::Shards(Box::default()));
+        };
+        let names = serde_json::from_str(names)
+            .map_err(|error| Failure::input(anyhow!("annotation {CLUSTERS}: {error}")))?;
+        Ok(Self::Clusters(names, Fleet::default()))
+    }
+
+    /// Adds what the pod of an index wrote.
+    ///
+    /// # Errors
+    /// It is not what such a pod writes.
+    fn add(&mut self, index: u32, pod: &str, log: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Shards(merger) => merger.add(&format!("pod/{pod}"), log).map(drop),
+            Self::Clusters(names, fleet) => {
+                let name = usize::try_from(index).ok().and_then(|i| names.get(i));
+                let name = name.map_or_else(|| format!("index {index}"), Clone::clone);
+                match fleet.add_called(&name, log)? {
+                    true => Ok(()),
+                    false => Err(Failure::input(anyhow!("its log is no audit"))),
+                }
+            }
+        }
+    }
+}
+
+/// Reads the logs of all completed pods, and writes the sum of all parts, and which are missing.
 pub(super) fn run(
     name: &str,
     namespace: Option<&str>,
@@ -33,15 +76,15 @@ pub(super) fn run(
     out: Option<&Path>,
     context: &Context,
 ) -> Result<u8, Failure> {
-    let mut merger = Merger::default();
     let mut missing = BTreeMap::new();
-    let job = runtime()?.block_on(async {
+    let (job, sum) = runtime()?.block_on(async {
         let connection = connect(&access.of(&ClientConnection::default()), "strew").await;
         let connection = connection.map_err(access::failure)?;
         let namespace = namespace.unwrap_or(&connection.namespace);
         let client = &connection.client;
         let job = jobs::job(client, namespace, name).await.map_err(failure)?;
         check_logs(&job, name)?;
+        let mut sum = Sum::of(&job)?;
         for index in 0..job.completions {
             let pods = job.pods.iter().filter(|pod| pod.index == index);
             let done = pods.clone().filter(|pod| pod.phase == SUCCEEDED);
@@ -51,8 +94,8 @@ pub(super) fn run(
                 let log = jobs::log(client, namespace, &pod.name, CONTAINER).await;
                 match log.map_err(failure) {
                     // One at a time: the logs of all may not fit into memory.
-                    Ok(log) => match merger.add(&format!("pod/{}", pod.name), log.as_bytes()) {
-                        Ok(_) => is_there = true,
+                    Ok(log) => match sum.add(index, &pod.name, log.as_bytes()) {
+                        Ok(()) => is_there = true,
                         Err(error) => why = error.in_a_line(),
                     },
                     Err(error) => why = format!("pod/{}: {}", pod.name, error.in_a_line()),
@@ -62,23 +105,43 @@ pub(super) fn run(
                 missing.insert(index, why);
             }
         }
-        Ok::<_, Failure>(job)
+        Ok::<_, Failure>((job, sum))
     })?;
+    let part = match &sum {
+        Sum::Shards(_) => "shard",
+        Sum::Clusters(..) => "cluster",
+    };
     for (index, why) in missing.iter().take(REASONS_MAX) {
-        say_note(
-            &format!("shard {index}/{}: {why}", job.completions),
-            context,
-        );
+        let of = match &sum {
+            Sum::Shards(_) => format!("{index}/{}", job.completions),
+            Sum::Clusters(names, _) => { names.get(*index as usize) }
+                .cloned()
+                .unwrap_or_else(|| index.to_string()),
+        };
+        say_note(&format!("{part} {of}: {why}"), context);
     }
     if missing.len() > REASONS_MAX {
-        let more = crate::text::count(missing.len() - REASONS_MAX, "more shard");
+        let more = crate::text::count(missing.len() - REASONS_MAX, &format!("more {part}"));
         say_note(&format!("{more} without a result"), context);
     }
-    let Some(merged) = merger.finish() else {
-        let error = anyhow!("no shard of Job {name} has a result yet");
-        return Err(Failure::outside(error).with_hint(format!("kubectl describe job {name}")));
+    let nothing = || {
+        let error = anyhow!("no {part} of Job {name} has a result yet");
+        Failure::outside(error).with_hint(format!("kubectl describe job {name}"))
     };
-    merge::tell(&merged, format, out, context)
+    match sum {
+        Sum::Shards(merger) => {
+            let merged = merger.finish().ok_or_else(nothing)?;
+            merge::tell(&merged, format, out, context)
+        }
+        Sum::Clusters(_, fleet) if fleet.is_empty() => Err(nothing()),
+        Sum::Clusters(_, fleet) => {
+            let code = merge::tell_clusters(&fleet, format, out, context)?;
+            Ok(match (code, missing.is_empty()) {
+                (0, false) => EXIT_OUTSIDE,
+                (code, _) => code,
+            })
+        }
+    }
 }
 
 /// Why an index has no result, from its pods.

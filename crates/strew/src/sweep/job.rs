@@ -45,8 +45,27 @@ pub(super) const LOGS: &str = "logs";
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SweepFile {
     /// Below the current folder.
-    path: String,
-    text: String,
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+/// What the pods of a Job do.
+pub(super) struct Played {
+    /// What is said above the Job.
+    pub(super) comment: &'static str,
+    /// How many of them.
+    pub(super) completions: u32,
+    /// The arguments of each, in which Kubernetes expands `$(JOB_COMPLETION_INDEX)`.
+    pub(super) words: Vec<String>,
+    /// Annotations of the Job.
+    pub(super) annotations: Vec<(&'static str, String)>,
+}
+
+/// Arguments in which Kubernetes expands nothing: it expands `$(NAME)`, and reads `$$` as `$`.
+pub(super) fn literal(words: Vec<String>) -> Vec<String> {
+    { words.into_iter() }
+        .map(|word| word.replace('$', "$$"))
+        .collect()
 }
 
 /// Refuses names that are not below the current folder. The folder itself is refused, too: the mounted ConfigMap has
@@ -107,7 +126,7 @@ pub(super) fn memory(text: &str) -> Result<String, String> {
     }
 }
 
-/// The ConfigMap and the Job. `words` are the arguments that play all seeds.
+/// The ConfigMap and the Job.
 ///
 /// # Errors
 /// The files are too large.
@@ -115,7 +134,7 @@ pub(super) fn manifests(
     args: &JobArgs,
     name: &str,
     files: Vec<SweepFile>,
-    words: &[String],
+    played: &Played,
 ) -> Result<Vec<Manifest>, Failure> {
     let size: usize = files.iter().map(|file| file.text.len()).sum();
     if size > FILES_MAX {
@@ -126,11 +145,7 @@ pub(super) fn manifests(
     }
     Ok(vec![
         Manifest::with_comment("The files that are played.", config_map(args, name, &files)),
-        Manifest::with_comment(
-            "One completion for each shard. Pods are spread over zones, so that the loss of one costs few shards; a\n\
-             pod that is lost is made again.",
-            job(args, name, &files, words),
-        ),
+        Manifest::with_comment(played.comment, job(args, name, &files, played)),
     ])
 }
 
@@ -162,12 +177,15 @@ fn config_map(args: &JobArgs, name: &str, files: &[SweepFile]) -> Value {
     })
 }
 
-fn job(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Value {
-    let shards = args.shards;
+fn job(args: &JobArgs, name: &str, files: &[SweepFile], played: &Played) -> Value {
+    let shards = played.completions;
     let parallelism = args.parallelism.map_or(shards, |n| n.get().min(shards));
     let mut metadata = metadata(args, name);
     let results = args.results_claim.as_deref().unwrap_or(LOGS);
     metadata["annotations"] = json!({RESULTS_IN: results});
+    for (key, value) in &played.annotations {
+        metadata["annotations"][key] = value.as_str().into();
+    }
     let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -179,7 +197,7 @@ fn job(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
             "backoffLimitPerIndex": FAILURES_MAX,
             "template": {
                 "metadata": {"labels": metadata["labels"]},
-                "spec": pod(args, name, files, words),
+                "spec": pod(args, name, files, &played.words),
             },
         },
     });
@@ -236,13 +254,7 @@ fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
 }
 
 fn container(args: &JobArgs, name: &str, words: &[String]) -> Value {
-    // Kubernetes expands $(NAME) in arguments, and reads $$ as $.
-    let mut words: Vec<String> = words.iter().map(|word| word.replace('$', "$$")).collect();
-    let own = [
-        "--shard",
-        &format!("$(JOB_COMPLETION_INDEX)/{}", args.shards),
-    ];
-    words.extend(own.map(str::to_owned));
+    let mut words = words.to_vec();
     words.extend([
         "--jobs".to_owned(),
         args.cpu.to_string(),

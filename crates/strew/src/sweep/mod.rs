@@ -1,8 +1,9 @@
 //! `strew sweep`: many seeds on many machines, with Kubernetes' own Jobs. It prints an Indexed Job; with `--collect` it
 //! reads the results of one.
 //!
-//! Reading order: [`job`] (the output), [`pods`] (what clusters want of it), [`collect`].
+//! Reading order: [`job`] (the output), [`pods`] (what clusters want of it), [`audits`] (an index a dump), [`collect`].
 
+mod audits;
 mod collect;
 mod job;
 mod pods;
@@ -34,6 +35,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM sweep --collect sweep-0a1b2c3d4e -o junit --out report.xml
   PROGRAM sweep rollout.yaml --image $IMAGE --results-claim sweeps
                                                      results into a volume: merge its folder then
+  PROGRAM sweep dumps/ --audit --image $IMAGE | kubectl apply -f -
+                                                     each dump is audited, by a pod of its own
   PROGRAM sweep rollout.yaml --image $IMAGE --queue batch --toleration batch=yes:NoSchedule --ttl 86400
                                                      admitted by Kueue, on tainted nodes, gone after a day
 
@@ -59,6 +62,15 @@ pub(crate) struct SweepArgs {
     /// Collect the results of the Job of this name, and print no Job
     #[arg(long, value_name = "JOB", conflicts_with_all = ["files", "filename", "image"])]
     collect: Option<String>,
+    /// Audit each file, the dump of a cluster, in place of playing seeds: one completion each
+    #[arg(long, conflicts_with_all = ["collect", "PlayArgs", "shards", "results_claim"])]
+    audit: bool,
+    /// With --audit: the topology key whose domains are lost
+    #[arg(long, value_name = "KEY", requires = "audit")]
+    by: Option<String>,
+    /// With --audit: how many domains are lost at once
+    #[arg(long, value_name = "N", requires = "audit", value_parser = clap::value_parser!(u8).range(1..=3))]
+    losing: Option<u8>,
     #[command(flatten)]
     job: JobArgs,
     #[command(flatten)]
@@ -172,6 +184,9 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
     crate::configuration::check(&args.world.scheduling, &names)?;
     let piped = format!("{} simulate -", context.program);
     let inputs = args.world.inputs(&names, piped)?;
+    if args.audit {
+        return audits::print(args, inputs, format, context);
+    }
     let mut files = job::files(&inputs)?;
     if let Some(config) = &args.world.scheduling.config {
         job::check_names(std::slice::from_ref(config))?;
@@ -206,16 +221,22 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
         let hint = "--seeds 0..1000 plays more, --shards 2 divides less";
         return Err(Failure::input(error).with_hint(hint));
     }
+    let mut words = scenario::words(&question, context)?;
+    let shard = format!("$(JOB_COMPLETION_INDEX)/{shards}");
+    words = job::literal(words);
+    words.extend(["--shard".to_owned(), shard]);
+    let played = job::Played {
+        comment: "One completion for each shard. Pods are spread over zones, so that the loss of one costs few shards; a\n\
+             pod that is lost is made again.",
+        completions: shards,
+        words,
+        annotations: Vec::new(),
+    };
     let name = match &args.job.name {
         Some(name) => name.clone(),
-        None => job::name(&ready.inputs, args.job.shards),
+        None => job::name(&ready.inputs, shards),
     };
-    let manifests = job::manifests(
-        &args.job,
-        &name,
-        files,
-        &scenario::words(&question, context)?,
-    )?;
+    let manifests = job::manifests(&args.job, &name, files, &played)?;
     destination::write(args.out.as_deref(), &written(&manifests, format)?)?;
     let program = context.program;
     let next = match &args.job.results_claim {

@@ -601,3 +601,47 @@ fn results_are_collected_from_the_logs_of_pods() {
         "{said}"
     );
 }
+
+/// Each pod audits the dump of one cluster, as the command at the desk does.
+#[test]
+fn pods_of_a_sweep_audit_one_dump_each() {
+    let folder = folder("audits");
+    let list = sweep("examples/shop.yaml examples/elastic.yaml --audit --nodes 6 --losing 1");
+    let job = &list["items"][1];
+    assert_eq!(job["spec"]["completions"], 2);
+    let names = &job["metadata"]["annotations"]["sweep.strew.dev/clusters"];
+    assert_eq!(names, r#"["shop","elastic"]"#);
+    let mut files = Vec::new();
+    for (index, name) in [(0, "shop"), (1, "elastic")] {
+        let log = as_pod(&list, &folder, index);
+        let here = strew(&format!(
+            "audit examples/{name}.yaml --nodes 6 --no-fix --fail-on NEVER -o json"
+        ));
+        assert_eq!(log, stdout(&here.assert().code(0)), "{name}");
+        let file = folder.join(format!("{name}.json"));
+        std::fs::write(&file, log).unwrap();
+        files.push(file);
+    }
+    let fleet = stdout(&merge(&files, "").assert());
+    assert!(
+        fleet.contains("shop") && fleet.contains("elastic"),
+        "{fleet}"
+    );
+    for (words, said) in [
+        ("--audit --seeds 5", "cannot be used with"),
+        ("--audit --shards 5", "cannot be used with"),
+        ("--by zone", "--audit"),
+        (
+            "examples/../examples/shop.yaml --audit",
+            "not below the current folder",
+        ),
+        (
+            "examples/scenarios/rollout.yaml --audit",
+            "holds a Scenario",
+        ),
+    ] {
+        let run = strew(&format!("sweep examples/shop.yaml {words} --image strew"));
+        let text = stderr(&run.assert().code(2));
+        assert!(text.contains(said), "{words}: {text}");
+    }
+}
