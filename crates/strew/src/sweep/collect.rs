@@ -58,7 +58,7 @@ impl Sum {
             Self::Clusters(names, fleet) => {
                 let name = usize::try_from(index).ok().and_then(|i| names.get(i));
                 let name = name.map_or_else(|| format!("index {index}"), Clone::clone);
-                match fleet.add_called(&name, log)? {
+                match fleet.add_called(&name, document(log))? {
                     true => Ok(()),
                     false => Err(Failure::input(anyhow!("its log is no audit"))),
                 }
@@ -144,6 +144,23 @@ pub(super) fn run(
     }
 }
 
+/// The JSON in a log, from the first line that begins with a brace to the last one: what a pod says of its input comes
+/// before.
+fn document(log: &[u8]) -> &[u8] {
+    let begin = match log.starts_with(b"{") {
+        true => Some(0),
+        false => log
+            .windows(2)
+            .position(|pair| pair == b"\n{")
+            .map(|at| at + 1),
+    };
+    let end = log.iter().rposition(|byte| *byte == b'}');
+    match (begin, end) {
+        (Some(begin), Some(end)) if begin <= end => &log[begin..=end],
+        _ => log,
+    }
+}
+
 /// Why an index has no result, from its pods.
 fn standing<'a>(pods: impl Iterator<Item = &'a JobPod>) -> String {
     let pods = pods.map(|pod| format!("pod/{} is {}", pod.name, pod.phase));
@@ -173,5 +190,25 @@ fn failure(error: JobError) -> Failure {
         }
         JobError::NotIndexed(_) => Failure::input(error),
         JobError::Refused { .. } => Failure::outside(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::document;
+
+    #[test]
+    fn the_document_of_a_log_has_nothing_before_and_after_it() {
+        let whole = "{\n  \"kind\": \"Audit\"\n}";
+        for log in [
+            whole.to_owned(),
+            format!("{whole}\n"),
+            format!("warning: 2 warnings, not shown (-q)\n{whole}\n"),
+            format!("note: of {{x}}\n\n{whole}\nnote: done\n"),
+        ] {
+            assert_eq!(document(log.as_bytes()), whole.as_bytes(), "{log}");
+        }
+        assert_eq!(document(b"killed"), b"killed");
+        assert_eq!(document(b"}\n{"), b"}\n{");
     }
 }
