@@ -28,7 +28,7 @@ use crate::progress::Progress;
 use crate::recorded::Refusals;
 use crate::scenario::{Seen, When};
 use crate::terminal;
-use crate::text::{count, short_key};
+use crate::text::{count, short_key, widest};
 use strew_suite::label_query::LabelQuery;
 use strew_suite::shown::Choice;
 
@@ -353,16 +353,14 @@ impl PendingPods {
             count(sums.pending, "Pending pod"),
             count(sums.workloads_with_pending, "workload")
         );
-        let numbers = self.items.iter().map(|item| item.pods.to_string().len());
-        let number = numbers.max().unwrap_or(1);
+        let number = widest(self.items.iter().map(|item| item.pods.to_string()));
         let names: Vec<String> = self.items.iter().map(Group::name).collect();
-        let name = names.iter().map(|name| name.chars().count()).max();
-        let name = name.unwrap_or(0);
+        let name = widest(&names);
         let causes: Vec<String> = self.items.iter().map(|item| short(&item.cause)).collect();
-        let longest = causes.iter().map(|cause| cause.chars().count()).max();
+        let longest = widest(&causes);
         // A column for the ages where it fits; otherwise each comes after its cause.
         let room = context.terminal.width.saturating_sub(number + name + 16);
-        let column = longest.filter(|longest| *longest <= room).unwrap_or(0);
+        let column = if longest <= room { longest } else { 0 };
         for ((item, group), cause) in self.items.iter().zip(&names).zip(&causes) {
             let n = item.pods;
             let age = age_text(item.oldest_seconds);
