@@ -62,7 +62,10 @@ fn check_texts(spread: &WorkloadSpread) {
             }
         }
     }
-    assert_eq!(conversion::up(conversion::down(plain.clone())), plain);
+    let json = serde_json::to_value(&plain).expect("objects are JSON");
+    let old = conversion::convert(json, "apps.kruise.io/v1alpha1").expect("a known version");
+    let old = serde_json::from_value(old).expect("what was converted can be read");
+    assert_eq!(conversion::up(old), plain);
     if let Some(wire) = &spread.status {
         let once = status::wire(&status::fact(wire));
         assert_eq!(status::wire(&status::fact(&once)), once);

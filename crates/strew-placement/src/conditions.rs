@@ -14,10 +14,10 @@ use crate::schedule::Code;
 use crate::select::measure::{GroupsUsed, LimitedBy, SpreadReport, Unmet};
 
 /// A condition without its time.
-pub type Verdict = (bool, ConditionReason, Arc<str>);
+pub type ConditionValue = (bool, ConditionReason, Arc<str>);
 
 /// `PlacementMisconfigured`.
-pub fn misconfigured(problem: Option<&Problem>) -> Verdict {
+pub fn misconfigured(problem: Option<&Problem>) -> ConditionValue {
     match problem {
         Some(problem) => (true, Reason::Misconfigured, problem.to_string().into()),
         None => {
@@ -35,7 +35,7 @@ pub fn satisfied(
     selected: usize,
     unscheduled: usize,
     names: &Interner,
-) -> Verdict {
+) -> ConditionValue {
     let list = |sets: &[Symbol]| {
         sets.iter()
             .map(|&s| names.text(s))
@@ -74,7 +74,7 @@ pub fn satisfied(
 }
 
 /// `PlacementSpreadSatisfied`. Keys and values that no cluster has are reported in every case.
-pub fn spread(report: &SpreadReport, names: &Interner) -> Verdict {
+pub fn spread(report: &SpreadReport, names: &Interner) -> ConditionValue {
     let (status, reason, mut message) = measured(report, names);
     for unmet in &report.unmet {
         if unmet.value.is_some() || reason != Reason::SpreadKeyMissing {
@@ -195,11 +195,11 @@ pub(crate) fn problem(code: &Code) -> Option<&Problem> {
 
 /// Adds times to conditions. A time changes only when the status changes.
 pub(crate) fn timed(
-    verdicts: impl IntoIterator<Item = (ConditionType, Verdict)>,
+    verdicts: impl IntoIterator<Item = (ConditionType, ConditionValue)>,
     before: &PlacementStatus,
     now: Instant,
 ) -> Vec<Condition> {
-    let timed = |(kind, (status, reason, message)): (ConditionType, Verdict)| {
+    let timed = |(kind, (status, reason, message)): (ConditionType, ConditionValue)| {
         let same = before.condition(kind).filter(|c| c.status == status);
         Condition {
             kind,

@@ -5,7 +5,7 @@
 //! component, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `requests` (the
-//! order of writes), `component` (a driver and its watches), `network` (the transport of its requests), [`kubelet`],
+//! order of writes), `component` (a driver and its watches), `replicas` (of a process that the API server calls), `network` (the transport of its requests), [`kubelet`],
 //! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`registration`] (of its webhook), [`autoscaler`],
 //! [`fault`], [`timing`]; [`auditor`] judges runs, and [`chaos`] generates worlds for it.
 //!
@@ -25,6 +25,7 @@ mod limits;
 mod network;
 pub mod placement;
 pub mod registration;
+mod replicas;
 mod requests;
 pub mod scheduler;
 pub mod simulation;

@@ -33,7 +33,7 @@ use crate::placement::{Diligence, PlacementController};
 use crate::registration::RegistrationPlan;
 use crate::requests::Requests;
 use crate::scheduler::{Blueprint, Eyes, Replica};
-use crate::slot::Slot;
+use crate::slot::{Awaited, Slot};
 use crate::timing::{Between, Timing};
 use crate::workloadspread::{SpreadKeeper, Webhooks};
 use bounds::Bounds;
@@ -156,10 +156,10 @@ pub struct Simulation {
     diligence: Diligence,
     /// The controller that keeps ReplicaSets spread; `None` until the first label asks for it.
     keeping: Option<Slot<Component<Keeping>>>,
-    /// The position up to which no label asks for it; `None` once one did.
-    labelled: Option<Cursor>,
-    /// The position up to which no budget asks to be kept by zone; `None` once one did.
-    pub(crate) annotated: Option<Cursor>,
+    /// The first label that asks for it.
+    labelled: Awaited,
+    /// The first budget that asks to be kept by zone.
+    pub(crate) annotated: Awaited,
     /// How long the webhook's status writes take.
     status_write: Between,
     /// The controller of WorkloadSpreads; `None` until the first WorkloadSpread.
@@ -219,8 +219,6 @@ impl Simulation {
         let mut server = Server::new(settings.options, dice());
         server.install(Box::<Webhooks>::default());
         let first_change = server.listen();
-        let labelled = server.listen();
-        let annotated = server.listen();
         let mut dice = Dice {
             order: dice(),
             controllers: dice(),
@@ -269,8 +267,8 @@ impl Simulation {
             placing: None,
             diligence: Diligence::AsDecided,
             keeping: None,
-            labelled: Some(labelled),
-            annotated: Some(annotated),
+            labelled: Awaited::new(&server),
+            annotated: Awaited::new(&server),
             spreads: None,
             n_webhooks: spreading::REPLICAS,
             registration: None,

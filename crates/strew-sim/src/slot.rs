@@ -1,12 +1,35 @@
 //! A component's slot, empty while the component is crashed.
 
-use strew_apiserver::server::Server;
+use strew_apiserver::server::{Change, Cursor, Server};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
 use crate::component::Surroundings;
 use crate::fault::Faults;
 use crate::network::Draws;
+
+/// The first change of the store that asks for a component.
+pub(crate) struct Awaited(Option<Cursor>);
+
+impl Awaited {
+    /// Waits from now on.
+    pub(crate) fn new(server: &Server) -> Self {
+        Self(Some(server.listen()))
+    }
+
+    /// True if it has come since the last call; once.
+    pub(crate) fn comes(&mut self, server: &Server, asks: fn(&Change) -> bool) -> bool {
+        let Some(cursor) = &mut self.0 else {
+            return false;
+        };
+        let mut changes = std::iter::from_fn(|| server.next_change(cursor));
+        let comes = changes.any(asks);
+        if comes {
+            self.0 = None;
+        }
+        comes
+    }
+}
 
 /// A component, alive or dead.
 pub(crate) struct Slot<T> {
@@ -56,6 +79,19 @@ impl<T> Slot<T> {
         dice: [&mut Prng; 2],
         step: impl FnOnce(&mut T, &mut Surroundings<'_>) -> bool,
     ) -> bool {
+        let acted = self.act(now, (server, faults), dice, step);
+        self.meet_doom(now);
+        acted
+    }
+
+    /// Lets it take one step at this time of its own clock. Returns false if it is down or had nothing to do.
+    pub(crate) fn act(
+        &mut self,
+        now: Instant,
+        (server, faults): (&mut Server, &Faults),
+        dice: [&mut Prng; 2],
+        step: impl FnOnce(&mut T, &mut Surroundings<'_>) -> bool,
+    ) -> bool {
         let Some(component) = &mut self.alive else {
             return false;
         };
@@ -70,9 +106,7 @@ impl<T> Slot<T> {
                 writes_left: self.doomed.as_mut().map(|(writes_left, _)| writes_left),
             },
         };
-        let acted = step(component, &mut around);
-        self.meet_doom(now);
-        acted
+        step(component, &mut around)
     }
 
     /// True if its restart is due.

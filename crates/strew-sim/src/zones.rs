@@ -6,25 +6,25 @@
 //!
 //! Source: docs/budgets.md.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_apiserver::ApiError;
 use strew_apiserver::eviction::budgets_of;
 use strew_apiserver::object::pod::DISRUPTION_TARGET;
 use strew_apiserver::object::{Budget, Node, Object, Pod, Truth};
-use strew_apiserver::server::{Change, Cursor, Server};
+use strew_apiserver::server::{Change, Server};
 use strew_apiserver::{Selection, Tables, eviction};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+use strew_runtime::Event;
 use strew_runtime::zones::{Eviction, ZoneMachine, watches};
-use strew_runtime::{CallId, Event};
 use strew_zones::{Answer, RETRY_AFTER_S, ZONE_AWARE};
 
 use crate::auditor::Rule;
 use crate::component::{Component, Surroundings};
-use crate::fault::{Crash, Faults, Hits};
-use crate::network::{Draws, Sender};
+use crate::fault::{Crash, Hits};
+use crate::network::Sender;
+use crate::replicas::Replicas;
 use crate::simulation::Simulation;
 use crate::slot::Slot;
 use crate::workloadspread::Webhooks;
@@ -37,20 +37,16 @@ const NAME: &str = "evictions.webhook.strew.dev";
 
 /// All replicas.
 pub(crate) struct ZoneWebhook {
-    replicas: Vec<Slot<Component<ZoneMachine>>>,
-    /// The active faults.
-    pub(crate) faults: Faults,
-    rng: Prng,
-    /// Which request in transit comes first.
-    order: Prng,
-    n_calls: u64,
-    replies: BTreeMap<CallId, Answer>,
+    replicas: Replicas<Component<ZoneMachine>>,
     /// True once an eviction was left to the plain budget: then nothing is promised any more.
     is_open: bool,
     /// Broken promises.
     found: Vec<(Rule, String, String)>,
-    /// The faults that hit it.
-    pub(crate) hits: Hits,
+}
+
+/// A step of a replica.
+fn step(replica: &mut Component<ZoneMachine>, around: &mut Surroundings<'_>) -> bool {
+    replica.step(around, &mut ())
 }
 
 impl ZoneWebhook {
@@ -58,25 +54,19 @@ impl ZoneWebhook {
     fn new(n_replicas: usize, mut rng: Prng, now: Instant, server: &Server) -> Self {
         let order = Prng::new(rng.next_u64());
         let mut webhook = Self {
-            replicas: Vec::new(),
-            faults: Faults::default(),
-            rng,
-            order,
-            n_calls: 0,
-            replies: BTreeMap::new(),
+            replicas: Replicas::new(rng, order),
             is_open: false,
             found: Vec::new(),
-            hits: Hits::default(),
         };
         for _ in 0..n_replicas {
             let replica = webhook.replica(now, server);
-            webhook.replicas.push(Slot::new(replica));
+            webhook.replicas.slots.push(Slot::new(replica));
         }
         webhook
     }
 
     fn replica(&mut self, now: Instant, server: &Server) -> Component<ZoneMachine> {
-        let seed = self.rng.next_u64();
+        let seed = self.replicas.rng.next_u64();
         let machine = ZoneMachine::new();
         let mut replica = Component::new(machine, watches(), Sender::Zones, server, now, seed);
         // The watches that the first ones begin.
@@ -86,74 +76,24 @@ impl ZoneWebhook {
 
     /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let slots = self.replicas.iter();
-        let wakes = slots.map(|slot| {
-            let work = slot.alive.as_ref().and_then(Component::next_wake);
-            work.into_iter().chain(slot.restart).min()
-        });
-        wakes.flatten().min()
+        let works = self.replicas.alive().filter_map(Component::next_wake);
+        let restarts = self.replicas.slots.iter().filter_map(|slot| slot.restart);
+        works.chain(restarts).min()
     }
 
     /// Restarts replicas that are due.
     fn pass_time(&mut self, now: Instant, server: &Server) {
-        for index in 0..self.replicas.len() {
-            if self.replicas[index].is_due(now) {
-                self.replicas[index] = Slot::new(self.replica(now, server));
-            }
+        for index in self.replicas.due(now) {
+            self.replicas.slots[index] = Slot::new(self.replica(now, server));
         }
-    }
-
-    /// Crashes all replicas, or one of them.
-    pub(crate) fn crash(&mut self, now: Instant, crash: Crash, only_one: bool) {
-        let alive = self.replicas.iter_mut().filter(|slot| slot.alive.is_some());
-        for slot in alive.take(if only_one { 1 } else { usize::MAX }) {
-            slot.crash(now, crash.after_writes, crash.down);
-        }
-    }
-
-    /// Ends all faults and restarts all replicas.
-    fn calm(&mut self, now: Instant) {
-        self.faults = Faults::default();
-        self.replicas.iter_mut().for_each(|slot| slot.calm(now));
     }
 
     /// Lets replicas take in watch events and act. Returns false if there was nothing to do.
     fn step(&mut self, now: Instant, server: &mut Server) -> bool {
         let mut acted = false;
-        for index in 0..self.replicas.len() {
-            acted |= self.step_replica(index, (now, now), server);
+        for index in 0..self.replicas.slots.len() {
+            acted |= self.replicas.step(index, (now, now), server, step);
         }
-        acted
-    }
-
-    fn step_replica(
-        &mut self,
-        index: usize,
-        (now, clock): (Instant, Instant),
-        server: &mut Server,
-    ) -> bool {
-        let slot = &mut self.replicas[index];
-        let Some(replica) = &mut slot.alive else {
-            return false;
-        };
-        let mut around = Surroundings {
-            now: clock,
-            server,
-            faults: &self.faults,
-            draws: Draws {
-                faults: &mut self.rng,
-                order: &mut self.order,
-                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-            },
-        };
-        let acted = replica.step(&mut around, &mut ());
-        for (id, answer) in replica.take_replies() {
-            self.replies.insert(id, *answer);
-        }
-        for (kind, n) in replica.take_hits() {
-            *self.hits.entry(kind).or_default() += n;
-        }
-        slot.meet_doom(now);
         acted
     }
 
@@ -175,7 +115,7 @@ impl ZoneWebhook {
             }
             Some(Answer::Pass) => Ok(()),
             Some(Answer::Open) | None => {
-                *self.hits.entry("eviction without a claim").or_default() += 1;
+                self.replicas.hit("eviction without a claim");
                 self.is_open = true;
                 Ok(())
             }
@@ -184,47 +124,22 @@ impl ZoneWebhook {
 
     /// The answer of a replica that is drawn; `None` if none comes in time.
     fn answer(&mut self, now: Instant, server: &mut Server, pod: &Pod) -> Option<Answer> {
-        let alive = self.replicas.iter().enumerate();
-        let alive = alive.filter(|(_, slot)| slot.alive.is_some());
-        let alive: Vec<usize> = alive.map(|(index, _)| index).collect();
-        if alive.is_empty() {
+        let index = self.replicas.draw()?;
+        if self.replicas.draw_loss() {
             return None;
         }
-        let index = *self.rng.pick(&alive);
-        let lost_ppm = self.faults.webhook().map_or(0, |fault| fault.lost_ppm);
-        if lost_ppm > 0 && self.rng.chance(u64::from(lost_ppm), 1_000_000) {
-            return None;
-        }
-        self.n_calls += 1;
-        let id = CallId(self.n_calls);
+        let id = self.replicas.new_call();
         let call = Eviction {
             namespace: (&*pod.meta.name.namespace).into(),
             pod: (&*pod.meta.name.name).into(),
             is_dry_run: false,
         };
         // What the watches have brought is taken in first.
-        while self.step_replica(index, (now, now), server) {}
-        let replica = self.replicas[index].alive.as_mut()?;
+        while self.replicas.step(index, (now, now), server, step) {}
+        let replica = self.replicas.slots[index].alive.as_mut()?;
         replica.handle(now, Event::Asked(id, Box::new(call)));
-        let (mut clock, until) = (now, now + TIMEOUT);
-        loop {
-            let acted = self.step_replica(index, (now, clock), server);
-            if let Some(answer) = self.replies.remove(&id) {
-                return Some(answer);
-            }
-            let replica = self.replicas[index].alive.as_mut()?;
-            if acted {
-                continue;
-            }
-            let wake = replica.next_wake();
-            match wake.filter(|wake| *wake > clock && *wake <= until) {
-                Some(wake) => clock = wake,
-                None => {
-                    replica.handle(clock, Event::GaveUp(id));
-                    return None;
-                }
-            }
-        }
+        let answer = self.replicas.wait(index, id, (now, TIMEOUT), server, step);
+        answer.ok()
     }
 
     /// Notes a promise that is broken: while pods of one zone terminate because they were evicted, none of another zone
@@ -320,8 +235,7 @@ fn with_zones<T>(
 impl Simulation {
     /// Starts the webhook with the first budget that asks for it, and its replicas again after a crash.
     pub(crate) fn begin_zoning(&mut self) {
-        if self.is_zoning_asked_for() {
-            self.annotated = None;
+        if self.annotated.comes(&self.server, asks) {
             let dice = Prng::new(self.dice.zones.next_u64());
             let zones = ZoneWebhook::new(self.n_webhooks, dice, self.now, &self.server);
             if let Some(webhooks) = self.server.webhooks_mut::<Webhooks>() {
@@ -330,17 +244,9 @@ impl Simulation {
         }
         let (now, faults) = (self.now, &self.faults);
         with_zones(&mut self.server, |zones, server| {
-            zones.faults = faults.clone();
+            zones.replicas.faults = faults.clone();
             zones.pass_time(now, server);
         });
-    }
-
-    fn is_zoning_asked_for(&mut self) -> bool {
-        let Some(cursor) = &mut self.annotated else {
-            return false;
-        };
-        let next = |cursor: &mut Cursor| Some(asks(self.server.next_change(cursor)?));
-        std::iter::from_fn(|| next(cursor)).any(|asks| asks)
     }
 
     /// True if budgets by zone are kept.
@@ -360,14 +266,14 @@ impl Simulation {
     pub(crate) fn crash_zoning(&mut self, crash: Crash, only_one: bool) {
         let now = self.now;
         with_zones(&mut self.server, |zones, _| {
-            zones.crash(now, crash, only_one);
+            zones.replicas.crash(now, crash, only_one);
         });
     }
 
     pub(crate) fn calm_zoning(&mut self) {
         let now = self.now;
         with_zones(&mut self.server, |zones, server| {
-            zones.calm(now);
+            zones.replicas.calm(now);
             zones.pass_time(now, server);
         });
     }
@@ -382,6 +288,6 @@ impl Simulation {
 
     /// How often faults have hit the webhook of budgets by zone, by kind.
     pub fn zone_hits(&self) -> Hits {
-        zone_webhook(&self.server).map_or_else(Hits::default, |zones| zones.hits.clone())
+        zone_webhook(&self.server).map_or_else(Hits::default, |zones| zones.replicas.hits.clone())
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use strew_manifest::read::Severity;
 use strew_model::Span;
-use strew_scenario::format::{Claim, Counts, Expectation, SpreadClaim, Step, Subject, Verdict};
+use strew_scenario::format::{
+    Claim, Counts, Expectation, ExpectedResult, SpreadClaim, Step, Subject,
+};
 use strew_scenario::run::{ExpectationOutcome, POD_CREATION};
 
 use crate::clock::clock;
@@ -184,10 +186,10 @@ const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 fn variant(options: &Options, suite: &Suite, cast: &Cast) -> VariantSum {
     VariantSum {
         name: cast.variant.name.clone(),
-        must: match cast.variant.verdict {
-            Verdict::MustHold => Must::Hold,
-            Verdict::MustFail => Must::Fail,
-            Verdict::MayFail => Must::MayFail,
+        must: match cast.variant.expected {
+            ExpectedResult::MustHold => Must::Hold,
+            ExpectedResult::MustFail => Must::Fail,
+            ExpectedResult::MayFail => Must::MayFail,
         },
         seeds: cast.sweep,
         played: Vec::new(),
@@ -287,7 +289,7 @@ fn counted(claim: &SpreadClaim) -> String {
 fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
     let scenario = &cast.variant.scenario;
     // A variant that must fail is not met by a claim that nothing is known about.
-    let must_fail = cast.variant.verdict == Verdict::MustFail;
+    let must_fail = cast.variant.expected == ExpectedResult::MustFail;
     let counts = |outcome: &ExpectationOutcome| !(must_fail && outcome.is_unknown);
     let mut is_broken = false;
     let mut place = 0;

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use strew_apiserver::Tables;
-use strew_apiserver::object::pod::READY;
 use strew_apiserver::object::{Name, Node, Pod};
 use strew_cluster::NodeIdx;
+use strew_manifest::conditions::node_ready;
 
 use crate::blocked::PodOutcome;
 use crate::cluster_state::ClusterState;
@@ -370,10 +370,8 @@ fn nodes(world: &ClusterState, tables: &Tables) -> Vec<NodeValues> {
 
 fn is_ready(tables: &Tables, node: &str) -> bool {
     let node = tables.get::<Node>(&Name::new("", node));
-    let conditions = node.and_then(|node| node.status.conditions.as_ref());
-    let mut conditions = conditions.into_iter().flatten();
-    let ready = conditions.find(|condition| condition.type_ == READY);
-    ready.is_none_or(|ready| ready.status == "True")
+    let ready = node.and_then(|node| node_ready(&node.status));
+    ready.is_none_or(|ready| ready == "True")
 }
 
 fn domains(nodes: &[NodeValues], keys: &BTreeSet<&str>) -> Vec<DomainValues> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
+use strew_manifest::conditions::{READY, node_ready};
 use strew_manifest::read::KubeObject;
 use strew_model::{Interner, Symbol, well_known};
 use strew_zones::claim::WAITING_MAX;
@@ -31,7 +31,8 @@ pub fn input(object: &KubeObject, names: &mut Interner) -> Option<Input> {
     match object {
         KubeObject::Node(wire) => {
             let (name, labels) = labelled(&wire.metadata, names);
-            Some(Input::Node(name, Some((labels, is_node_ready(wire)))))
+            let ready = wire.status.as_ref().and_then(node_ready);
+            Some(Input::Node(name, Some((labels, ready == Some("True")))))
         }
         KubeObject::PodDisruptionBudget(wire) => {
             let key = budget_key(&wire.metadata, names);
@@ -57,7 +58,7 @@ pub fn pod_input(pod: &dyn PodView, names: &mut Interner) -> Input {
 /// Why a pod is not available, by its own state; `None` if it is.
 pub fn away(pod: &dyn PodView) -> Option<Away> {
     let is_ready = || {
-        let ready = pod.condition("Ready");
+        let ready = pod.condition(READY);
         ready.is_some_and(|condition| condition.status == "True")
     };
     match (pod.is_terminating(), pod.node()) {
@@ -130,15 +131,6 @@ fn namespace(namespace: &str, names: &mut Interner) -> Symbol {
 
 fn version_of(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-fn is_node_ready(node: &core::Node) -> bool {
-    let conditions = node
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_ref());
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 // === claims ===

@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use clap::Args;
 use strew_manifest::duration::GoDuration;
 use strew_manifest::ocm::GROUP;
-use strew_manifest::read::{KubeObject, Sources, read};
+use strew_manifest::read::{KubeObject, Reading, Sources, read};
 use strew_model::time::Span;
 use strew_scheduler::explain::Whereabouts;
 
@@ -122,10 +122,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
     let mentions_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
-    let sources = mentions_spreads.then(|| inputs::sources(inputs.clone()));
-    let holds_events = inputs.iter().any(|input| input.holds(b"Event"));
-    let events = holds_events.then(|| inputs::sources(inputs.clone()));
-    let Some(life) = life(args, &names, inputs, output, context)? else {
+    let Some(life) = life(args, &names, inputs, context)? else {
         return Ok(2);
     };
     let namespace = args.namespace.as_deref();
@@ -133,17 +130,18 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let explained = match args.at {
         _ if !args.what_if.is_empty() => explain_changed(args, &life, &target, &progress),
         Some(at) => explain_at(&life, &target, namespace, at, &progress),
-        None => match as_recorded(&life, &target, namespace, events.as_ref(), &progress)? {
+        None => match as_recorded(&life, &target, namespace, &progress)? {
             Some(explained) => Ok(explained),
             None => explain(&life, &target, namespace, &progress),
         },
     };
     let explained = with_what_is_missing(explained, args, &target, &life, &progress)?;
-    let explained = with_recorded_refusal(explained, &target, &life, events.as_ref(), &progress)?;
-    let spreads = match (sources, explained.played) {
-        (None, _) => None,
-        (Some(sources), None) => Spreads::of(&read(&sources), Source::Files),
-        (Some(_), Some(when)) => look(&life, when, &progress, |seen, _| Spreads::of_moment(seen))?,
+    let explained = with_recorded_refusal(explained, &target, &life, &progress)?;
+    let spreads = match explained.played {
+        None => Spreads::of(life.objects(), Source::Files),
+        // Playing costs more than looking for the word.
+        Some(_) if !mentions_spreads => None,
+        Some(when) => look(&life, when, &progress, |seen, _| Spreads::of_moment(seen))?,
     };
     progress.finish();
     let pod = explained.world.pods[explained.entry].pod;
@@ -205,17 +203,16 @@ fn with_recorded_refusal(
     mut explained: Explained,
     target: &Target,
     life: &Life,
-    events: Option<&Sources>,
     progress: &Progress,
 ) -> Result<Explained, Failure> {
     let entry = &explained.world.pods[explained.entry];
     let namespace = entry.namespace.to_string();
     let is_placed = matches!(explained.explanation.standing, Whereabouts::Placed { .. });
     let workload = target.workload(Some(&namespace));
-    let (Some(workload), Some(events)) = (workload, events.filter(|_| is_placed)) else {
+    let Some(workload) = workload.filter(|_| is_placed) else {
         return Ok(explained);
     };
-    let Some(event) = Refusals::of(events).last(&namespace, &workload.name) else {
+    let Some(event) = Refusals::of(life.objects()).last(&namespace, &workload.name) else {
         return Ok(explained);
     };
     if explained.lacks.is_none() {
@@ -305,13 +302,19 @@ fn explain_spread(
 ) -> Result<u8, Failure> {
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
-    // Manifests are explained as they are deployed; a dump, which has pods, as it is.
-    let holds_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
-    let has_pods = names.is_empty() || !holds_spreads || holds_pods(&inputs);
     let is_asked = args.at.is_some() || args.variant.is_some();
-    let is_played = is_asked || !has_pods || scenario::is_in(&inputs);
-    let spreads = if is_played {
-        let Some(life) = life(args, &names, inputs, args.format(), context)? else {
+    let recorded = match is_asked || scenario::is_in(&inputs) {
+        true => None,
+        false => recorded(&names, &inputs),
+    };
+    let spreads = if let Some((sources, reading, source)) = recorded {
+        if reading.has_errors() {
+            say_diagnostics(&[(reading.diagnostics, &sources)], context);
+            return Ok(2);
+        }
+        Spreads::of(&reading.objects, source)
+    } else {
+        let Some(life) = life(args, &names, inputs, context)? else {
             return Ok(2);
         };
         let progress = Progress::new(context.quiet);
@@ -319,18 +322,6 @@ fn explain_spread(
         let spreads = look(&life, when, &progress, |seen, _| Spreads::of_moment(seen))?;
         progress.finish();
         spreads
-    } else {
-        let source = match names.is_empty() {
-            true => Source::Cluster,
-            false => Source::Files,
-        };
-        let sources = inputs::sources(inputs);
-        let reading = read(&sources);
-        if reading.has_errors() {
-            say_diagnostics(&[(reading.diagnostics, &sources)], context);
-            return Ok(2);
-        }
-        Spreads::of(&reading, source)
     };
     let Some(spreads) = spreads else {
         let error = anyhow!("there is no WorkloadSpread in the files");
@@ -346,11 +337,18 @@ fn explain_spread(
     Ok(u8::from(!ledger.is_right()))
 }
 
-/// True if one of the files has a pod.
-fn holds_pods(inputs: &[Input]) -> bool {
-    let reading = read(&inputs::sources(inputs.to_vec()));
-    let mut objects = reading.objects.iter();
-    objects.any(|located| matches!(located.object, KubeObject::Pod(_)))
+/// The objects of a cluster, or of a dump, which has pods; `None` for manifests with a WorkloadSpread and no pod, which
+/// are explained as they are deployed.
+fn recorded(names: &[String], inputs: &[Input]) -> Option<(Sources, Reading, Source)> {
+    let sources = inputs::sources(inputs.to_vec());
+    let reading = read(&sources);
+    if names.is_empty() {
+        return Some((sources, reading, Source::Cluster));
+    }
+    let mut objects = reading.objects.iter().map(|located| &located.object);
+    let has_pods = objects.any(|object| matches!(object, KubeObject::Pod(_)));
+    let holds_spreads = || inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
+    (has_pods || !holds_spreads()).then_some((sources, reading, Source::Files))
 }
 
 /// The run of the files; `None` if they have errors, which were reported.
@@ -358,11 +356,10 @@ fn life(
     args: &ExplainArgs,
     names: &[String],
     inputs: Vec<Input>,
-    output: Option<Format>,
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
     let variant = args.variant.clone();
-    scenario::looked_at(&args.world, variant, names, inputs, output, context)
+    scenario::looked_at(&args.world, variant, names, inputs, args.format(), context)
 }
 
 /// Parses `--at`: `90s`, `1h30m`.

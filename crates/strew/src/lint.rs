@@ -21,7 +21,7 @@ use crate::diagnostics;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs::{self, AsArgs, Input, ReadArgs};
 use crate::output::{Format, serialized};
-use crate::text::count;
+use crate::text::{count, widest};
 use crate::world::WorldArgs;
 use crate::{cluster, junit, place, sarif, terminal};
 use strew_suite::options::Options;
@@ -144,7 +144,7 @@ const CLUSTER: &str = "<cluster>";
 
 /// Each rule with what it finds.
 fn rules() -> String {
-    let width = RULES.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
+    let width = widest(RULES.iter().map(|rule| rule.code));
     let each = RULES.iter();
     let each = each.map(|rule| format!("{:width$}  {}\n", rule.code, rule.what));
     each.collect()
@@ -419,8 +419,7 @@ impl Looked {
 fn rules_first(by_rule: &BTreeMap<(Severity, &str), usize>, top: usize) -> String {
     let mut rules: Vec<_> = by_rule.iter().collect();
     rules.sort_by_key(|((severity, _), n)| (*severity, Reverse(**n)));
-    let width = rules.iter().map(|((_, code), _)| code.len()).max();
-    let width = width.unwrap_or(0);
+    let width = widest(rules.iter().map(|((_, code), _)| code));
     let n: usize = by_rule.values().sum();
     let mut text = format!("{n} findings by rule; of each, {top} are shown below (--top)\n");
     for ((severity, code), n) in rules {

@@ -1,11 +1,10 @@
 //! What a cluster recorded for a pod: its condition `PodScheduled` and its events, beside strew's own verdict.
 
 use serde::Serialize;
-use serde_json::Value;
 use strew_apiserver::object::pod::{POD_SCHEDULED, Truth};
 use strew_apiserver::object::{Name, Pod, moment};
 use strew_manifest::printable::printable_line;
-use strew_manifest::read::{RawDocument, Sources, documents};
+use strew_manifest::read::{EventRecord, Located};
 use strew_scheduler::explain::{Explanation, Whereabouts};
 
 use crate::explain_text::Page;
@@ -54,12 +53,8 @@ struct Event {
 }
 
 impl Recorded {
-    /// For a stored pod and the events among the files; `None` if there is nothing to compare.
-    pub(crate) fn of(
-        pod: &Pod,
-        explanation: &Explanation,
-        sources: Option<&Sources>,
-    ) -> Option<Self> {
+    /// For a stored pod and the events among the objects of the files; `None` if there is nothing to compare.
+    pub(crate) fn of(pod: &Pod, explanation: &Explanation, objects: &[Located]) -> Option<Self> {
         let condition = pod
             .status
             .condition(POD_SCHEDULED)
@@ -69,7 +64,7 @@ impl Recorded {
                 message: condition.message.to_string(),
                 since: moment::to_wire(condition.since).0.to_string(),
             });
-        let events = sources.map_or(Vec::new(), |sources| events_of(sources, &pod.meta.name));
+        let events = events_of(objects, &pod.meta.name);
         if pod.node.is_some() && events.is_empty() {
             return None;
         }
@@ -133,10 +128,7 @@ impl Recorded {
             }
         }
         for event in &self.events {
-            let times = match event.count {
-                0 | 1 => String::new(),
-                n => format!(" x{n}"),
-            };
+            let times = event.times();
             let last = match event.last.as_str() {
                 "" => String::new(),
                 last => format!(", last {last}"),
@@ -211,68 +203,73 @@ fn reasons(message: &str) -> Vec<&str> {
     reasons
 }
 
-/// The latest events about a pod among the documents of the files.
-fn events_of(sources: &Sources, pod: &Name) -> Vec<Event> {
-    let (documents, _) = documents(sources);
-    let mut events: Vec<Event> = documents
-        .iter()
-        .flat_map(items)
-        .filter(|value| value["kind"] == "Event")
-        .filter_map(|value| event(value, pod))
-        .collect();
+/// The Events among the objects of files.
+fn records(objects: &[Located]) -> impl Iterator<Item = &EventRecord> {
+    objects.iter().filter_map(|located| located.object.event())
+}
+
+/// The latest events about a pod.
+fn events_of(objects: &[Located], pod: &Name) -> Vec<Event> {
+    let is_its = |event: &&EventRecord| {
+        event.kind == "Pod" && event.name == *pod.name && event.namespace == *pod.namespace
+    };
+    let mut events: Vec<Event> = records(objects).filter(is_its).map(Event::of).collect();
     events.sort_by(|a, b| a.last.cmp(&b.last));
     events.drain(..events.len().saturating_sub(EVENTS_MAX));
     events
 }
 
 /// The events that pods were refused at creation.
-pub(crate) struct Refusals(Vec<(Value, Event)>);
+pub(crate) struct Refusals<'a>(Vec<&'a EventRecord>);
 
-impl Refusals {
-    /// Those among the files.
-    pub(crate) fn of(sources: &Sources) -> Self {
-        let (documents, _) = documents(sources);
-        let all = documents.iter().flat_map(items);
-        let refused = all
-            .filter(|value| value["kind"] == "Event")
-            .filter(|value| value["reason"] == "FailedCreate");
-        Self(
-            refused
-                .filter_map(|value| Some((about(value)?.clone(), of_value(value))))
-                .collect(),
-        )
+impl<'a> Refusals<'a> {
+    /// Those among the objects of files.
+    pub(crate) fn of(objects: &'a [Located]) -> Self {
+        let is_refusal = |event: &&EventRecord| event.reason == "FailedCreate";
+        Self(records(objects).filter(is_refusal).collect())
     }
 
     /// The last one about a workload or one of its ReplicaSets, in one line; `None` if there is none.
     pub(crate) fn last(&self, namespace: &str, workload: &str) -> Option<String> {
-        let is_its = |about: &Value| {
-            let name = about["name"].as_str().unwrap_or_default();
-            let rest = name.strip_prefix(workload);
-            // A ReplicaSet has the name of its Deployment, and a hash without dashes.
-            let is_set = |rest: &str| {
-                rest.strip_prefix('-')
-                    .is_some_and(|hash| !hash.contains('-'))
-            };
-            about["namespace"].as_str().unwrap_or("default") == namespace
+        // A ReplicaSet has the name of its Deployment, and a hash without dashes.
+        let is_set = |rest: &str| {
+            rest.strip_prefix('-')
+                .is_some_and(|hash| !hash.contains('-'))
+        };
+        let is_its = |event: &&&EventRecord| {
+            let rest = event.name.strip_prefix(workload);
+            event.namespace == namespace
                 && rest.is_some_and(|rest| {
-                    rest.is_empty() || (about["kind"] == "ReplicaSet" && is_set(rest))
+                    rest.is_empty() || (event.kind == "ReplicaSet" && is_set(rest))
                 })
         };
-        let of_it = self.0.iter().filter(|(about, _)| is_its(about));
-        let last = of_it
-            .map(|(_, event)| event)
-            .max_by_key(|event| &event.last)?;
-        Some(last.line())
+        let of_it = self.0.iter().filter(is_its);
+        let last = of_it.max_by_key(|event| &event.last)?;
+        Some(Event::of(last).line())
     }
 }
 
 impl Event {
-    /// `recorded 2026-11-20T02:03:00Z: event FailedCreate x7: Error creating: …`
-    fn line(&self) -> String {
-        let times = match self.count {
+    fn of(record: &EventRecord) -> Self {
+        Self {
+            reason: record.reason.clone(),
+            message: record.message.clone(),
+            count: record.count,
+            last: record.last.clone(),
+        }
+    }
+
+    /// ` x7`; empty for an event that happened once.
+    fn times(&self) -> String {
+        match self.count {
             0 | 1 => String::new(),
             n => format!(" x{n}"),
-        };
+        }
+    }
+
+    /// `recorded 2026-11-20T02:03:00Z: event FailedCreate x7: Error creating: …`
+    fn line(&self) -> String {
+        let times = self.times();
         let last = match self.last.as_str() {
             "" => String::new(),
             last => format!(" {last}"),
@@ -280,57 +277,5 @@ impl Event {
         let (reason, message) = (&self.reason, &self.message);
         let text = format!("recorded{last}: event {reason}{times}: {message}");
         printable_line(&text).into_owned()
-    }
-}
-
-/// The document, or the items of a list.
-fn items(document: &RawDocument) -> Box<dyn Iterator<Item = &Value> + '_> {
-    match document.value["items"].as_array() {
-        Some(items) => Box::new(items.iter()),
-        None => Box::new(std::iter::once(&document.value)),
-    }
-}
-
-/// The object that an event is about.
-fn about(value: &Value) -> Option<&Value> {
-    ["involvedObject", "regarding"]
-        .map(|field| &value[field])
-        .into_iter()
-        .find(|about| about.is_object())
-}
-
-/// An event about the pod, of `v1` or of `events.k8s.io/v1`.
-fn event(value: &Value, pod: &Name) -> Option<Event> {
-    let about = about(value)?;
-    let is_it = about["kind"] == "Pod"
-        && about["name"] == *pod.name
-        && about["namespace"].as_str().unwrap_or("default") == &*pod.namespace;
-    is_it.then(|| of_value(value))
-}
-
-fn of_value(value: &Value) -> Event {
-    let text = |fields: &[&str]| {
-        let mut found = fields
-            .iter()
-            .filter_map(|field| value.pointer(field)?.as_str());
-        found.next().unwrap_or_default().to_owned()
-    };
-    let number = |fields: &[&str]| {
-        let mut found = fields
-            .iter()
-            .filter_map(|field| value.pointer(field)?.as_u64());
-        found.next().unwrap_or(1)
-    };
-    Event {
-        reason: text(&["/reason"]),
-        message: text(&["/message", "/note"]),
-        count: number(&["/series/count", "/count", "/deprecatedCount"]),
-        last: text(&[
-            "/series/lastObservedTime",
-            "/lastTimestamp",
-            "/deprecatedLastTimestamp",
-            "/eventTime",
-            "/metadata/creationTimestamp",
-        ]),
     }
 }

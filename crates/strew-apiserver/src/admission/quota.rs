@@ -1,9 +1,8 @@
 //! ResourceQuota: computes an object's usage, and whether the quotas that apply to it allow it.
 //!
-//! Each request increases usage ([`charge_pod`], [`charge_object`]); the recounts of the quota controller decrease it
-//! ([`used_by_pods`]). The binding amounts are those in the quota's `status`, which the controller writes.
+//! Each new pod increases usage ([`charge_pod`]); the recounts of the quota controller decrease it ([`used_by_pods`]). The binding amounts are those in the quota's `status`, which the controller writes.
 //!
-//! Left out: claims' storage, device claims, changes of usage by updates, and resources that the API server's own
+//! Left out: objects other than pods, claims' storage, device claims, changes of usage by updates, and resources that the API server's own
 //! configuration limits without a quota.
 //!
 //! Source: `k8s.io/apiserver/pkg/admission/plugin/resourcequota`, `pkg/quota/v1/evaluator/core`, v1.36;
@@ -12,9 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Pod, ResourceQuota, Service};
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::pod_amounts::{Amounts, Half, add, of_pod, read, write};
 use super::{Refusal, SetDefaults};
@@ -100,52 +98,6 @@ fn computing_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
     usage
 }
 
-/// The usage of an object that is only counted: `count/deployments.apps`, for some kinds also the old name
-/// (`configmaps`). `resource` has its group: `deployments.apps`.
-pub fn object_usage(resource: &str) -> BTreeMap<String, Quantity> {
-    let mut names = vec![format!("count/{resource}")];
-    if WITH_OLD_NAMES.contains(&resource) {
-        names.push(resource.to_string());
-    }
-    let one = |name| (name, Quantity::from_units(1));
-    names.into_iter().map(one).collect()
-}
-
-/// Source: `legacyObjectCountAliases` of `pkg/quota/v1/evaluator/core/registry.go`, and the evaluator of Services.
-const WITH_OLD_NAMES: [&str; 6] = [
-    "configmaps",
-    "persistentvolumeclaims",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-];
-
-/// The usage of a Service: itself, its load balancer and its node ports.
-pub fn service_usage(service: &Service) -> BTreeMap<String, Quantity> {
-    let mut usage = object_usage("services");
-    let mut count = |name: &str, n: usize| {
-        let n = i64::try_from(n).unwrap_or(i64::MAX);
-        usage.insert(name.to_string(), Quantity::from_units(n));
-    };
-    let spec = service.spec.clone().unwrap_or_default();
-    let ports = spec.ports.unwrap_or_default();
-    match spec.type_.as_deref() {
-        Some("NodePort") => count("services.nodeports", ports.len()),
-        Some("LoadBalancer") => {
-            let allocates = spec.allocate_load_balancer_node_ports != Some(false);
-            let given = |port: &&_| {
-                let port: &k8s_openapi::api::core::v1::ServicePort = port;
-                allocates || port.node_port.is_some_and(|port| port != 0)
-            };
-            count("services.nodeports", ports.iter().filter(given).count());
-            count("services.loadbalancers", 1);
-        }
-        _ => {}
-    }
-    usage
-}
-
 /// Charges a new pod to the quotas of its namespace.
 ///
 /// # Errors
@@ -167,30 +119,6 @@ pub fn charge_pod(
     }
     let binding = |quota: &&ResourceQuota| binds_pod(quota, pod);
     charge(&pod_usage(pod, now), quotas, binding).map_err(refuse)
-}
-
-/// Charges an object other than a pod, with its [`object_usage`] or [`service_usage`]. Quotas with scopes apply to pods
-/// only.
-///
-/// # Errors
-/// The first quota that refuses: it has not been counted yet, or it is exhausted.
-pub fn charge_object(
-    resource: &str,
-    object: &ObjectMeta,
-    usage: &BTreeMap<String, Quantity>,
-    quotas: &[ResourceQuota],
-) -> Result<Vec<Charge>, Refusal> {
-    let refuse = |reason: String| Refusal::new(resource, object, reason);
-    let binds = |quota: &&ResourceQuota| {
-        !scope::has_any(quota) && hard(quota).keys().any(|name| usage.contains_key(name))
-    };
-    for quota in quotas.iter().filter(binds) {
-        let hard = hard(quota);
-        let wanted = hard.keys().map(String::as_str);
-        let wanted = wanted.filter(|name| usage.contains_key(*name)).collect();
-        counted(quota, &wanted).map_err(refuse)?;
-    }
-    charge(usage, quotas, binds).map_err(refuse)
 }
 
 /// The usage of a quota by the pods of a namespace: all its limits on pods, unused ones included.

@@ -159,8 +159,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// `Ready`
-pub const READY: &str = "Ready";
+pub use strew_manifest::conditions::READY;
 /// `PodScheduled`
 pub const POD_SCHEDULED: &str = "PodScheduled";
 /// `DisruptionTarget`

@@ -3,10 +3,11 @@
 use k8s_openapi::api::core::v1::{NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use strew_apiserver::object::{Truth, moment};
+use strew_manifest::conditions::{READY, node_ready};
 use strew_model::time::Instant;
 
 /// Conditions that become Unknown when a kubelet is silent; NetworkUnavailable is not the kubelet's.
-const OF_KUBELET: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+const OF_KUBELET: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 /// The condition of a type.
 pub(super) fn find<'a>(status: &'a NodeStatus, kind: &str) -> Option<&'a NodeCondition> {
@@ -16,12 +17,12 @@ pub(super) fn find<'a>(status: &'a NodeStatus, kind: &str) -> Option<&'a NodeCon
 
 /// The status of the condition Ready; `None` if there is none.
 pub(crate) fn ready(status: &NodeStatus) -> Option<Truth> {
-    find(status, "Ready").map(|condition| Truth::of(&condition.status))
+    node_ready(status).map(Truth::of)
 }
 
 /// When the kubelet last wrote the condition Ready.
 pub(super) fn heartbeat(status: &NodeStatus) -> Option<&Time> {
-    find(status, "Ready")?.last_heartbeat_time.as_ref()
+    find(status, READY)?.last_heartbeat_time.as_ref()
 }
 
 /// Sets the kubelet's conditions to Unknown. Returns false if nothing changed. Source: spec/controllers §7.1.

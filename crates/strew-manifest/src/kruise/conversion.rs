@@ -1,7 +1,7 @@
 //! Converts between the versions. Only what the other version cannot express is lost.
 //!
 //! [`convert`] changes the JSON of an object where the versions differ and keeps everything else, because a webhook
-//! must return fields that only a later CustomResourceDefinition has. [`up`] and [`down`] convert decoded objects.
+//! must return fields that only a later CustomResourceDefinition has. [`up`] converts decoded objects.
 //!
 //! | from | not expressible | written instead |
 //! |---|---|---|
@@ -163,26 +163,6 @@ pub fn up(object: old::WorkloadSpread) -> new::WorkloadSpread {
     }
 }
 
-/// Converts v1beta1 to v1alpha1.
-pub fn down(object: new::WorkloadSpread) -> old::WorkloadSpread {
-    old::WorkloadSpread {
-        metadata: object.metadata,
-        spec: object.spec.map(|spec| old::WorkloadSpreadSpec {
-            target_reference: spec.target_reference,
-            target_filter: spec.target_filter,
-            subsets: spec.subsets.into_iter().map(subset_down).collect(),
-            schedule_strategy: spec.schedule_strategy,
-        }),
-        status: object.status.map(|status| old::WorkloadSpreadStatus {
-            observed_generation: status.observed_generation,
-            subset_statuses: status.subset_statuses.map(|rows| each(rows, row_down)),
-            versioned_subset_statuses: status
-                .versioned_subset_statuses
-                .map(|by_revision| values(by_revision, row_down)),
-        }),
-    }
-}
-
 fn each<A, B>(rows: Vec<A>, of: fn(A) -> B) -> Vec<B> {
     rows.into_iter().map(of).collect()
 }
@@ -203,17 +183,6 @@ fn subset_up(subset: old::WorkloadSpreadSubset) -> new::WorkloadSpreadSubset {
     }
 }
 
-fn subset_down(subset: new::WorkloadSpreadSubset) -> old::WorkloadSpreadSubset {
-    old::WorkloadSpreadSubset {
-        name: subset.name,
-        required_node_selector_term: subset.required_node_selector,
-        preferred_node_selector_terms: subset.preferred_node_selector,
-        tolerations: subset.tolerations,
-        max_replicas: subset.max_replicas,
-        patch: subset.patch,
-    }
-}
-
 fn row_up(row: old::SubsetStatus) -> new::SubsetStatus {
     new::SubsetStatus {
         name: row.name,
@@ -222,17 +191,6 @@ fn row_up(row: old::SubsetStatus) -> new::SubsetStatus {
         creating_pods: row.creating_pods,
         deleting_pods: row.deleting_pods,
         conditions: row.conditions.map(|all| each(all, condition_up)),
-    }
-}
-
-fn row_down(row: new::SubsetStatus) -> old::SubsetStatus {
-    old::SubsetStatus {
-        name: row.name,
-        replicas: row.replicas,
-        missing_replicas: row.missing_replicas,
-        creating_pods: row.creating_pods,
-        deleting_pods: row.deleting_pods,
-        conditions: row.conditions.map(|all| each(all, condition_down)),
     }
 }
 
@@ -245,17 +203,6 @@ fn condition_up(condition: old::SubsetCondition) -> Condition {
         reason: reason.unwrap_or_else(|| NO_REASON.to_owned()),
         message: condition.message.unwrap_or_default(),
         observed_generation: None,
-    }
-}
-
-fn condition_down(condition: Condition) -> old::SubsetCondition {
-    let time = Some(condition.last_transition_time).filter(|time| *time != zero_time());
-    old::SubsetCondition {
-        type_: condition.type_,
-        status: condition.status,
-        last_transition_time: time,
-        reason: Some(condition.reason),
-        message: Some(condition.message).filter(|message| !message.is_empty()),
     }
 }
 

@@ -8,10 +8,13 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, Resource};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::earlier;
+use super::event::EventRecord;
+use super::head::Head;
 use super::meaning::{Meaning, meaning};
+use super::pods;
 use super::schema::Schema;
 use super::source::floor_char_boundary;
 use crate::kinds::{KindRow, Pods, Rollout, Scope};
@@ -240,6 +243,21 @@ pub struct OtherObject {
     pub name: String,
     /// True if a controller makes pods of it.
     pub makes_pods: bool,
+    /// What it says, if it is an Event.
+    pub event: Option<Box<EventRecord>>,
+}
+
+impl OtherObject {
+    pub(super) fn of(head: Head, fields: &Map<String, Value>) -> Self {
+        Self {
+            makes_pods: pods::makes_pods(group_of(&head.api_version), &head.kind, fields),
+            event: EventRecord::of(&head.kind, fields),
+            api_version: head.api_version,
+            kind: head.kind,
+            namespace: head.namespace,
+            name: head.name,
+        }
+    }
 }
 
 /// The namespace of an object without one.
@@ -282,6 +300,14 @@ impl KubeObject {
         match self.known() {
             Ok((_, metadata)) => metadata.name.as_deref().unwrap_or_default(),
             Err(other) => &other.name,
+        }
+    }
+
+    /// What it says, if it is an Event.
+    pub fn event(&self) -> Option<&EventRecord> {
+        match self {
+            Self::Other(other) => other.event.as_deref(),
+            _ => None,
         }
     }
 

@@ -27,6 +27,7 @@ mod diagnostic;
 mod document;
 mod earlier;
 mod edit;
+mod event;
 #[cfg(feature = "schemas")]
 mod field_writer;
 mod fields;
@@ -58,6 +59,7 @@ pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
 pub use edit::{TextEdit, apply_text_edits, text_edit};
+pub use event::EventRecord;
 #[cfg(feature = "schemas")]
 pub use field_writer::FieldWriter;
 pub use fields::FieldTable;

@@ -407,21 +407,17 @@ impl Reader<'_> {
         if !self.admit_identity(&label, &head.kind, namespace, origin, &head) {
             return;
         }
-        let makes_pods = pods::makes_pods(kind::group_of(&head.api_version), &head.kind, fields);
-        let object = KubeObject::Other(Box::new(OtherObject {
-            api_version: head.api_version,
-            kind: head.kind,
-            namespace: head.namespace,
-            name: head.name,
-            makes_pods,
-        }));
+        let from_dump = head.from_dump;
+        let other = OtherObject::of(head, fields);
+        let makes_pods = other.makes_pods;
+        let object = KubeObject::Other(Box::new(other));
         if makes_pods {
             self.makers.add(&object, origin, pods::is_playable(fields));
         }
         self.objects.push(Located {
             object,
             origin: origin.clone(),
-            from_dump: head.from_dump,
+            from_dump,
         });
     }
 

@@ -8,10 +8,9 @@ use super::document::{Format, Origin};
 use super::fields::FieldTable;
 use super::head::{Head, TypeFault};
 use super::json;
-use super::kind::{self, Kind, KubeObject, OtherObject};
+use super::kind::{Kind, KubeObject, OtherObject};
 use super::meaning::{Meaning, meaning};
 use super::node::Node;
-use super::pods;
 use super::schema::Schema;
 use super::source::{Sources, Span};
 use super::yaml;
@@ -140,15 +139,7 @@ pub fn embedded(mut value: Value) -> Result<KubeObject, Vec<RawFault>> {
         return Err(vec![fault_at(path, error)]);
     }
     let Meaning::Known(known) = meaning else {
-        let group = kind::group_of(&head.api_version);
-        let makes_pods = pods::makes_pods(group, &head.kind, fields);
-        return Ok(KubeObject::Other(Box::new(OtherObject {
-            api_version: head.api_version,
-            kind: head.kind,
-            namespace: head.namespace,
-            name: head.name,
-            makes_pods,
-        })));
+        return Ok(KubeObject::Other(Box::new(OtherObject::of(head, fields))));
     };
     let faults = faults_of(known.schema(), &mut value);
     if !faults.is_empty() {

@@ -6,7 +6,7 @@ use strew_model::Symbol;
 
 use super::input::Input;
 use super::placement_machine::{Members, PlacementIdx, PlacementMachine, Row, Todo};
-use super::view::{Seen, touched};
+use super::view::{KnownCluster, touched};
 use crate::facts::cluster::ClusterFact;
 use crate::facts::decision::DecisionFact;
 use crate::facts::placement::{DivideBy, PlacementFact, ScoreCoordinate};
@@ -83,7 +83,7 @@ impl PlacementMachine {
         let was = before.as_ref().map(|fact| (fact, sets));
         let is = row.fact.as_ref().map(|fact| (fact, &row.sets));
         let reached = self.reached(sets.iter().chain(&row.sets));
-        let there = |seen: Seen| seen.map(|(fact, sets)| (fact.deleting, sets.clone()));
+        let there = |seen: KnownCluster| seen.map(|(fact, sets)| (fact.deleting, sets.clone()));
         let joins_or_leaves = there(was) != there(is);
         let filled = match joins_or_leaves {
             true => filled(&self.hub, &mut self.members),

@@ -25,10 +25,16 @@ struct View {
 }
 
 /// A cluster before or after a change, with its sets.
-pub(super) type Seen<'a> = Option<(&'a ClusterFact, &'a SetNames)>;
+pub(super) type KnownCluster<'a> = Option<(&'a ClusterFact, &'a SetNames)>;
 
 /// True if a change of a cluster can change the result of a placement.
-pub(super) fn touched(hub: &Hub, row: &Row, before: Seen, after: Seen, now: Instant) -> bool {
+pub(super) fn touched(
+    hub: &Hub,
+    row: &Row,
+    before: KnownCluster,
+    after: KnownCluster,
+    now: Instant,
+) -> bool {
     let (before, after) = (candidate(row, before), candidate(row, after));
     if before.is_none() && after.is_none() {
         return false;
@@ -45,7 +51,7 @@ pub(super) fn touched(hub: &Hub, row: &Row, before: Seen, after: Seen, now: Inst
     view(before) != view(after)
 }
 
-fn candidate<'a>(row: &Row, seen: Seen<'a>) -> Option<&'a ClusterFact> {
+fn candidate<'a>(row: &Row, seen: KnownCluster<'a>) -> Option<&'a ClusterFact> {
     let (fact, sets) = seen.filter(|(fact, _)| !fact.deleting)?;
     let member = sets.iter().any(|set| row.sets.1.contains(set));
     member.then_some(fact)

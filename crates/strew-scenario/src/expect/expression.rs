@@ -8,6 +8,7 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Node, Pod, Stored, moment};
 use strew_apiserver::server::{Cursor, Server};
 use strew_cel::{Program, Unknown, Value, Variables};
+use strew_manifest::conditions::node_ready;
 use strew_manifest::read::nearest;
 
 use super::{Answer, Present, Verdict};
@@ -183,11 +184,10 @@ fn pod(pod: &Arc<Pod>, node: Option<&Arc<Node>>, has_spec: bool) -> Json {
 }
 
 fn node(node: &Node, n_pods: usize) -> Json {
-    let mut conditions = node.status.conditions.iter().flatten();
     json!({
         "name": &*node.meta.name.name,
         "labels": *node.meta.labels,
-        "ready": conditions.any(|c| c.type_ == "Ready" && c.status == "True"),
+        "ready": node_ready(&node.status) == Some("True"),
         "unschedulable": node.spec.unschedulable.unwrap_or(false),
         "pods": n_pods,
     })

@@ -209,7 +209,7 @@ fn finish(
             name: draft.name,
             scenario: draft.scenario,
             patches: draft.patches,
-            verdict: draft.verdict,
+            expected: draft.expected,
             objects,
         });
     }

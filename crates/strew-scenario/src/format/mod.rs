@@ -87,7 +87,7 @@ pub use schema::schema;
 pub use starter::starter;
 pub use target::{Deleted, NodeTarget, ObjectTarget, PodTarget, Target};
 pub use timing::{Autoscaler, Expander, SpanRange, Timing};
-pub use variant::{BASE, ObjectPatch, Variant, Verdict};
+pub use variant::{BASE, ExpectedResult, ObjectPatch, Variant};
 pub use verb::{LocatedVerb, Replicas, RolloutAction, Verb};
 
 /// The group of strew's simulation.

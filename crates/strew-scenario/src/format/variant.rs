@@ -34,7 +34,7 @@ pub struct Variant {
     /// The changes of objects of the stream, already made in `objects`.
     pub patches: Vec<ObjectPatch>,
     /// The expected result.
-    pub verdict: Verdict,
+    pub expected: ExpectedResult,
     /// The stream without the scenario, with parameters and patches applied.
     pub objects: Arc<[Located]>,
 }
@@ -52,7 +52,7 @@ pub struct ObjectPatch {
 
 /// The result that a variant is expected to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ExpectedResult {
     /// Every expectation holds in every seed.
     MustHold,
     /// At least one expectation fails in at least one seed: the variant shows a defect.
@@ -66,7 +66,7 @@ pub(super) struct Draft {
     pub(super) name: String,
     pub(super) scenario: Scenario,
     pub(super) patches: Vec<ObjectPatch>,
-    pub(super) verdict: Verdict,
+    pub(super) expected: ExpectedResult,
     /// Its mistakes; their paths lead into the document as written.
     pub(super) problems: Problems,
     /// The field that defines it; `None` for the base.
@@ -119,7 +119,7 @@ fn base(document: &Value) -> Draft {
         name: BASE.to_owned(),
         scenario,
         patches: Vec::new(),
-        verdict: Verdict::MustHold,
+        expected: ExpectedResult::MustHold,
         problems,
         path: None,
     }
@@ -151,7 +151,7 @@ fn variant(whole: &Value, at: &At<'_>, of_base: &mut Problems) -> Option<Draft> 
     };
     let must_fail = flag("mustFail", of_base);
     let may_fail = flag("mayFail", of_base);
-    let verdict = match (&must_fail, &may_fail) {
+    let expected = match (&must_fail, &may_fail) {
         (Some(must), Some(may)) => {
             of_base.add_pair(
                 &may.path,
@@ -159,11 +159,11 @@ fn variant(whole: &Value, at: &At<'_>, of_base: &mut Problems) -> Option<Draft> 
                 &must.path,
                 "and this",
             );
-            Verdict::MustFail
+            ExpectedResult::MustFail
         }
-        (Some(_), None) => Verdict::MustFail,
-        (None, Some(_)) => Verdict::MayFail,
-        (None, None) => Verdict::MustHold,
+        (Some(_), None) => ExpectedResult::MustFail,
+        (None, Some(_)) => ExpectedResult::MayFail,
+        (None, None) => ExpectedResult::MustHold,
     };
     let mut merged = whole.clone();
     let set = fields.get("set");
@@ -201,7 +201,7 @@ fn variant(whole: &Value, at: &At<'_>, of_base: &mut Problems) -> Option<Draft> 
         name: name?.to_owned(),
         scenario,
         patches: patches.unwrap_or_default(),
-        verdict,
+        expected,
         problems,
         path: Some(at.path.clone()),
     })

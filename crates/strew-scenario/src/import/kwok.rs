@@ -21,7 +21,7 @@ use super::times;
 use crate::format::diagnostics::negative;
 use crate::format::problems::Problems;
 use crate::format::value::{At, Fields};
-use crate::format::vocabulary::{Form, Shape, may, must, shape};
+use crate::format::vocabulary::{Form, Shape, fields, shape};
 
 const API_VERSION: &str = "action.kwok.x-k8s.io/v1alpha1";
 const KIND: &str = "ResourcePatch";
@@ -29,34 +29,34 @@ const KIND: &str = "ResourcePatch";
 static PATCH: Shape = shape(
     "ResourcePatch",
     "What happened to an object.",
-    &[
-        must("apiVersion", &Form::Text, "The version of the format."),
-        must("kind", &Form::Text, "The kind."),
-        must("resource", &Form::Shape(&RESOURCE), "Of which type."),
-        must("target", &Form::Shape(&TARGET), "Which object."),
-        must("durationNanosecond", &Form::Number, "When, from the first."),
-        must("method", &Form::Choice(METHODS), "What."),
-        may("template", &Form::Object, "The object, or the patch."),
-    ],
+    fields! {
+        "apiVersion" must: &Form::Text, "The version of the format.";
+        "kind" must: &Form::Text, "The kind.";
+        "resource" must: &Form::Shape(&RESOURCE), "Of which type.";
+        "target" must: &Form::Shape(&TARGET), "Which object.";
+        "durationNanosecond" must: &Form::Number, "When, from the first.";
+        "method" must: &Form::Choice(METHODS), "What.";
+        "template": &Form::Object, "The object, or the patch.";
+    },
 );
 
 static RESOURCE: Shape = shape(
     "GroupVersionResource",
     "A type.",
-    &[
-        may("group", &Form::Text, "Its group; none for the core."),
-        must("version", &Form::Text, "Its version."),
-        must("resource", &Form::Text, "Its plural name."),
-    ],
+    fields! {
+        "group": &Form::Text, "Its group; none for the core.";
+        "version" must: &Form::Text, "Its version.";
+        "resource" must: &Form::Text, "Its plural name.";
+    },
 );
 
 static TARGET: Shape = shape(
     "Target",
     "An object.",
-    &[
-        must("name", &Form::Text, "Its name."),
-        may("namespace", &Form::Text, "Its namespace."),
-    ],
+    fields! {
+        "name" must: &Form::Text, "Its name.";
+        "namespace": &Form::Text, "Its namespace.";
+    },
 );
 
 const METHODS: &[&str] = &["create", "patch", "delete"];

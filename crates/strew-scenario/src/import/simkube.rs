@@ -14,30 +14,30 @@ use super::input::Input;
 use super::key::Key;
 use crate::format::problems::Problems;
 use crate::format::value::At;
-use crate::format::vocabulary::{Form, Shape, may, must, shape};
+use crate::format::vocabulary::{Form, Shape, fields, shape};
 
 const VERSION: u32 = 2;
 
 static TRACE: Shape = shape(
     "Trace",
     "An exported trace.",
-    &[
-        must("version", &Form::Count, "The version of the format."),
-        may("config", &Form::Object, "What was tracked."),
-        must("events", &Form::List(&Form::Object), "What happened."),
-        may("index", &Form::Object, "Hashes of the objects."),
-        may("pod_lifecycles", &Form::Object, "How long pods lived."),
-    ],
+    fields! {
+        "version" must: &Form::Count, "The version of the format.";
+        "config": &Form::Object, "What was tracked.";
+        "events" must: &Form::List(&Form::Object), "What happened.";
+        "index": &Form::Object, "Hashes of the objects.";
+        "pod_lifecycles": &Form::Object, "How long pods lived.";
+    },
 );
 
 static EVENT: Shape = shape(
     "TraceEvent",
     "What happened in a second.",
-    &[
-        must("ts", &Form::Number, "Seconds since 1970."),
-        may("applied_objs", &Form::List(&Form::Object), "Whole objects."),
-        may("deleted_objs", &Form::List(&Form::Object), "Whole objects."),
-    ],
+    fields! {
+        "ts" must: &Form::Number, "Seconds since 1970.";
+        "applied_objs": &Form::List(&Form::Object), "Whole objects.";
+        "deleted_objs": &Form::List(&Form::Object), "Whole objects.";
+    },
 );
 
 /// A second and its changes.

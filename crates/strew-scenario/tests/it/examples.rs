@@ -2,8 +2,8 @@
 
 use strew_model::Span;
 use strew_scenario::format::{
-    BASE, Claim, Component, Counts, Fault, NodeTarget, PodTarget, Subject, TaintEdit, Verb,
-    Verdict, starter,
+    BASE, Claim, Component, Counts, ExpectedResult, Fault, NodeTarget, PodTarget, Subject,
+    TaintEdit, Verb, starter,
 };
 
 use crate::{ELASTIC, MIN_DOMAINS, ROLLOUT, good, with_spec};
@@ -45,12 +45,12 @@ fn min_domains_reads_as_it_is_written() {
         without.scenario.timeline[1].expect[0].claim,
         Claim::Pods(_)
     ));
-    assert_eq!(without.verdict, Verdict::MustHold);
+    assert_eq!(without.expected, ExpectedResult::MustHold);
 
     let gate_off = &loaded.variants[2];
     assert!(!gate_off.scenario.feature_gates.min_domains);
     assert!(base.feature_gates.min_domains);
-    assert_eq!(gate_off.verdict, Verdict::MustFail);
+    assert_eq!(gate_off.expected, ExpectedResult::MustFail);
     assert_eq!(gate_off.scenario.timeline[1].expect.len(), 2);
 }
 

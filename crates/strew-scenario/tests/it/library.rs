@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use strew_manifest::read::{NO_CONTROLLER, Sources, render};
-use strew_scenario::format::{EVENT_REASONS, Step, Variant, Verdict, load};
+use strew_scenario::format::{EVENT_REASONS, ExpectedResult, Step, Variant, load};
 use strew_scenario::run::{Plan, Played, StepResult, Watcher, play, scheduler_of};
 use strew_sim::Simulation;
 
@@ -76,14 +76,14 @@ fn judge(variant: &Variant, sources: &Sources) {
         })
         .collect();
     let (name, n) = (&variant.name, broken.len());
-    match variant.verdict {
-        Verdict::MustHold => {
+    match variant.expected {
+        ExpectedResult::MustHold => {
             let told: Vec<String> = broken.into_iter().take(3).collect();
             let told = told.join("\n");
             assert_eq!(n, 0, "{name}: broke in {n} of {n_seeds} seeds\n{told}");
         }
-        Verdict::MustFail => assert_ne!(n, 0, "{name}: broke in none of {n_seeds} seeds"),
-        Verdict::MayFail => {}
+        ExpectedResult::MustFail => assert_ne!(n, 0, "{name}: broke in none of {n_seeds} seeds"),
+        ExpectedResult::MayFail => {}
     }
 }
 

@@ -10,6 +10,7 @@ use strew_apiserver::object::pod::POD_SCHEDULED;
 use strew_apiserver::object::{DaemonSet, Node, Object, Pod, Truth};
 use strew_apiserver::workloads::{DaemonTemplate, NodeView};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_manifest::conditions::node_ready;
 use strew_manifest::read::KubeObject;
 use strew_scheduler::{Engine, Profile};
 use strew_wire::facts::{self, PodFacts};
@@ -34,9 +35,7 @@ pub(super) fn waiting(seen: &Tables) -> Vec<Arc<Pod>> {
 /// True for a node that is starting, or is ready and still has its startup taint, which will go. Source:
 /// `--max-node-provision-time`.
 fn is_starting(node: &Node) -> bool {
-    let mut conditions = node.status.conditions.iter().flatten();
-    let ready = conditions.find(|condition| condition.type_ == "Ready");
-    ready.is_none_or(|ready| ready.status == "True")
+    node_ready(&node.status).is_none_or(|ready| ready == "True")
 }
 
 /// The taint of a node that the node lifecycle controller has not seen yet.

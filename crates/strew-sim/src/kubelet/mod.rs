@@ -11,6 +11,7 @@ use strew_apiserver::object::pod::{Exit, READY};
 use strew_apiserver::object::{Kind, Name, Node, Object, Pairs, Part, Phase, Pod, Truth, moment};
 use strew_apiserver::server::{Change, Server, pod_key};
 use strew_apiserver::{DeleteOptions, Tables};
+use strew_manifest::conditions::node_ready;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
@@ -152,7 +153,7 @@ impl Kubelets {
         }
         let phase = Span(dice.between(0, RENEWAL.0 - 1));
         // A node of a dump that is not ready has no working kubelet.
-        let is_down = ready(node).is_some_and(|status| status != "True");
+        let is_down = node_ready(&node.status).is_some_and(|status| status != "True");
         let lost = is_down.then_some(now);
         self.nodes.insert(Arc::clone(name), Kubelet { phase, lost });
         if is_down {
@@ -404,24 +405,14 @@ fn write_status(mut pod: Pod, server: &mut Server) {
     let _ = server.update(Part::Status, Object::from(pod));
 }
 
-fn ready(node: &Node) -> Option<&str> {
-    let mut conditions = node.status.conditions.iter().flatten();
-    conditions
-        .find(|c| c.type_ == READY)
-        .map(|c| c.status.as_str())
-}
-
 /// The kubelet reports that its node is ready.
 fn report_ready(now: Instant, node: &Node, server: &mut Server) {
     use k8s_openapi::api::core::v1::NodeCondition;
-    let mut node = node.clone();
-    let conditions = node.status.conditions.get_or_insert_default();
-    if conditions
-        .iter()
-        .any(|c| c.type_ == READY && c.status == "True")
-    {
+    if node_ready(&node.status) == Some("True") {
         return;
     }
+    let mut node = node.clone();
+    let conditions = node.status.conditions.get_or_insert_default();
     let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
     conditions.retain(|c| c.type_ != READY && !pressures.contains(&c.type_.as_str()));
     let mut post = |kind: &str, status: &str, reason: &str, message: &str| {

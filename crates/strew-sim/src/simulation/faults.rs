@@ -59,7 +59,7 @@ impl Simulation {
             Component::Webhook | Component::WebhookReplica => {
                 let only_one = component == Component::WebhookReplica;
                 if let Some(webhook) = webhook_mut(&mut self.server) {
-                    webhook.crash(now, crash, only_one);
+                    webhook.replicas.crash(now, crash, only_one);
                 }
                 self.crash_zoning(crash, only_one);
             }

@@ -1,7 +1,7 @@
 //! The controller that keeps ReplicaSets spread, as a component of the simulation.
 
 use strew_apiserver::object::Object;
-use strew_apiserver::server::{Change, Cursor};
+use strew_apiserver::server::Change;
 use strew_keep::{Keeper, LABEL, Wish};
 use strew_runtime::keep::{Keeping, watches};
 
@@ -25,7 +25,7 @@ impl Simulation {
     pub(super) fn begin_keeping(&mut self) {
         let begins = match &self.keeping {
             Some(slot) => slot.is_due(self.now),
-            None => self.is_keeping_asked_for(),
+            None => self.labelled.comes(&self.server, asks),
         };
         if begins {
             let names = self.blueprint.names.clone();
@@ -41,16 +41,7 @@ impl Simulation {
                 seed,
             );
             self.keeping = Some(Slot::new(keeper));
-            self.labelled = None;
         }
-    }
-
-    fn is_keeping_asked_for(&mut self) -> bool {
-        let Some(cursor) = &mut self.labelled else {
-            return false;
-        };
-        let next = |cursor: &mut Cursor| Some(asks(self.server.next_change(cursor)?));
-        std::iter::from_fn(|| next(cursor)).any(|asks| asks)
     }
 
     pub(super) fn step_keeping(&mut self) -> bool {

@@ -47,7 +47,7 @@ impl Simulation {
 
     /// How often faults have hit the webhook, by kind.
     pub fn webhook_hits(&self) -> Hits {
-        webhook(&self.server).map_or_else(Hits::default, |webhook| webhook.hits.clone())
+        webhook(&self.server).map_or_else(Hits::default, |webhook| webhook.replicas.hits.clone())
     }
 
     /// Starts webhook and controller if there is a WorkloadSpread and they do not run yet.
@@ -97,7 +97,7 @@ impl Simulation {
     /// Passes the active faults to the webhook.
     pub(super) fn tell_weather(&mut self) {
         if let Some(webhook) = webhook_mut(&mut self.server) {
-            webhook.faults = self.faults.clone();
+            webhook.replicas.faults = self.faults.clone();
         }
     }
 

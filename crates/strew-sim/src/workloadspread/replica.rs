@@ -14,10 +14,11 @@ use crate::component::{self, Component, Surroundings};
 use crate::fault::Hits;
 use crate::network::Sender;
 use crate::registration::Registering;
+use crate::replicas::Callee;
 use crate::scheduler::Blueprint;
 use crate::timing::Between;
 
-pub(super) struct Replica {
+pub(crate) struct Replica {
     /// Its number; numbers are never reused.
     pub(super) number: u64,
     component: Component<AdmissionMachine>,
@@ -69,24 +70,12 @@ impl Replica {
         self.component.watched(stored)
     }
 
-    /// The next time at which it has something to do without an event.
-    pub(super) fn next_wake(&self) -> Option<Instant> {
-        self.component.next_wake()
-    }
-
     /// Takes a review.
     ///
     /// # Errors
     /// Too many of its namespace wait.
     pub(super) fn ask(&mut self, now: Instant, id: CallId, call: Box<Call>) -> Result<(), Crowded> {
         self.reviews.put(now, (), id, call)
-    }
-
-    /// The API server has stopped waiting for the answer to a call.
-    pub(super) fn give_up(&mut self, now: Instant, id: CallId) {
-        if self.reviews.give_up(id) {
-            self.component.handle(now, Event::GaveUp(id));
-        }
     }
 
     /// Takes one step: continues what was begun, or begins the next review. Returns false if there was nothing to do.
@@ -108,9 +97,22 @@ impl Replica {
             next.map(|(id, call)| self.component.handle(around.now, Event::Asked(id, call)));
         begun.is_some()
     }
+}
 
-    /// The answers since the last call.
-    pub(super) fn take_replies(&mut self, now: Instant) -> Vec<(CallId, Box<Decision>)> {
+impl Callee for Replica {
+    type Reply = Decision;
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.component.next_wake()
+    }
+
+    fn give_up(&mut self, now: Instant, id: CallId) {
+        if self.reviews.give_up(id) {
+            self.component.handle(now, Event::GaveUp(id));
+        }
+    }
+
+    fn take_replies(&mut self, now: Instant) -> Vec<(CallId, Box<Decision>)> {
         let replies = self.component.take_replies();
         for (id, _) in &replies {
             self.reviews.charge(now, Payer::Call(*id), self.cost);
@@ -119,8 +121,7 @@ impl Replica {
         replies
     }
 
-    /// The faults that hit it since the last call.
-    pub(super) fn take_hits(&mut self) -> Hits {
+    fn take_hits(&mut self) -> Hits {
         self.component.take_hits()
     }
 }

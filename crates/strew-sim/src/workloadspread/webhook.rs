@@ -1,6 +1,6 @@
 //! The webhook: its replicas, and the calls of the API server.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -19,9 +19,9 @@ use super::judge::Judge;
 use super::replica::{Eyes, Replica};
 use crate::auditor::Rule;
 use crate::component::Surroundings;
-use crate::fault::{Crash, Faults, Hits, Sabotage};
-use crate::network::Draws;
+use crate::fault::{Crash, Sabotage};
 use crate::registration::{HookDeed, Member, Registered, RegistrationPlan, ReviewOutcome, Terms};
+use crate::replicas::{Callee, Replicas, Unanswered};
 use crate::scheduler::Blueprint;
 use crate::slot::Slot;
 use crate::timing::Between;
@@ -60,10 +60,8 @@ struct Waiting {
 /// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// No answer in time.
-    TimedOut,
-    /// The replica crashed during the call.
-    Died,
+    /// A replica was called.
+    Unanswered(Unanswered),
     /// Too many reviews of the namespace wait.
     Crowded,
     /// No replica is reached.
@@ -85,26 +83,16 @@ enum Way {
 
 /// All replicas of the webhook.
 pub(crate) struct Webhook {
-    replicas: Vec<Slot<Replica>>,
+    pub(crate) replicas: Replicas<Replica>,
     /// Which of them are asked; `None`: all, always.
     registered: Option<Registered>,
     blueprint: Blueprint,
-    /// The active faults.
-    pub(crate) faults: Faults,
-    rng: Prng,
-    /// Which request in transit comes first.
-    order: Prng,
     n_made: u64,
-    n_calls: u64,
     /// Open calls, by the time when the API server stops waiting.
     calls: VecDeque<Waiting>,
-    /// Answers that have not reached the API server.
-    replies: BTreeMap<CallId, Decision>,
     status_write: Between,
     /// Judges its answers; `None` without a witness.
     pub(crate) judge: Option<Judge>,
-    /// The faults that hit it.
-    pub(crate) hits: Hits,
 }
 
 impl Webhook {
@@ -118,37 +106,31 @@ impl Webhook {
         (now, server): (Instant, &mut Server),
     ) -> Self {
         let mut webhook = Self {
-            replicas: Vec::new(),
+            replicas: Replicas::new(rng, Prng::new(0)),
             registered: None,
             blueprint,
-            faults: Faults::default(),
-            order: Prng::new(0),
-            rng,
             n_made: 0,
-            n_calls: 0,
             calls: VecDeque::new(),
-            replies: BTreeMap::new(),
             status_write,
             judge: None,
-            hits: Hits::default(),
         };
         if let Some((plan, sabotage)) = plan {
-            let rng = Prng::new(webhook.rng.next_u64());
+            let rng = Prng::new(webhook.replicas.rng.next_u64());
             let world = (now, &mut *server);
             webhook.registered = Some(Registered::new(plan, rng, sabotage, world));
         }
         for _ in 0..n_replicas {
             let replica = webhook.replica(now, server);
-            webhook.replicas.push(Slot::new(replica));
+            webhook.replicas.slots.push(Slot::new(replica));
         }
-        webhook.order = Prng::new(webhook.rng.next_u64());
+        webhook.replicas.order = Prng::new(webhook.replicas.rng.next_u64());
         webhook
     }
 
     fn replica(&mut self, now: Instant, server: &Server) -> Replica {
         let number = self.n_made;
         self.n_made += 1;
-        let seed = self.rng.next_u64();
+        let seed = self.replicas.rng.next_u64();
         let mut replica = Replica::new(
             &self.blueprint,
             number,
@@ -161,18 +143,14 @@ impl Webhook {
         replica
     }
 
-    fn alive(&self) -> impl Iterator<Item = &Replica> {
-        self.replicas.iter().filter_map(|slot| slot.alive.as_ref())
-    }
-
     /// True if at least one replica is alive.
     pub(crate) fn is_alive(&self) -> bool {
-        self.alive().next().is_some()
+        self.replicas.alive().next().is_some()
     }
 
     /// The number of status writes by the live replicas.
     pub(crate) fn n_written(&self) -> u64 {
-        self.alive().map(Replica::n_written).sum()
+        self.replicas.alive().map(Replica::n_written).sum()
     }
 
     /// For each live replica: what its watches have delivered, and what they would deliver of the store.
@@ -180,22 +158,23 @@ impl Webhook {
         &'a self,
         stored: &'a Tables,
     ) -> impl Iterator<Item = (&'a Tables, Tables)> {
-        self.alive()
+        self.replicas
+            .alive()
             .map(|replica| (replica.seen(), replica.watched(stored)))
     }
 
     /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let slots = self.replicas.iter().enumerate();
+        let slots = self.replicas.slots.iter().enumerate();
         let working = slots.filter(|(index, _)| !self.is_cut(*index));
         let wakes = working.map(|(_, slot)| slot.alive.as_ref()?.next_wake());
-        let registering = self.alive().map(|replica| {
+        let registering = self.replicas.alive().map(|replica| {
             let registering = replica.registering.as_ref()?;
             registering.next_wake()
         });
         let registered = self.registered.as_ref().map(Registered::next_wake);
         let wakes = wakes.chain(registering).chain(registered);
-        let restarts = self.replicas.iter().map(|slot| slot.restart);
+        let restarts = self.replicas.slots.iter().map(|slot| slot.restart);
         let gives_up = self.calls.front().map(|call| call.until);
         wakes.chain(restarts).chain([gives_up]).flatten().min()
     }
@@ -205,34 +184,23 @@ impl Webhook {
         if let Some(registered) = &mut self.registered {
             registered.pass_time(now, server);
         }
-        for index in 0..self.replicas.len() {
-            if self.replicas[index].is_due(now) {
-                self.replicas[index] = Slot::new(self.replica(now, server));
-            }
-        }
-    }
-
-    /// Crashes all replicas, or one of them.
-    pub(crate) fn crash(&mut self, now: Instant, crash: Crash, only_one: bool) {
-        let alive = self.replicas.iter_mut().filter(|slot| slot.alive.is_some());
-        for slot in alive.take(if only_one { 1 } else { usize::MAX }) {
-            slot.crash(now, crash.after_writes, crash.down);
+        for index in self.replicas.due(now) {
+            self.replicas.slots[index] = Slot::new(self.replica(now, server));
         }
     }
 
     /// Ends all faults and restarts all replicas.
     pub(crate) fn calm(&mut self, now: Instant, server: &mut Server) {
-        self.faults = Faults::default();
         if let Some(registered) = &mut self.registered {
             registered.calm(now, server);
         }
-        self.replicas.iter_mut().for_each(|slot| slot.calm(now));
+        self.replicas.calm(now);
     }
 
     /// Lets replicas take in watch events and continue open calls. Returns false if there was nothing to do.
     pub(crate) fn step(&mut self, now: Instant, server: &mut Server) -> bool {
         let mut acted = false;
-        for index in 0..self.replicas.len() {
+        for index in 0..self.replicas.slots.len() {
             acted |= self.step_replica(index, (now, now), server, None);
         }
         self.step_registration(now, server) || acted
@@ -250,7 +218,7 @@ impl Webhook {
     /// Does something to the registration; nothing if replicas do not register themselves.
     pub(crate) fn act(&mut self, now: Instant, server: &mut Server, deed: HookDeed) {
         if let Some(registered) = &mut self.registered {
-            registered.act(now, server, members(&mut self.replicas), deed);
+            registered.act(now, server, members(&mut self.replicas.slots), deed);
         }
     }
 
@@ -263,18 +231,18 @@ impl Webhook {
     /// What is wrong with the registration at rest; `None`: nothing.
     pub(crate) fn fault_at_rest(&mut self, now: Instant, server: &Server) -> Option<&'static str> {
         let registered = self.registered.as_ref()?;
-        registered.fault_at_rest(now, server, &members(&mut self.replicas))
+        registered.fault_at_rest(now, server, &members(&mut self.replicas.slots))
     }
 
     fn step_registration(&mut self, now: Instant, server: &mut Server) -> bool {
         let Some(registered) = &mut self.registered else {
             return false;
         };
-        let members = members(&mut self.replicas);
-        let (acted, ended) = registered.step(now, server, members, &self.faults);
+        let members = members(&mut self.replicas.slots);
+        let (acted, ended) = registered.step(now, server, members, &self.replicas.faults);
         for (index, down) in ended {
-            self.replicas[index].die(now + down);
-            self.hit("replica ended");
+            self.replicas.slots[index].die(now + down);
+            self.replicas.hit("replica ended");
         }
         acted
     }
@@ -293,7 +261,7 @@ impl Webhook {
         let terms = registered.terms(now, server);
         if terms.is_none() {
             registered.called(now, ReviewOutcome::Unreviewed);
-            self.hit("pod created without a review");
+            self.replicas.hit("pod created without a review");
         }
         terms
     }
@@ -309,40 +277,11 @@ impl Webhook {
         if self.is_cut(index) {
             return false;
         }
-        let slot = &mut self.replicas[index];
-        let Some(replica) = &mut slot.alive else {
-            return false;
+        let judge = self.judge.as_mut();
+        let step = |replica: &mut Replica, around: &mut Surroundings<'_>| {
+            replica.step(around, Eyes { judge, effects })
         };
-        let mut around = Surroundings {
-            now: clock,
-            server,
-            faults: &self.faults,
-            draws: Draws {
-                faults: &mut self.rng,
-                order: &mut self.order,
-                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-            },
-        };
-        let eyes = Eyes {
-            judge: self.judge.as_mut(),
-            effects,
-        };
-        let acted = replica.step(&mut around, eyes);
-        for (id, decision) in replica.take_replies(clock) {
-            self.replies.insert(id, *decision);
-        }
-        for (kind, n) in replica.take_hits() {
-            *self.hits.entry(kind).or_default() += n;
-        }
-        slot.meet_doom(now);
-        if slot.alive.is_none() {
-            self.hit("died over a request");
-        }
-        acted
-    }
-
-    fn hit(&mut self, kind: &'static str) {
-        *self.hits.entry(kind).or_default() += 1;
+        self.replicas.step(index, (now, clock), server, step)
     }
 
     /// The answers to calls that were open.
@@ -364,28 +303,32 @@ impl Webhook {
             });
         }
         // The remaining answers belong to calls that timed out or whose answers are lost.
-        self.replies.clear();
+        self.replicas.replies.clear();
         late
     }
 
     /// The result of an open call; `None` if it stays open.
     fn late_answer(&mut self, call: &Waiting, now: Instant) -> Option<Result<Decision, Failure>> {
         if let Some(number) = call.replica {
-            if let Some(decision) = self.replies.remove(&call.id) {
+            if let Some(decision) = self.replicas.replies.remove(&call.id) {
                 return Some(Ok(decision));
             }
-            if self.alive().all(|replica| replica.number != number) {
-                return Some(Err(Failure::Died));
+            if self
+                .replicas
+                .alive()
+                .all(|replica| replica.number != number)
+            {
+                return Some(Err(Failure::Unanswered(Unanswered::Died)));
             }
         }
         if call.until > now {
             return None;
         }
-        let alive = self.replicas.iter_mut();
+        let alive = self.replicas.slots.iter_mut();
         for replica in alive.filter_map(|slot| slot.alive.as_mut()) {
             replica.give_up(now, call.id);
         }
-        Some(Err(Failure::TimedOut))
+        Some(Err(Failure::Unanswered(Unanswered::TimedOut)))
     }
 
     /// The end of a call without an answer: without `is_needed` the request is carried out as it is.
@@ -396,8 +339,10 @@ impl Webhook {
         is_needed: bool,
     ) -> Result<Option<Value>, ApiError> {
         let (kind, error) = match failure {
-            Failure::TimedOut => ("call timed out", hook.failed(TIMED_OUT)),
-            Failure::Died => ("call of a replica that died", hook.failed("EOF")),
+            Failure::Unanswered(Unanswered::TimedOut) => ("call timed out", hook.failed(TIMED_OUT)),
+            Failure::Unanswered(Unanswered::Died) => {
+                ("call of a replica that died", hook.failed("EOF"))
+            }
             Failure::Crowded => (
                 "call of a crowded namespace",
                 hook.failed("too many reviews of its namespace wait"),
@@ -405,7 +350,7 @@ impl Webhook {
             Failure::NoReplica => ("call without a replica", hook.unreachable()),
             Failure::Untrusted => ("call of an untrusted replica", hook.failed(UNTRUSTED)),
         };
-        self.hit(kind);
+        self.replicas.hit(kind);
         if is_needed { Err(error) } else { Ok(None) }
     }
 
@@ -414,43 +359,36 @@ impl Webhook {
     /// Draws one of the live replicas, among those that the API server reaches.
     fn draw(&mut self, now: Instant, terms: &Terms) -> Result<usize, Failure> {
         if let Some(registered) = &mut self.registered {
-            let chosen = registered.choose(now, &members(&mut self.replicas), terms);
+            let chosen = registered.choose(now, &members(&mut self.replicas.slots), terms);
             registered.called(now, chosen.err().unwrap_or(ReviewOutcome::Reached));
             return chosen.map_err(|outcome| match outcome {
                 ReviewOutcome::Untrusted => Failure::Untrusted,
                 _ => Failure::NoReplica,
             });
         }
-        let alive: Vec<usize> = (0..self.replicas.len())
-            .filter(|&index| self.replicas[index].alive.is_some())
-            .collect();
-        match alive.is_empty() {
-            true => Err(Failure::NoReplica),
-            false => Ok(*self.rng.pick(&alive)),
-        }
+        self.replicas.draw().ok_or(Failure::NoReplica)
     }
 
     fn draw_way(&mut self) -> Way {
-        let ppm = self.faults.webhook().map_or(0, |fault| fault.lost_ppm);
-        if ppm == 0 || !self.rng.chance(u64::from(ppm), 1_000_000) {
+        if !self.replicas.draw_loss() {
             return Way::Sound;
         }
-        self.hit("call lost");
-        match self.rng.chance(1, 2) {
+        self.replicas.hit("call lost");
+        match self.replicas.rng.chance(1, 2) {
             true => Way::AnswerLost,
             false => Way::Lost,
         }
     }
 
     fn new_call(&mut self, asked: Asked<'_>) -> (CallId, Hook, Box<Call>) {
-        self.n_calls += 1;
-        let (hook, review) = review_of(asked, self.n_calls);
+        let id = self.replicas.new_call();
+        let (hook, review) = review_of(asked, id.0);
         let call = Call {
             review,
-            fresh_uid: uuid(&mut self.rng),
+            fresh_uid: uuid(&mut self.replicas.rng),
             is_simulated: true,
         };
-        (CallId(self.n_calls), hook, Box::new(call))
+        (id, hook, Box::new(call))
     }
 
     fn ask(
@@ -460,7 +398,7 @@ impl Webhook {
         id: CallId,
         call: Box<Call>,
     ) -> Result<(), Failure> {
-        let replica = self.replicas[index].alive.as_mut();
+        let replica = self.replicas.slots[index].alive.as_mut();
         let asked = replica.map_or(Ok(()), |replica| replica.ask(now, id, call));
         asked.map_err(|Crowded| Failure::Crowded)
     }
@@ -499,11 +437,11 @@ impl Webhook {
             self.ask(index, now, id, call)?;
             while self.step_replica(index, (now, now), server, None) {}
             if way == Way::Sound {
-                if let Some(decision) = self.replies.remove(&id) {
+                if let Some(decision) = self.replicas.replies.remove(&id) {
                     return Ok(patch_of(hook, decision).map(Called::Answered));
                 }
                 if self.number_of(index).is_none() {
-                    return Err(Failure::Died);
+                    return Err(Failure::Unanswered(Unanswered::Died));
                 }
             }
         }
@@ -519,7 +457,7 @@ impl Webhook {
 
     /// The number of a replica; `None` if it is down.
     fn number_of(&self, index: usize) -> Option<u64> {
-        let replica = self.replicas[index].alive.as_ref();
+        let replica = self.replicas.slots[index].alive.as_ref();
         replica.map(|replica| replica.number)
     }
 
@@ -544,7 +482,11 @@ impl Webhook {
             Err(failure) => return self.failed(hook, failure, terms.is_needed),
         };
         if way == Way::Lost {
-            return self.failed(hook, Failure::TimedOut, terms.is_needed);
+            return self.failed(
+                hook,
+                Failure::Unanswered(Unanswered::TimedOut),
+                terms.is_needed,
+            );
         }
         let answer = match self.ask(index, now, id, call) {
             Ok(()) => self.wait(index, id, (now, terms.timeout), server, None),
@@ -557,9 +499,11 @@ impl Webhook {
             }
         }
         match answer {
-            Ok(_) if way == Way::AnswerLost => {
-                self.failed(hook, Failure::TimedOut, terms.is_needed)
-            }
+            Ok(_) if way == Way::AnswerLost => self.failed(
+                hook,
+                Failure::Unanswered(Unanswered::TimedOut),
+                terms.is_needed,
+            ),
             Ok(decision) => patch_of(hook, decision),
             Err(failure) => self.failed(hook, failure, terms.is_needed),
         }
@@ -574,27 +518,14 @@ impl Webhook {
         server: &mut Server,
         mut effects: Option<&mut Vec<Effect>>,
     ) -> Result<Decision, Failure> {
-        let (mut clock, until) = (now, now + timeout);
-        loop {
-            let acted = self.step_replica(index, (now, clock), server, effects.as_deref_mut());
-            if let Some(decision) = self.replies.remove(&id) {
-                return Ok(decision);
-            }
-            let Some(replica) = &mut self.replicas[index].alive else {
-                return Err(Failure::Died);
-            };
-            if acted {
-                continue;
-            }
-            let wake = replica.next_wake();
-            match wake.filter(|wake| *wake > clock && *wake <= until) {
-                Some(wake) => clock = wake,
-                None => {
-                    replica.give_up(clock, id);
-                    return Err(Failure::TimedOut);
-                }
-            }
-        }
+        let is_cut = self.is_cut(index);
+        let judge = &mut self.judge;
+        let step = |replica: &mut Replica, around: &mut Surroundings<'_>| {
+            let (judge, effects) = (judge.as_mut(), effects.as_deref_mut());
+            !is_cut && replica.step(around, Eyes { judge, effects })
+        };
+        let answer = self.replicas.wait(index, id, (now, timeout), server, step);
+        answer.map_err(Failure::Unanswered)
     }
 
     /// Calls each replica about a pod that is not going to be created; returns each answer.
@@ -605,7 +536,7 @@ impl Webhook {
         pod: &Arc<Pod>,
     ) -> Vec<Vec<Effect>> {
         let mut all = Vec::new();
-        for index in 0..self.replicas.len() {
+        for index in 0..self.replicas.slots.len() {
             if self.number_of(index).is_none() {
                 continue;
             }

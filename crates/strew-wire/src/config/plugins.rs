@@ -136,152 +136,48 @@ impl Plugin {
     }
 }
 
-const fn plugin(
-    name: &'static str,
-    weight: i32,
-    id: Option<PluginId>,
-    points: &'static [Point],
-) -> Plugin {
-    let kind = PluginKind::Default;
-    Plugin {
-        name,
-        weight,
-        points,
-        id,
-        kind,
-    }
+macro_rules! plugins {
+    (@ $name:ident) => { None };
+    (@ $name:ident decides) => { Some(PluginId::$name) };
+    ($($kind:ident $weight:literal $name:ident $($decides:ident)?: $($point:ident)*;)*) => {
+        /// All plugins, those of the default profile first and in its order.
+        pub(super) static PLUGINS: &[Plugin] = &[$(Plugin {
+            name: stringify!($name),
+            weight: $weight,
+            points: &[$(Point::$point),*],
+            id: plugins!(@ $name $($decides)?),
+            kind: PluginKind::$kind,
+        }),*];
+    };
 }
 
-const fn other(kind: PluginKind, plugin: Plugin) -> Plugin {
-    Plugin { kind, ..plugin }
+// Kind, weight, name, `decides` if decisions use it, extension points.
+plugins! {
+    Default 0 SchedulingGates decides: PreEnqueue;
+    Default 0 PrioritySort: QueueSort;
+    Default 0 NodeUnschedulable decides: Filter;
+    Default 0 NodeName decides: Filter;
+    Default 3 TaintToleration decides: Filter PreScore Score;
+    Default 2 NodeAffinity decides: PreFilter Filter PreScore Score;
+    Default 0 NodePorts decides: PreFilter Filter;
+    Default 1 NodeResourcesFit decides: PreFilter Filter PreScore Score;
+    Default 0 VolumeRestrictions decides: PreFilter Filter;
+    Default 0 NodeVolumeLimits decides: PreFilter Filter;
+    Default 0 VolumeBinding decides: PreFilter Filter Reserve PreBind PreScore Score;
+    Default 0 VolumeZone decides: PreFilter Filter;
+    Default 2 PodTopologySpread decides: PreFilter Filter PreScore Score;
+    Default 2 InterPodAffinity decides: PreFilter Filter PreScore Score;
+    Default 2 DynamicResources decides: PreEnqueue PreFilter Filter PostFilter Reserve PreBind Score;
+    Default 0 DefaultPreemption: PreEnqueue PostFilter;
+    Default 1 NodeResourcesBalancedAllocation decides: PreScore Score;
+    Default 1 ImageLocality decides: Score;
+    Default 0 DefaultBinder: Bind;
+    Default 0 NodeDeclaredFeatures decides: PreFilter Filter;
+    Legacy 1 SelectorSpread decides: PreScore Score;
+    Missing 0 GangScheduling: PreEnqueue Reserve Permit;
+    Missing 0 TopologyPlacementGenerator: PlacementGenerate;
+    Missing 1 PodGroupPodsCount: PlacementScore;
 }
-
-use Point::{
-    Bind, Filter, Permit, PlacementGenerate, PlacementScore, PostFilter, PreBind, PreEnqueue,
-    PreFilter, PreScore, QueueSort, Reserve, Score,
-};
-
-/// All plugins, those of the default profile first and in its order.
-pub(super) static PLUGINS: [Plugin; 24] = [
-    plugin(
-        "SchedulingGates",
-        0,
-        Some(PluginId::SchedulingGates),
-        &[PreEnqueue],
-    ),
-    plugin("PrioritySort", 0, None, &[QueueSort]),
-    plugin(
-        "NodeUnschedulable",
-        0,
-        Some(PluginId::NodeUnschedulable),
-        &[Filter],
-    ),
-    plugin("NodeName", 0, Some(PluginId::NodeName), &[Filter]),
-    plugin(
-        "TaintToleration",
-        3,
-        Some(PluginId::TaintToleration),
-        &[Filter, PreScore, Score],
-    ),
-    plugin(
-        "NodeAffinity",
-        2,
-        Some(PluginId::NodeAffinity),
-        &[PreFilter, Filter, PreScore, Score],
-    ),
-    plugin(
-        "NodePorts",
-        0,
-        Some(PluginId::NodePorts),
-        &[PreFilter, Filter],
-    ),
-    plugin(
-        "NodeResourcesFit",
-        1,
-        Some(PluginId::NodeResourcesFit),
-        &[PreFilter, Filter, PreScore, Score],
-    ),
-    plugin(
-        "VolumeRestrictions",
-        0,
-        Some(PluginId::VolumeRestrictions),
-        &[PreFilter, Filter],
-    ),
-    plugin(
-        "NodeVolumeLimits",
-        0,
-        Some(PluginId::NodeVolumeLimits),
-        &[PreFilter, Filter],
-    ),
-    plugin(
-        "VolumeBinding",
-        0,
-        Some(PluginId::VolumeBinding),
-        &[PreFilter, Filter, Reserve, PreBind, PreScore, Score],
-    ),
-    plugin(
-        "VolumeZone",
-        0,
-        Some(PluginId::VolumeZone),
-        &[PreFilter, Filter],
-    ),
-    plugin(
-        "PodTopologySpread",
-        2,
-        Some(PluginId::PodTopologySpread),
-        &[PreFilter, Filter, PreScore, Score],
-    ),
-    plugin(
-        "InterPodAffinity",
-        2,
-        Some(PluginId::InterPodAffinity),
-        &[PreFilter, Filter, PreScore, Score],
-    ),
-    plugin(
-        "DynamicResources",
-        2,
-        Some(PluginId::DynamicResources),
-        &[
-            PreEnqueue, PreFilter, Filter, PostFilter, Reserve, PreBind, Score,
-        ],
-    ),
-    plugin("DefaultPreemption", 0, None, &[PreEnqueue, PostFilter]),
-    plugin(
-        "NodeResourcesBalancedAllocation",
-        1,
-        Some(PluginId::NodeResourcesBalancedAllocation),
-        &[PreScore, Score],
-    ),
-    plugin("ImageLocality", 1, Some(PluginId::ImageLocality), &[Score]),
-    plugin("DefaultBinder", 0, None, &[Bind]),
-    plugin(
-        "NodeDeclaredFeatures",
-        0,
-        Some(PluginId::NodeDeclaredFeatures),
-        &[PreFilter, Filter],
-    ),
-    other(
-        PluginKind::Legacy,
-        plugin(
-            "SelectorSpread",
-            1,
-            Some(PluginId::SelectorSpread),
-            &[PreScore, Score],
-        ),
-    ),
-    other(
-        PluginKind::Missing,
-        plugin("GangScheduling", 0, None, &[PreEnqueue, Reserve, Permit]),
-    ),
-    other(
-        PluginKind::Missing,
-        plugin("TopologyPlacementGenerator", 0, None, &[PlacementGenerate]),
-    ),
-    other(
-        PluginKind::Missing,
-        plugin("PodGroupPodsCount", 1, None, &[PlacementScore]),
-    ),
-];
 
 /// The plugin of this name.
 pub(super) fn find(name: &str) -> Option<&'static Plugin> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use strew_apiserver::object::{Name, Pod};
 use strew_cluster::NodeIdx;
-use strew_manifest::read::Sources;
 use strew_model::time::Span;
 use strew_plan::{WhatIf, suggest};
 use strew_scenario::expect::workloads;
@@ -86,7 +85,6 @@ pub(super) fn as_recorded(
     life: &Life,
     target: &Target,
     namespace: Option<&str>,
-    events: Option<&Sources>,
     progress: &Progress,
 ) -> Result<Option<Explained>, Failure> {
     look(life, When::Start, progress, |seen, frame| {
@@ -106,7 +104,7 @@ pub(super) fn as_recorded(
         let name = Name::new(Arc::clone(namespace), Arc::clone(name));
         let mut explained = now(world, entry, Moment::Files, None);
         let pod = seen.moment.tables.get::<Pod>(&name)?;
-        explained.recorded = Recorded::of(pod, &explained.explanation, events);
+        explained.recorded = Recorded::of(pod, &explained.explanation, life.objects());
         let Explained {
             world, explanation, ..
         } = &explained;

@@ -30,7 +30,7 @@ pub(super) fn explain(
 ) -> Result<u8, Failure> {
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
-    let Some(life) = life(args, &names, inputs, args.format(), context)? else {
+    let Some(life) = life(args, &names, inputs, context)? else {
         return Ok(2);
     };
     let progress = Progress::new(context.quiet);

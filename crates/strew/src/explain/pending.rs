@@ -22,13 +22,12 @@ use super::newest::newest;
 use super::{ExplainArgs, cause, life, look};
 use crate::context::Context;
 use crate::failure::{EXIT_NO, Failure};
-use crate::inputs;
 use crate::output::serialized;
 use crate::progress::Progress;
 use crate::recorded::Refusals;
 use crate::scenario::{Seen, When};
 use crate::terminal;
-use crate::text::{count, short_key};
+use crate::text::{count, short_key, widest};
 use strew_suite::label_query::LabelQuery;
 use strew_suite::shown::Choice;
 
@@ -118,13 +117,11 @@ pub(super) fn explain(
     }
     let names = args.names(files)?;
     let inputs = args.inputs(&names, context)?;
-    let holds_events = inputs.iter().any(|input| input.holds(b"FailedCreate"));
-    let events = holds_events.then(|| inputs::sources(inputs.clone()));
     let taken = inputs.iter().filter_map(|input| newest(&input.bytes)).max();
-    let Some(life) = life(args, &names, inputs, args.format(), context)? else {
+    let Some(life) = life(args, &names, inputs, context)? else {
         return Ok(2);
     };
-    let refusals = events.as_ref().map(Refusals::of);
+    let refusals = Refusals::of(life.objects());
     let progress = Progress::new(context.quiet);
     let query = args.selector.as_deref().map(LabelQuery::parse);
     let query = query.transpose()?;
@@ -138,7 +135,7 @@ pub(super) fn explain(
         let taken = taken.filter(|_| when == When::Start);
         look(&life, when, &progress, |seen, frame| {
             let now = taken.unwrap_or(seen.now);
-            listed(seen, frame, &choice, refusals.as_ref(), now)
+            listed(seen, frame, &choice, &refusals, now)
         })
     };
     let list = match args.at {
@@ -173,7 +170,7 @@ fn listed(
     seen: Seen<'_>,
     frame: &mut Frame,
     choice: &Choice,
-    refusals: Option<&Refusals>,
+    refusals: &Refusals<'_>,
     now: Instant,
 ) -> Result<PendingPods, Failure> {
     let (mut world, _) = now_in(seen, frame);
@@ -253,7 +250,7 @@ fn lacks(
     world: &ClusterState,
     workload: usize,
     n_made: usize,
-    refusals: Option<&Refusals>,
+    refusals: &Refusals<'_>,
 ) -> Option<Unmade> {
     let name = &world.workloads[workload].name;
     let target = ObjectTarget {
@@ -263,7 +260,7 @@ fn lacks(
     };
     let (wanted, refused) = workloads::wanted((seen.moment.tables, seen.events), &target)?;
     let lacks = wanted.checked_sub(n_made).filter(|lacks| *lacks > 0)?;
-    let recorded = || refusals?.last(&name.namespace, &name.name);
+    let recorded = || refusals.last(&name.namespace, &name.name);
     Some(Unmade {
         namespace: name.namespace.clone(),
         workload_kind: name.kind.clone(),
@@ -353,16 +350,14 @@ impl PendingPods {
             count(sums.pending, "Pending pod"),
             count(sums.workloads_with_pending, "workload")
         );
-        let numbers = self.items.iter().map(|item| item.pods.to_string().len());
-        let number = numbers.max().unwrap_or(1);
+        let number = widest(self.items.iter().map(|item| item.pods.to_string()));
         let names: Vec<String> = self.items.iter().map(Group::name).collect();
-        let name = names.iter().map(|name| name.chars().count()).max();
-        let name = name.unwrap_or(0);
+        let name = widest(&names);
         let causes: Vec<String> = self.items.iter().map(|item| short(&item.cause)).collect();
-        let longest = causes.iter().map(|cause| cause.chars().count()).max();
+        let longest = widest(&causes);
         // A column for the ages where it fits; otherwise each comes after its cause.
         let room = context.terminal.width.saturating_sub(number + name + 16);
-        let column = longest.filter(|longest| *longest <= room).unwrap_or(0);
+        let column = if longest <= room { longest } else { 0 };
         for ((item, group), cause) in self.items.iter().zip(&names).zip(&causes) {
             let n = item.pods;
             let age = age_text(item.oldest_seconds);

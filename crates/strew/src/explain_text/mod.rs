@@ -17,6 +17,7 @@ mod world;
 use strew_view::explanation::{PodExplanation, State, Suggestion, WhatIf};
 
 use crate::recorded::Recorded;
+use crate::text::widest;
 use paint::Paint;
 
 /// How the text is formatted.
@@ -203,11 +204,8 @@ fn changes(explanation: &PodExplanation, what_if: &WhatIf, out: &mut Page) {
         return;
     }
     out.heading("Any one of these changes would place it (each was verified)");
-    let width = what_if.suggestions.iter().map(|s| s.text.chars().count());
-    let column = width
-        .filter(|&w| w + 20 < out.width)
-        .max()
-        .unwrap_or_default();
+    let texts = what_if.suggestions.iter().map(|s| &s.text);
+    let column = widest(texts.filter(|text| text.chars().count() + 20 < out.width));
     for Suggestion {
         text, would_go_to, ..
     } in &what_if.suggestions

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::Page;
 use super::paint::Paint;
+use crate::text::widest;
 
 /// The style of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +37,6 @@ impl Cell {
     /// A number, or a dim dash instead of none.
     pub(crate) fn number(number: Option<impl ToString>) -> Self {
         number.map_or_else(|| Self::of("-", Tone::Dim), Self::plain)
-    }
-
-    fn width(&self) -> usize {
-        self.text.chars().count()
     }
 
     fn painted(&self, paint: Paint) -> String {
@@ -99,50 +96,68 @@ impl Table {
         }
     }
 
-    fn widths(&self) -> Vec<usize> {
-        let column = |(i, (title, _)): (usize, &(Cow<'static, str>, bool))| {
-            let cells = self.rows.iter().map(|row| row[i].width());
-            cells.max().unwrap_or(0).max(title.chars().count())
-        };
-        self.header.iter().enumerate().map(column).collect()
+    fn titles(&self) -> Vec<Cell> {
+        let titles = self.header.iter();
+        titles
+            .map(|(title, _)| Cell::of(title, Tone::Dim))
+            .collect()
+    }
+
+    fn lines<'a>(&'a self, titles: &'a [Cell]) -> Vec<&'a [Cell]> {
+        let rows = self.rows.iter().map(Vec::as_slice);
+        std::iter::once(titles).chain(rows).collect()
     }
 
     /// The width of the widest line.
     pub(crate) fn width(&self) -> usize {
-        let widths = self.widths();
-        widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
+        let widths = widths(&self.lines(&self.titles()));
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
     }
 
     pub(crate) fn write(&self, indent: usize, out: &mut Page) {
-        let widths = self.widths();
-        let paint = out.paint;
-        let titles = self.header.iter();
-        let titles: Vec<Cell> = titles
-            .map(|(title, _)| Cell::of(title, Tone::Dim))
-            .collect();
-        let lines = std::iter::once(&titles).chain(&self.rows);
-        for (above, row) in lines.enumerate() {
-            let mut line = String::new();
-            let last = row.iter().rposition(|cell| !cell.text.is_empty());
-            for (i, cell) in row.iter().enumerate() {
-                if Some(i) > last {
-                    break;
-                }
-                let padding = " ".repeat(widths[i] - cell.width());
-                let text = cell.painted(paint);
-                match (self.header[i].1, Some(i) == last) {
-                    (true, _) => line.extend([padding, text]),
-                    (false, true) => line.push_str(&text),
-                    (false, false) => line.extend([text, padding]),
-                }
-                if Some(i) != last {
-                    line.push_str("  ");
-                }
-            }
-            out.line(indent, &line);
+        let rights: Vec<bool> = self.header.iter().map(|(_, right)| *right).collect();
+        let lines = aligned(&self.lines(&self.titles()), &rights, GAP, out.paint);
+        for (above, line) in lines.iter().enumerate() {
+            out.line(indent, line);
             for (_, note) in self.notes.iter().filter(|(at, _)| *at == above) {
                 out.wrapped(indent + 4, note);
             }
         }
     }
+}
+
+/// The number of spaces between columns.
+const GAP: usize = 2;
+
+/// The width of each column; the first row has as many cells as every other.
+fn widths(rows: &[&[Cell]]) -> Vec<usize> {
+    let n = rows.first().map_or(0, |row| row.len());
+    let column = |i: usize| widest(rows.iter().map(|row| &row[i].text));
+    (0..n).map(column).collect()
+}
+
+/// A line for each row, its cells in columns that are `gap` spaces apart; `rights`: which of them are aligned to the
+/// right. Rows have as many cells as the first.
+pub(crate) fn aligned(rows: &[&[Cell]], rights: &[bool], gap: usize, paint: Paint) -> Vec<String> {
+    let widths = widths(rows);
+    let line = |row: &&[Cell]| {
+        let mut line = String::new();
+        let Some(last) = row.iter().rposition(|cell| !cell.text.is_empty()) else {
+            return line;
+        };
+        for (i, cell) in row[..=last].iter().enumerate() {
+            let padding = " ".repeat(widths[i] - cell.text.chars().count());
+            let text = cell.painted(paint);
+            match (rights.get(i), i == last) {
+                (Some(true), _) => line.extend([padding, text]),
+                (_, true) => line.push_str(&text),
+                (_, false) => line.extend([text, padding]),
+            }
+            if i != last {
+                line.extend(std::iter::repeat_n(' ', gap));
+            }
+        }
+        line
+    };
+    rows.iter().map(line).collect()
 }

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use strew_apiserver::object::Kind;
 use strew_apiserver::server::EventLog;
 use strew_manifest::finding::Finding;
+use strew_manifest::read::Located;
 use strew_model::{Instant, Span};
 use strew_scenario::format::Step;
 use strew_scenario::run::{RunError, Watcher, play};
@@ -201,6 +202,11 @@ impl Life {
     /// What a person should know about the files.
     pub(crate) fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// The objects of the files.
+    pub(crate) fn objects(&self) -> &[Located] {
+        &self.cast.variant.objects
     }
 
     /// True if the files are a dump of a cluster with this pod, and nothing that changes it: pods that are to be created

@@ -12,7 +12,7 @@ use super::decision;
 use crate::context::Context;
 use crate::diagnostics::say_note;
 use crate::terminal;
-use crate::text::{Bar, count, draw, drawn, time_text};
+use crate::text::{Bar, count, draw, drawn, time_text, widest};
 use strew_suite::host::Written;
 use strew_suite::standing::{Answer, Judged};
 use strew_suite::suite::Suite;
@@ -288,8 +288,7 @@ impl Paper<'_> {
         let shows = |row: &&RowSum| written(kept).is_none() || row.broken + row.open > 0;
         let in_time = in_time(&variant.rows);
         let rows = || in_time.iter().copied().filter(shows);
-        let times = rows().map(|row| row.when().chars().count());
-        let width = times.max().unwrap_or(0);
+        let width = widest(rows().map(RowSum::when));
         let is_verbose = self.context.verbose > 0;
         let broken = rows().filter(|row| row.broken > 0);
         let earliest = broken.filter_map(|row| Some(row.first.as_ref()?.at)).min();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use serde_json::Value;
 use strew_apiserver::object::Object;
-use strew_manifest::read::{KubeObject, Reading, nearest};
+use strew_manifest::read::{KubeObject, Located, nearest};
 use strew_model::{Instant, Interner, Span};
 use strew_wire::workloadspread::facts::Translator;
 use strew_wire::workloadspread::pending_reviews::{Patcher, PodSource};
@@ -56,9 +56,9 @@ impl PodSource for Stored {
 }
 
 impl Spreads {
-    /// From the objects that could be read; `None` if there is no WorkloadSpread.
-    pub(crate) fn of(reading: &Reading, source: Source) -> Option<Self> {
-        let objects = reading.objects.iter().map(|located| &located.object);
+    /// Of the objects of files; `None` if there is no WorkloadSpread.
+    pub(crate) fn of(objects: &[Located], source: Source) -> Option<Self> {
+        let objects = objects.iter().map(|located| &located.object);
         Self::of_objects(&objects.collect::<Vec<_>>(), source)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Look, count, short_key};
+use super::{Look, count, short_key, widest};
 use crate::terminal::Terminal;
 use strew_view::cluster_state::ClusterState;
 use strew_view::spread::{Constraint, Domain, Spread};
@@ -151,8 +151,7 @@ impl<'a> Bar<'a> {
 
 /// Draws one line per domain, with this indentation.
 pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: &Terminal) {
-    let names = bars.iter().map(|bar| bar.label().chars().count());
-    let name_width = names.max().unwrap_or(0);
+    let name_width = widest(bars.iter().map(Bar::label));
     let highest = bars.iter().map(|bar| bar.count).max();
     let highest = highest.unwrap_or(0).max(0) as usize;
     // Two spaces, the name, two spaces, the bar, the number.

@@ -19,6 +19,12 @@ pub(crate) use strew_view::time_text::time_text;
 use strew_view::view::{Finished, Summary, View};
 pub(crate) use strew_view::words::{count, short_key};
 
+/// The width of the widest text; 0 without any.
+pub(crate) fn widest(texts: impl IntoIterator<Item = impl AsRef<str>>) -> usize {
+    let widths = texts.into_iter().map(|text| text.as_ref().chars().count());
+    widths.max().unwrap_or(0)
+}
+
 /// The command for a pod of a name and namespace, and the files and options that are equal for all pods.
 type Explaining<'a> = dyn Fn(&str, &str) -> (String, String) + 'a;
 

@@ -1,10 +1,13 @@
 //! The usage of nodes, as a table.
 
-use std::fmt::Write;
-
 use super::Look;
+use crate::explain_text::paint::Paint;
+use crate::explain_text::table::{Cell, aligned};
 use strew_view::usage::{self, NodeUsage, bytes_short, cpu_short, percent};
 use strew_view::view::View;
+
+/// The number of spaces between columns, as in kubectl.
+const GAP: usize = 3;
 
 /// A line per zone, or per node.
 pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
@@ -34,7 +37,15 @@ pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
     if !has_other {
         rows.iter_mut().for_each(|row| row.truncate(5));
     }
-    table(out, &rows);
+    let rows: Vec<Vec<Cell>> = rows
+        .into_iter()
+        .map(|row| row.into_iter().map(Cell::plain).collect())
+        .collect();
+    let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
+    for line in aligned(&rows, &[], GAP, Paint::new(false)) {
+        out.push_str(&line);
+        out.push('\n');
+    }
 }
 
 fn row(usage: &NodeUsage, wide: bool) -> Vec<String> {
@@ -65,24 +76,4 @@ fn row(usage: &NodeUsage, wide: bool) -> Vec<String> {
         of("pods", |n| n.to_string()),
         other.join(", "),
     ]
-}
-
-/// Columns three spaces apart, as in kubectl.
-fn table(out: &mut String, rows: &[Vec<String>]) {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, &width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}   ");
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
 }

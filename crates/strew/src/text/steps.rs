@@ -10,7 +10,7 @@ use strew_scenario::expect::workloads::LossOf;
 use strew_view::loss::LossVerdict;
 
 use super::domains::{domain_name, own_line};
-use super::{Look, count, finished_text, short_key, time_text};
+use super::{Look, count, finished_text, short_key, time_text, widest};
 use strew_model::Span;
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
 use strew_scenario::run::{StepResult, StepState};
@@ -112,8 +112,7 @@ fn losses(out: &mut String, losses: &[LossOf], look: &Look<'_>) {
     let is_folded = n_survive > SURVIVORS_MAX;
     let shown = losses.iter().filter(|of| !is_folded || !survives(of));
     let shown: Vec<&LossOf> = shown.collect();
-    let widths = shown.iter().map(|of| of.name.chars().count());
-    let width = widths.max().unwrap_or(0);
+    let width = widest(shown.iter().map(|of| &of.name));
     for of in shown {
         let (mark, style) = match of.severity() {
             Some(Severity::Error) => ("✗", styles.bad),

@@ -9,15 +9,6 @@ use k8s_openapi::api::core::v1::{
 
 use crate::admission::pod_amounts::Half;
 
-/// True if a quota has scopes.
-pub(super) fn has_any(quota: &ResourceQuota) -> bool {
-    let spec = quota.spec.as_ref();
-    let scopes = spec.and_then(|spec| spec.scopes.as_ref());
-    let selector = spec.and_then(|spec| spec.scope_selector.as_ref());
-    let terms = selector.and_then(|selector| selector.match_expressions.as_ref());
-    scopes.is_some_and(|scopes| !scopes.is_empty()) || terms.is_some_and(|terms| !terms.is_empty())
-}
-
 /// True if a pod is in all scopes of a quota.
 pub(super) fn has(quota: &ResourceQuota, pod: &Pod) -> bool {
     let Some(spec) = &quota.spec else { return true };

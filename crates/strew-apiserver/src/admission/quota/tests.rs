@@ -208,39 +208,6 @@ fn scopes_pick_pods() {
 }
 
 #[test]
-fn other_objects_only_count() {
-    let quota = |used: &str| {
-        quota(
-            json!({"count/deployments.apps": "2", "services.nodeports": "3", "pods": "0"}),
-            json!({"count/deployments.apps": used, "services.nodeports": "2"}),
-            json!({}),
-        )
-    };
-    let name = ObjectMeta {
-        name: Some("web".to_string()),
-        ..ObjectMeta::default()
-    };
-    let usage = object_usage("deployments.apps");
-    let charged = charge_object("deployments.apps", &name, &usage, &[quota("1")]).unwrap();
-    assert_eq!(charged[0].used["count/deployments.apps"].0, "2");
-    let refusal = charge_object("deployments.apps", &name, &usage, &[quota("2")]).unwrap_err();
-    assert_eq!(
-        refusal.to_string(),
-        "deployments.apps \"web\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1, used: count/deployments.apps=2, limited: count/deployments.apps=2"
-    );
-    let service: Service = serde_json::from_value(
-        json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}}),
-    )
-    .unwrap();
-    let usage = service_usage(&service);
-    assert_eq!(
-        serde_json::to_value(write(&usage)).unwrap(),
-        json!({"count/services": "1", "services": "1", "services.loadbalancers": "1", "services.nodeports": "2"})
-    );
-    assert!(charge_object("services", &name, &usage, &[quota("0")]).is_err());
-}
-
-#[test]
 fn charging_and_recounting_agree() {
     let hard = json!({"pods": "5", "count/pods": "5", "requests.cpu": "5", "limits.memory": "1Gi", "services": "1"});
     let mut quota = quota(hard, json!({}), json!({}));

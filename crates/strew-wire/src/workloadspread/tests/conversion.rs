@@ -10,9 +10,14 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::workloadspread::{annotations, status, v1beta1 as new};
-use strew_manifest::kruise::conversion::{ConvertError, convert, down, up};
+use strew_manifest::kruise::conversion::{ConvertError, convert, up};
 use strew_manifest::kruise::spec::*;
 use strew_manifest::kruise::v1alpha1 as old;
+
+fn down(object: new::WorkloadSpread) -> old::WorkloadSpread {
+    let object = serde_json::to_value(object).unwrap();
+    serde_json::from_value(convert(object, "apps.kruise.io/v1alpha1").unwrap()).unwrap()
+}
 
 fn time() -> impl Strategy<Value = Time> {
     (0..4_000_000_000_i64).prop_map(|s| Time(jiff::Timestamp::from_second(s).unwrap()))
