@@ -118,7 +118,7 @@ export function waiting({ count, message, pod }: { count: number; message: strin
 const COSTS_MAX = 4;
 
 /** The subsets of a WorkloadSpread: its pods, and what the ledger says of them. */
-function subsets(of: string, rows: Subset[]): HTMLElement {
+export function subsets(of: string, rows: Subset[]): HTMLElement {
   const body = h("tbody");
   for (const { subset, limit, pods, counted: n, missing, creating, deleting, costs, conditions } of rows) {
     const each = Object.entries(costs ?? {}).sort(([a], [b]) => Number(b) - Number(a));
@@ -132,6 +132,6 @@ function subsets(of: string, rows: Subset[]): HTMLElement {
   }
   const heads = ["subset", "pods", "limit", "counted", "room", "coming", "going", "deletion costs"];
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `subsets of ${of}` },
-    h("table", { class: "plain" }, h("caption", { class: "dim" }, `by subset of ${of}`),
+    h("table", { class: "plain" }, h("caption", { class: "dim" }, `by subset of ${of}; counted and room are its status, coming and going pods that it has let in or out and not seen yet, costs (pods) the deletion costs: the lowest goes first`),
       h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body));
 }
