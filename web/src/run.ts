@@ -220,9 +220,10 @@ export class Run {
     return Math.max(0, found);
   }
 
-  /** The last moment of a step. */
+  /** The last moment of a step at which the numbers of the report hold; of a step that was ended, its last moment. */
   end(step: number): number {
-    return Math.max(0, this.frames.findLastIndex((frame) => frame.step === step));
+    const rest = this.frames.findLastIndex((frame) => frame.step === step && this.atRest(frame));
+    return rest >= 0 ? rest : Math.max(0, this.frames.findLastIndex((frame) => frame.step === step));
   }
 
   /** The last moment that is not after a time; `~` behind it means before a step begins then. */

@@ -22,8 +22,10 @@ function discovery(root) {
   for (const [path, kind] of Object.entries(KINDS)) {
     if (!path.startsWith(`${root}/`)) continue;
     const parts = versionOf(path).split("/"), version = parts.pop(), group = parts.pop() ?? "";
-    if (!groups.has(group)) groups.set(group, { metadata: { name: group }, versions: [{ version, resources: [] }] });
-    groups.get(group).versions[0].resources.push({ resource: path.split("/").pop(), responseKind: { group, version, kind }, scope: "Namespaced" });
+    if (!groups.has(group)) groups.set(group, { metadata: { name: group }, versions: [] });
+    const { versions } = groups.get(group);
+    if (!versions.some((one) => one.version === version)) versions.push({ version, resources: [] });
+    versions.find((one) => one.version === version).resources.push({ resource: path.split("/").pop(), responseKind: { group, version, kind }, scope: "Namespaced" });
   }
   return { kind: "APIGroupDiscoveryList", items: [...groups.values()] };
 }
