@@ -29,7 +29,7 @@ export function variants(data: Data, runs: Run[], index: number, open: (run: num
       h("td", {}, strip(one, seeds.get(`${one.scenario} ${one.variant}`) ?? [])));
   };
   const heads = ["variant", "verdict", ...(isWide ? steps.map(nameOf) : []), "seeds"];
-  const table = (rows: Verdict[]) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "verdicts by variant" }, h("table", { class: "plain variants" },
+  const table = (rows: Verdict[]) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "verdicts by variant" }, h("table", { class: "plain stacked variants" },
     h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, ...rows.map(row))));
   const order = [...all].sort((a, b) => Number(b.red) - Number(a.red));
   const rest = order.slice(ROWS_SHOWN);
