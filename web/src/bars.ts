@@ -16,6 +16,7 @@ interface Bar {
   /** Pods that are terminating, which do not count. */
   leaving: number;
   counts: boolean;
+  note?: string | undefined;
 }
 
 export interface Row {
@@ -66,6 +67,13 @@ export function draw(row: Row, pods: Pod[], domainOf: (node: string, by: string)
   return box;
 }
 
+/** Bars of numbers that nothing limits: one a domain, with a note below. */
+export function plain(by: string, counts: { label: string; count: number; note?: string }[]): HTMLElement {
+  const bars = fold(counts.map(({ label, count, note }) => ({ label, count, old: 0, leaving: 0, counts: true, note })));
+  const top = Math.max(1, ...bars.map((bar) => bar.count));
+  return h("ul", { class: "bars", "aria-label": by }, ...bars.map((bar) => column(bar, top)));
+}
+
 function barsOf(row: Row, pods: Pod[], domainOf: (node: string, by: string) => string | undefined, all: string[]): Bar[] {
   const leaving = new Map<string, number>(), byOwner = new Map<string, Map<string, number>>();
   let newest = "";
@@ -101,14 +109,14 @@ function fold(bars: Bar[]): (Bar & { n?: number })[] {
     else groups.set(id, { ...bar, old: 0, n: 1 });
   }
   const found = [...groups.values()].sort((a, b) => b.count - a.count);
-  for (const group of found) if (group.n > 1) group.label = counted(group.n, "domain");
+  for (const group of found) if (group.n > 1) Object.assign(group, { label: counted(group.n, "domain"), note: undefined });
   const shown = found.slice(0, DOMAINS_MAX);
   const rest = found.slice(DOMAINS_MAX).reduce((n, group) => n + group.n, 0);
   if (rest) shown.push({ label: `${counted(rest, "domain")} with fewer`, count: found[DOMAINS_MAX]!.count, old: 0, leaving: 0, counts: true, n: rest });
   return shown;
 }
 
-function column(bar: Bar & { n?: number }, top: number, least: number, limit: number | undefined): HTMLElement {
+function column(bar: Bar & { n?: number }, top: number, least?: number, limit?: number): HTMLElement {
   const y = (n: number) => `${(n / top) * HEIGHT}px`;
   const plot = h("div", { class: "plot", "aria-hidden": "true" });
   if (bar.counts) {
@@ -117,15 +125,16 @@ function column(bar: Bar & { n?: number }, top: number, least: number, limit: nu
   }
   if (bar.leaving && (bar.n ?? 1) === 1) plot.append(h("i", { class: "bar out", "style:height": y(bar.leaving), "style:bottom": y(bar.count) }));
   if (!bar.counts && !bar.leaving) plot.append(h("i", { class: "bar out", "style:height": "100%" }));
-  plot.append(h("i", { class: "line", "style:bottom": y(least) }));
+  if (least !== undefined) plot.append(h("i", { class: "line", "style:bottom": y(least) }));
   if (limit !== undefined) plot.append(h("i", { class: "line limit", "style:bottom": y(limit) }));
   const each = bar.n !== undefined && bar.n > 1 ? " each" : "";
   const over = limit !== undefined && bar.count > limit;
   const number = bar.counts ? `${bar.count}${each}` : "-";
   return h("li", { class: over ? "over" : "" }, plot,
     h("span", { class: "n" }, number, over && h("span", { class: "sr" }, " over the limit")),
-    h("span", { class: "name" }, bar.label),
+    h("span", { class: "name" }, bar.label || "no label"),
     bar.leaving > 0 && h("span", { class: "note" }, `${bar.leaving} terminating`),
+    bar.note !== undefined && h("span", { class: "note" }, bar.note),
     !bar.counts && h("span", { class: "note" }, "does not count"));
 }
 
@@ -148,7 +157,7 @@ function words(row: Row, least: number, limit: number | undefined, isOver: boole
     }
     if (constraint.withoutEffect) parts.push("; the scheduler's profile does not evaluate it");
   }
-  if (!row.isConstraints) parts.push("; the workload's own pods, all revisions, while the step goes on");
+  if (!row.isConstraints) parts.push("; counted are the workload's own pods, all revisions");
   else if (spread?.others) parts.push(`; ${counted(spread.others, "pod")} of other workloads count too`);
   else if (spread?.own && spread.own.skew !== skew) parts.push(`; all revisions together: skew ${spread.own.skew}`);
   if (bars.some((bar) => bar.old)) parts.push("; lighter: older revisions");

@@ -5,9 +5,9 @@ import { counted, h } from "./dom.ts";
 const FIRST = 6, MORE = 30;
 
 /** Draws a list of workloads into an element, the chosen one always among them; `redraw` is called when more are asked for. */
-export function fewWorkloads(redraw: () => void) {
+export function fewWorkloads(redraw: () => void, word = "workload") {
   let filter = "", limit = FIRST;
-  const input = h("input", { type: "search", "aria-label": "workloads with", placeholder: "name" });
+  const input = h("input", { type: "search", "aria-label": `${word}s with`, placeholder: "name" });
   input.addEventListener("input", () => {
     filter = input.value.toLowerCase();
     redraw();
@@ -22,7 +22,7 @@ export function fewWorkloads(redraw: () => void) {
     const rest = meant.length - shown.length;
     const isSearching = document.activeElement === input;
     list.replaceChildren(order.length > FIRST ? search : "", ...shown.map(draw), rest <= 0 ? "" : h("p", { class: "foot" },
-      `${counted(rest, "workload")} more `,
+      `${counted(rest, word)} more `,
       h("button", { type: "button", onclick: () => { limit += MORE; redraw(); } }, `Show ${Math.min(rest, MORE)}`)));
     if (isSearching) input.focus();
     if (focused) list.querySelector<HTMLElement>(`article[data-of="${CSS.escape(focused)}"] button`)?.focus();

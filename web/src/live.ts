@@ -1,5 +1,6 @@
 // The rows of a live cluster: all of them first, then changes, and again after the connection was lost.
 
+import { differing } from "./past.ts";
 import type { Rows } from "./types.ts";
 
 /** strew sends something at least every ten seconds. */
@@ -7,8 +8,8 @@ const SILENT_MAX = 25_000;
 const AGAIN_AFTER = 2_000;
 
 export interface Listener {
-  /** Other rows than before. */
-  rows(rows: Map<string, unknown>): void;
+  /** Other rows than before; `before` are those that differ, as they were, and undefined the first time. */
+  rows(rows: Map<string, unknown>, before: [string, unknown][] | undefined): void;
   /** The connection is lost since then; undefined: it is there again. */
   lost(since: Date | undefined): void;
 }
@@ -18,7 +19,7 @@ export interface Listener {
  * that nobody looks at would take them.
  */
 export function follow(listener: Listener): void {
-  let rows = new Map<string, unknown>(), heard = Date.now(), since: Date | undefined, source: EventSource | undefined;
+  let rows = new Map<string, unknown>(), isFirst = true, heard = Date.now(), since: Date | undefined, source: EventSource | undefined;
   const hear = () => {
     heard = Date.now();
     if (since) listener.lost((since = undefined));
@@ -34,14 +35,17 @@ export function follow(listener: Listener): void {
     source = new EventSource("events");
     on("beat", () => {});
     on("whole", (data) => {
+      const before = rows;
       rows = new Map(Object.entries((data as { rows: Rows }).rows));
-      listener.rows(rows);
+      listener.rows(rows, isFirst ? undefined : differing(before, rows));
+      isFirst = false;
     });
     on("change", (data) => {
       const { set, gone } = data as { set: Rows; gone: string[] };
+      const before = [...gone, ...Object.keys(set)].map((key): [string, unknown] => [key, rows.get(key)]);
       for (const key of gone) rows.delete(key);
       for (const [key, row] of Object.entries(set)) rows.set(key, row);
-      listener.rows(rows);
+      listener.rows(rows, before);
     });
     const opened = source;
     opened.addEventListener("error", () => {

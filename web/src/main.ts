@@ -3,8 +3,9 @@
 import { audit } from "./audit.ts";
 import { cluster } from "./cluster.ts";
 import { isTable, rows } from "./columns.ts";
+import { fleet } from "./fleet.ts";
 import { simulation } from "./simulation.ts";
-import type { AuditData, ClusterData, Data, Line, SeriesLine } from "./types.ts";
+import type { AuditData, ClusterData, Data, FleetData, Line, SeriesLine } from "./types.ts";
 
 async function data(): Promise<unknown> {
   const element = document.getElementById("data")!;
@@ -27,6 +28,7 @@ const root = document.getElementById("page")!;
 const pages: Record<string, () => unknown> = {
   Audit: () => audit(found as AuditData, root),
   Cluster: () => cluster(found as ClusterData, root),
+  Fleet: () => fleet(found as FleetData, root),
 };
 const draw = pages[(found as Data).report.kind] ?? (() => simulation(whole(found as Data), root));
 (window as unknown as Record<string, unknown>)["strew"] = draw();

@@ -8,14 +8,36 @@ import type { NodeState, Pod } from "./run.ts";
 const BOXES_MAX = 60;
 /** With more nodes in a box, a node is a square without a name. */
 const NAMED_MAX = 16;
+/** With more, a square stands for several nodes. */
+const SQUARES_MAX = 400;
 const ROWS_MAX = 200;
 const BY_DEFAULT = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/** What the boxes hold: nodes with pods, or clusters with the Placements that chose them. */
+export interface Words {
+  node: string;
+  other: string;
+  /** What is drawn for each kind of pod, by class. */
+  signs: [kind: string, text: string][];
+  others: string;
+  /** Of how many it is said that they are in no box. */
+  away: (n: number, of: string) => string;
+}
+const PODS: Words = {
+  node: "node", other: "other pod", others: "+2: pods of others",
+  away: (n, of) => `${counted(n, "pod")} of ${of} on no node`,
+  signs: [["", "ready"], [" start", "starting"], [" out", "terminating, does not count"], [" wait", "on no node"]],
+};
+export const CLUSTERS: Words = {
+  node: "cluster", other: "other choice", others: "+2: choices of other Placements", signs: [["", "chosen"]],
+  away: (n, of) => `${counted(n, "cluster")} of ${of} not in this fleet`,
+};
 
 interface Held { node: NodeState; chosen: Pod[]; others: number }
 interface Box { key: string; name: string; nodes: Held[]; boxes: Box[] }
 
 /** The map of the nodes at a moment; `levels` are label keys, outermost first. */
-export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string[], room: Room): HTMLElement {
+export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string[], room: Room, words = PODS): HTMLElement {
   const byNode = new Map<string, Held>(nodes.map((node) => [node.name, { node, chosen: [], others: 0 }]));
   const homeless: Pod[] = [];
   for (const pod of pods) {
@@ -28,26 +50,24 @@ export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string
   const name = of.slice(of.indexOf("/") + 1);
   const box = h("div", { class: "map" });
   const tops = nest([...byNode.values()], levels);
-  box.append(level(tops, name, room));
+  box.append(level(tops, name, room, words));
   if (homeless.length) {
     const names = homeless.slice(0, 4).map((pod) => pod.name).join(", ");
     box.append(h("p", { class: "homeless" }, h("i", { class: "pod wait", "aria-hidden": "true" }),
-      `${counted(homeless.length, "pod")} of ${name} on no node: ${names}${homeless.length > 4 ? `, and ${homeless.length - 4} more` : ""}`));
+      `${words.away(homeless.length, name)}: ${names}${homeless.length > 4 ? `, and ${homeless.length - 4} more` : ""}`));
   }
   return box;
 }
 
 /** What the squares mean, and the choice of the labels that nest the boxes; `keys` are those of the nodes. */
-export function legend(levels: string[], keys: string[], choose: (levels: string[]) => void): HTMLElement {
+export function legend(levels: string[], keys: string[], choose: (levels: string[]) => void, words = PODS): HTMLElement {
   const many = keys.filter((label) => label !== "kubernetes.io/hostname");
   const value = levels.join(",");
   const choices = new Set([value, ...BY_DEFAULT.filter((level) => many.includes(level)), ...many, ""]);
   const select = h("select", { onchange: () => choose(select.value ? select.value.split(",") : []) },
     ...[...choices].map((choice) => h("option", { value: choice, selected: choice === value }, choice.replaceAll(",", " › ") || "no label")));
   return h("div", { class: "key" },
-    h("span", {}, h("i", { class: "pod" }), "ready"), h("span", {}, h("i", { class: "pod start" }), "starting"),
-    h("span", {}, h("i", { class: "pod out" }), "terminating, does not count"), h("span", {}, h("i", { class: "pod wait" }), "on no node"),
-    h("span", {}, "+2: pods of others"), h("label", {}, "Boxes by ", select));
+    ...words.signs.map(([kind, text]) => h("span", {}, h("i", { class: `pod${kind}` }), text)), h("span", {}, words.others), h("label", {}, "Boxes by ", select));
 }
 
 /** The labels that nest the boxes at first: region and zone, as far as the nodes have several. */
@@ -59,7 +79,7 @@ export function levelsOf(nodes: NodeState[]): string[] {
 
 function nest(held: Held[], levels: string[]): Box[] {
   const [key, ...rest] = levels;
-  if (key === undefined) return [{ key: "", name: "all nodes", nodes: held, boxes: [] }];
+  if (key === undefined) return [{ key: "", name: "", nodes: held, boxes: [] }];
   const groups = new Map<string, Held[]>();
   for (const one of held) {
     const value = one.node.labels[key] ?? "";
@@ -71,16 +91,16 @@ function nest(held: Held[], levels: string[]): Box[] {
   ));
 }
 
-function level(boxes: Box[], of: string, room: Room): HTMLElement {
+function level(boxes: Box[], of: string, room: Room, words: Words): HTMLElement {
   const list = h("div", { class: "boxes" });
   // Many boxes without a pod of the workload are one sentence.
   const empty = boxes.filter((box) => chosen(box) === 0);
   const isFolded = boxes.length > 8 && empty.length > 3;
   const shown = (isFolded ? boxes.filter((box) => chosen(box) > 0) : boxes).slice(0, BOXES_MAX);
-  for (const box of shown) list.append(drawBox(box, of, room));
+  for (const box of shown) list.append(drawBox(box, of, room, words));
   const rest = (isFolded ? boxes.length - empty.length : boxes.length) - shown.length;
   const key = short(boxes[0]?.key ?? "");
-  if (isFolded) list.append(h("p", { class: "dim folded" }, `${empty.length} more by ${key} have no pod of ${of}`));
+  if (isFolded) list.append(h("p", { class: "dim folded" }, `${empty.length} more by ${key} have no ${words === PODS ? "pod" : "cluster"} of ${of}`));
   if (rest > 0) list.append(h("p", { class: "dim folded" }, `and ${rest} more by ${key}: nest by fewer labels to see them`));
   return list;
 }
@@ -89,24 +109,25 @@ function chosen(box: Box): number {
   return box.nodes.reduce((n, held) => n + held.chosen.length, 0);
 }
 
-function drawBox(box: Box, of: string, room: Room): HTMLElement {
+function drawBox(box: Box, of: string, room: Room, words: Words): HTMLElement {
   const away = box.nodes.filter((held) => !held.node.isReady).length;
   const isLost = away > 0 && away === box.nodes.length;
   const cordoned = box.nodes.filter((held) => held.node.isCordoned).length;
   const others = box.nodes.reduce((n, held) => n + held.others, 0);
   const counting = box.nodes.reduce((n, held) => n + held.chosen.filter((pod) => !pod.state.isTerminating).length, 0);
   const leaving = chosen(box) - counting;
-  const facts = [`${counting} ${of}`];
+  const facts = words === PODS ? [`${counting} ${of}`] : [`${counting} chosen`];
   if (leaving) facts.push(`${leaving} terminating`);
-  facts.push(`${counted(others, "other pod")}`, counted(box.nodes.length, "node"));
+  if (others || words === PODS) facts.push(counted(others, words.other));
+  facts.push(counted(box.nodes.length, words.node));
   if (away && !isLost) facts.push(`${away} not ready`);
   if (cordoned) facts.push(`${cordoned} cordoned`);
   const free = freeCpu(box, room);
   if (free && !isLost) facts.push(free);
-  const title = h("h3", {}, box.key ? box.name || `no ${short(box.key)}` : "all nodes", isLost && h("span", { class: "tag bad" }, " not ready"));
+  const title = h("h3", {}, box.key ? box.name || `no ${short(box.key)}` : `all ${words.node}s`, isLost && h("span", { class: "tag bad" }, " not ready"));
   const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, facts.join(" · ")));
-  if (box.boxes.length) element.append(level(box.boxes, of, room));
-  else if (box.nodes.length) element.append(picture(box, facts.join(", ")));
+  if (box.boxes.length) element.append(level(box.boxes, of, room, words));
+  else if (box.nodes.length) element.append(picture(box, facts.join(", "), words));
   return element;
 }
 
@@ -127,22 +148,29 @@ function freeCpu(box: Box, room: Room): string | undefined {
     allocatable += one.allocatable;
     requested += one.requested;
   }
-  const round = (n: number) => (Math.round(n * 10) / 10).toLocaleString("en-US");
+  const round = (n: number) => (n >= 100 ? Math.round(n) : Math.round(n * 10) / 10).toLocaleString("en-US");
   return `${round(allocatable - requested)} of ${round(allocatable)} CPU free`;
 }
 
 /** The nodes of a box, drawn once it has a width. */
-function picture(box: Box, label: string): HTMLElement {
+function picture(box: Box, label: string, words: Words): HTMLElement {
   const isNamed = box.nodes.length <= NAMED_MAX;
-  const sorted = [...box.nodes].sort((a, b) => b.chosen.length - a.chosen.length || natural(a.node.name, b.node.name));
+  // Names that are not drawn are not compared.
+  const sorted = [...box.nodes].sort((a, b) => b.chosen.length - a.chosen.length || (isNamed ? natural(a.node.name, b.node.name) : 0));
   // Nodes without a pod of the workload that nothing tells apart are one sentence below.
   const plain = isNamed ? sorted.filter((held) => !held.chosen.length && held.node.isReady && !held.node.isCordoned) : [];
   const shown = plain.length > 2 ? sorted.filter((held) => !plain.includes(held)) : sorted;
-  const canvas = h("canvas", { role: "img", "aria-label": `${box.name || "nodes"}: ${label}` });
+  const canvas = h("canvas", { role: "img", "aria-label": `${box.name || `${words.node}s`}: ${label}` });
   const holder = h("div", { class: "nodes" }, shown.length > 0 && canvas);
   if (shown.length < sorted.length) {
     const all = shown.length ? "" : "all ";
-    holder.append(h("p", { class: "dim small" }, `${all}${counted(plain.length, "node")} without one: ${plain.map((held) => held.node.name).join(", ")}`));
+    holder.append(h("p", { class: "dim small" }, `${all}${counted(plain.length, words.node)} without one: ${plain.map((held) => held.node.name).join(", ")}`));
+  }
+  const each = Math.ceil(shown.length / SQUARES_MAX);
+  if (!isNamed) {
+    const what = words === PODS ? "pods of others" : "other Placements";
+    const heat = `${each > 1 ? `a square is ${each} ${words.node}s; ` : ""}blue: the share with one; grey: ${what}`;
+    if (isHeat(shown.length)) holder.append(h("p", { class: "dim small" }, heat));
   }
   pictures.set(canvas, { held: shown, isNamed });
   return holder;
@@ -161,6 +189,50 @@ export function paint(root: ParentNode): number {
   return n;
 }
 
+/** Many nodes are small squares, shaded by what is on them. */
+const isHeat = (n: number): boolean => n > 120;
+
+function paintHeat(canvas: HTMLCanvasElement, held: Held[], colours: Colours): void {
+  const each = Math.ceil(held.length / SQUARES_MAX), cell = 7, step = cell + 1;
+  const n = Math.ceil(held.length / each), width = Math.max(40, canvas.parentElement!.clientWidth);
+  const perRow = Math.max(1, Math.floor(width / step)), context = sized(canvas, perRow * step, Math.ceil(n / perRow) * step);
+  let most = 1;
+  for (const one of held) most = Math.max(most, one.others);
+  for (let i = 0; i < n; i++) {
+    const from = i * each, end = Math.min(held.length, from + each), x = (i % perRow) * step, y = Math.floor(i / perRow) * step;
+    let own = 0, others = 0, away = 0;
+    for (let j = from; j < end; j++) {
+      const one = held[j]!;
+      if (one.chosen.length) own += 1;
+      if (!one.node.isReady) away += 1;
+      others += one.others;
+    }
+    context.fillStyle = own ? colours.ready : colours.other;
+    context.globalAlpha = own ? 0.4 + (0.6 * own) / (end - from) : 0.12 + (0.7 * others) / (end - from) / most;
+    context.fillRect(x, y, cell, cell);
+    if (away) {
+      context.globalAlpha = 1;
+      context.strokeStyle = colours.bad;
+      context.strokeRect(x + 0.5, y + 0.5, cell - 1, cell - 1);
+      context.beginPath();
+      context.moveTo(x, y);
+      context.lineTo(x + cell, y + cell);
+      context.stroke();
+    }
+  }
+}
+
+/** The canvas with this size in pixels of the page, cleared. */
+function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const scale = window.devicePixelRatio || 1, context = canvas.getContext("2d")!;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  context.scale(scale, scale);
+  return context;
+}
+
 interface Colours { ground: string; line: string; text: string; ready: string; bad: string; other: string }
 
 function readColours(): Colours {
@@ -172,6 +244,7 @@ function readColours(): Colours {
 const POD = 11, GAP = 4;
 
 function paintNodes(canvas: HTMLCanvasElement, held: Held[], isNamed: boolean, colours: Colours): void {
+  if (!isNamed && isHeat(held.length)) return paintHeat(canvas, held, colours);
   const width = Math.max(40, canvas.parentElement!.clientWidth);
   const context = canvas.getContext("2d")!;
   context.font = "12px system-ui, sans-serif";
@@ -182,13 +255,7 @@ function paintNodes(canvas: HTMLCanvasElement, held: Held[], isNamed: boolean, c
   const wide = isNamed ? (width + GAP) / perRow - GAP : cell;
   const fits = Math.max(1, Math.floor((wide - 8) / (POD + 3)));
   const tall = isNamed ? 22 + Math.ceil(Math.min(most, fits * 3) / fits) * (POD + 3) : cell;
-  const nRows = Math.ceil(held.length / perRow), scale = window.devicePixelRatio || 1;
-  const height = nRows * (tall + (isNamed ? GAP : 2));
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  context.scale(scale, scale);
+  sized(canvas, width, Math.ceil(held.length / perRow) * (tall + (isNamed ? GAP : 2)));
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "top";
   held.forEach((one, i) => {
@@ -280,7 +347,7 @@ function paintSmall(context: CanvasRenderingContext2D, held: Held, x: number, y:
 }
 
 /** The map as a table: nodes with the same numbers in the same boxes are one row. */
-export function table(nodes: NodeState[], pods: Pod[], of: string, levels: string[]): HTMLElement {
+export function table(nodes: NodeState[], pods: Pod[], of: string, levels: string[], words = PODS): HTMLElement {
   const held = new Map<string, { node: NodeState; ready: number; starting: number; leaving: number; others: number }>();
   for (const node of nodes) held.set(node.name, { node, ready: 0, starting: 0, leaving: 0, others: 0 });
   for (const pod of pods) {
@@ -294,21 +361,22 @@ export function table(nodes: NodeState[], pods: Pod[], of: string, levels: strin
   const groups = new Map<string, { cells: (string | number)[]; names: string[] }>();
   for (const { node, ready, starting, leaving, others } of held.values()) {
     const state = [node.isReady ? "ready" : "not ready", node.isCordoned && "cordoned", node.isTainted && "tainted"].filter(Boolean).join(", ");
-    const cells = [...levels.map((key) => node.labels[key] ?? "none"), ready, starting, leaving, others, state];
+    const counts = words === PODS ? [ready, starting, leaving, others] : [ready, others];
+    const cells = [...levels.map((key) => node.labels[key] ?? "none"), ...counts, state];
     const id = JSON.stringify(cells);
     const group = groups.get(id);
     if (group) group.names.push(node.name); else groups.set(id, { cells, names: [node.name] });
   }
   const rows = [...groups.values()].sort((a, b) => natural(a.cells.join(" "), b.cells.join(" ")));
   const name = of.slice(of.indexOf("/") + 1);
-  const heads = [...levels.map(short), `${name} ready`, "starting", "terminating", "other pods", "state"];
+  const heads = [...levels.map(short), ...(words === PODS ? [`${name} ready`, "starting", "terminating", "other pods"] : ["chosen", "other Placements"]), "state"];
   const body = h("tbody");
   for (const { cells, names } of rows.slice(0, ROWS_MAX)) {
     const label = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
     body.append(h("tr", {}, h("th", { scope: "row" }, label), ...cells.map((cell) => h("td", { class: typeof cell === "number" ? "num" : "" }, cell))));
   }
-  const found = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "nodes as a table" },
-    h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "nodes"), ...heads.map((head) => h("th", { scope: "col" }, head)))), body));
+  const found = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${words.node}s as a table` },
+    h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, `${words.node}s`), ...heads.map((head) => h("th", { scope: "col" }, head)))), body));
   if (rows.length > ROWS_MAX) found.append(h("p", { class: "dim" }, `and ${rows.length - ROWS_MAX} more rows`));
   return found;
 }

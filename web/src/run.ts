@@ -4,7 +4,7 @@
 // which pod is on which node, and the labels of nodes.
 
 import { seconds } from "./clock.ts";
-import type { Data, Expectation, Line, RunReport, Scenario, SeriesLine, Spread, Step, Subset, Variant, Workload } from "./types.ts";
+import type { Data, Expectation, Explanation, Line, RunReport, Scenario, SeriesLine, Spread, Step, Subset, Variant, Workload } from "./types.ts";
 
 /** A moment that can be shown: the state after `lines` lines of the log and `series` lines of the series. */
 export interface Frame {
@@ -23,7 +23,11 @@ export interface Pod { key: string; name: string; owner: string; workload: strin
 export interface NodeState { name: string; labels: Record<string, string>; isReady: boolean; isCordoned: boolean; isTainted: boolean }
 
 interface History<T> { at: number[]; states: (T | null)[] }
-interface PodHistory extends History<PodState> { key: string; name: string; owner: string; workload: string }
+interface PodHistory extends History<PodState> {
+  key: string; name: string; owner: string; workload: string;
+  /** The pod as it was asked for last: most pods stay as they are from moment to moment. */
+  last?: Pod;
+}
 
 export interface Mark {
   frame: number;
@@ -50,6 +54,12 @@ export class Run {
   private readonly pods: PodHistory[] = [];
   private readonly nodes: { name: string; history: History<NodeState> }[] = [];
   private readonly counts = new Map<string, { at: number[]; lines: SeriesLine[] }>();
+  /** The times of the lines of the series. */
+  private readonly times: number[];
+  private lastNodes: NodeState[] = [];
+  private readonly whys = new Map<string, Explanation>();
+  /** The files and options of the command that explains a pod. */
+  readonly explain: string;
   private readonly refusals = new Map<string, { at: number; note: string }[]>();
 
   constructor(data: Data, index: number) {
@@ -60,11 +70,14 @@ export class Run {
     this.scenario = found?.scenario;
     this.variant = found?.variant;
     this.report = found?.run ?? { seed: this.head.seed ?? 0, held: true, ended: "0s", always: [], steps: [] };
-    const series = data.series[index]!;
+    this.explain = data.explain?.[index] ?? "";
+    const series = data.series[index]!.filter((line) => line.type !== "why");
+    for (const line of data.series[index]!) if (line.type === "why") this.whys.set(`${line.step} ${line.of}`, line.explanation!);
     this.readSeries(series);
     this.workloads = [...new Set(series.filter((line) => line.type === "workload").map((line) => line.of!))];
     this.keys = [...new Set(series.filter((line) => line.by).map((line) => line.by!))];
-    this.readLog(series.map((line) => seconds(line.at)));
+    this.times = series.map((line) => seconds(line.at!));
+    this.readLog(this.times);
     const keys = new Set<string>();
     for (const { history } of this.nodes) {
       for (const state of history.states) for (const key of Object.keys(state?.labels ?? {})) keys.add(key);
@@ -97,6 +110,10 @@ export class Run {
       this.frames.push({ at, clock, isBefore, lines, series, step });
     };
     const begins = this.begins();
+    // Pods may come before the workloads that own them: a dump's objects are there from the start.
+    for (const { key, type, changed } of this.lines) {
+      if (key && type === "created" && typeof changed?.["owner"] === "string") owners.set(key, changed["owner"]);
+    }
     this.lines.forEach((line, i) => {
       const at = seconds(line.at!), last = this.frames[this.frames.length - 1];
       if (begins.has(i)) {
@@ -117,8 +134,6 @@ export class Run {
       }
       const key = line.key;
       if (!key) return;
-      const owner = line.type === "created" ? line.changed?.["owner"] : undefined;
-      if (typeof owner === "string") owners.set(key, owner);
       if (key.startsWith("Pod ")) this.readPod(line, i + 1, key, pods, owners, known);
       if (key.startsWith("Node ")) readNode(line, i + 1, key.slice(5), nodes);
     });
@@ -205,9 +220,10 @@ export class Run {
     return Math.max(0, found);
   }
 
-  /** The last moment of a step. */
+  /** The last moment of a step at which the numbers of the report hold; of a step that was ended, its last moment. */
   end(step: number): number {
-    return Math.max(0, this.frames.findLastIndex((frame) => frame.step === step));
+    const rest = this.frames.findLastIndex((frame) => frame.step === step && this.atRest(frame));
+    return rest >= 0 ? rest : Math.max(0, this.frames.findLastIndex((frame) => frame.step === step));
   }
 
   /** The last moment that is not after a time; `~` behind it means before a step begins then. */
@@ -230,7 +246,10 @@ export class Run {
   /** The report of the step whose end this moment is; undefined while the step goes on. */
   atRest(frame: Frame): Step | undefined {
     const step = this.report.steps[frame.step];
-    return step && frame.at >= seconds(step.ended) ? step : undefined;
+    if (!step) return undefined;
+    const ended = seconds(step.ended);
+    // Counts may go on changing after a step was judged.
+    return frame.at === ended || (frame.at > ended && frame.series <= upper(this.times, ended)) ? step : undefined;
   }
 
   step(frame: Frame): Step | undefined {
@@ -259,7 +278,7 @@ export class Run {
 
   /** The skew of a workload's own pods from moment to moment. */
   skews(of: string, by: string): { at: number; skew: number }[] {
-    return (this.counts.get(`spread ${of} ${by}`)?.lines ?? []).map((line) => ({ at: seconds(line.at), skew: line.skew! }));
+    return (this.counts.get(`spread ${of} ${by}`)?.lines ?? []).map((line) => ({ at: seconds(line.at!), skew: line.skew! }));
   }
 
   ledgers(of: string, frame: Frame): { of: string; rows: Subset[] }[] {
@@ -276,18 +295,27 @@ export class Run {
     const found: Pod[] = [];
     for (const pod of this.pods) {
       const state = at(pod, frame.lines);
-      if (state) found.push({ key: pod.key, name: pod.name, owner: pod.owner, workload: pod.workload, state });
+      if (!state) continue;
+      if (pod.last?.state !== state) pod.last = { key: pod.key, name: pod.name, owner: pod.owner, workload: pod.workload, state };
+      found.push(pod.last);
     }
     return found;
   }
 
+  /** The nodes of a moment; the same list while no node changes. */
   nodesAt(frame: Frame): NodeState[] {
-    const found: NodeState[] = [];
+    const found: NodeState[] = [], last = this.lastNodes;
     for (const { history } of this.nodes) {
       const state = at(history, frame.lines);
       if (state) found.push(state);
     }
-    return found;
+    if (found.length === last.length && found.every((node, i) => node === last[i])) return last;
+    return (this.lastNodes = found);
+  }
+
+  /** Why a pod of a workload stays Pending, at the end of a step. */
+  why(of: string, frame: Frame): Explanation | undefined {
+    return this.atRest(frame) && this.whys.get(`${frame.step} ${of}`);
   }
 
   /** Why the scheduler refused a pod when it last tried. */

@@ -8,6 +8,8 @@ import { byWorkload, Run, type Frame, type NodeState, type Pod } from "./run.ts"
 import * as state from "./state.ts";
 import { timeline, type Timeline } from "./timeline.ts";
 import type { Data, Line } from "./types.ts";
+import { variants } from "./variants.ts";
+import * as why from "./why.ts";
 import * as workloads from "./workloads.ts";
 import { wrong } from "./wrong.ts";
 
@@ -30,9 +32,11 @@ export function simulation(data: Data, root: HTMLElement): Probe {
 
   let run: Run, ranks: Map<string, number>, line: Timeline, order: string[];
   let current = 0, chosen = "", by = "", levels: string[] = [];
+  /** The labels and domains of these nodes. */
+  let known: { of: NodeState[]; labels: Map<string, Record<string, string>>; domains: Map<string, string[]> } | undefined;
   let pods: Pod[] = [], nodes: NodeState[] = [];
   const few = fewWorkloads(() => show());
-  const list = h("div"), where = h("div"), twin = h("div"), happened = h("section", { class: "card" });
+  const list = h("div"), where = h("div"), twin = h("div"), happened = h("section", { class: "card" }), because = h("section", { class: "card", "aria-label": "Why it is Pending" });
 
   function open(i: number, at?: string): void {
     index = i;
@@ -44,7 +48,6 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     levels = levels.length ? levels : map.levelsOf(run.nodesAt(run.frames[run.frames.length - 1]!));
     line = timeline(run, (frame) => move(frame));
     page.replaceChildren(
-      runs.length > 1 ? picker() : "",
       line.element,
       h("div", { class: "grid" },
         h("div", {}, wrong(data, run, (target) => {
@@ -54,8 +57,14 @@ export function simulation(data: Data, root: HTMLElement): Probe {
           document.getElementById("workloads")?.scrollIntoView({ block: "nearest" });
         }), card(counted(order.length, "workload") + (order.length > 1 ? ", worst first" : ""), list)),
         h("div", {}, h("section", { class: "card", "aria-label": "Where it is" }, where, map.legend(levels, run.nodeKeys, (chosen) => { levels = chosen; show(); }),
-          h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin)), happened)),
+          h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin)), because, happened)),
       foot());
+    const all = variants(data, runs, index, (other) => {
+      open(other, run.frames[current]!.clock);
+      page.querySelector<HTMLElement>(".variants [aria-pressed=true]")?.focus();
+    });
+    // Seeds of one variant come last: what is wrong in them is the same.
+    if (data.verdicts.length > 1) page.prepend(all); else page.insertBefore(typeof all === "string" ? document.createTextNode(all) : all, page.lastChild);
     move(at === undefined ? run.opening() : run.at(at));
   }
 
@@ -65,12 +74,6 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     const spreads = all.filter((spread) => run.skews(of, spread.by).some((one) => one.skew > 0));
     const hard = spreads.find((spread) => spread.constraint?.whenUnsatisfiable === "DoNotSchedule");
     return (hard ?? spreads[0] ?? all[0])?.by ?? run.keys[0] ?? "";
-  }
-
-  function picker(): HTMLElement {
-    const select = h("select", { onchange: () => open(Number(select.value), run.frames[current]!.clock) },
-      ...runs.map((one, i) => h("option", { value: i, selected: i === index }, `${one.name}: ${verdictOf(data, one)}`)));
-    return h("p", { class: "picker" }, h("label", {}, "Run ", select));
   }
 
   function foot(): HTMLElement {
@@ -97,6 +100,8 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     drawList(frame);
     drawTwin();
     drawHappened(frame);
+    because.replaceChildren(...why.draw(run, chosen, frame));
+    because.hidden = !because.firstChild;
     state.write({ run: index || undefined, at: `${frame.clock}${frame.isBefore ? "~" : ""}`, workload: chosen, by, boxes: levels.join(",") });
     document.body.dataset["ready"] = "true";
   }
@@ -110,8 +115,8 @@ export function simulation(data: Data, root: HTMLElement): Probe {
   }
 
   function drawList(frame: Frame): void {
-    const labels = new Map(nodes.map((node) => [node.name, node.labels]));
-    const domains = new Map<string, string[]>();
+    if (!known || known.of !== nodes) known = { of: nodes, labels: new Map(nodes.map((node) => [node.name, node.labels])), domains: new Map() };
+    const { labels, domains } = known;
     const context: workloads.Context = {
       run, frame, chosen, pods: byWorkload(pods),
       domainOf: (node, label) => labels.get(node)?.[label],
@@ -162,10 +167,6 @@ function card(title: string, ...children: Node[]): HTMLElement {
   return h("section", { class: "card", id: "workloads", "aria-label": title }, h("h2", {}, title), ...children);
 }
 
-function verdictOf(data: Data, run: Run): string {
-  return data.verdicts.find((one) => one.scenario === run.head.scenario && one.variant === run.head.variant)?.result ?? "";
-}
-
 function header(data: Data, runs: Run[], index: number): HTMLElement {
   const run = runs[index];
   const { summary } = data.report;
@@ -179,7 +180,7 @@ function header(data: Data, runs: Run[], index: number): HTMLElement {
   const broken = run?.report.steps.filter((step) => step.verdict === "broken").map((step) => step.name ?? "a step") ?? [];
   const words = isRed
     ? `✗ ${broken.length ? `${broken.join(", ")}: ` : ""}${summary.broken ? `broke in ${summary.broken} of ${counted(summary.runs, "run")}` : "failed"}`
-    : `✓ held in ${summary.held} of ${counted(summary.runs, "run")}${severe ? `, ${counted(severe, "warning")}` : ""}`;
+    : `✓ ${summary.broken ? `as expected: ${summary.held} held, ${summary.broken} broke as they must or may` : `held in ${summary.held} of ${counted(summary.runs, "run")}`}${severe ? `, ${counted(severe, "warning")}` : ""}`;
   document.title = `${isRed ? "✗" : "✓"} ${title}`;
   const story = run?.scenario?.story;
   return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, facts.join(" · ")),

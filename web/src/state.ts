@@ -13,12 +13,14 @@ export interface State {
   boxes: string;
   /** What is audited, and the chosen cell. */
   cell: string;
+  /** The chosen Placement. */
+  placement: string;
 }
 
 export function read(): Partial<State> {
   const found: Partial<State> = {};
   const values = new URLSearchParams(location.hash.slice(1));
-  for (const key of ["at", "workload", "by", "boxes", "cell"] as const) {
+  for (const key of ["at", "workload", "by", "boxes", "cell", "placement"] as const) {
     const value = values.get(key);
     if (value !== null) found[key] = value;
   }

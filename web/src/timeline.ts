@@ -20,7 +20,8 @@ export function timeline(run: Run, move: (frame: number) => void): Timeline {
       : (step.findings ?? []).some((one) => one.severity !== "note") ? ["!", "warn"] : step.verdict === "open" ? ["…", ""] : ["✓", "ok"];
     const chosen = step.chosen?.length ? ` ${step.chosen.join(", ")}` : "";
     const how = step.state === "notAtRest" ? "not at rest after" : step.state === "cut" ? "ended after" : "";
-    const took = spoken(Math.max(0, span(step.began, step.ended)));
+    const lasted = span(step.began, step.ended);
+    const took = lasted > 0 ? spoken(lasted) : step.name ? "" : `at ${spoken(seconds(step.began))}`;
     const button = h("button", { type: "button", class: `step ${kind}`, onclick: () => move(run.end(s)) },
       h("span", { class: `tag ${kind}` }, mark!), " ", h("b", {}, `${step.name ?? `step ${s + 1}`}${chosen}`), h("span", { class: "dim" }, ` ${how} ${took}`));
     steps.append(button);

@@ -73,9 +73,12 @@ export interface Report {
   findings: Finding[];
   scenarios: Scenario[];
 }
+/** The verdict on a variant, over all its seeds; `again` is the command that plays a seed up to its breach. */
 export interface Verdict {
-  scenario: string; variant: string; result: string; red: boolean; shown: number | null;
-  broken: { seed: number; at: string | null; text: string | null; why: string | null }[];
+  scenario: string; variant: string; must: string; state: string; result: string; red: boolean; shown: number | null;
+  played: number; nBroken: number;
+  steps: { when: string | null; broken: number; open: number }[];
+  broken: { seed: number; at: string; text: string; why: string | null; again: string }[];
 }
 
 /** A line of `--events`. */
@@ -97,8 +100,9 @@ export interface Line {
 
 /** What is counted at a moment; a line changes the lines before it. */
 export interface SeriesLine {
-  at: string;
-  type: "workload" | "spread" | "ledger";
+  at?: string;
+  type: "workload" | "spread" | "ledger" | "why";
+  step?: number; explanation?: Explanation;
   of?: string; ready?: number; pending?: number; terminating?: number;
   by?: string; changed?: Record<string, number | null>; skew?: number;
   target?: string; rows?: Subset[];
@@ -120,10 +124,52 @@ export interface ClusterPod { of: string; node: string | null; ready: boolean; t
 export interface ClusterNode {
   labels: Record<string, string>; ready: boolean; cordoned: boolean; tainted: boolean; allocatable?: string; requested?: string;
 }
+/** A WorkloadSpread with its subsets. */
+export interface LedgerRow { of: string; target: string | null; rows: Subset[] }
+
+// A fleet: Placements and clusters by key, as strew place and strew ui make them.
+
+export interface FleetAbout { kind: "Fleet"; title: string; changes: string[] | null }
+export interface FleetData { report: FleetAbout; data: { rows: Rows } }
+export interface Condition { type: string; reason: string; message: string; good: boolean }
+export interface Term {
+  topologyKey: string; maxSkew?: number; whenUnsatisfiable?: string; minGroups?: number; maxGroups?: number;
+}
+export interface Topology { topology: string[]; selected: number; clusters: number; weight?: number | null }
+export interface Moved { clusterName: string; topology?: string[]; reason?: string }
+export interface PlacementRow {
+  namespace: string; name: string; wanted: number | null;
+  state: "ignored" | "misconfigured" | "short" | "uneven" | "asAsked";
+  terms: Term[];
+  clusters: { name: string; group: number; replicas: number | null }[];
+  conditions: Condition[];
+  topologies: Topology[];
+  warning?: string | null;
+  help?: string[];
+  notSelected?: { message: string; count: number; clusters: string[] }[];
+  difference?: { gone: Moved[]; new: Moved[]; stay: string[]; replicas?: { clusterName: string; before: number; after: number }[] } | null;
+}
+export interface ClusterRow { labels: Record<string, string>; claims: Record<string, string>; available: boolean; tainted: boolean }
+
 export type Rows = Record<string, unknown>;
 export interface ClusterData { report: ClusterAbout; data?: { rows: Rows } }
 
-export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][] }
+/** `explain`: for each run the files and options of the command that explains a pod. */
+export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][]; explain: string[] }
+
+// Why a pod stays Pending: docs/schema has PodExplanation.
+
+export interface Domain {
+  value: string; pods: number; nodes: number; eligibleNodes: number; usableNodes: number; openNodes: number;
+  skew?: { skew: number; maxSkew: number; allowed: boolean; sum: string; shortSum: string };
+  otherReasons?: { reason: string; nodes: number }[];
+}
+export interface ExplainedConstraint { topologyKey: string; maxSkew: number; minimum?: number; domains: Domain[] }
+export interface Explanation {
+  metadata: { namespace: string; name: string }; message: string; summary?: string; nodes: number; feasible: number;
+  constraints: { hard: ExplainedConstraint[]; soft: ExplainedConstraint[] };
+  domainsLeftOut: number[];
+}
 
 // An audit: docs/schema/audit.json describes the report.
 

@@ -116,22 +116,23 @@ export function waiting({ count, message, pod }: { count: number; message: strin
 }
 
 const COSTS_MAX = 4;
+const HEADS = ["subset", "pods", "limit", "counted", "room", "coming", "going", "deletion costs"];
 
 /** The subsets of a WorkloadSpread: its pods, and what the ledger says of them. */
-function subsets(of: string, rows: Subset[]): HTMLElement {
+export function subsets(of: string, rows: Subset[]): HTMLElement {
   const body = h("tbody");
   for (const { subset, limit, pods, counted: n, missing, creating, deleting, costs, conditions } of rows) {
     const each = Object.entries(costs ?? {}).sort(([a], [b]) => Number(b) - Number(a));
     const text = each.slice(0, COSTS_MAX).map(([cost, n]) => `${cost || "none"} (${n})`);
     if (each.length > COSTS_MAX) text.push(`and ${each.length - COSTS_MAX} more`);
     const room = missing === -1 ? "any" : missing ?? "";
+    const cells = [pods, limit ?? "any", n ?? "", room, creating, deleting, text.join(", ")];
     body.append(h("tr", {},
       h("th", { scope: "row" }, subset, conditions.length > 0 && h("span", { class: "tag bad" }, ` not ${conditions.join(", ")}`)),
-      ...[pods, limit ?? "any", n ?? "", room, creating, deleting].map((cell) => h("td", { class: "num" }, cell)),
-      h("td", {}, text.join(", "))));
+      ...cells.map((cell, i) => h("td", { class: "num" }, h("small", { class: "narrow" }, HEADS[i + 1]), cell))));
   }
-  const heads = ["subset", "pods", "limit", "counted", "room", "coming", "going", "deletion costs"];
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `subsets of ${of}` },
-    h("table", { class: "plain" }, h("caption", { class: "dim" }, `by subset of ${of}`),
-      h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body));
+  const said = "counted and room are its status, coming and going pods that it has let in or out and not seen yet, costs (pods) the deletion costs: the lowest goes first";
+  return h("div", {}, h("p", { class: "dim small quiet" }, `by subset of ${of}; ${said}`),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `subsets of ${of}` },
+      h("table", { class: "plain stacked" }, h("thead", {}, h("tr", {}, ...HEADS.map((head) => h("th", { scope: "col" }, head)))), body)));
 }

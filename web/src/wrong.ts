@@ -11,7 +11,8 @@ export interface Target { frame: number; workload?: string }
 
 export function wrong(data: Data, run: Run, go: (target: Target) => void): HTMLElement {
   const box = h("section", { class: "card", "aria-label": "What is wrong" }, h("h2", {}, "What is wrong"));
-  const severe = data.report.findings.filter((one) => one.severity !== "note");
+  const all = data.report.findings.filter((one) => one.severity !== "note");
+  const severe = [...all.filter((one) => one.severity === "error"), ...all.filter((one) => one.severity !== "error")];
   const items = [...breaches(data, run, severe, go), ...severe.map((one) => item(one, run, go))];
   const notes = data.report.findings.filter((one) => one.severity === "note");
   box.append(...listed(items, notes.map((one) => item(one, run, go)), well(data, run)));
@@ -96,7 +97,8 @@ function well(data: Data, run: Run): HTMLElement {
     const meant = spreads.filter((spread) => spread.constraint!.whenUnsatisfiable === when);
     return [meant.filter((spread) => spread.skew <= spread.constraint!.maxSkew).length, meant.length] as const;
   };
-  const parts = [`${counted(run.report.steps.length, "step")} held in ${summary.held} of ${counted(summary.runs, "run")}`];
+  const verdict = data.verdicts.find((one) => one.scenario === run.head.scenario && one.variant === run.head.variant);
+  const parts = [`${counted(run.report.steps.length, "step")} ${verdict?.result ?? `held in ${summary.held} of ${counted(summary.runs, "run")}`}`];
   if (last) parts.push(`at the end ${counted(last.pods.pods, "pod")} of ${counted(last.pods.workloads, "workload")}, ${last.pods.pending} Pending`);
   for (const [word, when] of [["hard", "DoNotSchedule"], ["soft", "ScheduleAnyway"]] as const) {
     const [holding, all] = within(when);

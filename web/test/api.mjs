@@ -9,6 +9,10 @@ const KINDS = {
   "/apis/apps/v1/deployments": "Deployment", "/apis/apps/v1/replicasets": "ReplicaSet",
   "/apis/apps/v1/statefulsets": "StatefulSet", "/apis/apps/v1/daemonsets": "DaemonSet",
   "/apis/batch/v1/jobs": "Job", "/apis/batch/v1/cronjobs": "CronJob",
+  "/apis/apps.kruise.io/v1beta1/workloadspreads": "WorkloadSpread",
+  "/apis/cluster.open-cluster-management.io/v1beta1/placements": "Placement",
+  "/apis/cluster.open-cluster-management.io/v1beta1/placementdecisions": "PlacementDecision",
+  "/apis/cluster.open-cluster-management.io/v1/managedclusters": "ManagedCluster",
 };
 
 const versionOf = (path) => path.split("/").slice(path.startsWith("/api/") ? 2 : 2, -1).join("/");
@@ -18,8 +22,10 @@ function discovery(root) {
   for (const [path, kind] of Object.entries(KINDS)) {
     if (!path.startsWith(`${root}/`)) continue;
     const parts = versionOf(path).split("/"), version = parts.pop(), group = parts.pop() ?? "";
-    if (!groups.has(group)) groups.set(group, { metadata: { name: group }, versions: [{ version, resources: [] }] });
-    groups.get(group).versions[0].resources.push({ resource: path.split("/").pop(), responseKind: { group, version, kind }, scope: "Namespaced" });
+    if (!groups.has(group)) groups.set(group, { metadata: { name: group }, versions: [] });
+    const { versions } = groups.get(group);
+    if (!versions.some((one) => one.version === version)) versions.push({ version, resources: [] });
+    versions.find((one) => one.version === version).resources.push({ resource: path.split("/").pop(), responseKind: { group, version, kind }, scope: "Namespaced" });
   }
   return { kind: "APIGroupDiscoveryList", items: [...groups.values()] };
 }
@@ -135,4 +141,38 @@ export function pod(name, on, { message, set, spec }) {
     spec: { ...spec, schedulerName: "default-scheduler", ...(on === null ? {} : { nodeName: on }) },
     status: { phase: on === null ? "Pending" : "Running", conditions },
   };
+}
+
+/** A WorkloadSpread over a Deployment, with this limit of its first subset. */
+export function workloadSpread(name, target, subsets) {
+  return {
+    apiVersion: "apps.kruise.io/v1beta1", kind: "WorkloadSpread",
+    metadata: { namespace: "shop", name, uid: `ws-${name}`, creationTimestamp: "2026-01-01T00:00:00Z" },
+    spec: { targetRef: { apiVersion: "apps/v1", kind: "Deployment", name: target }, subsets: subsets.map(([subset, maxReplicas]) => ({ name: subset, ...(maxReplicas === undefined ? {} : { maxReplicas }) })) },
+    status: { subsetStatuses: subsets.map(([subset, maxReplicas, replicas]) => ({ name: subset, replicas, missingReplicas: maxReplicas === undefined ? -1 : maxReplicas - replicas, conditions: [] })) },
+  };
+}
+
+/** A pod as a WorkloadSpread's webhook marks it. */
+export const marked = (one, spread, subset, cost) => ({ ...one, metadata: { ...one.metadata, annotations: {
+  "apps.kruise.io/matched-workloadspread": JSON.stringify({ name: spread, subset }), "controller.kubernetes.io/pod-deletion-cost": cost } } });
+
+const OCM = "cluster.open-cluster-management.io";
+
+export function cluster(name, region, zone) {
+  return { apiVersion: `${OCM}/v1`, kind: "ManagedCluster", metadata: { name, uid: `c-${name}`, labels: { region, zone }, creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { hubAcceptsClient: true } };
+}
+
+/** A Placement by region with its PlacementDecision. */
+export function placement(name, wanted, clusters) {
+  const condition = (type, status, reason, message) => ({ type, status, reason, message, lastTransitionTime: "2026-01-01T00:00:00Z" });
+  const meta = (of, labels) => ({ namespace: "fleet", name: of, uid: `p-${of}`, labels, creationTimestamp: "2026-01-01T00:00:00Z" });
+  const is = clusters.length >= wanted;
+  return [
+    { apiVersion: `${OCM}/v1beta1`, kind: "Placement", metadata: meta(name, {}),
+      spec: { numberOfClusters: wanted, spreadPolicy: { spreadConstraints: [{ topologyKey: "region", topologyKeyType: "Label", maxSkew: 1, whenUnsatisfiable: "DoNotSchedule" }] } },
+      status: { numberOfSelectedClusters: clusters.length, conditions: [condition("PlacementSatisfied", is ? "True" : "False", is ? "AllDecisionsScheduled" : "NotAllDecisionsScheduled", is ? "All cluster decisions scheduled" : "one is missing")] } },
+    { apiVersion: `${OCM}/v1beta1`, kind: "PlacementDecision", metadata: meta(`${name}-decision-1`, { [`${OCM}/placement`]: name, [`${OCM}/decision-group-index`]: "0" }),
+      status: { decisions: clusters.map((clusterName) => ({ clusterName, reason: "" })) } },
+  ];
 }

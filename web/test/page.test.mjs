@@ -65,6 +65,9 @@ const RUNS = {
   many: ["simulate examples/shop.yaml --nodes 60 --zones 3 --seed 0", "", 0],
   audit: [`audit ${CASES}/audit-four-causes/headroom.yaml`, "", 1],
   budget: [`audit ${CASES}/audit-hurts/budget-of-all.yaml`, "", 0],
+  deletion: ["simulate scenarios/workloadspread/elastic.yaml", "", 0],
+  fleet: ["place examples/placement/fleet.yaml examples/placement/groups.yaml examples/placement/use-case-4.yaml examples/placement/use-case-2.yaml --explain", "", 1],
+  lost: ["place examples/placement/fleet.yaml examples/placement/use-case-4.yaml --what-if lose=zone/us-east-1a --explain", "", 0],
   survives: [`audit ${CASES}/audit-survives/nine-with-service.yaml`, "", 0],
 };
 const reports = {};
@@ -84,6 +87,8 @@ before(async () => {
     assert.equal(found, code, name);
     reports[name] = JSON.parse(text);
   }
+  // With the page of web/dist in place of the program's: REFILL=1 node --test test/page.test.mjs
+  if (process.env.REFILL) execFileSync("node", [new URL("refill.mjs", import.meta.url).pathname, ...Object.keys(RUNS).map((name) => `${folder}/${name}.html`)]);
   chrome = await chromium.launch(browser());
 });
 after(() => chrome?.close());
@@ -191,11 +196,108 @@ test("a page with nothing wrong says so with numbers", async () => {
   const text = await page.getByRole("region", { name: "What is wrong" }).innerText();
   const { summary, findings } = reports.rollout;
   if (!findings.some((one) => one.severity !== "note")) {
-    assert.match(text, new RegExp(`Nothing is wrong: .* held in ${summary.held} of ${summary.runs} runs`));
+    const { seeds } = reports.rollout.scenarios[0].variants[0];
+    assert.match(text, new RegExp(`Nothing is wrong: .* held in ${seeds.length} of ${seeds.length} seeds`));
+    assert.match(await page.locator(".verdict").innerText(), new RegExp(`^✓ as expected: ${summary.held} held, ${summary.broken} broke as they must or may$`));
   }
-  assert.equal(await page.getByLabel("Run").locator("option").count(), reports.rollout.scenarios[0].variants.length);
-  await page.getByLabel("Run").selectOption("1");
+  await close();
+});
+
+test("all variants and seeds stand side by side, and each variant can be opened", async () => {
+  const { page, close } = await open("rollout");
+  const { variants } = reports.rollout.scenarios[0];
+  const table = page.getByRole("region", { name: "Variants and seeds" });
+  assert.equal(await table.locator("tbody tr").count(), variants.length);
+  for (const one of variants) {
+    const row = table.locator("tbody tr", { has: page.getByRole("button", { name: one.name, exact: true }) });
+    assert.match(await row.innerText(), one.broken ? new RegExp(`broke in ${one.broken} of ${one.seeds.length} seeds`) : new RegExp(`held in ${one.seeds.length} of ${one.seeds.length} seeds`), one.name);
+    assert.equal(await row.locator(".seeds i").count(), one.seeds.length, one.name);
+    assert.equal(await row.locator(".seeds .broke").count(), one.broken, one.name);
+    assert.equal(await row.locator(".seeds .shown").count(), 1, one.name);
+  }
+  await table.getByRole("button", { name: variants[1].name, exact: true }).click();
   assert.match(await page.evaluate(() => location.hash), /run=1/);
+  assert.equal(await table.getByRole("button", { name: variants[1].name, exact: true }).getAttribute("aria-pressed"), "true");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), variants[1].name, "the focus stays");
+  await close();
+});
+
+test("broken seeds that are not shown have the command that plays them", async () => {
+  const { page, close } = await open("tight");
+  const table = page.getByRole("region", { name: "Variants and seeds" });
+  assert.match(await table.locator("tbody tr").innerText(), /✗ broke in 3 of 3 seeds/);
+  await table.getByText("2 other runs broke").click();
+  const commands = await table.locator("code").allInnerTexts();
+  assert.equal(commands.length, 2);
+  assert.match(commands[1], /^strew simulate examples\/tight.yaml --seed 2 --until /);
+  await close();
+});
+
+test("why a pod is Pending has the numbers of explain -o json, by the command that it shows", async () => {
+  const { page, close } = await open("tight");
+  const box = page.getByRole("region", { name: "Why it is Pending" });
+  const command = await box.locator("code").innerText();
+  const words = command.split(" ");
+  assert.equal(words[0], "strew");
+  const text = execFileSync(program, [...words.slice(1), "-o", "json"], { cwd: top, encoding: "utf8", stdio: ["pipe", "pipe", "ignore"] });
+  const explained = JSON.parse(text);
+  const one = explained.metadata ? explained : explained.items[0];
+  const said = await box.innerText();
+  assert.ok(said.toUpperCase().includes(one.metadata.name.toUpperCase()), said);
+  assert.ok(said.includes(one.summary ?? one.message), said);
+  const zone = one.constraints.hard[0];
+  const rows = (await box.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)))).slice(0, zone.domains.length);
+  assert.deepEqual(rows.map((cells) => cells.slice(0, 3)), zone.domains.map(({ value, pods, skew }) => [value, String(pods), skew?.shortSum ?? "-"]));
+  zone.domains.forEach(({ skew }, i) => { if (skew && !skew.allowed) assert.match(rows[i][3], /over maxSkew/); });
+  await close();
+});
+
+test("a WorkloadSpread's subsets are on the page", async () => {
+  const { page, close } = await open("deletion");
+  const table = page.getByRole("region", { name: /^subsets of WorkloadSpread/ }).first();
+  await table.waitFor();
+  assert.ok(await table.locator("tbody tr").count() >= 2);
+  await close();
+});
+
+const decided = (name) => Object.fromEntries(reports[name].items.map((one) => [`${one.placement.metadata.namespace}/${one.placement.metadata.name}`, one]));
+
+test("a fleet has the clusters and the counts of place -o json", async () => {
+  const { page, close } = await open("fleet");
+  const all = decided("fleet");
+  assert.equal(await page.getByRole("article").count(), Object.keys(all).length);
+  assert.match(await page.locator(".verdict").innerText(), /^✗ 1 uneven$/);
+  for (const [name, one] of Object.entries(all)) {
+    const article = page.getByRole("article", { name, exact: true });
+    await article.locator("button.name").click();
+    const terms = one.placement.spec.spreadPolicy.spreadConstraints;
+    for (const [depth, term] of terms.entries()) {
+      const bars = article.getByRole("list", { name: `clusters by ${term.topologyKey}` }).locator("li");
+      const wanted = one.topologies.filter(({ topology }) => topology.length === depth + 1);
+      assert.deepEqual((await bars.locator(".n").allInnerTexts()).map(Number), wanted.map(({ selected }) => selected), `${name} ${term.topologyKey}`);
+    }
+    const chosen = await page.evaluate(() => window.strew.chosen());
+    assert.equal(chosen, name);
+    await page.getByText("The same as a table").click();
+    const table = page.getByRole("region", { name: "clusters as a table" });
+    await table.locator("tbody tr").first().waitFor();
+    const sum = await table.locator("tbody tr").evaluateAll((rows, at) => rows.reduce((sum, row) => {
+      const names = row.cells[0].textContent, more = / and (\d+) more$/.exec(names);
+      return sum + (more ? 3 + Number(more[1]) : names.split(", ").length) * Number(row.cells[at].textContent);
+    }, 0), terms.length + 1);
+    assert.equal(sum, one.selectedClusters.length, name);
+    await page.getByText("The same as a table").click();
+  }
+  await close();
+});
+
+test("a fleet after a loss says what moves", async () => {
+  const { page, close } = await open("lost");
+  const [change] = reports.lost.changes;
+  const text = await page.getByRole("article").first().innerText();
+  assert.ok(text.includes(`${change.gone.length} gone, ${change.new.length} new, ${change.stay.length} stay`), text);
+  for (const one of [...change.gone, ...change.new]) assert.ok(text.includes(one.clusterName), one.clusterName);
+  assert.match(await page.locator("header").innerText(), /What if: .*us-east-1a/);
   await close();
 });
 
@@ -250,7 +352,7 @@ test("Show goes to the moment and the workload of a finding", async () => {
 
 for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forcedColors: "active" }]) {
   test(`axe finds nothing: ${JSON.stringify(options)}`, async () => {
-    for (const name of ["shop", "tight", "rollout", "audit", "budget"]) {
+    for (const name of ["shop", "tight", "rollout", "deletion", "fleet", "lost", "audit", "budget"]) {
       // Its text comes by the debugger: the page allows no script but its own.
       const { page, close } = await open(name, options);
       for (const summary of await page.locator("summary:visible").all()) await summary.click();
@@ -265,7 +367,7 @@ for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forc
 
 test("nothing is wider than the window, from 320 to 2560 pixels", async () => {
   for (const width of [320, 390, 700, 1400, 2560]) {
-    for (const name of ["shop", "tight", "hostile", "audit", "budget"]) {
+    for (const name of ["shop", "tight", "rollout", "hostile", "deletion", "fleet", "audit", "budget"]) {
       const { page, close } = await open(name, { viewport: { width, height: 900 } });
       const [wide, cut] = await page.evaluate(() => [
         document.documentElement.scrollWidth,

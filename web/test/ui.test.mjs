@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import { api, node, pod, workload } from "./api.mjs";
+import { api, cluster, marked, node, placement, pod, workload, workloadSpread } from "./api.mjs";
 import { browser } from "./browser.mjs";
 
 const top = new URL("../../", import.meta.url).pathname;
@@ -165,6 +165,94 @@ test("a live cluster is shown, and a change arrives", async () => {
   await close();
   assert.equal(await served.end(), 0);
   server.close();
+});
+
+test("the subsets of a WorkloadSpread are shown, with limit, pods and deletion costs", async () => {
+  const server = await api();
+  const [deployment, set, ...pods] = workload("web", ["n-a", "n-b", "n-c"]);
+  server.set(...nodes(), deployment, set, marked(pods[0], "front", "own", "200"), marked(pods[1], "front", "own", "200"), marked(pods[2], "front", "rest", "100"),
+    workloadSpread("front", "web", [["own", 2, 2], ["rest", undefined, 1]]));
+  const served = await serveLive(server);
+  const { page, close } = await open(served.url);
+  const table = article(page, "web").getByRole("region", { name: "subsets of WorkloadSpread shop/front" });
+  await table.waitFor();
+  assert.deepEqual((await table.locator("tbody tr").allInnerTexts()).map((text) => text.split("\t")), [["own", "2", "2", "2", "0", "0", "0", "200 (2)"], ["rest", "1", "any", "1", "any", "0", "0", "100 (1)"]]);
+  const { rows } = await data(served.url);
+  assert.equal(rows["ledger WorkloadSpread shop/front"].rows[0].pods, 2);
+  await close();
+  await served.end();
+  server.close();
+});
+
+test("the Placements of a hub are shown with their clusters, and what is wrong first", async () => {
+  const server = await api();
+  server.set(cluster("east-1", "east", "a"), cluster("east-2", "east", "b"), cluster("west-1", "west", "a"), ...placement("even", 2, ["east-1", "west-1"]), ...placement("short", 3, ["east-1", "east-2"]));
+  const served = await serveLive(server);
+  const { page, close } = await open(served.url);
+  await page.getByRole("article", { name: "fleet/short", exact: true }).waitFor();
+  assert.match(await page.locator(".verdict").innerText(), /^✗ 1 error$/);
+  assert.match(await page.getByRole("region", { name: "What is wrong" }).innerText(), /fleet\/short: 2 of 3 clusters, too few clusters: one is missing/);
+  assert.equal(await page.getByRole("region", { name: "Workloads" }).count(), 0, "a hub without workloads");
+  const bars = await page.getByRole("article", { name: "fleet/even", exact: true }).getByRole("list", { name: "clusters by region" }).locator("li").allInnerTexts();
+  assert.deepEqual(bars.map((text) => text.split("\n")), [["1", "east", "of 2"], ["1", "west", "of 1"]]);
+  await page.getByRole("button", { name: "fleet/even" }).click();
+  assert.match(await page.getByRole("region", { name: "Where its clusters are" }).innerText(), /east\n+1 chosen · 2 other choices · 2 clusters/);
+  server.set(...placement("short", 3, ["east-1", "east-2", "west-1"]));
+  await page.locator(".verdict").getByText("✓ Nothing is wrong").waitFor();
+  await close();
+  await served.end();
+  server.close();
+});
+
+test("the slider goes back to what was since the page was opened, and to now", async () => {
+  const server = await api();
+  server.set(...objects());
+  const served = await serveLive(server);
+  const { page, close } = await open(served.url);
+  await until(page, "web", { "zone-a": "1", "zone-b": "1", "zone-c": "1" });
+  const [, , ...pods] = workload("web", ["n-a", "n-b", "n-c", "n-b", "n-b"]);
+  server.set(pods[3]);
+  await until(page, "web", { "zone-a": "1", "zone-b": "2", "zone-c": "1" });
+  server.set(pods[4]);
+  await until(page, "web", { "zone-a": "1", "zone-b": "3", "zone-c": "1" });
+  const slider = page.getByRole("slider", { name: "Time" });
+  await slider.focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.equal((await bars(page, "web"))["zone-b"], "2");
+  assert.match(await page.locator("output").innerText(), /^\d\d:\d\d:\d\d: the past$/);
+  await page.keyboard.press("Home");
+  assert.equal((await bars(page, "web"))["zone-b"], "1");
+  // What happens now does not change the picture of the past.
+  server.remove(pods[0]);
+  await page.waitForFunction((n) => window.strew.moments() >= n, 3);
+  assert.deepEqual(await bars(page, "web"), { "zone-a": "1", "zone-b": "1", "zone-c": "1" });
+  await page.getByRole("button", { name: "Back to now" }).click();
+  await until(page, "web", { "zone-a": "0", "zone-b": "3", "zone-c": "1" });
+  await close();
+  await served.end();
+  server.close();
+});
+
+test("another origin reads the data only if it is named", async () => {
+  const { file, end } = await serveDump("named", objects());
+  await end();
+  const others = await Promise.all([0, 1].map(async () => {
+    const server = createServer((_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><p>other"));
+    await new Promise((done) => server.listen(0, "127.0.0.1", done));
+    return { server, origin: `http://127.0.0.1:${server.address().port}` };
+  }));
+  const served = await serve(file, "--allow-origin", others[0].origin);
+  const context = await chrome.newContext();
+  for (const [n, { server, origin }] of others.entries()) {
+    const page = await context.newPage();
+    await page.goto(origin);
+    const text = await page.evaluate(async (url) => fetch(`${url}data.json`).then((got) => got.text(), () => "refused"), served.url);
+    assert.equal(text.includes("workload Deployment shop/web"), n === 0, origin);
+    await page.close();
+    server.close();
+  }
+  await context.close();
+  await served.end();
 });
 
 test("it reads the kinds that it names and no others, and shows nothing of environments, arguments and annotations", async () => {

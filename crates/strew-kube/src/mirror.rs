@@ -11,7 +11,9 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, Pod, ReplicationController, Service};
 use kube::Client;
 use strew_manifest::kinds;
+use strew_manifest::kruise::v1beta1::WorkloadSpread;
 use strew_manifest::kruise::workloads::CloneSet;
+use strew_manifest::ocm::{ManagedCluster, Placement, PlacementDecision};
 use strew_manifest::read::KubeObject;
 use strew_manifest::snapshot::Scrubber;
 use strew_runtime::reads::Reads;
@@ -39,6 +41,10 @@ pub const READS: &[Reads] = &[
     Reads::of::<Job>("the workload of a pod"),
     Reads::of::<CronJob>("the workload of a pod"),
     Reads::of::<CloneSet>("the workload of a pod"),
+    Reads::of::<WorkloadSpread>("the subsets of a workload, with their limits"),
+    Reads::of::<Placement>("how many clusters are asked for, and whether they are found"),
+    Reads::of::<PlacementDecision>("the clusters of a Placement"),
+    Reads::of::<ManagedCluster>("the clusters of a fleet, by their labels"),
 ];
 
 /// The rights that it takes: none to write, and none to read Secrets or ConfigMaps.

@@ -5,10 +5,28 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
+use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Pod, WorkloadSpread};
 use strew_manifest::kruise::v1beta1::SubsetStatus;
 use strew_wire::workloadspread::marker;
 use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
+
+/// Every WorkloadSpread of a store, with the pods whose markers name it, as rows of a page.
+pub fn of_tables(tables: &Tables) -> Vec<Value> {
+    let mut ledgers = Ledgers::default();
+    for spread in tables.of::<WorkloadSpread>().iter() {
+        ledgers.set_spread(&spread.meta.name, Some(spread));
+    }
+    if ledgers.spreads.is_empty() {
+        return Vec::new();
+    }
+    for pod in tables.of::<Pod>().iter() {
+        ledgers.set_pod(&pod.meta.name, Some(pod));
+    }
+    let each = ledgers.spreads.iter();
+    each.map(|(name, spread)| ledgers.line(name, spread))
+        .collect()
+}
 
 /// A pod of a subset.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub mod host;
 pub mod ignored;
 pub mod input;
 pub mod label_query;
-mod ledgers;
+pub mod ledgers;
 pub mod log;
 pub mod nodes;
 pub mod options;
@@ -43,6 +43,7 @@ pub mod suite;
 #[allow(missing_docs, reason = "the schema shows the names, which say it")]
 pub mod summary;
 pub mod verdicts;
+mod whys;
 pub mod work;
 
 /// The kube-scheduler whose decisions are matched.

@@ -15,6 +15,7 @@ use crate::host::{Host, Screen};
 use crate::log::Log;
 use crate::series::Series;
 use crate::shown::{Choice, Shown};
+use crate::whys;
 use strew_view::moment::Frame;
 use strew_view::skews::Skews;
 use strew_view::values::{MaxSkew, MomentValues, max_skews};
@@ -95,9 +96,9 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    fn step(&mut self, step: &Step, result: &StepResult, simulation: &Simulation) {
+    fn step(&mut self, number: usize, step: &Step, result: &StepResult, simulation: &Simulation) {
         let before = self.last.take();
-        let view = View::of(
+        let mut view = View::of(
             strew_scenario::moment(simulation),
             &mut self.frame,
             before.as_ref(),
@@ -112,6 +113,10 @@ impl<'a> Ledger<'a> {
                 true => MomentValues::in_full(&view, &shown.workloads),
                 false => MomentValues::of(&view, &shown.workloads),
             });
+        }
+        if let Some(series) = &mut self.series {
+            let whys = whys::of(&mut view, &shown.workloads);
+            whys.into_iter().for_each(|why| series.why(number, why));
         }
         if let (Some(screen), Some(before), Some(skews)) = (&mut self.screen, before, &self.skews) {
             screen.step(step, result, [&before, &view], (skews, simulation), &shown);
@@ -191,14 +196,14 @@ impl Watcher for Recorder<'_> {
 
     fn step(
         &mut self,
-        _number: usize,
+        number: usize,
         step: &Step,
         result: &StepResult,
         simulation: &Simulation,
     ) -> ControlFlow<()> {
         let flow = self.listen(simulation);
         if let Some(ledger) = &mut self.ledger {
-            ledger.step(step, result, simulation);
+            ledger.step(number, step, result, simulation);
         }
         flow
     }

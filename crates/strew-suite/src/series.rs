@@ -17,7 +17,7 @@ use crate::ledgers::Ledgers;
 /// The lines so far.
 #[derive(Default)]
 pub struct Series {
-    lines: Vec<Value>,
+    lines: String,
     seen: Option<Cursor>,
     /// The workload and the state of each pod.
     pods: HashMap<Name, (usize, State)>,
@@ -107,9 +107,21 @@ impl Series {
         self.write(simulation, frame, skews, touched);
     }
 
-    /// All lines.
-    pub fn finish(self) -> Vec<Value> {
+    /// Why a pod stays Pending at the end of this step.
+    pub fn why(&mut self, step: usize, mut why: Value) {
+        why["type"] = "why".into();
+        why["step"] = step.into();
+        self.line(&why);
+    }
+
+    /// All lines of JSON.
+    pub fn finish(self) -> String {
         self.lines
+    }
+
+    fn line(&mut self, line: &Value) {
+        self.lines.push_str(&line.to_string());
+        self.lines.push('\n');
     }
 
     fn set(
@@ -153,13 +165,14 @@ impl Series {
         touched: BTreeSet<usize>,
     ) {
         let at = clock(simulation.elapsed());
-        self.lines.extend(self.ledgers.lines(&at));
+        let ledgers = self.ledgers.lines(&at);
+        ledgers.iter().for_each(|line| self.line(line));
         for &workload in &touched {
             let name = &frame.workloads.list[workload].name;
             let key = format!("{} {}/{}", name.kind, name.namespace, name.name);
             let totals = self.workloads.get(&workload).copied().unwrap_or_default();
             if self.told_totals.insert(workload, totals) != Some(totals) {
-                self.lines.push(json!({
+                self.line(&json!({
                     "at": at,
                     "type": "workload",
                     "of": key,
@@ -186,7 +199,7 @@ impl Series {
                 }
                 if !changed.is_empty() {
                     *known = counts;
-                    self.lines.push(json!({
+                    self.line(&json!({
                         "at": at,
                         "type": "spread",
                         "of": key,

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use strew_scenario::run::{Played, RunError, play};
 use strew_view::values::{MaxSkew, MomentValues};
 
@@ -15,7 +15,7 @@ use crate::host::{Host, Muted, Written};
 use crate::log::Log;
 use crate::options::{Keep, Options, Until};
 use crate::recorder::{Ledger, Recorder};
-use crate::replay::replay;
+use crate::replay::{explain, replay};
 use crate::report::API_VERSION;
 use crate::series::Series;
 use crate::shown::Choice;
@@ -27,8 +27,10 @@ use crate::suite::{Cast, Suite};
 pub struct Tape {
     /// JSON lines as `--events` writes them; the first one names the run.
     pub log: String,
-    /// Pods by workload, state and domain: each line changes the state of the lines before.
-    pub series: Vec<Value>,
+    /// JSON lines of pods by workload, state and domain: each line changes the state of the lines before.
+    pub series: String,
+    /// The files and options of the command that explains a pod of the run.
+    pub explain: String,
 }
 
 /// A completed run.
@@ -320,6 +322,7 @@ impl<'a> Work<'a> {
             tape: is_shown.then(|| Tape {
                 log: text.clone(),
                 series,
+                explain: self.explain(suite, cast, seed),
             }),
             played,
             moments: moments.unwrap_or_default(),
@@ -343,6 +346,15 @@ impl<'a> Work<'a> {
             "seed": seed,
             "replay": replay(program, self.options, suite, cast, seed, until),
         }))
+    }
+
+    /// The files and options of the command that explains a pod of a run.
+    fn explain(&self, suite: &Suite, cast: &Cast, seed: u64) -> String {
+        let (_, mut rest) = explain(self.options, suite, cast, seed, "", "");
+        if suite.is_story && self.options.scheduling.seed.is_none() {
+            rest.push_str(&format!(" --seed {seed}"));
+        }
+        rest
     }
 
     /// What is kept of a run's steps, if an output needs it.

@@ -14,11 +14,20 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Refuses what is neither the page's own request nor a visit.
+/// Who sent a request that is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The page itself, or a person who opens it.
+    Page,
+    /// A page of the origin that is allowed to read the data.
+    Allowed,
+}
+
+/// Refuses what is neither the page's own request nor a visit, nor one of the `allowed` origin.
 ///
 /// # Errors
 /// Why, for a person.
-pub(super) fn check(headers: &HeaderMap) -> Result<(), &'static str> {
+pub(super) fn check(headers: &HeaderMap, allowed: Option<&str>) -> Result<Asker, &'static str> {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(Ok(host)), None) = (hosts.next().map(|host| host.to_str()), hosts.next()) else {
         return Err("a request has one Host");
@@ -32,14 +41,17 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), &'static str> {
             .get(header)
             .map(|value| value.to_str().unwrap_or(""))
     };
+    if allowed.is_some() && text(&ORIGIN) == allowed {
+        return Ok(Asker::Allowed);
+    }
     if text(&ORIGIN).is_some_and(|origin| !is_own(origin)) {
         return Err("a page of another origin sent this request");
     }
     let is_visit = || text(&MODE) == Some("navigate") && text(&DESTINATION) == Some("document");
     match text(&SITE) {
-        None | Some("same-origin" | "none") => Ok(()),
+        None | Some("same-origin" | "none") => Ok(Asker::Page),
         // A link in a chat.
-        Some(_) if is_visit() => Ok(()),
+        Some(_) if is_visit() => Ok(Asker::Page),
         Some(_) => Err("another site sent this request"),
     }
 }

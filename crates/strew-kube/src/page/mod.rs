@@ -14,13 +14,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
+    VARY,
+};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, StatusCode};
 use tokio::sync::watch;
 
 use crate::serve::Limits;
 use crate::serve::pages::error;
+use guard::Asker;
 pub use rows::Rows;
 
 /// A page with its data.
@@ -34,6 +38,8 @@ pub struct Page {
     pub style: Bytes,
     /// `data.json`, and `events` if the data changes.
     pub data: Data,
+    /// Another origin whose pages may read the data, for example `http://localhost:4466`; `None`: no other one may.
+    pub allowed_origin: Option<HeaderValue>,
 }
 
 /// The data of a page.
@@ -88,9 +94,21 @@ impl Page {
         if head.method != Method::GET && head.method != Method::HEAD {
             return error(StatusCode::METHOD_NOT_ALLOWED, "the page is read only");
         }
-        if let Err(why) = guard::check(&head.headers) {
-            return error(StatusCode::FORBIDDEN, why);
+        let allowed = self.allowed_origin.as_ref();
+        let asker = match guard::check(&head.headers, allowed.and_then(|o| o.to_str().ok())) {
+            Ok(asker) => asker,
+            Err(why) => return error(StatusCode::FORBIDDEN, why),
+        };
+        let mut answer = self.found(head);
+        if let (Asker::Allowed, Some(origin)) = (asker, allowed) {
+            let headers = answer.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.insert(VARY, HeaderValue::from_static("origin"));
         }
+        answer
+    }
+
+    fn found(&self, head: &Parts) -> Response {
         match (head.uri.path(), &self.data) {
             ("/", _) => whole(HTML, self.document.clone()),
             ("/script.js", _) => whole(SCRIPT, self.script.clone()),

@@ -25,6 +25,10 @@ fn rows(replicas: u32) -> Arc<Rows> {
 }
 
 async fn serve(limits: Limits) -> Served {
+    serve_to(limits, None).await
+}
+
+async fn serve_to(limits: Limits, allowed_origin: Option<HeaderValue>) -> Served {
     let server = Server::bind_loopback(0, limits).await.unwrap();
     let (rows, data) = watch::channel(rows(1));
     let page = Page {
@@ -32,6 +36,7 @@ async fn serve(limits: Limits) -> Served {
         script: Bytes::from_static(b"run()"),
         style: Bytes::from_static(b"body{}"),
         data: Data::Live(data),
+        allowed_origin,
     };
     let address = server.address();
     let stop = CancellationToken::new();
@@ -270,4 +275,36 @@ async fn pages_are_bounded_and_open_ones_are_not_displaced() {
     while found.is_none() {
         found = page.events().await.next("whole").await;
     }
+}
+
+#[tokio::test]
+async fn an_allowed_origin_reads_the_data_and_no_other_one_does() {
+    const HEADLAMP: &str = "http://localhost:4466";
+    let page = serve_to(limits(), Some(HeaderValue::from_static(HEADLAMP))).await;
+    let ask = async |origin: &str, host: &str| {
+        let headers = [
+            ("Host", host),
+            ("Origin", origin),
+            ("Sec-Fetch-Site", "cross-site"),
+        ];
+        page.ask("GET /data.json", &headers).await
+    };
+    let allowed = ask(HEADLAMP, "localhost").await;
+    assert!(allowed.starts_with("HTTP/1.1 200 "), "{allowed}");
+    let header = format!("access-control-allow-origin: {HEADLAMP}\r\n");
+    assert!(allowed.contains(&header), "{allowed}");
+    assert!(allowed.contains("vary: origin\r\n"), "{allowed}");
+    for (origin, host) in [
+        ("http://localhost:4467", "localhost"),
+        ("http://localhost:44660", "localhost"),
+        ("null", "localhost"),
+        // A name that another site made point to this machine.
+        (HEADLAMP, "evil.example"),
+    ] {
+        let refused = ask(origin, host).await;
+        assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
+        assert!(!refused.contains("access-control-"), "{refused}");
+    }
+    let own = page.get("/data.json").await;
+    assert!(!own.contains("access-control-"), "{own}");
 }

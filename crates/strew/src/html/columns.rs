@@ -1,10 +1,19 @@
 //! Rows of JSON as columns: equal fields stand together, and each text is written once. A packed log is half as long so,
 //! and a browser reads it in a fraction of the time. `web/src/columns.ts` makes the rows again.
+//!
+//! The rows are walked over twice, first for the kind of each column, so that no row is kept: a row of JSON takes thirty
+//! times the memory of its columns.
 
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// The rows as columns, without loss: the fields of a row keep their order.
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A row.
+type Row = Map<String, Value>;
+
+/// The rows as columns, without loss: the fields of a row keep their order. `walk` gives all rows, in order, the same
+/// each time.
 ///
 /// | field | is |
 /// |---|---|
@@ -18,97 +27,238 @@ use std::collections::{BTreeMap, HashMap};
 /// `{"words", "at"}` texts by their places among the different ones. Words with spaces are `{"lengths", "by"}`: the number
 /// of parts of each, and for each length and position the places of the parts. A pod's name is written once so, however
 /// many events are about it. Places are differences, too.
-pub(super) fn table<'v>(rows: impl IntoIterator<Item = &'v Map<String, Value>>) -> Value {
+///
+/// # Errors
+/// That of `walk`.
+pub(super) fn table<E>(walk: impl Fn(&mut dyn FnMut(&Row)) -> Result<(), E>) -> Result<Table, E> {
+    let mut kinds = Kinds::default();
+    walk(&mut |row| kinds.meet(row))?;
+    let mut rows = Rows::of(&kinds);
+    walk(&mut |row| rows.add(row))?;
     let mut parts = Places::default();
-    let mut table = columns(rows, &mut parts);
-    table["parts"] = json!(parts.all);
-    table
+    let mut table = rows.finish(&mut parts);
+    table.parts = Some(parts.in_order());
+    Ok(table)
 }
 
-/// Different texts in the order in which they are met.
+/// Rows as columns.
+#[derive(Serialize)]
+pub(super) struct Table {
+    rows: usize,
+    shapes: Vec<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<Vec<usize>>,
+    columns: BTreeMap<String, Column>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<Box<str>>>,
+}
+
+/// The values of a field.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Column {
+    Values { values: Vec<Value> },
+    Steps { steps: Vec<i64> },
+    Table { table: Table },
+    Words { words: Words, at: Vec<i64> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Words {
+    Whole(Vec<Box<str>>),
+    Divided {
+        lengths: Vec<i64>,
+        by: BTreeMap<usize, Vec<Vec<i64>>>,
+    },
+}
+
+/// The kinds of the columns, by field in the order in which they are met.
 #[derive(Default)]
-struct Places<'v> {
-    all: Vec<&'v str>,
-    known: HashMap<&'v str, i64>,
+struct Kinds {
+    fields: Vec<(String, Kind)>,
+    places: HashMap<String, usize>,
 }
 
-impl<'v> Places<'v> {
-    fn of(&mut self, text: &'v str) -> i64 {
-        let all = &mut self.all;
-        *self.known.entry(text).or_insert_with(|| {
-            all.push(text);
-            all.len() as i64 - 1
-        })
-    }
+/// What all values of a column are.
+enum Kind {
+    Text,
+    Number,
+    Object(Kinds),
+    Any,
 }
 
-fn columns<'v>(
-    rows: impl IntoIterator<Item = &'v Map<String, Value>>,
-    parts: &mut Places<'v>,
-) -> Value {
-    let mut shapes: Vec<Vec<&str>> = Vec::new();
-    let mut places: HashMap<Vec<&str>, usize> = HashMap::new();
-    let mut shape = Vec::new();
-    let mut fields: Map<String, Value> = Map::new();
-    let mut columns: Vec<(&str, Vec<&Value>)> = Vec::new();
-    let mut of_field: HashMap<&str, usize> = HashMap::new();
-    for row in rows {
+impl Kinds {
+    fn meet(&mut self, row: &Row) {
         for (field, value) in row {
-            let column = *of_field.entry(field).or_insert_with(|| {
-                columns.push((field, Vec::new()));
-                columns.len() - 1
-            });
-            columns[column].1.push(value);
+            match self.places.get(field) {
+                Some(&place) => self.fields[place].1.meet(value),
+                None => {
+                    self.places.insert(field.clone(), self.fields.len());
+                    self.fields.push((field.clone(), Kind::of(value)));
+                }
+            }
         }
-        let names: Vec<&str> = row.keys().map(String::as_str).collect();
-        let place = *places.entry(names).or_insert_with_key(|names| {
-            shapes.push(names.clone());
-            shapes.len() - 1
-        });
-        shape.push(place);
     }
-    for (field, values) in columns {
-        fields.insert(field.to_owned(), column(&values, parts));
-    }
-    let mut table = json!({"rows": shape.len(), "shapes": shapes, "columns": fields});
-    if shapes.len() > 1 {
-        table["shape"] = json!(shape);
-    }
-    table
 }
 
-/// The values of one field.
-fn column<'v>(values: &[&'v Value], parts: &mut Places<'v>) -> Value {
-    if let Some(found) = all(values, Value::as_str) {
-        return texts(found, parts);
+impl Kind {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::String(_) => Self::Text,
+            Value::Number(number) if number.is_i64() => Self::Number,
+            Value::Object(row) => {
+                let mut kinds = Kinds::default();
+                kinds.meet(row);
+                Self::Object(kinds)
+            }
+            _ => Self::Any,
+        }
     }
-    if let Some(numbers) = all(values, Value::as_i64) {
-        return json!({"steps": steps(&numbers)});
+
+    fn meet(&mut self, value: &Value) {
+        match (&mut *self, value) {
+            (Self::Any, _) | (Self::Text, Value::String(_)) => {}
+            (Self::Number, Value::Number(number)) if number.is_i64() => {}
+            (Self::Object(kinds), Value::Object(row)) => kinds.meet(row),
+            _ => *self = Self::Any,
+        }
     }
-    if let Some(objects) = all(values, Value::as_object) {
-        return json!({"table": columns(objects, parts)});
-    }
-    json!({"values": values})
 }
 
-/// All values as what `of` makes of them; `None` if one is something else.
-fn all<'v, T>(values: &[&'v Value], of: impl Fn(&'v Value) -> Option<T>) -> Option<Vec<T>> {
-    values.iter().map(|value| of(value)).collect()
+/// The rows so far.
+struct Rows {
+    places: HashMap<String, usize>,
+    columns: Vec<(String, Cells)>,
+    shapes: Vec<Vec<String>>,
+    shape_of: HashMap<Vec<String>, usize>,
+    shape: Vec<usize>,
 }
 
-/// Texts by their places among the different ones.
-fn texts<'v>(texts: Vec<&'v str>, parts: &mut Places<'v>) -> Value {
-    let mut words = Places::default();
-    let at: Vec<i64> = texts.into_iter().map(|text| words.of(text)).collect();
-    let words = match words.all.iter().any(|word| word.contains(' ')) {
-        true => divided(&words.all, parts),
-        false => json!(words.all),
-    };
-    json!({"words": words, "at": steps(&at)})
+/// The values of a column so far.
+enum Cells {
+    Texts { words: Places, at: Vec<i64> },
+    Numbers(Vec<i64>),
+    Objects(Rows),
+    Values(Vec<Value>),
+}
+
+impl Rows {
+    fn of(kinds: &Kinds) -> Self {
+        let cells = |(field, kind): &(String, Kind)| (field.clone(), Cells::of(kind));
+        Self {
+            places: kinds.places.clone(),
+            columns: kinds.fields.iter().map(cells).collect(),
+            shapes: Vec::new(),
+            shape_of: HashMap::new(),
+            shape: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, row: &Row) {
+        for (field, value) in row {
+            if let Some(&place) = self.places.get(field) {
+                self.columns[place].1.add(value);
+            }
+        }
+        let fields: Vec<String> = row.keys().cloned().collect();
+        let shape = match self.shape_of.get(&fields) {
+            Some(&shape) => shape,
+            None => {
+                self.shape_of.insert(fields.clone(), self.shapes.len());
+                self.shapes.push(fields);
+                self.shapes.len() - 1
+            }
+        };
+        self.shape.push(shape);
+    }
+
+    fn finish(self, parts: &mut Places) -> Table {
+        let columns = self.columns.into_iter();
+        let columns = columns.map(|(field, cells)| (field, cells.finish(parts)));
+        Table {
+            rows: self.shape.len(),
+            columns: columns.collect(),
+            shape: (self.shapes.len() > 1).then_some(self.shape),
+            shapes: self.shapes,
+            parts: None,
+        }
+    }
+}
+
+impl Cells {
+    fn of(kind: &Kind) -> Self {
+        match kind {
+            Kind::Text => Self::Texts {
+                words: Places::default(),
+                at: Vec::new(),
+            },
+            Kind::Number => Self::Numbers(Vec::new()),
+            Kind::Object(kinds) => Self::Objects(Rows::of(kinds)),
+            Kind::Any => Self::Values(Vec::new()),
+        }
+    }
+
+    fn add(&mut self, value: &Value) {
+        match self {
+            Self::Texts { words, at } => at.push(words.of(value.as_str().unwrap_or_default())),
+            Self::Numbers(numbers) => numbers.push(value.as_i64().unwrap_or_default()),
+            Self::Objects(rows) => {
+                if let Some(row) = value.as_object() {
+                    rows.add(row);
+                }
+            }
+            Self::Values(values) => values.push(value.clone()),
+        }
+    }
+
+    fn finish(self, parts: &mut Places) -> Column {
+        match self {
+            Self::Texts { words, at } => {
+                let words = words.in_order();
+                let words = match words.iter().any(|word| word.contains(' ')) {
+                    true => divided(&words, parts),
+                    false => Words::Whole(words),
+                };
+                Column::Words {
+                    words,
+                    at: steps(&at),
+                }
+            }
+            Self::Numbers(numbers) => Column::Steps {
+                steps: steps(&numbers),
+            },
+            Self::Objects(rows) => Column::Table {
+                table: rows.finish(parts),
+            },
+            Self::Values(values) => Column::Values { values },
+        }
+    }
+}
+
+/// Different texts by their places: the order in which they are met.
+#[derive(Default)]
+struct Places(HashMap<Box<str>, i64>);
+
+impl Places {
+    fn of(&mut self, text: &str) -> i64 {
+        if let Some(place) = self.0.get(text) {
+            return *place;
+        }
+        let place = self.0.len() as i64;
+        self.0.insert(text.into(), place);
+        place
+    }
+
+    fn in_order(self) -> Vec<Box<str>> {
+        let mut all: Vec<(Box<str>, i64)> = self.0.into_iter().collect();
+        all.sort_unstable_by_key(|(_, place)| *place);
+        all.into_iter().map(|(text, _)| text).collect()
+    }
 }
 
 /// Texts as the places of their parts, which spaces divide.
-fn divided<'v>(words: &[&'v str], parts: &mut Places<'v>) -> Value {
+fn divided(words: &[Box<str>], parts: &mut Places) -> Words {
     let mut lengths = Vec::new();
     let mut by: BTreeMap<usize, Vec<Vec<i64>>> = BTreeMap::new();
     for word in words {
@@ -120,11 +270,13 @@ fn divided<'v>(words: &[&'v str], parts: &mut Places<'v>) -> Value {
         }
         lengths.push(places.len() as i64);
     }
-    let by = by.into_iter().map(|(length, columns)| {
-        let columns: Vec<Vec<i64>> = columns.iter().map(|places| steps(places)).collect();
-        (length.to_string(), json!(columns))
-    });
-    json!({"lengths": steps(&lengths), "by": by.collect::<Map<_, _>>()})
+    for column in by.values_mut().flatten() {
+        *column = steps(column);
+    }
+    Words::Divided {
+        lengths: steps(&lengths),
+        by,
+    }
 }
 
 /// Differences from the number before, the first one from 0. JavaScript's integers end at 2^53, far above a log's.
@@ -138,6 +290,8 @@ fn steps(numbers: &[i64]) -> Vec<i64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// The slow way back, as the page's script goes it.
@@ -209,7 +363,11 @@ mod tests {
             json!({"at": "1s", "type": "updated", "key": "Pod a  Pod", "n": -3, "rising": true}),
             json!({}),
         ];
-        let table = table(lines.iter().filter_map(Value::as_object));
+        let walk = |take: &mut dyn FnMut(&Row)| {
+            lines.iter().filter_map(Value::as_object).for_each(take);
+            Ok::<(), ()>(())
+        };
+        let table = serde_json::to_value(table(walk).unwrap()).unwrap();
         let again: Vec<String> = rows(&table, &table["parts"])
             .iter()
             .map(Value::to_string)

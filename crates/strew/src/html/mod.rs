@@ -12,7 +12,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use strew_suite::work::Tape;
 
 use crate::failure::Failure;
@@ -37,35 +38,62 @@ pub(crate) fn write(path: &str, data: &str) -> Result<(), Failure> {
         .map_err(Failure::outside)
 }
 
-/// The data of runs: the report with one run per variant, the verdicts on all variants, and those runs in full. Long ones
-/// are written as columns.
-///
-/// # Errors
-/// A line of a log is no JSON.
-pub(crate) fn runs(
-    report: &Value,
-    verdicts: &[Value],
-    tapes: &[Tape],
-) -> Result<String, serde_json::Error> {
-    let logs = tapes.iter().map(|tape| tape.log.len()).sum::<usize>();
-    let listed = |rows: &[Value]| match logs > PLAIN_MAX {
-        true => columns::table(rows.iter().filter_map(Value::as_object)),
-        false => Value::from(rows),
-    };
-    let mut runs = Vec::new();
-    for tape in tapes {
-        let lines = tape.log.lines().map(serde_json::from_str);
-        runs.push(listed(&lines.collect::<Result<Vec<Value>, _>>()?));
+/// The runs of a page as JSON, one after another, so that only one is held in full.
+#[derive(Default)]
+pub(crate) struct Runs {
+    logs: Vec<String>,
+    series: Vec<String>,
+    explain: Vec<String>,
+}
+
+impl Runs {
+    /// Adds a run. A long one is written as columns.
+    ///
+    /// # Errors
+    /// A line of its log is no JSON.
+    pub(crate) fn add(&mut self, tape: &Tape) -> Result<(), serde_json::Error> {
+        let written = |lines: &str| match tape.log.len() > PLAIN_MAX {
+            true => serde_json::to_string(&columns::table(|take| walk(lines, take))?),
+            false => Ok(listed(lines)),
+        };
+        self.logs.push(written(&tape.log)?);
+        self.series.push(written(&tape.series)?);
+        self.explain.push(tape.explain.clone());
+        Ok(())
     }
-    let series: Vec<Value> = tapes.iter().map(|tape| listed(&tape.series)).collect();
-    let [verdicts, runs, series] = [
-        Value::from(verdicts),
-        Value::from(runs),
-        Value::from(series),
-    ];
-    Ok(format!(
-        "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":{runs},\"series\":{series}}}"
-    ))
+
+    /// The data of the page: the report with these runs, and the verdicts on all variants.
+    ///
+    /// # Errors
+    /// None that memory does not have.
+    pub(crate) fn finish(
+        self,
+        report: &impl Serialize,
+        verdicts: &[Value],
+    ) -> Result<String, serde_json::Error> {
+        let report = serde_json::to_string(report)?;
+        let verdicts = serde_json::to_string(verdicts)?;
+        let explain = serde_json::to_string(&self.explain)?;
+        let (logs, series) = (self.logs.join(","), self.series.join(","));
+        Ok(format!(
+            "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{logs}],\"series\":[{series}],\"explain\":{explain}}}"
+        ))
+    }
+}
+
+/// Each line of JSON as a row.
+fn walk(lines: &str, take: &mut dyn FnMut(&Map<String, Value>)) -> Result<(), serde_json::Error> {
+    lines.lines().try_for_each(|line| {
+        let row: Map<String, Value> = serde_json::from_str(line)?;
+        take(&row);
+        Ok(())
+    })
+}
+
+/// Lines of JSON as a list of JSON.
+fn listed(lines: &str) -> String {
+    let lines: Vec<&str> = lines.lines().collect();
+    format!("[{}]", lines.join(","))
 }
 
 /// The page in parts, for a server whose policy allows no script in the document.
@@ -154,11 +182,14 @@ mod tests {
     fn no_text_ends_the_element_that_holds_the_data() {
         let nasty = "</script><script>alert(1)</script><!-- & \u{2028}";
         let report = json!({"name": nasty});
-        let tapes = [Tape {
+        let tape = Tape {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
-            series: vec![json!({"of": nasty})],
-        }];
-        let page = page(&runs(&report, &[json!({"why": nasty})], &tapes).unwrap()).unwrap();
+            series: format!("{}\n", json!({"of": nasty})),
+            explain: nasty.to_owned(),
+        };
+        let mut runs = Runs::default();
+        runs.add(&tape).unwrap();
+        let page = page(&runs.finish(&report, &[json!({"why": nasty})]).unwrap()).unwrap();
         let plain = PAGE.matches("</script>").count();
         assert_eq!(page.matches("</script>").count(), plain);
         assert!(!page.contains("alert(1)</"), "{page}");
@@ -187,7 +218,7 @@ mod tests {
     #[test]
     fn long_data_are_packed_whole() {
         let report = json!({"name": "</script>".repeat(PLAIN_MAX / 8)});
-        let page = page(&runs(&report, &[], &[]).unwrap()).unwrap();
+        let page = page(&Runs::default().finish(&report, &[]).unwrap()).unwrap();
         assert!(page.len() < PLAIN_MAX, "{} bytes", page.len());
         let (_, rest) = page.split_once(r#"id="data" data-packed>"#).unwrap();
         let packed = STANDARD

@@ -1,8 +1,8 @@
 //! `strew place`: clusters for Placements, from files.
 //!
 //! Reading order: [`fleet`] (the input), `decide` (a hub decides), [`what_if`] (changes), [`difference`] (what moves),
-//! [`text`], [`summary`] and [`why`] (for people), [`lists`] (for programs), [`each`] (the loss of every topology in
-//! turn).
+//! [`text`], [`summary`] and [`why`] (for people), [`page`] (`--html`), [`lists`] (for programs), [`each`] (the loss of
+//! every topology in turn).
 
 mod decide;
 mod difference;
@@ -11,12 +11,14 @@ mod fleet;
 mod help;
 pub(crate) mod lint;
 mod lists;
+pub(crate) mod page;
 mod summary;
 mod text;
 mod what_if;
 mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
@@ -63,6 +65,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM place placement.yaml fleet/ -o yaml         the PlacementDecisions
   PROGRAM place placement.yaml fleet/ --explain -o json
                                                       every number of --explain, as OCM's debug endpoint has it and more
+  PROGRAM place placement.yaml fleet/ --html fleet.html
+                                                      a page for a browser: the clusters by region and zone
   PROGRAM place placement.yaml fleet/ --at 2026-03-01T12:00:00Z
                                                       tolerations and scores as of that moment
 
@@ -99,6 +103,10 @@ pub(crate) struct PlaceArgs {
     /// The time at which tolerations and scores are judged [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Instant>,
+    /// Write the Placements as one page for a browser, which needs no network: what is wrong, the clusters of each by its
+    /// topologies, a map of the fleet
+    #[arg(long, value_name = "FILE")]
+    html: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
     /// Only the Placements of this name.
@@ -145,7 +153,11 @@ fn now() -> Instant {
 }
 
 pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
-    let sources = inputs::sources(args.inputs(context)?);
+    let inputs = args.inputs(context)?;
+    for output in args.html.iter().map(Path::new) {
+        inputs::check_output(output, &inputs)?;
+    }
+    let sources = inputs::sources(inputs);
     let format = args.output.and_then(PlaceFormat::for_programs);
     let is_hub = args.files.is_empty() && args.filename.is_empty();
     let load = fleet::load(&sources, is_hub);
@@ -177,6 +189,10 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
         explain: args.explain,
     };
     match Answer::of(args, &fleet, now)? {
+        Answer::Losses(_) if args.html.is_some() => {
+            let error = anyhow!("--html shows one fleet, and lose-each has one for each loss");
+            Err(Failure::input(error).with_hint("--what-if lose=KEY/VALUE shows one loss"))
+        }
         Answer::Losses(losses) => {
             let text = match format {
                 Some(format) => serialized(&with(&findings, json!(each::list(&losses))), format)?,
@@ -192,6 +208,15 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
             let shown: Vec<text::Shown<'_>> = each
                 .filter(|(decided, _)| args.shows(&decided.view.key()))
                 .collect();
+            if let Some(path) = &args.html {
+                let about = page::About {
+                    files: &args.names(),
+                    fleet: changed.as_ref().map_or(&fleet, |changed| &changed.fleet),
+                    changed: changed.as_deref(),
+                    findings: &findings,
+                };
+                page::write(path, &shown, &about)?;
+            }
             let text = match format {
                 Some(format) => {
                     let changes: Vec<_> = shown.iter().filter_map(|shown| shown.1).collect();
@@ -235,6 +260,7 @@ pub(crate) fn explain(
         explain: true,
         what_if: Vec::new(),
         at: None,
+        html: None,
         access,
         only: Some(name.to_owned()),
     };
@@ -244,7 +270,7 @@ pub(crate) fn explain(
 impl PlaceArgs {
     /// The files; without any, the hub of the kubeconfig.
     fn inputs(&self, context: &Context) -> Result<Vec<Input>, Failure> {
-        let names = [&self.files[..], &self.filename].concat();
+        let names = self.names();
         if !names.is_empty() {
             let how = How {
                 piped: format!("{} place -", context.program),
@@ -255,6 +281,11 @@ impl PlaceArgs {
         let list = cluster::fetch_wanted(&self.access, Wanted::Hub, context.quiet)?;
         let bytes = list.to_string().into_bytes();
         Ok(vec![Input::made("<hub>", bytes, How::default())])
+    }
+
+    /// All files of the command line.
+    fn names(&self) -> Vec<String> {
+        [&self.files[..], &self.filename].concat()
     }
 
     /// True if a Placement is shown.

@@ -151,7 +151,7 @@ pub(crate) fn run(
     text::say_notes(&answer, context);
     if let Some(path) = question.html {
         let work = Work::new(suites, &options, &console)?;
-        html::write(path, &page::data(&work, suites, &answer)?)?;
+        html::write(path, &page::data(&work, suites, &answer, context.program)?)?;
     }
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => output::serialized(
@@ -244,7 +244,7 @@ pub(crate) fn page(
         )));
     }
     let work = Work::new(&ready.suites, &options, &console)?;
-    page::data(&work, &ready.suites, &answer).map(Some)
+    page::data(&work, &ready.suites, &answer, context.program).map(Some)
 }
 
 fn exit(question: &Question<'_>, answer: &Answer) -> u8 {

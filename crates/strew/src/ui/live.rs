@@ -46,7 +46,7 @@ pub(super) async fn serve(args: &UiArgs, context: &Context) -> Result<u8, Failur
         "kind": picture::KIND, "title": connection.server, "version": connection.version, "live": true,
     });
     let (rows, data) = watch::channel(Arc::default());
-    let page = page(&format!("{{\"report\":{about}}}"), Data::Live(data))?;
+    let page = page(&format!("{{\"report\":{about}}}"), Data::Live(data), args)?;
     say(&server, context)?;
     server
         .run_apart(page.routes(), end.clone())

@@ -8,6 +8,7 @@ mod picture;
 
 use anyhow::anyhow;
 use axum::body::Bytes;
+use axum::http::HeaderValue;
 use clap::Args;
 use strew_kube::mirror;
 use strew_kube::page::{self, Data, Page};
@@ -44,6 +45,10 @@ pub(crate) struct UiArgs {
     /// The port of 127.0.0.1; 0: any free port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
+    /// Let pages of this origin read the data, for example http://localhost:4466 for the plugin of Headlamp; no other one
+    /// may
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Option<HeaderValue>,
     /// Print which rights in a cluster it uses, and serve nothing
     #[arg(long, exclusive = true)]
     rights: bool,
@@ -80,7 +85,8 @@ pub(crate) fn run(args: &UiArgs, context: &Context) -> Result<u8, Failure> {
     let Some(content) = files::content(args, &names, context)? else {
         return Ok(EXIT_INPUT);
     };
-    let page = page(&content.in_document, Data::Fixed(content.data.into()))?;
+    let data = Data::Fixed(content.data.into());
+    let page = page(&content.in_document, data, args)?;
     process::run(async {
         let server = bind(args.port).await?;
         let end = until_signal()?;
@@ -91,7 +97,7 @@ pub(crate) fn run(args: &UiArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 /// The page with these data in its document; `data` is what it serves beside.
-fn page(in_document: &str, data: Data) -> Result<Page, Failure> {
+fn page(in_document: &str, data: Data, args: &UiArgs) -> Result<Page, Failure> {
     let Served {
         document,
         script,
@@ -102,7 +108,22 @@ fn page(in_document: &str, data: Data) -> Result<Page, Failure> {
         script: Bytes::from_static(script.as_bytes()),
         style: Bytes::from_static(style.as_bytes()),
         data,
+        allowed_origin: args.allow_origin.clone(),
     })
+}
+
+/// An origin as a browser sends it: scheme and host, and the port if it is not the scheme's.
+fn origin(text: &str) -> Result<HeaderValue, String> {
+    let rest = text.strip_prefix("http://");
+    let host = rest.or_else(|| text.strip_prefix("https://"));
+    let is_host = |host: &str| {
+        let may_be = |c: char| c.is_ascii_alphanumeric() || ".:-[]".contains(c);
+        !host.is_empty() && host.chars().all(may_be)
+    };
+    match host.filter(|host| is_host(host)) {
+        Some(_) => HeaderValue::from_str(text).map_err(|error| error.to_string()),
+        None => Err("an origin is a scheme with a host, as http://localhost:4466 is".to_owned()),
+    }
 }
 
 async fn bind(port: u16) -> Result<Server, Failure> {

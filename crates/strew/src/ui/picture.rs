@@ -1,16 +1,27 @@
 //! A moment of a cluster as the rows of a page: what decides and what a person looks at, and nothing else of an object.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+use strew_apiserver::Tables;
 use strew_kube::page::Rows;
+use strew_manifest::ocm::ManagedCluster;
+use strew_manifest::read::KubeObject;
+use strew_suite::ledgers;
 use strew_view::moment::{Frame, Moment};
+use strew_view::placement::PlacementView;
 use strew_view::values::{self, NodeValues, PodValues, WorkloadDetail};
 use strew_view::wrong;
+
+use crate::place::page;
 
 /// The kind of the page's report.
 pub(super) const KIND: &str = "Cluster";
 
-/// Rows with the keys `sums`, `finding N`, `workload KIND NAMESPACE/NAME`, `pod NAMESPACE/NAME` and `node NAME`.
+/// Rows with the keys `sums`, `finding N`, `workload KIND NAMESPACE/NAME`, `pod NAMESPACE/NAME`, `node NAME`,
+/// `ledger WorkloadSpread NAMESPACE/NAME`, `placement NAMESPACE/NAME` and `cluster NAME`.
 pub(super) fn rows(moment: Moment<'_>, frame: &mut Frame) -> Rows {
+    let tables = moment.tables;
     let values = values::of(moment, frame);
     let wrong = wrong::of(&values);
     let mut rows = Rows::default();
@@ -29,7 +40,33 @@ pub(super) fn rows(moment: Moment<'_>, frame: &mut Frame) -> Rows {
     for node in &values.nodes {
         rows.set(format!("node {}", node.usage.name), &of_node(node));
     }
+    for ledger in ledgers::of_tables(tables) {
+        let of = ledger["of"].as_str().unwrap_or_default();
+        rows.set(format!("ledger {of}"), &ledger);
+    }
+    fleet(tables, &mut rows);
     rows
+}
+
+/// The Placements and clusters of a hub.
+fn fleet(tables: &Tables, rows: &mut Rows) {
+    let placements = PlacementView::all(tables);
+    let clusters = tables.all_plain().filter_map(|plain| match &plain.object {
+        KubeObject::ManagedCluster(cluster) => {
+            let mut cluster = ManagedCluster::clone(cluster);
+            cluster.metadata = plain.meta.to_wire();
+            Some((plain.meta.name.name.to_string(), cluster))
+        }
+        _ => None,
+    });
+    let clusters: BTreeMap<String, ManagedCluster> = clusters.collect();
+    for view in placements.values() {
+        let row = page::placement(view, &clusters);
+        rows.set(format!("placement {}", view.label()), &row);
+    }
+    for cluster in clusters.values() {
+        rows.set(page::key_of(cluster), &page::of_cluster(cluster));
+    }
 }
 
 fn of_workload(workload: &WorkloadDetail) -> Value {
