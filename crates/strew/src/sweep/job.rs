@@ -118,20 +118,20 @@ pub(super) fn manifests(
     words: &[String],
 ) -> Result<Vec<Manifest>, Failure> {
     let size: usize = files.iter().map(|file| file.text.len()).sum();
-    if size > FILES_MAX {
+    if size > FILES_MAX && args.files_claim.is_none() {
         let error = anyhow!("the files have {size} bytes, and a ConfigMap holds {FILES_MAX}");
-        let hint =
-            "strew snapshot writes dumps without what decides nothing; fewer files are smaller";
+        let hint = "--files-claim NAME takes them from a volume; strew snapshot FILE writes dumps without what decides nothing";
         return Err(Failure::input(error).with_hint(hint));
     }
-    Ok(vec![
-        Manifest::with_comment("The files that are played.", config_map(args, name, &files)),
-        Manifest::with_comment(
-            "One completion for each shard. Pods are spread over zones, so that the loss of one costs few shards; a\n\
-             pod that is lost is made again.",
-            job(args, name, &files, words),
-        ),
-    ])
+    let played = args.files_claim.is_none().then(|| {
+        Manifest::with_comment("The files that are played.", config_map(args, name, &files))
+    });
+    let job = Manifest::with_comment(
+        "One completion for each shard. Pods are spread over zones, so that the loss of one costs few shards; a\n\
+         pod that is lost is made again.",
+        job(args, name, &files, words),
+    );
+    Ok(played.into_iter().chain([job]).collect())
 }
 
 fn metadata(args: &JobArgs, name: &str) -> Value {
@@ -188,11 +188,7 @@ fn job(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
 }
 
 fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Value {
-    let items = files.iter().enumerate();
-    let items: Vec<Value> = items
-        .map(|(index, file)| json!({"key": key(index), "path": file.path}))
-        .collect();
-    let mut volumes = vec![json!({"name": "files", "configMap": {"name": name, "items": items}})];
+    let mut volumes = vec![files_volume(args, name, files)];
     // The user is the image's, or the one that the platform assigns.
     let mut security = json!({
         "runAsNonRoot": true,
@@ -235,6 +231,18 @@ fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
     pod
 }
 
+fn files_volume(args: &JobArgs, name: &str, files: &[SweepFile]) -> Value {
+    if let Some(claim) = &args.files_claim {
+        let claim = json!({"claimName": claim, "readOnly": true});
+        return json!({"name": "files", "persistentVolumeClaim": claim});
+    }
+    let items = files.iter().enumerate();
+    let items: Vec<Value> = items
+        .map(|(index, file)| json!({"key": key(index), "path": file.path}))
+        .collect();
+    json!({"name": "files", "configMap": {"name": name, "items": items}})
+}
+
 fn container(args: &JobArgs, name: &str, words: &[String]) -> Value {
     // Kubernetes expands $(NAME) in arguments, and reads $$ as $.
     let mut words: Vec<String> = words.iter().map(|word| word.replace('$', "$$")).collect();
@@ -248,7 +256,11 @@ fn container(args: &JobArgs, name: &str, words: &[String]) -> Value {
         args.cpu.to_string(),
         "--quiet".to_owned(),
     ]);
-    let mut mounts = vec![json!({"name": "files", "mountPath": FILES, "readOnly": true})];
+    let mut files = json!({"name": "files", "mountPath": FILES, "readOnly": true});
+    if args.files_claim.is_some() {
+        files["subPath"] = name.into();
+    }
+    let mut mounts = vec![files];
     if args.results_claim.is_some() {
         let file = format!("{RESULTS}/shard-$(JOB_COMPLETION_INDEX).json");
         words.extend(["--out".to_owned(), file]);

@@ -34,6 +34,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM sweep --collect sweep-0a1b2c3d4e -o junit --out report.xml
   PROGRAM sweep rollout.yaml --image $IMAGE --results-claim sweeps
                                                      results into a volume: merge its folder then
+  PROGRAM sweep dump.json --seeds 0..1000 --image $IMAGE --files-claim sweeps
+                                                     files of more than 1 MiB: from a volume
   PROGRAM sweep rollout.yaml --image $IMAGE --queue batch --toleration batch=yes:NoSchedule --ttl 86400
                                                      admitted by Kueue, on tainted nodes, gone after a day
 
@@ -105,6 +107,10 @@ pub(super) struct JobArgs {
     /// several nodes must be able to write to it
     #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     results_claim: Option<String>,
+    /// Read the files from the volume of this PersistentVolumeClaim, in a folder of the Job's name, instead of a ConfigMap,
+    /// which holds 1 MiB; copy them there first
+    #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
+    files_claim: Option<String>,
     #[command(flatten)]
     pods: pods::SweepPodArgs,
 }
@@ -225,5 +231,12 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
         }
     };
     say_note(&format!("Job {name}; when it is complete: {next}"), context);
+    if let Some(claim) = &args.job.files_claim {
+        let folder = format!("folder {name} of volume claim {claim}");
+        say_note(
+            &format!("before it: copy the files into {folder}, with their folders"),
+            context,
+        );
+    }
     Ok(0)
 }
