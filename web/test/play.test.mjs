@@ -79,6 +79,9 @@ const SAME = [
   ["simulate shop.yaml", [SHOP]],
   ["simulate shop.yaml --nodes 30 --seed 3", [SHOP]],
   ["simulate tight.yaml", [TIGHT]],
+  // There is one thread, whatever is asked for.
+  ["simulate shop.yaml --seeds 3 --jobs 4", [SHOP]],
+  ["snapshot tight.yaml --anonymize", [TIGHT]],
   ["simulate rollout.yaml --seeds 3", [ROLLOUT]],
   ["lint shop.yaml", [uneven]],
   ["lint folder", [wrong]],
@@ -115,8 +118,8 @@ test("the picture is the page of --html, and works in its frame", async () => {
   await frame.getByRole("article", { name: "default/web", exact: true }).waitFor();
   await frame.getByRole("group", { name: "Steps" }).getByRole("button", { name: "lose" }).click();
   const html = await saved(page, "Save the picture");
-  here("simulate shop.yaml", [SHOP]);
-  const made = spawnSync(program, ["simulate", "shop.yaml", "--html", "picture.html"], { cwd: folder });
+  here("simulate shop.yaml --seed 0", [SHOP]);
+  const made = spawnSync(program, ["simulate", "shop.yaml", "--seed", "0", "--html", "picture.html"], { cwd: folder });
   assert.equal(made.status, 0);
   assert.equal(html, readFileSync(`${folder}/picture.html`, "utf8"));
   await close();
@@ -138,7 +141,7 @@ test("a link carries files and command", async () => {
   assert.equal(await page.locator("#command").inputValue(), "simulate 'my shop.yaml' manifest.yaml --seed 4");
   assert.equal(await page.getByRole("textbox", { name: "Text of the file" }).inputValue(), text);
   assert.match(await page.getByRole("status").textContent(), /^exit code 0/);
-  await page.getByRole("button", { name: "manifest.yaml" }).click();
+  await page.getByRole("button", { name: "manifest.yaml", exact: true }).click();
   assert.equal(await page.getByRole("textbox", { name: "Text of the file" }).inputValue(), "# nothing");
   await close();
 });

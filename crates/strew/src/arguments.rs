@@ -12,10 +12,10 @@ use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{
     audit, complete, defaults, diff, explain, import, lint, mcp, merge, place, rebalance,
-    reference, schema, simulate, version,
+    reference, schema, simulate, snapshot, version,
 };
 #[cfg(feature = "cluster")]
-use crate::{controller, install, scheduler, snapshot, sweep, ui, uninstall, webhook};
+use crate::{controller, install, scheduler, sweep, ui, uninstall, webhook};
 use strew_suite::dump;
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -112,7 +112,6 @@ enum Command {
     /// Choose clusters for Placements, and spread them over regions and zones
     Place(place::PlaceArgs),
     /// Write the objects of a cluster that decide into a file, for simulate and explain
-    #[cfg(feature = "cluster")]
     Snapshot(snapshot::SnapshotArgs),
     /// Serve a page for a browser on this machine: a cluster as it is, live or recorded, or what is played
     #[cfg(feature = "cluster")]
@@ -195,7 +194,6 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Diff(args) => diff::run(&args, &context),
         Command::Import(args) => import::run(&args, &context),
         Command::Place(args) => place::run(&args, &context),
-        #[cfg(feature = "cluster")]
         Command::Snapshot(args) => snapshot::run(&args, &context),
         #[cfg(feature = "cluster")]
         Command::Ui(args) => ui::run(&args, &context),
@@ -327,6 +325,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
+        .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
         .mut_subcommand("schema", |c| c.after_help(examples(schema::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(
@@ -345,7 +344,6 @@ fn with_examples_of_clusters(
 ) -> clap::Command {
     command
         .mut_subcommand("sweep", |c| c.after_help(examples(sweep::EXAMPLES)))
-        .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
         .mut_subcommand("ui", |c| c.after_help(examples(ui::EXAMPLES)))
         .mut_subcommand("scheduler", |c| {
             c.after_help(examples(scheduler::EXAMPLES))

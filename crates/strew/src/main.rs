@@ -58,7 +58,6 @@ mod scenario;
 mod scheduler;
 mod schema;
 mod simulate;
-#[cfg(feature = "cluster")]
 mod snapshot;
 mod spread_explain;
 #[cfg(feature = "cluster")]

@@ -51,6 +51,7 @@ mod scalar;
 mod schema;
 mod source;
 mod template;
+mod texts;
 mod tree;
 mod yaml;
 
@@ -81,3 +82,4 @@ pub use reader::{documents, read, read_applying, read_edited, read_file};
 pub use reading::{Located, Reading};
 pub use render::render;
 pub use source::{FileId, How, Place, SourceFile, Sources, Span};
+pub use texts::{Text, visit_texts};

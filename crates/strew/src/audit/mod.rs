@@ -33,6 +33,7 @@ use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs;
 use crate::memory::Need;
 use crate::output::{Format, serialized};
+use crate::platform;
 use crate::scenario::{self, Question, ScenarioArgs};
 #[cfg(feature = "cluster")]
 use crate::terminal::Terminal;
@@ -432,7 +433,6 @@ impl<'a> Base<'a> {
             let error = anyhow!("--losing {at_once}: {key} has {} domains", domains.len());
             return Err(Failure::input(error));
         }
-        let cores = || std::thread::available_parallelism().ok();
         let mut questions = questions(&key, &domains, &asked.events, at_once);
         for question in &mut questions {
             question.quorum = asked.quorum;
@@ -444,7 +444,7 @@ impl<'a> Base<'a> {
             key,
             domains,
             n_without,
-            jobs: { asked.jobs.or_else(cores) }.map_or(1, NonZeroUsize::get),
+            jobs: platform::jobs(asked.jobs),
         })
     }
 

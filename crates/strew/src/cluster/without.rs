@@ -10,9 +10,8 @@ use super::access::AccessArgs;
 use crate::failure::Failure;
 
 /// The commands that are not there.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 7] = [
     "sweep",
-    "snapshot",
     "ui",
     "scheduler",
     "controller",

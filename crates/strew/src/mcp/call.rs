@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::tools::{Asked, File, Tool, error};
+use crate::platform::real_path;
 use crate::text::count;
 
 /// The bounds of a call.
@@ -167,7 +168,7 @@ fn below(limits: &Limits, path: &str) -> Result<PathBuf, NoResult> {
             "path {path:?}: no path is read without strew mcp --root FOLDER; give files as text"
         )));
     };
-    let real = root.join(path).canonicalize();
+    let real = real_path(&root.join(path));
     match real.ok().filter(|real| real.starts_with(root)) {
         Some(real) => Ok(real),
         None => Err(NoResult::Failed(format!(

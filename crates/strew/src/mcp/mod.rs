@@ -29,6 +29,7 @@ use strew_manifest::duration::GoDuration;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::inputs::bytes;
+use crate::platform::real_path;
 use call::{Event, Limits};
 use lines::{Line, Lines};
 use protocol::{Incoming, Request, failed};
@@ -75,7 +76,7 @@ fn time_limit(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn run(args: &McpArgs, _: &Context) -> Result<u8, Failure> {
     let root = args.root.as_ref().map(|root| {
-        let real = root.canonicalize().ok().filter(|real| real.is_dir());
+        let real = real_path(root).ok().filter(|real| real.is_dir());
         real.ok_or_else(|| Failure::input(anyhow!("--root {}: no such folder", root.display())))
     });
     let limits = Limits {

@@ -23,7 +23,7 @@ use process as around;
 #[cfg(target_os = "wasi")]
 use wasi as around;
 
-pub(crate) use around::{TELLS_PROGRESS, interrupts, process_id, real_path};
+pub(crate) use around::{TELLS_PROGRESS, interrupts, jobs, process_id, real_path};
 #[cfg(feature = "cluster")]
 pub(crate) use here::EndSignals;
 pub(crate) use here::{SPEAKS_UTF8, available_memory, is_of_shell, path_text};

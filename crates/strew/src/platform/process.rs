@@ -1,6 +1,7 @@
 //! Systems with processes and signals: Linux, macOS and Windows.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,6 +30,12 @@ pub(crate) fn interrupts(exit: u8) -> io::Result<Arc<AtomicBool>> {
 /// The number of this process, which no other one that runs has.
 pub(crate) fn process_id() -> u32 {
     std::process::id()
+}
+
+/// The number of runs at the same time: as many as `asked` for, or one a core.
+pub(crate) fn jobs(asked: Option<NonZeroUsize>) -> usize {
+    let cores = || std::thread::available_parallelism().ok();
+    asked.or_else(cores).map_or(1, NonZeroUsize::get)
 }
 
 /// The absolute path without links; equal for equal files.

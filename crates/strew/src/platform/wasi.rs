@@ -3,6 +3,7 @@
 //! There is one thread, no signal, no other process and no link between files; whatever starts strew ends it.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -41,6 +42,11 @@ pub(crate) fn interrupts(_exit: u8) -> io::Result<Arc<AtomicBool>> {
 
 /// The number of this process, which is the only one.
 pub(crate) fn process_id() -> u32 {
+    1
+}
+
+/// The number of runs at the same time: 1, whatever is `asked` for.
+pub(crate) fn jobs(_asked: Option<NonZeroUsize>) -> usize {
     1
 }
 

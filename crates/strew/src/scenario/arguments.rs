@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use strew_suite::options::PlayArgs;
 use strew_suite::seeds::Shard;
 
+use crate::platform;
+
 /// How to play it, and further outputs.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "What to play (of files without a Scenario the built-in story)")]
@@ -49,7 +51,6 @@ pub(crate) enum PlayedKind {
 impl ScenarioArgs {
     /// The number of runs at the same time.
     pub(crate) fn jobs(&self) -> usize {
-        let cores = || std::thread::available_parallelism().ok();
-        self.jobs.or_else(cores).map_or(1, NonZeroUsize::get)
+        platform::jobs(self.jobs)
     }
 }

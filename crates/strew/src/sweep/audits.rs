@@ -98,6 +98,7 @@ pub(super) fn print(
         words,
         annotations: vec![(CLUSTERS, names)],
     };
+    let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
     let manifests = job::manifests(&args.job, &name, files, &played)?;
     destination::write(args.out.as_deref(), &written(&manifests, format)?)?;
     let program = context.program;
@@ -105,5 +106,13 @@ pub(super) fn print(
         &format!("Job {name}; when it is complete: {program} sweep --collect {name}"),
         context,
     );
+    if let Some(claim) = &args.job.files_claim {
+        let paths = paths.join(", ");
+        let folder = format!("folder {name} of volume claim {claim}");
+        say_note(
+            &format!("before it: copy the dumps into {folder}, as {paths}"),
+            context,
+        );
+    }
     Ok(0)
 }

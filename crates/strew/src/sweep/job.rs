@@ -137,16 +137,16 @@ pub(super) fn manifests(
     played: &Played,
 ) -> Result<Vec<Manifest>, Failure> {
     let size: usize = files.iter().map(|file| file.text.len()).sum();
-    if size > FILES_MAX {
+    if size > FILES_MAX && args.files_claim.is_none() {
         let error = anyhow!("the files have {size} bytes, and a ConfigMap holds {FILES_MAX}");
-        let hint =
-            "strew snapshot writes dumps without what decides nothing; fewer files are smaller";
+        let hint = "--files-claim NAME takes them from a volume; strew snapshot FILE writes dumps without what decides nothing";
         return Err(Failure::input(error).with_hint(hint));
     }
-    Ok(vec![
-        Manifest::with_comment("The files that are played.", config_map(args, name, &files)),
-        Manifest::with_comment(played.comment, job(args, name, &files, played)),
-    ])
+    let held = args.files_claim.is_none().then(|| {
+        Manifest::with_comment("The files that are played.", config_map(args, name, &files))
+    });
+    let job = Manifest::with_comment(played.comment, job(args, name, &files, played));
+    Ok(held.into_iter().chain([job]).collect())
 }
 
 fn metadata(args: &JobArgs, name: &str) -> Value {
@@ -206,11 +206,7 @@ fn job(args: &JobArgs, name: &str, files: &[SweepFile], played: &Played) -> Valu
 }
 
 fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Value {
-    let items = files.iter().enumerate();
-    let items: Vec<Value> = items
-        .map(|(index, file)| json!({"key": key(index), "path": file.path}))
-        .collect();
-    let mut volumes = vec![json!({"name": "files", "configMap": {"name": name, "items": items}})];
+    let mut volumes = vec![files_volume(args, name, files)];
     // The user is the image's, or the one that the platform assigns.
     let mut security = json!({
         "runAsNonRoot": true,
@@ -253,6 +249,18 @@ fn pod(args: &JobArgs, name: &str, files: &[SweepFile], words: &[String]) -> Val
     pod
 }
 
+fn files_volume(args: &JobArgs, name: &str, files: &[SweepFile]) -> Value {
+    if let Some(claim) = &args.files_claim {
+        let claim = json!({"claimName": claim, "readOnly": true});
+        return json!({"name": "files", "persistentVolumeClaim": claim});
+    }
+    let items = files.iter().enumerate();
+    let items: Vec<Value> = items
+        .map(|(index, file)| json!({"key": key(index), "path": file.path}))
+        .collect();
+    json!({"name": "files", "configMap": {"name": name, "items": items}})
+}
+
 fn container(args: &JobArgs, name: &str, words: &[String]) -> Value {
     let mut words = words.to_vec();
     words.extend([
@@ -260,7 +268,11 @@ fn container(args: &JobArgs, name: &str, words: &[String]) -> Value {
         args.cpu.to_string(),
         "--quiet".to_owned(),
     ]);
-    let mut mounts = vec![json!({"name": "files", "mountPath": FILES, "readOnly": true})];
+    let mut files = json!({"name": "files", "mountPath": FILES, "readOnly": true});
+    if args.files_claim.is_some() {
+        files["subPath"] = name.into();
+    }
+    let mut mounts = vec![files];
     if args.results_claim.is_some() {
         let file = format!("{RESULTS}/shard-$(JOB_COMPLETION_INDEX).json");
         words.extend(["--out".to_owned(), file]);

@@ -37,6 +37,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                      results into a volume: merge its folder then
   PROGRAM sweep dumps/ --audit --image $IMAGE | kubectl apply -f -
                                                      each dump is audited, by a pod of its own
+  PROGRAM sweep dump.json --seeds 0..1000 --image $IMAGE --files-claim sweeps
+                                                     files of more than 1 MiB: from a volume
   PROGRAM sweep rollout.yaml --image $IMAGE --queue batch --toleration batch=yes:NoSchedule --ttl 86400
                                                      admitted by Kueue, on tainted nodes, gone after a day
 
@@ -117,6 +119,10 @@ pub(super) struct JobArgs {
     /// several nodes must be able to write to it
     #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     results_claim: Option<String>,
+    /// Read the files from the volume of this PersistentVolumeClaim, in a folder of the Job's name, instead of a ConfigMap,
+    /// which holds 1 MiB; copy them there first
+    #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
+    files_claim: Option<String>,
     #[command(flatten)]
     pods: pods::SweepPodArgs,
 }
@@ -246,5 +252,12 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
         }
     };
     say_note(&format!("Job {name}; when it is complete: {next}"), context);
+    if let Some(claim) = &args.job.files_claim {
+        let folder = format!("folder {name} of volume claim {claim}");
+        say_note(
+            &format!("before it: copy the files into {folder}, with their folders"),
+            context,
+        );
+    }
     Ok(0)
 }

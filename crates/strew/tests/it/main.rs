@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod anonymous;
 // Links, pipes and modes of files.
 #[cfg(unix)]
 mod bounds;

@@ -378,6 +378,36 @@ fn the_job_is_what_it_was() {
 }
 
 #[test]
+fn files_that_a_config_map_does_not_hold_come_from_a_volume() {
+    let folder = folder("large");
+    let large = format!("# {}\n{DRAWN}", "x".repeat(1 << 20));
+    std::fs::write(folder.join("large.yaml"), large).unwrap();
+    let words = "sweep large.yaml --seeds 0..4 --shards 2 --image strew:0.1.0 -o json";
+    let run = |more: &str| strew(&format!("{words} {more}")).current_dir(&folder);
+    let refused = stderr(&run("").assert().code(2));
+    assert!(refused.contains("--files-claim"), "{refused}");
+    let run = run("--files-claim sweeps").assert().code(0);
+    let list = json(&run);
+    let [job] = list["items"].as_array().unwrap().as_slice() else {
+        panic!("{list}");
+    };
+    let name = job["metadata"]["name"].as_str().unwrap();
+    let pod = &job["spec"]["template"]["spec"];
+    let claim = value!({"claimName": "sweeps", "readOnly": true});
+    assert_eq!(pod["volumes"][0]["persistentVolumeClaim"], claim);
+    let mount = &pod["containers"][0]["volumeMounts"][0];
+    assert_eq!(
+        (mount["subPath"].as_str(), &mount["mountPath"]),
+        (Some(name), &value!("/sweep"))
+    );
+    let told = stderr(&run);
+    assert!(
+        told.contains(&format!("folder {name} of volume claim sweeps")),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_job_has_what_its_cluster_wants() {
     let list = sweep(&format!(
         "{FILE} --seeds 0..2 --shards 2 --label team=core --annotation example.com/owner=a@b \

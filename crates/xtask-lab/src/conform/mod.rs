@@ -27,7 +27,7 @@ pub(crate) fn run(files: Vec<PathBuf>, show: usize) -> anyhow::Result<ExitCode> 
     for file in &files {
         let tally = compare_file(file, show)?;
         println!("{}: {tally}", file.display());
-        all_agree &= tally.differ == 0;
+        all_agree &= tally.is_agreement();
     }
     Ok(if all_agree {
         ExitCode::SUCCESS
@@ -58,6 +58,13 @@ struct Tally {
     agreed: usize,
     differ: usize,
     not_judged: std::collections::BTreeMap<String, usize>,
+}
+
+impl Tally {
+    /// False if nothing was compared, too: an empty file is no agreement.
+    fn is_agreement(&self) -> bool {
+        self.agreed > 0 && self.differ == 0
+    }
 }
 
 impl std::fmt::Display for Tally {
@@ -155,5 +162,22 @@ fn diff(path: &str, theirs: &Value, ours: &Value, found: &mut Vec<String>) {
         }
         _ if theirs == ours => {}
         _ => found.push(format!("{path}: kube-scheduler {theirs}   strew {ours}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_compared_is_no_agreement() {
+        let tally = |agreed, differ| Tally {
+            agreed,
+            differ,
+            ..Tally::default()
+        };
+        assert!(tally(1, 0).is_agreement());
+        assert!(!tally(0, 0).is_agreement());
+        assert!(!tally(1, 1).is_agreement());
     }
 }

@@ -72,7 +72,11 @@ impl Build<'_> {
             // Its cargo takes unstable options so; the libraries of rustup's compiler are no concern of it.
             cargo.arg("-Zbuild-std=std,panic_abort");
             cargo.env("RUSTC_BOOTSTRAP", "1");
-            cargo.env("PATH", path_of_debian());
+            let linker = self.folder().join("linker");
+            if self.platform == Platform::Browser {
+                lenient_linker(&linker)?;
+            }
+            cargo.env("PATH", path_of_debian(&linker));
             for name in ["LD_LIBRARY_PATH", "RUSTUP_TOOLCHAIN", "RUSTC", "CARGO"] {
                 cargo.env_remove(name);
             }
@@ -122,6 +126,18 @@ impl Build<'_> {
 /// Where Debian has the library of C for WebAssembly.
 const LIBRARY_OF_WASI: &str = "/usr/lib/wasm32-wasi";
 
+/// What Rust's standard library asks of the library of C and Debian's lacks: threads, which this program never starts, and
+/// names of files without links. The linker makes imports of them, and `web/play/wasi.ts` refuses each call.
+const MISSING_IN_DEBIAN: &str = "\
+pthread_attr_destroy
+pthread_attr_init
+pthread_attr_setstacksize
+pthread_create
+pthread_detach
+pthread_join
+realpath
+";
+
 /// The linker for the browser and what it gets: a stack as large as that of a program's first thread elsewhere, and,
 /// without rustup, Debian's linker and library of C.
 fn linker_of_browser(target: &str, std: Std) -> Vec<(String, String)> {
@@ -138,9 +154,22 @@ fn linker_of_browser(target: &str, std: Std) -> Vec<(String, String)> {
     variables
 }
 
-/// Debian's compilers before those of rustup.
-fn path_of_debian() -> std::ffi::OsString {
-    let mut path = std::ffi::OsString::from("/usr/bin:");
+/// Writes a `wasm-ld` that calls Debian's with [`MISSING_IN_DEBIAN`] into `folder`.
+fn lenient_linker(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    let missing = folder.join("missing.txt");
+    fs::write(&missing, MISSING_IN_DEBIAN)?;
+    let body = format!(
+        "exec /usr/bin/wasm-ld \"$@\" '--allow-undefined-file={}'",
+        missing.display()
+    );
+    script(&folder.join("wasm-ld"), &body)
+}
+
+/// Debian's compilers before those of rustup, and `first` before them.
+fn path_of_debian(first: &Path) -> std::ffi::OsString {
+    let mut path = first.as_os_str().to_owned();
+    path.push(":/usr/bin:");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     path
 }
