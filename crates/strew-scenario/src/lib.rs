@@ -2,13 +2,15 @@
 //!
 //! [`format`](mod@format) reads the files that people write, [`run`] plays them in the simulated cluster, [`expect`]
 //! judges the result. [`import`](mod@import) makes scenarios from recordings, [`story`](mod@story) makes the scenario
-//! for manifests without one, [`made`] the nodes for files without one; [`audit`](mod@audit) plays its loss for every domain, and shifts and drains.
+//! for manifests without one, [`made`] the nodes for files without one; [`audit`](mod@audit) plays its loss for every domain, and shifts and drains; [`rebalance`](mod@rebalance) plans
+//! evictions.
 
 pub mod audit;
 pub mod expect;
 pub mod format;
 pub mod import;
 pub mod made;
+pub mod rebalance;
 pub mod run;
 pub mod story;
 

@@ -7,6 +7,7 @@ use strew_apiserver::object::{Key, Kind, Meta, Name, Object};
 use strew_apiserver::{ApiError, DeleteOptions};
 use strew_manifest::patch::{self, Schema};
 use strew_manifest::read::KubeObject;
+use strew_wire::request::{Answer, Request};
 
 use crate::kubelet::Which;
 use crate::simulation::Simulation;
@@ -88,6 +89,12 @@ impl Simulation {
     pub fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         let now = self.now();
         self.server.evict(now, key, options)
+    }
+
+    /// Carries out a request of a client outside the simulation.
+    pub fn execute(&mut self, request: &Request) -> Answer {
+        let now = self.now();
+        self.server.execute(now, request)
     }
 
     /// Cordons or uncordons a node.

@@ -108,8 +108,12 @@ impl ZoneWebhook {
         pod: &Pod,
     ) -> Result<(), ApiError> {
         match self.answer(now, server, pod) {
-            Some(Answer::Refused(text)) => Err(denied(&text)),
+            Some(Answer::Refused(text)) => {
+                *self.hits.entry("eviction refused by zone").or_default() += 1;
+                Err(denied(&text))
+            }
             Some(Answer::Granted) => {
+                *self.hits.entry("eviction granted by zone").or_default() += 1;
                 self.judge(server.tables(), pod);
                 Ok(())
             }

@@ -95,12 +95,28 @@ enum Of {
     WorkloadSpread,
     /// The same, with replicas of the webhook that register themselves in one of three
     Registration,
+    /// Workloads on nodes that are drained, with budgets by zone
+    Zones,
+    /// Deployments that ask to stay spread, and are scaled
+    Keep,
+    /// Plans of evictions that are made and carried out
+    Rebalance,
+}
+
+impl Of {
+    /// The kind as an argument.
+    fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// A story of one kind.
 enum Tale {
     Cluster(chaos::Story),
     Placement(chaos::placement::HubStory),
+    /// A kind of life that is small enough without a story.
+    Seeded(Of, u64),
 }
 
 impl Tale {
@@ -111,6 +127,8 @@ impl Tale {
             Of::Churn => Self::Cluster(chaos::generate_churn(seed)),
             Of::WorkloadSpread => Self::Cluster(chaos::generate_spreads(seed)),
             Of::Registration => Self::Cluster(chaos::generate_registrations(seed)),
+            Of::Zones => Self::Cluster(chaos::generate_zones(seed)),
+            Of::Keep | Of::Rebalance => Self::Seeded(of, seed),
         }
     }
 
@@ -118,6 +136,10 @@ impl Tale {
         match self {
             Self::Cluster(story) => chaos::play(story, parts),
             Self::Placement(story) => chaos::placement::play(story, parts, Diligence::AsDecided),
+            Self::Seeded(Of::Rebalance, seed) => {
+                strew_scenario::rebalance::chaos::play(*seed, parts)
+            }
+            Self::Seeded(_, seed) => chaos::keep::play(*seed, parts),
         }
     }
 
@@ -129,6 +151,7 @@ impl Tale {
                 let small = chaos::placement::shrink(story, rule, parts, diligence);
                 Self::Placement(small)
             }
+            Self::Seeded(of, seed) => Self::Seeded(*of, *seed),
         }
     }
 }
@@ -138,6 +161,7 @@ impl std::fmt::Display for Tale {
         match self {
             Self::Cluster(story) => story.fmt(f),
             Self::Placement(story) => story.fmt(f),
+            Self::Seeded(of, seed) => writeln!(f, "# {} of seed {seed}", of.name()),
         }
     }
 }
@@ -283,14 +307,7 @@ fn print_smaller(of: Of, seed: u64, verdict: &Verdict) {
     for violation in small.play(&parts).violations {
         println!("# {violation}");
     }
-    let of = match of {
-        Of::Cluster => "",
-        Of::Churn => " --of churn",
-        Of::Placement => " --of placement",
-        Of::WorkloadSpread => " --of workloadspread",
-        Of::Registration => " --of registration",
-    };
-    println!("# again: cargo xtask soak{of} --seed {seed}");
+    println!("# again: cargo xtask soak --of {} --seed {seed}", of.name());
 }
 
 /// From the newest commit's name: the same seeds wherever it is checked.
@@ -343,7 +360,10 @@ mod tests {
                 "churn",
                 "placement",
                 "workloadspread",
-                "registration"
+                "registration",
+                "zones",
+                "keep",
+                "rebalance"
             ]
         );
     }

@@ -307,6 +307,27 @@ const SIMULATED: &[Stage] = &[
         "--from-commit",
         "--seeds=20"
     ),
+    lab!(
+        "soak zones, new",
+        "soak",
+        "--of=zones",
+        "--from-commit",
+        "--seeds=20"
+    ),
+    lab!(
+        "soak keep, new",
+        "soak",
+        "--of=keep",
+        "--from-commit",
+        "--seeds=20"
+    ),
+    lab!(
+        "soak rebalance, new",
+        "soak",
+        "--of=rebalance",
+        "--from-commit",
+        "--seeds=20"
+    ),
 ];
 
 /// Stages on a real control plane.

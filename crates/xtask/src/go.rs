@@ -1,5 +1,5 @@
-//! The Go toolchain, and the programs of Kubernetes that it builds from `e2e/controlplane` and `e2e/suite`, cached outside
-//! the repository.
+//! The Go toolchain, and the programs that it builds from `e2e/controlplane`, `e2e/suite` and `e2e/descheduler`, cached
+//! outside the repository.
 
 use std::env;
 use std::fs;
@@ -21,6 +21,9 @@ const VERSION: &str = "v1.36.3";
 /// The folder of the suite's module, from the project's top.
 const SUITE: &str = "e2e/suite";
 
+/// The folder of the descheduler's module, from the project's top. It follows libraries of a release of its own.
+const DESCHEDULER: &str = "e2e/descheduler";
+
 /// What is built of the modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Build {
@@ -34,6 +37,8 @@ pub enum Build {
     Suite,
     /// The program that the suite's pods run, without libraries, for an image.
     Agnhost,
+    /// The descheduler, for comparisons.
+    Descheduler,
 }
 
 impl Build {
@@ -42,6 +47,7 @@ impl Build {
         match self {
             Self::ControlPlane | Self::RealNodes | Self::Pause => CONTROL_PLANE,
             Self::Suite | Self::Agnhost => SUITE,
+            Self::Descheduler => DESCHEDULER,
         }
     }
 
@@ -52,6 +58,7 @@ impl Build {
             Self::Pause => "pause",
             Self::Suite => "suite",
             Self::Agnhost => "agnhost",
+            Self::Descheduler => "descheduler",
         }
     }
 
@@ -61,7 +68,7 @@ impl Build {
             Self::ControlPlane => &["."],
             Self::RealNodes => &["-tags=node", "."],
             Self::Pause => &["./pause"],
-            Self::Suite => &["."],
+            Self::Suite | Self::Descheduler => &["."],
             Self::Agnhost => &["k8s.io/kubernetes/test/images/agnhost"],
         }
     }

@@ -13,6 +13,7 @@ mod losses;
 mod mutated;
 mod placements;
 mod played;
+mod rebalanced;
 mod rest;
 mod schema;
 mod variants;

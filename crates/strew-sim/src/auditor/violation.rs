@@ -47,6 +47,11 @@ pub enum Rule {
     Budget,
     /// No pod of one zone is evicted while pods of another one are being evicted (docs/budgets.md).
     ZoneBudget,
+    /// A plan of evictions ends, evicts nothing twice, and leaves no pod waiting (docs/rebalance.md).
+    Rebalance,
+    /// A scale-down of a ReplicaSet that asks for it ends as spread as it can be, and costs of others stay
+    /// (docs/keep.md).
+    KeptSpread,
     /// The status of a quota equals a recount.
     Quota,
     /// Sizes are what the metrics of autoscalers ask for.

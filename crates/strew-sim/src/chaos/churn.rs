@@ -72,6 +72,8 @@ fn job(dice: &mut Prng, i: u64) -> Workload {
             from: name.clone(),
         }),
         budget: None,
+        is_zone_aware: false,
+        keeps_spread: false,
         scaling: None,
         is_late: true,
         name,

@@ -151,6 +151,8 @@ fn workload(dice: &mut Prng, i: u64, n_workloads: u64) -> Workload {
             1 => Budgeting::MinAvailable(2),
             _ => Budgeting::MinPercent(60),
         }),
+        is_zone_aware: false,
+        keeps_spread: false,
         scaling: None,
         is_late: dice.chance(1, 5),
     }

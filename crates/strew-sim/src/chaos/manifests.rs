@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 use strew_manifest::json::Json;
 use strew_wire::workloadspread::annotations::{LIMIT_SCOPE, TARGET_SELECTOR, WINDOW_SECONDS};
+use strew_zones::ZONE_AWARE;
 
 use super::story::{
     Anti, Budgeting, ClusterPlan, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker,
@@ -95,12 +96,16 @@ pub(super) fn workload(plan: &Workload) -> Value {
             });
         }
     }
-    json!({
+    let mut workload = json!({
         "apiVersion": version,
         "kind": kind,
         "metadata": {"name": plan.name, "namespace": "default"},
         "spec": spec,
-    })
+    });
+    if plan.keeps_spread {
+        workload["metadata"]["labels"] = json!({strew_keep::LABEL: "true"});
+    }
+    workload
 }
 
 /// The name of a subset.
@@ -270,12 +275,16 @@ fn budget(of: &Workload) -> Option<Value> {
         Budgeting::MinAvailable(number) => ("minAvailable", json!(number)),
         Budgeting::MinPercent(percent) => ("minAvailable", json!(format!("{percent}%"))),
     };
-    Some(json!({
+    let mut budget = json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": of.name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": of.name}}, field: value},
-    }))
+    });
+    if of.is_zone_aware {
+        budget["metadata"]["annotations"] = json!({ZONE_AWARE: "topology.kubernetes.io/zone"});
+    }
+    Some(budget)
 }
 
 /// The node group for the autoscaler.

@@ -160,7 +160,7 @@ pub fn play(story: &Story, parts: &Parts) -> Verdict {
 }
 
 /// The verdict on a run; a panic is a violation.
-pub(super) fn caught(play: impl FnOnce() -> Verdict) -> Verdict {
+pub fn caught(play: impl FnOnce() -> Verdict) -> Verdict {
     let played = catch_unwind(AssertUnwindSafe(play));
     played.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -250,6 +250,9 @@ impl Life {
         self.figures.choices = self.sim.choices_judged();
         self.figures.steps = self.sim.n_steps();
         self.figures.webhook_hits = self.sim.webhook_hits();
+        for (kind, n) in self.sim.zone_hits() {
+            *self.figures.webhook_hits.entry(kind).or_default() += n;
+        }
         Verdict {
             violations,
             figures: self.figures,

@@ -128,11 +128,13 @@ impl Shrinking<'_> {
                 story.world.nodes[i].pods = 110;
             });
         }
-        let simpler: [fn(&mut Workload); 10] = [
+        let simpler: [fn(&mut Workload); 12] = [
             |w| w.spread.clear(),
             |w| w.spread.truncate(1),
             |w| w.anti = None,
             |w| w.budget = None,
+            |w| w.is_zone_aware = false,
+            |w| w.keeps_spread = false,
             |w| w.scaling = None,
             |w| w.priority = 0,
             |w| w.has_port = false,

@@ -243,6 +243,8 @@ fn workload(dice: &mut Prng, i: u64) -> Workload {
         anti: None,
         budget: None,
         is_late: dice.chance(1, 3),
+        is_zone_aware: false,
+        keeps_spread: false,
         scaling: None,
     }
 }

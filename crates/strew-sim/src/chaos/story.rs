@@ -179,6 +179,10 @@ pub struct Workload {
     pub anti: Option<Anti>,
     /// A budget for its pods.
     pub budget: Option<Budgeting>,
+    /// True if the budget is kept by zone (docs/budgets.md).
+    pub is_zone_aware: bool,
+    /// True if it asks to stay spread when it is scaled down (docs/keep.md).
+    pub keeps_spread: bool,
     /// Its HorizontalPodAutoscaler.
     pub scaling: Option<Scaling>,
     /// True if an event creates it.

@@ -114,6 +114,12 @@ impl Display for Workload {
             Some(Budgeting::MinPercent(n)) => write!(f, ", budget: {{minAvailable: {n}%}}")?,
             None => {}
         }
+        if self.is_zone_aware {
+            write!(f, ", byZone: true")?;
+        }
+        if self.keeps_spread {
+            write!(f, ", keep: true")?;
+        }
         if let Some(scaling) = self.scaling {
             write!(
                 f,

@@ -1,7 +1,8 @@
 //! Seeded lives under faults: none breaks a rule.
 
 use strew_sim::chaos::{
-    Figures, Parts, generate, generate_churn, generate_registrations, generate_spreads, play,
+    Figures, Parts, generate, generate_churn, generate_registrations, generate_spreads,
+    generate_zones, keep, play,
 };
 
 #[test]
@@ -94,6 +95,47 @@ fn no_life_with_workload_spreads_breaks_a_rule() {
     assert!(figures.choices > 500, "{figures:?}");
     assert!(!figures.is_refused(), "{figures:?}");
     for kind in ["webhook dies", "controller dies", "webhook calls lost"] {
+        assert!(figures.faults.contains_key(kind), "{figures:?}");
+    }
+}
+
+#[test]
+fn no_life_with_budgets_by_zone_breaks_a_rule() {
+    let parts = Parts::real();
+    let mut figures = Figures::default();
+    for seed in seeds_or("0..24") {
+        let story = generate_zones(seed);
+        let verdict = play(&story, &parts);
+        assert!(
+            verdict.violations.is_empty(),
+            "{story}{}\n# smaller: cargo xtask soak --of zones --seed {seed}",
+            verdict.violations[0]
+        );
+        figures.add(&verdict.figures);
+    }
+    assert!(!figures.is_refused(), "{figures:?}");
+    for kind in ["eviction granted by zone", "eviction refused by zone"] {
+        let n = figures.webhook_hits.get(kind);
+        assert!(n.is_some_and(|n| *n >= 10), "{kind}: {figures:?}");
+    }
+}
+
+#[test]
+fn no_life_of_workloads_that_stay_spread_breaks_a_rule() {
+    let parts = Parts::real();
+    let mut figures = Figures::default();
+    for seed in seeds_or("0..24") {
+        let verdict = keep::play(seed, &parts);
+        assert!(
+            verdict.violations.is_empty(),
+            "{}\n# again: cargo xtask soak --of keep --seed {seed}",
+            verdict.violations[0]
+        );
+        figures.add(&verdict.figures);
+    }
+    assert!(!figures.is_refused(), "{figures:?}");
+    assert!(figures.choices >= 20, "scale-downs: {figures:?}");
+    for kind in ["keeper dies", "cost of another", "write conflicts"] {
         assert!(figures.faults.contains_key(kind), "{figures:?}");
     }
 }

@@ -42,6 +42,8 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
                 spread: Vec::new(),
                 anti: None,
                 budget: None,
+                is_zone_aware: false,
+                keeps_spread: false,
                 scaling: None,
                 is_late: false,
             }],

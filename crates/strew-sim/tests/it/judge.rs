@@ -342,6 +342,8 @@ fn circle() -> Story {
         spread: Vec::new(),
         anti: None,
         budget: None,
+        is_zone_aware: false,
+        keeps_spread: false,
         scaling: None,
         is_late: false,
     };

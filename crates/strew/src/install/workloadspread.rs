@@ -42,6 +42,9 @@ const CONTROLLER_PAGES: u16 = 10261;
 const MOUNTED: &str = "/etc/strew";
 const CLIENT_AUTHORITY: &str = "client-ca.crt";
 
+/// The webhook of evictions, which keeps budgets by zone.
+const OF_EVICTIONS: &str = "evictions.webhook.strew.dev";
+
 /// The flag of webhook and controller.
 const STRICT: &str = "--strict";
 
@@ -100,6 +103,9 @@ pub(super) struct WorkloadSpreadPart {
     /// Handle pods of DaemonSets, too: if they are listed as targets
     #[arg(long)]
     daemon_sets: bool,
+    /// Do not register the webhook of evictions: budgets with the annotation strew.dev/zone-aware are plain ones
+    #[arg(long)]
+    no_budgets_by_zone: bool,
     /// Print the webhook's complete registration, for a webhook that does not register itself: with --webhook-cert-file
     /// or --manage-configurations=false. Creations of pods are refused whenever no replica answers
     #[arg(long)]
@@ -192,8 +198,19 @@ impl WorkloadSpreadPart {
             true => Manifest::with_comment(ABOUT_STATIC, registration.mutating_registered()),
             false => Manifest::with_comment(ABOUT_REGISTRATION, registration.mutating()),
         });
-        manifests.push(registration.validating().into());
+        manifests.push(self.validating(&registration).into());
         Ok(manifests)
+    }
+
+    /// The ValidatingWebhookConfiguration, without the webhook of evictions if that is wanted.
+    fn validating(&self, registration: &Registration) -> Value {
+        let mut validating = registration.validating();
+        if let Some(webhooks) = validating["webhooks"].as_array_mut()
+            && self.no_budgets_by_zone
+        {
+            webhooks.retain(|webhook| webhook["name"] != OF_EVICTIONS);
+        }
+        validating
     }
 
     /// What each right is for, as Markdown.

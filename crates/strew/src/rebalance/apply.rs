@@ -11,11 +11,13 @@ use strew_kube::clock::Clock;
 use strew_kube::connect::{Client, connect};
 use strew_kube::send::{once, read};
 use strew_model::Span;
+use strew_scenario::rebalance::carry::{
+    Carrying, Next, NodeLabels, PodSeen, differs, eviction, name, words,
+};
+use strew_scenario::rebalance::values::{KIND, RebalancePlan};
 use strew_wire::config::ClientConnection;
 use strew_wire::request::Answer;
 
-use super::carry::{Carrying, Next, NodeLabels, PodSeen, differs, eviction, name, words};
-use super::values::{KIND, RebalancePlan};
 use crate::cluster::access::{self, AccessArgs};
 use crate::cluster::runtime;
 use crate::context::Context;
@@ -176,12 +178,12 @@ async fn carry_out(
     context: &Context,
 ) -> Result<u8, Failure> {
     let labels = node_labels(client).await?;
-    let mut carrying = Carrying::new(plan, &labels, how.patience);
+    let mut carrying = Carrying::new(plan, labels, how.patience);
     let clock = Clock::new();
     let start = clock.now();
     let now = || clock.now().since(start);
     loop {
-        let Some(step) = carrying.step() else {
+        let Some(step) = plan.steps.get(carrying.n_done()) else {
             let n = count(plan.steps.len(), "eviction");
             terminal::print(&format!("✓ {n} carried out\n"))?;
             return Ok(0);

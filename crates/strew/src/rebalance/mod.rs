@@ -1,15 +1,12 @@
 //! `strew rebalance`: evictions after which the constraints of a cluster are kept again, each simulated with those before
 //! it.
 //!
-//! Reading order: this file (arguments, what is asked), `plan` (from the files to a plan), `values` (what is written),
-//! `text` (for people), `carry` (carrying a plan out), `apply` (on a cluster).
+//! Reading order: this file (arguments, what is asked, from the files to a plan), [`strew_scenario::rebalance`] (plans,
+//! and carrying them out), `text` (for people), `apply` (on a cluster).
 
 #[cfg(feature = "cluster")]
 mod apply;
-mod carry;
-mod plan;
 mod text;
-pub(crate) mod values;
 
 use std::path::{Path, PathBuf};
 
@@ -25,11 +22,17 @@ use crate::explain::time_of;
 use crate::failure::{EXIT_INPUT, EXIT_NO, Failure};
 use crate::inputs;
 use crate::output::{Format, serialized};
+use crate::progress::Progress;
 use crate::scenario;
+use crate::scenario::{Life, When};
 use crate::workloads::{FailOn, WorkloadArgs};
 use crate::world::WorldArgs;
 use strew_model::Span;
-use values::RebalancePlan;
+use strew_scenario::rebalance::plan::{self, Asked};
+use strew_scenario::rebalance::values::RebalancePlan;
+use strew_suite::report::API_VERSION;
+use strew_suite::shown::Choice;
+use strew_view::moment;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM rebalance dump.json                      which evictions make the cluster even again?
@@ -56,6 +59,11 @@ in the domain of the plan. What goes otherwise ends it; then make a new plan. No
 Exit codes: 0 all constraints that were looked at are kept, now or after the plan, or --apply carried it out; 1 the plan
 leaves one that is not, one is not kept now and --fail-on Uneven is given, or --apply stopped; 2 wrong input, such as
 one without pods on nodes; 3 something outside failed.";
+
+const NO_POD: &str = "no pod is on a node in the input, so there is nothing to rebalance";
+
+const NO_POD_HINT: &str =
+    "rebalance looks at a dump of a cluster: kubectl get all,nodes,pdb -A -o json";
 
 /// Arguments of `strew rebalance`.
 #[derive(Args, Debug)]
@@ -154,13 +162,7 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
     let Some(life) = scenario::looked_at(&args.world, None, names, inputs, format, context)? else {
         return Ok(EXIT_INPUT);
     };
-    let asked = plan::Asked {
-        choice,
-        soft: args.soft,
-        evictions_max: args.max_evictions.unwrap_or(usize::MAX),
-        deletes_empty_dirs: args.delete_emptydir_data,
-    };
-    let plan = plan::of(&life, &asked, context)?;
+    let plan = args.plan(&life, &choice, context)?;
     let text = match format {
         Some(format) => serialized(&plan, format)?,
         None => text::write(
@@ -194,6 +196,40 @@ pub(crate) fn schema() -> serde_json::Value {
 }
 
 impl RebalanceArgs {
+    /// The plan for the cluster of the files.
+    ///
+    /// # Errors
+    /// No pod is on a node, or no workload is one of the chosen ones.
+    fn plan(
+        &self,
+        life: &Life,
+        choice: &Choice,
+        context: &Context,
+    ) -> Result<RebalancePlan, Failure> {
+        let asked = Asked {
+            means: &|workload| choice.means(workload),
+            soft: self.soft,
+            evictions_max: self.max_evictions.unwrap_or(usize::MAX),
+            deletes_empty_dirs: self.delete_emptydir_data,
+        };
+        let progress = Progress::new(context.quiet);
+        let mut made = None;
+        life.look(When::Start, &progress, &mut |seen, frame| {
+            let (mut world, _) = moment::world(seen.moment, frame);
+            let no_pod = || Failure::input(anyhow!(NO_POD)).with_hint(NO_POD_HINT);
+            let plan = plan::plan(&mut world, seen.moment.tables, &asked).ok_or_else(no_pod);
+            made = Some(plan.and_then(|plan| {
+                choice.check(&world.workloads)?;
+                Ok(RebalancePlan {
+                    api_version: API_VERSION.to_owned(),
+                    ..plan
+                })
+            }));
+        })?;
+        progress.finish();
+        made.unwrap_or_else(|| Err(Failure::input(anyhow!("there is no cluster in the input"))))
+    }
+
     /// Carries a plan out.
     #[cfg(feature = "cluster")]
     fn apply(&self, plan: &Path, context: &Context) -> Result<u8, Failure> {

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use strew_manifest::printable::printable_line;
-
-use super::values::{
+use strew_scenario::rebalance::values::{
     ConstraintCounts, DomainCount, PlannedConstraint, PlannedEffect, PlannedStep, RebalancePlan,
 };
+
 use crate::context::Context;
 use crate::text::{count, drawn, short_key};
 
@@ -110,10 +110,10 @@ fn write_steps(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         .unwrap_or(0);
     let number_width = plan.steps.len().to_string().len();
     for (number, step) in shown().enumerate() {
-        let mut effects = step.effects.iter().filter(|effect| effect.is_told(step));
+        let mut effects = step.effects.iter().filter(|effect| is_told(effect, step));
         let first = effects
             .next()
-            .map_or_else(String::new, |effect| effect.text(step));
+            .map_or_else(String::new, |effect| effect_text(effect, step));
         let nodes = match look.wide {
             true => format!(
                 "{} -> {}   ",
@@ -130,7 +130,7 @@ fn write_steps(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         );
         let indent = 2 + number_width + 1 + width + 3;
         for effect in effects {
-            let _ = writeln!(out, "{:indent$}{}", "", effect.text(step));
+            let _ = writeln!(out, "{:indent$}{}", "", effect_text(effect, step));
         }
     }
     write_more(
@@ -152,66 +152,70 @@ fn write_more(out: &mut String, n: usize, noun: &str, look: &Look<'_>) {
     }
 }
 
-impl PlannedEffect {
-    /// True if it changes the skew, or is of the pod's own workload.
-    fn is_told(&self, step: &PlannedStep) -> bool {
-        self.skew_before != self.skew_after || self.is_of(step)
-    }
-
-    fn is_of(&self, step: &PlannedStep) -> bool {
-        (&self.workload_kind, &self.workload_name) == (&step.workload_kind, &step.workload_name)
-    }
-
-    /// `zone-a 6 -> 5, zone-b 0 -> 1   skew 6 -> 4 over zone (maxSkew 1)`
-    fn text(&self, step: &PlannedStep) -> String {
-        let change = |domain: &Option<DomainCount>, by: i32, none: &str| match domain {
-            Some(DomainCount { domain, pods }) => {
-                format!("{} {} -> {pods}", printable_line(domain), pods + by)
-            }
-            None => none.to_owned(),
-        };
-        let from = change(&self.from, 1, "leaves a node that does not count");
-        let to = change(&self.to, -1, "comes back on a node that does not count");
-        let (before, after) = (self.skew_before, self.skew_after);
-        let skew = match before == after {
-            true => format!("skew {after}"),
-            false => format!("skew {before} -> {after}"),
-        };
-        let of = match self.is_of(step) {
-            true => String::new(),
-            false => format!(
-                " of {}/{}",
-                self.workload_kind.to_lowercase(),
-                self.workload_name
-            ),
-        };
-        format!(
-            "{from}, {to}   {skew} over {} (maxSkew {}){}",
-            short_key(&self.topology_key),
-            self.max_skew,
-            printable_line(&of)
-        )
-    }
+/// True if it changes the skew, or is of the pod's own workload.
+fn is_told(effect: &PlannedEffect, step: &PlannedStep) -> bool {
+    effect.skew_before != effect.skew_after || is_of(effect, step)
 }
 
-impl PlannedConstraint {
-    /// `shop/deployment/web over zone, maxSkew 1`
-    fn title(&self) -> String {
-        let soft = if self.hard { "" } else { ", ScheduleAnyway" };
-        let default = if self.is_default { ", a default" } else { "" };
-        let min_domains = self
-            .min_domains
-            .map_or_else(String::new, |n| format!(", minDomains {n}"));
-        let text = format!(
-            "{}/{}/{} over {}, maxSkew {}{min_domains}{soft}{default}",
-            self.namespace,
-            self.workload_kind.to_lowercase(),
-            self.workload_name,
-            short_key(&self.topology_key),
-            self.max_skew
-        );
-        printable_line(&text).into_owned()
-    }
+fn is_of(effect: &PlannedEffect, step: &PlannedStep) -> bool {
+    (&effect.workload_kind, &effect.workload_name) == (&step.workload_kind, &step.workload_name)
+}
+
+/// `zone-a 6 -> 5, zone-b 0 -> 1   skew 6 -> 4 over zone (maxSkew 1)`
+fn effect_text(effect: &PlannedEffect, step: &PlannedStep) -> String {
+    let change = |domain: &Option<DomainCount>, by: i32, none: &str| match domain {
+        Some(DomainCount { domain, pods }) => {
+            format!("{} {} -> {pods}", printable_line(domain), pods + by)
+        }
+        None => none.to_owned(),
+    };
+    let from = change(&effect.from, 1, "leaves a node that does not count");
+    let to = change(&effect.to, -1, "comes back on a node that does not count");
+    let (before, after) = (effect.skew_before, effect.skew_after);
+    let skew = match before == after {
+        true => format!("skew {after}"),
+        false => format!("skew {before} -> {after}"),
+    };
+    let of = match is_of(effect, step) {
+        true => String::new(),
+        false => format!(
+            " of {}/{}",
+            effect.workload_kind.to_lowercase(),
+            effect.workload_name
+        ),
+    };
+    format!(
+        "{from}, {to}   {skew} over {} (maxSkew {}){}",
+        short_key(&effect.topology_key),
+        effect.max_skew,
+        printable_line(&of)
+    )
+}
+
+/// `shop/deployment/web over zone, maxSkew 1`
+fn title(constraint: &PlannedConstraint) -> String {
+    let soft = if constraint.hard {
+        ""
+    } else {
+        ", ScheduleAnyway"
+    };
+    let default = if constraint.is_default {
+        ", a default"
+    } else {
+        ""
+    };
+    let min_domains = constraint
+        .min_domains
+        .map_or_else(String::new, |n| format!(", minDomains {n}"));
+    let text = format!(
+        "{}/{}/{} over {}, maxSkew {}{min_domains}{soft}{default}",
+        constraint.namespace,
+        constraint.workload_kind.to_lowercase(),
+        constraint.workload_name,
+        short_key(&constraint.topology_key),
+        constraint.max_skew
+    );
+    printable_line(&text).into_owned()
 }
 
 /// `zone-a 6 -> 2, zone-b 0 -> 2`: the domains that changed first.
@@ -260,7 +264,7 @@ fn write_outcomes(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         let _ = writeln!(
             out,
             "{good}✓{good:#} {}: {}; {}",
-            constraint.title(),
+            title(constraint),
             domains(before, after),
             skews(before, after)
         );
@@ -289,7 +293,7 @@ fn write_left(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         let _ = writeln!(
             out,
             "{bad}✗{bad:#} {}: {}; {}",
-            constraint.title(),
+            title(constraint),
             domains(before, after),
             skews(before, after)
         );

@@ -85,6 +85,35 @@ fn field_of_value(component: &str, (indent, name, value): (usize, &str, &str)) -
     format!("{pad}{{{{- with {value} }}}}\n{inner}{pad}{{{{- end }}}}\n")
 }
 
+/// The entry of the webhook of evictions, the last of its list.
+const OF_EVICTIONS: &str = "- name: evictions.webhook.strew.dev\n";
+
+const IF_BY_ZONE: &str = "{{- if .Values.workloadspread.budgetsByZone }}\n";
+
+const END: &str = "{{- end }}\n";
+
+/// A list of webhooks of which a value leaves out that of evictions.
+fn webhooks_of_value(document: &str) -> String {
+    match document.split_once(OF_EVICTIONS) {
+        None => document.to_owned(),
+        Some((before, rest)) => {
+            assert!(!rest.contains("\n- name: "), "it is not the last: {rest}");
+            format!("{before}{IF_BY_ZONE}{OF_EVICTIONS}{rest}{END}")
+        }
+    }
+}
+
+/// The list with this value.
+fn webhooks_with_value(document: &str, is_by_zone: bool) -> String {
+    match document.split_once(IF_BY_ZONE) {
+        Some((before, rest)) if !is_by_zone => {
+            let (_, after) = rest.split_once(END).unwrap();
+            format!("{before}{after}")
+        }
+        _ => document.to_owned(),
+    }
+}
+
 /// Entries of a list or of a mapping that a value adds.
 fn entries_of_value(component: &str, value: &str) -> String {
     format!(
@@ -225,6 +254,9 @@ fn template(component: &str, document: &str) -> String {
     if text.contains("\nkind: Deployment\n") {
         text = deployment_of_values(component, &text);
     }
+    if text.contains("\nkind: ValidatingWebhookConfiguration\n") {
+        text = webhooks_of_value(&text);
+    }
     if text.contains("\nkind: ResourceQuota\n") {
         let class = format!("- {{{{ .Values.{component}.priorityClassName | quote }}}}\n");
         text = text.replace("- system-cluster-critical\n", &class);
@@ -300,7 +332,8 @@ fn is_empty(value: &Value) -> bool {
 
 /// Puts the values into the template of a Deployment or of a ResourceQuota.
 fn with_values(component: &str, text: &str, values: &Value) -> String {
-    let mut text = text.to_owned();
+    let is_by_zone = values[component]["budgetsByZone"] != false;
+    let mut text = webhooks_with_value(text, is_by_zone);
     for field in FIELDS {
         let (indent, name, path) = field;
         let path = path

@@ -172,6 +172,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "strew-model",
             "strew-spread",
+            "strew-cluster",
             "strew-scheduler",
             "strew-plan",
             "strew-manifest",

@@ -37,6 +37,7 @@ COMPONENT:
 ",
     "
 workloadspread:
+  budgetsByZone: false
   extraArgs: [--v=2]
   webhookExtraArgs: [--v=4, --kube-api-qps=100]
   controllerExtraArgs: [--kube-api-qps=7]
@@ -82,6 +83,7 @@ const WRONG: &[&str] = &[
     "COMPONENT: {extraArgs: ['--']}",
     "workloadspread: {webhookExtraArgs: [v=4]}",
     "workloadspread: {controllerExtraArgs: ['-v']}",
+    "workloadspread: {budgetsByZone: maybe}",
     "COMPONENT: {replicas: 1.5}",
     "COMPONENT: {priorityClassName: 'a..b'}",
     "COMPONENT: {resources: {limits: {memory: 1Gb}}}",
@@ -142,6 +144,9 @@ pub(super) fn flags_of(values: &Value, component: &str) -> Vec<String> {
             }
             "controllerExtraArgs" => {
                 flags.extend(items().map(|item| format!("--controller-extra-arg={}", text(item))));
+            }
+            "budgetsByZone" => {
+                flags.extend((value == false).then(|| "--no-budgets-by-zone".to_owned()));
             }
             "priorityClassName" => flags.push(format!("--priority-class={}", text(value))),
             "config" => {

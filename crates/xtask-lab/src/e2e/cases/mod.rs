@@ -2,6 +2,7 @@
 
 mod audit;
 mod beside;
+mod beside_descheduler;
 mod default_policy;
 mod faults;
 mod installed;
@@ -12,6 +13,7 @@ mod parity;
 mod placement;
 mod queue;
 mod real;
+mod rebalanced;
 mod rights;
 mod spread;
 mod telling;
@@ -140,6 +142,10 @@ coded! {
     case "rivals" rights::rivals: "strew install warns of another scheduler that has its profile",
     case "zone-budget" zone_budget::play:
         "while pods of one zone are away, none of another is evicted; without a webhook the plain budget decides",
+    case "rebalanced" rebalanced::play:
+        "a plan of evictions is saved, checked and carried out; cut off, or carried out twice at once, it evicts no pod twice",
+    full "rebalance-descheduler" beside_descheduler::play:
+        "strew rebalance beside the descheduler on ten unbalanced clusters: evictions, what is left, whether it ends",
     case "ws-two-owners" workloadspread::two_owners:
         "a WorkloadSpread of a Deployment and one of its ReplicaSet: the second is refused, the younger has no pods",
     case "ws-prompt" workloadspread::prompt:

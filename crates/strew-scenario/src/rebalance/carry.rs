@@ -21,11 +21,11 @@ const POLL: Span = Span::from_secs(1);
 const RETRY: Span = Span::from_secs(5);
 
 /// The labels of nodes, by name.
-pub(super) type NodeLabels = BTreeMap<String, BTreeMap<String, String>>;
+pub type NodeLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Next {
+pub enum Next {
     /// Send this eviction, and report the answer.
     Evict(Box<Request>),
     /// List the pods of the namespace again, after a while.
@@ -36,10 +36,10 @@ pub(super) enum Next {
     Stop(String),
 }
 
-/// A plan that is carried out.
-pub(super) struct Carrying<'p> {
-    plan: &'p RebalancePlan,
-    labels: &'p NodeLabels,
+/// A plan that is carried out; `P` is how it is held.
+pub struct Carrying<P> {
+    plan: P,
+    labels: NodeLabels,
     /// How long a step may wait: for its budget, then for the pod in its place.
     patience: Span,
     /// The step that is next, or under way.
@@ -71,7 +71,7 @@ struct Place {
 
 /// A pod as it is now.
 #[derive(Debug, Clone)]
-pub(super) struct PodSeen {
+pub struct PodSeen {
     name: String,
     uid: String,
     owner: Option<String>,
@@ -84,7 +84,7 @@ pub(super) struct PodSeen {
 
 impl PodSeen {
     /// The pods of a list of the API server.
-    pub(super) fn of_list(list: &Value) -> Vec<Self> {
+    pub fn of_list(list: &Value) -> Vec<Self> {
         let items = list["items"].as_array().into_iter().flatten();
         items.map(Self::of).collect()
     }
@@ -111,7 +111,7 @@ impl PodSeen {
 }
 
 /// The eviction of a step's pod.
-pub(super) fn eviction(step: &PlannedStep, is_dry_run: bool) -> Request {
+pub fn eviction(step: &PlannedStep, is_dry_run: bool) -> Request {
     let mut options = json!({"preconditions": {"uid": step.uid}});
     if is_dry_run {
         options["dryRun"] = json!(["All"]);
@@ -133,7 +133,7 @@ pub(super) fn eviction(step: &PlannedStep, is_dry_run: bool) -> Request {
 }
 
 /// Why the API server refuses, in its words.
-pub(super) fn words(answer: &Answer) -> String {
+pub fn words(answer: &Answer) -> String {
     match answer {
         Answer::Status { code, body, .. } => {
             let message = body["message"].as_str().unwrap_or_default();
@@ -151,9 +151,9 @@ pub(super) fn words(answer: &Answer) -> String {
     }
 }
 
-impl<'p> Carrying<'p> {
+impl<P: std::ops::Deref<Target = RebalancePlan> + Clone> Carrying<P> {
     /// Nothing is carried out yet.
-    pub(super) fn new(plan: &'p RebalancePlan, labels: &'p NodeLabels, patience: Span) -> Self {
+    pub fn new(plan: P, labels: NodeLabels, patience: Span) -> Self {
         Self {
             plan,
             labels,
@@ -165,18 +165,19 @@ impl<'p> Carrying<'p> {
     }
 
     /// The step that is next, or under way; `None` after the last one.
-    pub(super) fn step(&self) -> Option<&'p PlannedStep> {
+    pub fn step(&self) -> Option<&PlannedStep> {
         self.plan.steps.get(self.index)
     }
 
     /// The number of steps that are carried out.
-    pub(super) fn n_done(&self) -> usize {
+    pub fn n_done(&self) -> usize {
         self.index
     }
 
     /// What is next, after a look at the pods of the step's namespace.
-    pub(super) fn look(&mut self, now: Span, pods: &[PodSeen]) -> Next {
-        let Some(step) = self.step() else {
+    pub fn look(&mut self, now: Span, pods: &[PodSeen]) -> Next {
+        let plan = self.plan.clone();
+        let Some(step) = plan.steps.get(self.index) else {
             return Next::Done;
         };
         let is_there = |pod: &PodSeen| pod.uid == step.uid && !pod.is_leaving;
@@ -214,9 +215,10 @@ impl<'p> Carrying<'p> {
     }
 
     /// What is next, after the answer to the eviction.
-    pub(super) fn answered(&mut self, now: Span, answer: &Answer) -> Next {
+    pub fn answered(&mut self, now: Span, answer: &Answer) -> Next {
+        let plan = self.plan.clone();
         let (Some(step), Stage::Asked(place)) = (
-            self.step(),
+            plan.steps.get(self.index),
             std::mem::replace(&mut self.stage, Stage::Before),
         ) else {
             return Next::Look(POLL);
@@ -306,7 +308,7 @@ impl<'p> Carrying<'p> {
 }
 
 /// Why a step's pod is not as it was; `None` if it is.
-pub(super) fn differs(step: &PlannedStep, pods: &[PodSeen]) -> Option<String> {
+pub fn differs(step: &PlannedStep, pods: &[PodSeen]) -> Option<String> {
     let Some(pod) = pods.iter().find(|pod| pod.uid == step.uid) else {
         return Some(format!("{} is gone", name(step)));
     };
@@ -318,7 +320,7 @@ pub(super) fn differs(step: &PlannedStep, pods: &[PodSeen]) -> Option<String> {
 }
 
 /// The namespace and name of a step's pod.
-pub(super) fn name(step: &PlannedStep) -> String {
+pub fn name(step: &PlannedStep) -> String {
     printable_line(&format!("{}/{}", step.namespace, step.pod)).into_owned()
 }
 
@@ -440,7 +442,7 @@ mod tests {
     /// Carries a plan out until it ends, or `looks` times; returns the end and the steps that are done.
     fn carry(plan: &RebalancePlan, cluster: &mut Cluster, looks: usize) -> (Option<Next>, usize) {
         let labels = labels();
-        let mut carrying = Carrying::new(plan, &labels, Span::from_secs(60));
+        let mut carrying = Carrying::new(plan, labels, Span::from_secs(60));
         let mut now = Span::default();
         for _ in 0..looks {
             let mut next = carrying.look(now, &cluster.pods);

@@ -1,8 +1,7 @@
-//! From the files to a plan.
+//! From a cluster to a plan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use anyhow::anyhow;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Pod};
 use strew_cluster::{NodeIdx, OwnerRef, PodIdx};
@@ -12,59 +11,36 @@ use strew_plan::rebalance::{
     ConstraintChange, ConstraintState, Count, Effect, Move, Rebalanced, Stays, Wanted,
 };
 use strew_plan::{Refusal, Rule, Transaction, rebalance};
-use strew_suite::report::API_VERSION;
-use strew_suite::shown::Choice;
 use strew_view::cluster_state::ClusterState;
-use strew_view::moment;
 use strew_view::natural_order::natural_order;
-use strew_view::workload::WorkloadName;
+use strew_view::workload::{Workload, WorkloadName};
 
 use super::values::{
     ConstraintCounts, DomainCount, KIND, LeftPods, PlannedConstraint, PlannedEffect, PlannedStep,
     RebalancePlan, Sums,
 };
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::scenario::{Life, When};
 
 /// What is asked for.
-pub(super) struct Asked {
-    /// The workloads whose constraints are looked at.
-    pub(super) choice: Choice,
-    pub(super) soft: bool,
-    pub(super) evictions_max: usize,
-    pub(super) deletes_empty_dirs: bool,
+pub struct Asked<'a> {
+    /// True for the workloads whose constraints are looked at.
+    pub means: &'a dyn Fn(&Workload) -> bool,
+    /// True if soft constraints are looked at, too.
+    pub soft: bool,
+    /// The most evictions.
+    pub evictions_max: usize,
+    /// True if pods with an emptyDir may be evicted.
+    pub deletes_empty_dirs: bool,
 }
 
-/// The plan for the cluster of the files.
+/// The plan for a cluster; `tables` are the objects of which it is made. `None` if no pod is on a node.
 ///
-/// # Errors
-/// No pod is on a node, or no workload is one of the chosen ones.
-pub(super) fn of(life: &Life, asked: &Asked, context: &Context) -> Result<RebalancePlan, Failure> {
-    let progress = Progress::new(context.quiet);
-    let mut made = None;
-    life.look(When::Start, &progress, &mut |seen, frame| {
-        let (mut world, _) = moment::world(seen.moment, frame);
-        made = Some(planned(&mut world, seen.moment.tables, asked));
-    })?;
-    progress.finish();
-    made.unwrap_or_else(|| Err(Failure::input(anyhow!("there is no cluster in the input"))))
-}
-
-fn planned(
-    world: &mut ClusterState,
-    tables: &Tables,
-    asked: &Asked,
-) -> Result<RebalancePlan, Failure> {
+/// `api_version` is empty: it belongs to whatever writes the plan.
+pub fn plan(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> Option<RebalancePlan> {
     if world.cluster.pods().all(|(_, row)| row.node.is_none()) {
-        let error = anyhow!("no pod is on a node in the input, so there is nothing to rebalance");
-        let hint = "rebalance looks at a dump of a cluster: kubectl get all,nodes,pdb -A -o json";
-        return Err(Failure::input(error).with_hint(hint));
+        return None;
     }
-    asked.choice.check(&world.workloads)?;
     let names = Names::of(world);
-    let is_meant = |workload: &usize| asked.choice.means(&world.workloads[*workload]);
+    let is_meant = |workload: &usize| (asked.means)(&world.workloads[*workload]);
     let meant = names
         .workload_of
         .iter()
@@ -82,7 +58,7 @@ fn planned(
         let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
         rebalance(&mut trial, wanted, &kept)
     };
-    Ok(names.plan(world, &plan, asked.soft))
+    Some(names.plan(world, &plan, asked.soft))
 }
 
 /// Annotations with which a pod asks to stay, with the value that says so; `None`: any value.
@@ -181,7 +157,7 @@ impl Names {
             })
         });
         RebalancePlan {
-            api_version: API_VERSION.to_owned(),
+            api_version: String::new(),
             kind: KIND.to_owned(),
             summary: Sums {
                 soft,
