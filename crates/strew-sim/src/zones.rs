@@ -109,11 +109,11 @@ impl ZoneWebhook {
     ) -> Result<(), ApiError> {
         match self.answer(now, server, pod) {
             Some(Answer::Refused(text)) => {
-                *self.hits.entry("eviction refused by zone").or_default() += 1;
+                self.replicas.hit("eviction refused by zone");
                 Err(denied(&text))
             }
             Some(Answer::Granted) => {
-                *self.hits.entry("eviction granted by zone").or_default() += 1;
+                self.replicas.hit("eviction granted by zone");
                 self.judge(server.tables(), pod);
                 Ok(())
             }
