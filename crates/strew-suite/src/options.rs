@@ -57,6 +57,8 @@ pub struct Keep {
     pub decisions: bool,
     /// The digest of the input: parts that are added up must be of the same.
     pub digest: bool,
+    /// The objects of the files, for questions about them after the run.
+    pub objects: bool,
 }
 
 impl Keep {
@@ -67,6 +69,7 @@ impl Keep {
         pages: false,
         decisions: false,
         digest: false,
+        objects: false,
     };
 }
 

@@ -454,7 +454,9 @@ impl Stage<'_, '_> {
         };
         let (documents, objects): (Vec<Located>, Vec<Located>) =
             variant.objects.iter().cloned().partition(is_config);
-        variant.objects = Arc::default();
+        if !self.staging.options.keep.objects {
+            variant.objects = Arc::default();
+        }
         let documents: Vec<Origin> = documents.into_iter().map(|c| c.origin).collect();
         let configure = self.staging.configure(self.sources, documents.clone());
         let gates = &variant.scenario.feature_gates;

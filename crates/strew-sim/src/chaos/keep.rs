@@ -317,7 +317,8 @@ impl KeptLife {
                 let text = format!("{} has {cost:?}, not {of_other:?}", pod.meta.name);
                 return self.blame(name, text);
             }
-            if is_left && own.is_some() {
+            // What strew had written beside a cost that somebody overwrote says nothing any more.
+            if is_left && own.is_some() && own == cost {
                 let text = format!("{} still has a cost of strew: {own:?}", pod.meta.name);
                 return self.blame(name, text);
             }
@@ -325,11 +326,13 @@ impl KeptLife {
         Going::Continue(())
     }
 
-    /// Scales down, up to three times: no choice of as many pods leaves a smaller skew, and it needs no write.
+    /// Scales down, up to three times: what is left is within the constraint's maxSkew, or no choice of as many pods leaves
+    /// a smaller skew; and it needs no write.
     fn scale_down(&mut self, name: &str) -> Going {
         if self.is_of_others(name) || !self.is_labelled(name) {
             return Going::Continue(());
         }
+        let max_skew = self.plan.deployments.get(name).map_or(1, |of| of.1);
         for _ in 0..3 {
             let before = self.per_zone(name);
             let n: u64 = before.values().sum();
@@ -344,8 +347,11 @@ impl KeptLife {
             let after = self.per_zone(name);
             self.life.figures.choices += 1;
             let best = skew(&fullest_first(before.clone(), n - replicas));
-            if after.values().sum::<u64>() != replicas || skew(&after) != best {
-                let text = format!("{before:?} became {after:?}; the least skew is {best}");
+            let within = best.max(max_skew);
+            if after.values().sum::<u64>() != replicas || skew(&after) > within {
+                let text = format!(
+                    "{before:?} became {after:?}; the least skew is {best}, and maxSkew {max_skew}"
+                );
                 return self.blame(name, text);
             }
             if self.n_written() > written {

@@ -165,7 +165,9 @@ fn life(
     inputs: Vec<Input>,
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
-    let staged = suite::stage(&question.options(context)?, inputs)?;
+    let mut options = question.options(context)?;
+    options.keep.objects = true;
+    let staged = suite::stage(&options, inputs)?;
     say(&staged, question, context)?;
     let Some((suites, findings)) = staged.sound() else {
         return Ok(None);

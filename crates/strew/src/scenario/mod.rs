@@ -97,6 +97,7 @@ impl Question<'_> {
                 pages: self.html.is_some(),
                 decisions: context.verbose > 0,
                 digest: self.output == Some(Format::Summary),
+                objects: false,
             },
         })
     }

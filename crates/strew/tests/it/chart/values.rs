@@ -146,7 +146,12 @@ pub(super) fn flags_of(values: &Value, component: &str) -> Vec<String> {
                 flags.extend(items().map(|item| format!("--controller-extra-arg={}", text(item))));
             }
             "budgetsByZone" => {
-                flags.extend((value == false).then(|| "--no-budgets-by-zone".to_owned()));
+                flags.extend(match value.as_bool() {
+                    Some(true) => None,
+                    Some(false) => Some("--no-budgets-by-zone".to_owned()),
+                    // The flag takes no value.
+                    None => Some(format!("--no-budgets-by-zone={}", text(value))),
+                });
             }
             "priorityClassName" => flags.push(format!("--priority-class={}", text(value))),
             "config" => {
