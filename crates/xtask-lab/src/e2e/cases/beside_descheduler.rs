@@ -340,16 +340,12 @@ fn descheduled(stage: &mut Stage, program: &Path) -> anyhow::Result<Outcome> {
     })
     .with_context(|| process.output())?;
     let begin = now();
-    let ends = loop {
+    let mut ends = false;
+    until("quiet, or the end of patience", 2 * PATIENCE, PAUSE, || {
         followed.look(stage)?;
-        if followed.last_change.elapsed() > QUIET {
-            break true;
-        }
-        if begin.elapsed() > PATIENCE {
-            break false;
-        }
-        std::thread::sleep(PAUSE);
-    };
+        ends = followed.last_change.elapsed() > QUIET;
+        Ok((ends || begin.elapsed() > PATIENCE).then_some(()))
+    })?;
     let took = followed.last_change.saturating_duration_since(begin);
     process.kill();
     outcome(stage, followed, ends, took)
@@ -382,13 +378,10 @@ fn carried_out(stage: &Stage, plan: &str, followed: &mut Followed) -> anyhow::Re
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()?;
-    loop {
+    until("the plan is carried out", PATIENCE, PAUSE, || {
         followed.look(stage)?;
-        if process.try_wait()?.is_some() {
-            return Ok(());
-        }
-        std::thread::sleep(PAUSE);
-    }
+        Ok(process.try_wait()?.map(drop))
+    })
 }
 
 /// What is left when no pod changes any more.
