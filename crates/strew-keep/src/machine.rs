@@ -43,9 +43,23 @@ struct Known {
     is_terminating: bool,
     is_of_spread: bool,
     cost: Cost,
-    /// The cost before the last write, until an event shows the write: events may be older.
-    before_write: Option<Cost>,
+    /// The last write, until an event shows it: events may be older.
+    unseen_write: Option<UnseenWrite>,
 }
+
+/// A write of a cost that no event has shown yet.
+#[derive(Debug, Clone, Copy)]
+struct UnseenWrite {
+    /// The cost before it.
+    before: Cost,
+    /// When its answer came.
+    at: Instant,
+    /// True if an event after it has shown the cost before it: that event is older, or another process wrote it again.
+    is_doubted: bool,
+}
+
+/// For how long an event that shows the cost before a write counts as older than the write. Watches are seconds late.
+const OLD_EVENTS: Span = Span::from_secs(60);
 
 /// The stage of pods that run and are ready.
 const READY: Stage = Stage {
@@ -219,7 +233,7 @@ impl Keeper {
             is_terminating: fact.terminating,
             is_of_spread,
             cost,
-            before_write: None,
+            unseen_write: None,
         };
         let place = |cluster: &Cluster| {
             let row = cluster.pod(cluster.find_pod(&uid)?);
@@ -241,13 +255,23 @@ impl Keeper {
 
     fn note_pod(&mut self, uid: Arc<str>, set: SetKey, mut known: Known) {
         let mut is_news = true;
+        let mut look_again = None;
         if let Some(old) = self.pods.get(&uid) {
             if old.stage == known.stage {
                 known.stage_since = old.stage_since;
             }
             // An event from before the last write shows what was there before it.
-            if old.before_write == Some(known.cost) && known.cost != old.cost {
-                (known.cost, known.before_write) = (old.cost, old.before_write);
+            if let Some(write) = old.unseen_write
+                && write.before == known.cost
+                && known.cost != old.cost
+                && self.now < write.at + OLD_EVENTS
+            {
+                known.cost = old.cost;
+                known.unseen_write = Some(UnseenWrite {
+                    is_doubted: true,
+                    ..write
+                });
+                look_again = Some(write.at + OLD_EVENTS);
             }
             is_news = (old.stage, old.cost, old.is_of_spread)
                 != (known.stage, known.cost, known.is_of_spread);
@@ -264,6 +288,9 @@ impl Keeper {
         }
         if is_news {
             self.touch(set);
+        }
+        if let Some(at) = look_again {
+            self.look_again(set, at);
         }
     }
 
@@ -406,7 +433,11 @@ impl Keeper {
         if let (Outcome::Ok, Some(known)) = (outcome, self.pods.get_mut(&uid))
             && known.cost != cost
         {
-            known.before_write = Some(known.cost);
+            known.unseen_write = Some(UnseenWrite {
+                before: known.cost,
+                at: self.now,
+                is_doubted: false,
+            });
             known.cost = cost;
         }
         let Some(set) = self.sets.get_mut(&key) else {
@@ -437,6 +468,7 @@ impl Keeper {
     fn decide(&mut self, key: SetKey) {
         self.counters.decided += 1;
         let (pods, nodes) = self.active(key);
+        self.settle_doubts(key, &pods);
         let standing = self.asks(key).then(|| self.constraints_to_keep(&pods));
         let (standing, constraints) = match standing {
             Some(Ok(constraints)) => (Some(CostsDecision::Kept), constraints),
@@ -459,6 +491,33 @@ impl Keeper {
             Some(CostsDecision::Kept) => self.keep(key, &pods, &nodes, &constraints),
             Some(CostsDecision::Left(_)) | None => self.withdraw(key, &pods),
         }
+    }
+
+    /// Costs that events showed after a write, and that nothing has contradicted for long, are there.
+    fn settle_doubts(&mut self, key: SetKey, pods: &[Arc<str>]) {
+        let mut next: Option<Instant> = None;
+        for uid in pods {
+            let Some(known) = self.pods.get_mut(uid) else {
+                continue;
+            };
+            let Some(write) = known.unseen_write.filter(|write| write.is_doubted) else {
+                continue;
+            };
+            let until = write.at + OLD_EVENTS;
+            match self.now < until {
+                true => next = Some(next.map_or(until, |next| next.min(until))),
+                false => (known.cost, known.unseen_write) = (write.before, None),
+            }
+        }
+        if let Some(at) = next {
+            self.look_again(key, at);
+        }
+    }
+
+    /// Decides a ReplicaSet again at this time, if nothing makes it due before.
+    fn look_again(&mut self, key: SetKey, at: Instant) {
+        let later = self.later.entry(key).or_insert(at);
+        *later = at.min(*later);
     }
 
     /// The pods of a ReplicaSet that it may delete, by uid, with their nodes.
@@ -533,7 +592,7 @@ impl Keeper {
         let starts = pods.iter().filter_map(|uid| self.pods.get(uid));
         let starts = starts.filter(|pod| pod.starts(self.now, patience));
         if let Some(since) = starts.map(|pod| pod.stage_since).min() {
-            self.later.insert(key, since + patience);
+            self.look_again(key, since + patience);
         }
         let cluster = &self.cluster;
         let candidate = |(uid, node): (&Arc<str>, &Option<NodeIdx>)| {

@@ -278,6 +278,7 @@ fn print_figures(found: &Found, took: Duration) {
     println!("placed     {:>12}", figures.placed);
     println!("decisions  {:>12}", figures.decisions);
     println!("choices    {:>12}", figures.choices);
+    println!("scaled     {:>12}", figures.scaled);
     println!("asked      {:>12}", figures.asked);
     let mut refused: Vec<_> = figures.refused.iter().collect();
     refused.sort_by_key(|(_, n)| std::cmp::Reverse(**n));

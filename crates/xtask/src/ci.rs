@@ -314,13 +314,7 @@ const SIMULATED: &[Stage] = &[
         "--from-commit",
         "--seeds=20"
     ),
-    lab!(
-        "soak keep, new",
-        "soak",
-        "--of=keep",
-        "--from-commit",
-        "--seeds=20"
-    ),
+    lab!("soak keep", "soak", "--of=keep", "--from=0", "--seeds=60"),
     lab!(
         "soak rebalance, new",
         "soak",

@@ -345,7 +345,7 @@ impl KeptLife {
             let end = Span(self.life.sim.elapsed().0 + SCALED_WITHIN.0);
             self.life.until(end)?;
             let after = self.per_zone(name);
-            self.life.figures.choices += 1;
+            self.life.figures.scaled += 1;
             let best = skew(&fullest_first(before.clone(), n - replicas));
             let within = best.max(max_skew);
             if after.values().sum::<u64>() != replicas || skew(&after) > within {

@@ -85,6 +85,8 @@ pub struct Figures {
     pub judged: u64,
     /// Choices of subsets judged.
     pub choices: u64,
+    /// Scale-downs judged.
+    pub scaled: u64,
     /// Binds stored.
     pub binds: u64,
     /// Writes.
@@ -112,6 +114,7 @@ impl Figures {
         self.steps += other.steps;
         self.judged += other.judged;
         self.choices += other.choices;
+        self.scaled += other.scaled;
         self.binds += other.binds;
         self.writes += other.writes;
         self.circles += other.circles;

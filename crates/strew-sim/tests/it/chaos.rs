@@ -134,7 +134,7 @@ fn no_life_of_workloads_that_stay_spread_breaks_a_rule() {
         figures.add(&verdict.figures);
     }
     assert!(!figures.is_refused(), "{figures:?}");
-    assert!(figures.choices >= 20, "scale-downs: {figures:?}");
+    assert!(figures.scaled >= 20, "scale-downs: {figures:?}");
     for kind in ["keeper dies", "cost of another", "write conflicts"] {
         assert!(figures.faults.contains_key(kind), "{figures:?}");
     }
