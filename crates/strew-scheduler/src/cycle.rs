@@ -8,7 +8,6 @@ use crate::filters;
 use crate::metrics::Point;
 use crate::metrics::meter::Meter;
 use crate::plan::ClassPlan;
-use crate::plugins::pod_topology_spread::filter::Passing;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
     pod_topology_spread,
@@ -111,12 +110,10 @@ impl<'a> Cycle<'a> {
         (nodes * percentage / 100).max(NODES_MIN).min(nodes)
     }
 
-    /// What decides about the nodes beside the nodes themselves, if the hard spread constraints are all of it; `None`: the
-    /// pod's affinity or volumes, or the anti-affinity of others, look at further nodes.
-    pub(crate) fn passing(self) -> Option<Passing> {
-        let is_all =
-            self.plan.affinity.filter_is_skipped(self.cluster) && !self.volumes.asks_nodes();
-        is_all.then(|| Passing::of(self.cluster, &self.plan.spread))
+    /// True if hard spread constraints are all that looks at other nodes than the one in question: neither the pod's
+    /// affinity nor the anti-affinity of others does, nor volumes.
+    pub(crate) fn spread_decides_alone(self) -> bool {
+        self.plan.affinity.filter_is_skipped(self.cluster) && !self.volumes.asks_nodes()
     }
 
     /// The reason of each node that did not pass, in the order of nodes.

@@ -130,19 +130,14 @@ impl LastUnfit {
     /// are as they were.
     ///
     /// Cost: the filters of each changed node, and a comparison of the order of nodes.
-    fn follow(
-        &self,
-        cx: Cycle<'_>,
-        state: ClusterState,
-        passing: Option<&Passing>,
-    ) -> Option<Rc<Unfit>> {
+    fn follow(&self, cx: Cycle<'_>, state: ClusterState) -> Option<Rc<Unfit>> {
         let Unfit::EveryNode(refusals) = &*self.unfit else {
             return None;
         };
         let cluster = cx.cluster;
-        let is_same = passing.is_some()
-            && self.passing.as_ref() == passing
-            && self.state.but_for_nodes() == state.but_for_nodes()
+        let is_same = self.state.but_for_nodes() == state.but_for_nodes()
+            && cx.spread_decides_alone()
+            && self.passing.as_ref()?.is_so(cluster, &cx.plan.spread)
             && refusals.nodes() == cluster.node_order();
         if !is_same {
             return None;
@@ -359,12 +354,9 @@ impl Engine {
                 total: None,
             };
         }
-        let passing = match unclaimed && narrowed.is_none() {
-            true => cx.passing(),
-            false => None,
-        };
-        let last = self.unfit.get(class);
-        let followed = last.and_then(|last| last.follow(cx, state, passing.as_ref()));
+        let may_follow = unclaimed && narrowed.is_none();
+        let last = self.unfit.get(class).filter(|_| may_follow);
+        let followed = last.and_then(|last| last.follow(cx, state));
         // Racing workers draw in each search, and so in this one.
         let is_clear = followed.is_some() && self.chance.workers.is_none();
         if !is_clear {
@@ -428,7 +420,8 @@ impl Engine {
             let last = LastUnfit {
                 state,
                 unfit: Rc::clone(&unfit),
-                passing,
+                passing: { may_follow && cx.spread_decides_alone() }
+                    .then(|| Passing::of(cx.cluster, &plan.spread)),
                 rejections,
             };
             self.unfit.put(class, last, cx.cluster.node_order().len());

@@ -13,6 +13,7 @@ use crate::diagnostics::say_note;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::inputs::Input;
 use crate::manifest::written;
+use crate::output::Format;
 use crate::scenario::{self, Question, ScenarioArgs};
 
 /// The annotation of a Job with the names of the audited clusters by index, as a list in JSON.
@@ -60,7 +61,8 @@ pub(super) fn print(
             args: &scenario,
             world: &args.world,
             files: &names,
-            output: None,
+            // With the digest of the file, of which the name is made.
+            output: Some(Format::Summary),
             out: None,
             html: None,
             choice: Choice::ALL,

@@ -641,6 +641,9 @@ fn pods_of_a_sweep_audit_one_dump_each() {
     assert_eq!(job["spec"]["completions"], 2);
     let names = &job["metadata"]["annotations"]["sweep.strew.dev/clusters"];
     assert_eq!(names, r#"["shop","elastic"]"#);
+    let of_other = sweep("examples/shop.yaml examples/tight.yaml --audit --nodes 6 --losing 1");
+    let name = |list: &Value| list["items"][1]["metadata"]["name"].clone();
+    assert_ne!(name(&list), name(&of_other), "other dumps, another name");
     let mut files = Vec::new();
     for (index, name) in [(0, "shop"), (1, "elastic")] {
         let log = as_pod(&list, &folder, index);

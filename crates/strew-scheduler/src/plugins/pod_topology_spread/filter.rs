@@ -89,6 +89,19 @@ impl Passing {
         });
         Self(each.collect())
     }
+
+    /// True if they let the same pass now.
+    pub fn is_so(&self, cluster: &Cluster, plan: &SpreadPlan) -> bool {
+        self.0.len() == plan.hard.len()
+            && self
+                .0
+                .iter()
+                .zip(&plan.hard)
+                .all(|((highest, counts), constraint)| {
+                    let gate = Gate::of(cluster, constraint);
+                    gate.highest == *highest && gate.counts == &**counts
+                })
+    }
 }
 
 /// A constraint prepared for many nodes: a domain passes if its count is at most `highest`.
