@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Key, Kind, Name, Pod};
+use strew_keep::facts::Cost;
 use strew_keep::{LABEL, OWN_COST};
 use strew_model::Prng;
 use strew_model::time::Span;
@@ -294,7 +295,7 @@ impl KeptLife {
         pods.filter(is_meant).cloned().collect()
     }
 
-    /// True if a pod of the Deployment has a cost of somebody else.
+    /// True if another client wrote the cost of a pod of the Deployment.
     fn is_of_others(&self, name: &str) -> bool {
         let pods = self.pods(Some(name));
         pods.iter()
@@ -317,8 +318,7 @@ impl KeptLife {
                 let text = format!("{} has {cost:?}, not {of_other:?}", pod.meta.name);
                 return self.blame(name, text);
             }
-            // What strew had written beside a cost that somebody overwrote says nothing any more.
-            if is_left && own.is_some() && own == cost {
+            if is_left && Cost::of(cost, own).own().is_some() {
                 let text = format!("{} still has a cost of strew: {own:?}", pod.meta.name);
                 return self.blame(name, text);
             }

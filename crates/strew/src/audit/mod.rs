@@ -396,15 +396,9 @@ fn asked_about<'a>(
     choice: Choice,
 ) -> Question<'a> {
     Question {
-        args,
-        world,
-        files,
         output,
-        out: None,
-        html: None,
         choice,
-        by: &[],
-        headers: true,
+        ..Question::of(args, world, files)
     }
 }
 

@@ -20,7 +20,6 @@ use crate::scenario::{self, Question, ScenarioArgs};
 use crate::text::count;
 use crate::world::WorldArgs;
 use strew_suite::nodes::NodeArgs;
-use strew_suite::shown::Choice;
 
 /// The steps of the scenario that is played.
 const STEPS: [&str; 2] = ["old", "new"];
@@ -111,16 +110,9 @@ pub(super) fn changed(
     };
     let scenario = ScenarioArgs::default();
     let question = Question {
-        args: &scenario,
-        world: &world,
-        files: &[],
         // As for programs: with the counts of every step.
         output: Some(Format::Json),
-        out: None,
-        html: None,
-        choice: Choice::ALL,
-        by: &[],
-        headers: true,
+        ..Question::of(&scenario, &world, &[])
     };
     // Warnings would name places in texts that nobody wrote; strew lint has them with those of the files.
     let quiet = Context {

@@ -24,7 +24,6 @@ use crate::world::WorldArgs;
 use strew_scenario::story;
 use strew_suite::clock::clock;
 use strew_suite::dump;
-use strew_suite::shown::Choice;
 use strew_suite::suite::{self, Cast, Suite};
 use strew_view::facts::Facts;
 use strew_view::moment::{Frame, Moment};
@@ -106,15 +105,8 @@ pub(crate) fn looked_at(
         ..ScenarioArgs::default()
     };
     let question = Question {
-        args: &scenario,
-        world,
-        files: names,
         output,
-        out: None,
-        html: None,
-        choice: Choice::ALL,
-        by: &[],
-        headers: true,
+        ..Question::of(&scenario, world, names)
     };
     let life = life(&question, inputs, context)?;
     // A live cluster may have no nodes.
@@ -142,17 +134,8 @@ pub(crate) fn recorded(
 ) -> Result<Option<Life>, Failure> {
     let mut world = world.clone();
     world.nodes.nodes = Some(0);
-    let question = Question {
-        args: &ScenarioArgs::default(),
-        world: &world,
-        files: names,
-        output: None,
-        out: None,
-        html: None,
-        choice: Choice::ALL,
-        by: &[],
-        headers: true,
-    };
+    let scenario = ScenarioArgs::default();
+    let question = Question::of(&scenario, &world, names);
     life(&question, inputs, context)
 }
 

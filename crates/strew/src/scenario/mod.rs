@@ -67,7 +67,22 @@ pub(crate) struct Question<'a> {
     pub(crate) headers: bool,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
+    /// About all workloads of these files, with the result as text on standard output.
+    pub(crate) fn of(args: &'a ScenarioArgs, world: &'a WorldArgs, files: &'a [String]) -> Self {
+        Self {
+            args,
+            world,
+            files,
+            output: None,
+            out: None,
+            html: None,
+            choice: Choice::ALL,
+            by: &[],
+            headers: true,
+        }
+    }
+
     /// The same as plain values.
     ///
     /// # Errors

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::anyhow;
-use strew_suite::shown::Choice;
 
 use super::{SweepArgs, job};
 use crate::context::Context;
@@ -58,16 +57,9 @@ pub(super) fn print(
         }
         let names = [input.name.clone()];
         let question = Question {
-            args: &scenario,
-            world: &args.world,
-            files: &names,
             // With the digest of the file, of which the name is made.
             output: Some(Format::Summary),
-            out: None,
-            html: None,
-            choice: Choice::ALL,
-            by: &[],
-            headers: true,
+            ..Question::of(&scenario, &args.world, &names)
         };
         let Some(ready) = scenario::ready(&question, vec![input], context)? else {
             return Ok(EXIT_INPUT);

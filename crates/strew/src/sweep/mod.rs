@@ -25,7 +25,6 @@ use crate::output::Format;
 use crate::scenario::{self, PlayArgs, Question, ScenarioArgs, SummaryFormat};
 use crate::world::WorldArgs;
 use strew_suite::seeds::SHARDS_MAX;
-use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   IMAGE=registry.example.com/strew:0.1.0             built with deploy/Containerfile
@@ -207,15 +206,8 @@ fn print(args: &SweepArgs, context: &Context) -> Result<u8, Failure> {
         ..ScenarioArgs::default()
     };
     let question = Question {
-        args: &scenario,
-        world: &args.world,
-        files: &names,
         output: Some(Format::Summary),
-        out: None,
-        html: None,
-        choice: Choice::ALL,
-        by: &[],
-        headers: true,
+        ..Question::of(&scenario, &args.world, &names)
     };
     let Some(ready) = scenario::ready(&question, inputs, context)? else {
         return Ok(EXIT_INPUT);

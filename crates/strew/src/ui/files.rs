@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde_json::json;
-use strew_suite::shown::Choice;
 
 use super::{UiArgs, picture};
 use crate::context::Context;
@@ -100,16 +99,10 @@ fn played(
         ..ScenarioArgs::default()
     };
     let question = Question {
-        args: &scenario,
-        world: &args.world,
-        files: names,
         // The page shows all workloads, as a report has them.
         output: Some(Format::Json),
-        out: None,
         html: Some(""),
-        choice: Choice::ALL,
-        by: &[],
-        headers: true,
+        ..Question::of(&scenario, &args.world, names)
     };
     scenario::page(&question, inputs, context)
 }
