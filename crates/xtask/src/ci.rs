@@ -314,7 +314,13 @@ const SIMULATED: &[Stage] = &[
         "--from-commit",
         "--seeds=20"
     ),
-    lab!("soak keep", "soak", "--of=keep", "--from=0", "--seeds=60"),
+    lab!(
+        "soak keep, new",
+        "soak",
+        "--of=keep",
+        "--from-commit",
+        "--seeds=60"
+    ),
     lab!(
         "soak rebalance, new",
         "soak",

@@ -263,13 +263,18 @@ impl KeptLife {
             Deed::CostOfOther(number, cost) => match pod(*number) {
                 Some(pod) => {
                     let cost = cost.to_string();
+                    // One that is equal to strew's own stays strew's: nothing tells them apart.
+                    let is_own = Cost::of(Some(&cost), pod.meta.annotation(OWN_COST)).own();
                     let edited = sim.edit(&key_of(&pod), &mut |value| {
                         value["metadata"]["annotations"][COST] = json!(cost);
                         Ok(())
                     });
-                    if edited.is_ok() {
-                        self.costs_of_others.insert(Arc::clone(&pod.meta.uid), cost);
-                    }
+                    let uid = Arc::clone(&pod.meta.uid);
+                    match (edited.is_ok(), is_own) {
+                        (false, _) => None,
+                        (true, Some(_)) => self.costs_of_others.remove(&uid),
+                        (true, None) => self.costs_of_others.insert(uid, cost),
+                    };
                     edited.map(drop)
                 }
                 None => Ok(()),
