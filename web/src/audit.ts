@@ -360,12 +360,18 @@ function detail(line: Line, cell: Cell): Node[] {
   for (const budget of row.budgets ?? []) rows.push([`budget ${budget.name}`, `asks for ${budget.asks}, ${budget.healthy} healthy at rest${budget.healthy < budget.asks ? ": too few" : ""}`]);
   rows.push(["room elsewhere", roomText(one)]);
   const empty = one.services.filter((service) => service.atOnce === 0);
-  if (empty.length) rows.push(["Services without an endpoint at once", names(empty.map((service) => service.namespace === "default" ? service.name : `${service.namespace}/${service.name}`))]);
+  if (empty.length) rows.push(["Services without an endpoint at once", names(empty.map(serviceText))]);
   if (!one.atRest) rows.push(["the end", `not at rest after ${spoken(one.seconds)}: numbers at rest are those of that moment`]);
   if (line.names.length > 1) rows.push(["pods", names(line.names)]);
   if (row.cause) rows.push(["code", h("code", {}, row.cause.code)]);
   found.push(h("table", { class: "plain numbers" }, h("tbody", {}, ...rows.map(([label, value]) => h("tr", {}, h("th", { scope: "row", class: "dim" }, label), h("td", {}, value))))));
   return found;
+}
+
+/** The name of a Service, and the workloads that call it. */
+function serviceText(service: AuditCase["services"][number]): string {
+  const name = service.namespace === "default" ? service.name : `${service.namespace}/${service.name}`;
+  return service.callers?.length ? `${name} (called by ${service.callers.join(", ")})` : name;
 }
 
 /** Ready pods over time, as a line and in words. */

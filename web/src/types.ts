@@ -186,7 +186,7 @@ export interface AuditCase {
   event: string; domains: string[]; atRest: boolean; seconds: number;
   headroom: { needsMilliCpu: number; freeMilliCpu: number; needsBytes: number; freeBytes: number };
   workloads: AuditRow[];
-  services: { namespace: string; name: string; before: number; atOnce: number }[];
+  services: { namespace: string; name: string; before: number; atOnce: number; callers?: string[] }[];
   blocked?: { object: string; pods: number; code: string; why: string }[];
 }
 export interface Fix { of: string; change: string; from: string; to: string; patches: unknown[] }

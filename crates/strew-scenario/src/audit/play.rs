@@ -16,6 +16,7 @@ use strew_view::moment::{Frame, world};
 use strew_view::values::{self, EndpointValues};
 
 use super::Question;
+use super::callers::callers;
 use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
@@ -249,7 +250,7 @@ impl Follow<'_> {
 }
 
 /// The workload of a pod: its kind and name, and the pods that it asks for.
-fn workload(tables: &Tables, pod: &Pod) -> Option<(Kind, Name, u32)> {
+pub(super) fn workload(tables: &Tables, pod: &Pod) -> Option<(Kind, Name, u32)> {
     let owner = pod.meta.controller()?;
     let of = |kind: Kind, name: &str| {
         let key = Key {
@@ -321,7 +322,11 @@ pub(super) fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoi
         let stays = |of: &&EndpointValues| of.node.as_deref().is_none_or(|n| !away.contains(n));
         let at_once = service.endpoints.iter().filter(stays).count();
         let before = service.endpoints.len();
-        (at_once < before).then_some(Endpoints {
+        (at_once < before).then(|| Endpoints {
+            callers: match at_once {
+                0 => callers(tables, &service),
+                _ => Vec::new(),
+            },
             namespace: service.namespace,
             name: service.name,
             before,

@@ -319,6 +319,23 @@ pub struct Endpoints {
     pub before: usize,
     /// Those that are not in the domains.
     pub at_once: usize,
+    /// If none is left: the workloads that call it, as far as their containers name its host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<String>,
+}
+
+impl Endpoints {
+    /// `shop/cart (called by deployment/frontend)`; in namespace `default` the name alone.
+    pub fn text(&self) -> String {
+        let name = match self.namespace.as_str() {
+            "default" | "" => self.name.clone(),
+            namespace => format!("{namespace}/{}", self.name),
+        };
+        match self.callers.is_empty() {
+            true => name,
+            false => format!("{name} (called by {})", self.callers.join(", ")),
+        }
+    }
 }
 
 /// Pods of a workload that a drain could not evict.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anyhow::anyhow;
 use strew_manifest::printable::printable_line;
 use strew_scenario::audit::at_once::{AuditAtOnce, Instant, KIND, Left, instants};
+use strew_scenario::audit::values::Endpoints;
 use strew_suite::report::API_VERSION;
 
 use super::text::{headroom_text, listed};
@@ -157,9 +158,7 @@ fn write_case(
         let _ = writeln!(out, "    and {more} more (--top {})", told.len());
     }
     let empty = case.services.iter().filter(|service| service.at_once == 0);
-    let empty: Vec<String> = empty
-        .map(|service| named(&service.namespace, &service.name))
-        .collect();
+    let empty: Vec<String> = empty.map(Endpoints::text).collect();
     let empty: Vec<&str> = empty.iter().map(String::as_str).collect();
     if !empty.is_empty() {
         let _ = writeln!(

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anstyle::Style;
 use strew_manifest::printable::printable_line;
 use strew_model::Span;
-use strew_scenario::audit::values::{Audit, Case, Cause, CauseCode, Event, Row};
+use strew_scenario::audit::values::{Audit, Case, Cause, CauseCode, Endpoints, Event, Row};
 use strew_view::away::Headroom;
 use strew_view::loss::LossVerdict;
 use strew_view::time_text::length_text;
@@ -335,10 +335,7 @@ fn write_group(out: &mut String, group: &Group<'_>, audit: &Audit, look: &Look<'
     let empty = { group.cases.iter() }
         .flat_map(|case| &case.services)
         .filter(|service| service.at_once == 0)
-        .map(|service| match service.namespace.as_str() {
-            "default" => service.name.clone(),
-            namespace => format!("{namespace}/{}", service.name),
-        });
+        .map(Endpoints::text);
     let empty: BTreeSet<String> = empty.collect();
     let empty: Vec<&str> = empty.iter().map(String::as_str).collect();
     if !empty.is_empty() {
