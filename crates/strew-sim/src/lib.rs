@@ -44,5 +44,6 @@ pub use placement::{Diligence, Fleet, Hub, PlacementController};
 pub use registration::{Edit, HookDeed, Lives, RegistrationPlan};
 pub use scheduler::{BindFault, Blueprint, Replica};
 pub use simulation::{ControllerMaker, N_PODS_MAX, Settings, Simulation, Size, Stuck};
+pub use strew_keep::LABEL as KEEP_LABEL;
 pub use timing::{Between, Timing};
 pub use workloadspread::WebhookFault;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_manifest::read::KubeObject;
-use strew_scenario::expect::workloads::{HONOR_TAINTS, MATCH_LABEL_KEYS};
+use strew_scenario::expect::workloads::{HONOR_TAINTS, KEEP_HELP, MATCH_LABEL_KEYS, NOT_MOVED};
 use strew_scenario::story::target;
+use strew_sim::KEEP_LABEL;
 
 use crate::failure::Failure;
 use crate::host::{Host, Muted};
@@ -18,48 +19,85 @@ use crate::summary::{RemarkSum, Summary};
 use crate::work::Work;
 use strew_view::words::count;
 
-/// A change of hard constraints that may prevent what a finding tells.
+/// A change of a workload that may prevent what a finding tells.
 struct Cure {
     /// The help of the findings that it may prevent.
     help: &'static str,
-    change: fn(&mut TopologySpreadConstraint),
+    change: Change,
+    /// The help where it does not help.
+    otherwise: Option<&'static str>,
 }
 
-const CURES: [Cure; 2] = [
+const CURES: [Cure; 3] = [
     Cure {
         help: MATCH_LABEL_KEYS,
-        change: |constraint| {
+        change: Change::Constraints(|constraint| {
             let keys = constraint.match_label_keys.get_or_insert_default();
             keys.push("pod-template-hash".to_owned());
-        },
+        }),
+        otherwise: None,
     },
     Cure {
         help: HONOR_TAINTS,
-        change: |constraint| constraint.node_taints_policy = Some("Honor".to_owned()),
+        change: Change::Constraints(|constraint| {
+            constraint.node_taints_policy = Some("Honor".to_owned());
+        }),
+        otherwise: None,
+    },
+    Cure {
+        help: KEEP_HELP,
+        change: Change::Label(KEEP_LABEL, "true"),
+        otherwise: Some(NOT_MOVED),
     },
 ];
+
+/// What is changed of a workload.
+#[derive(Clone, Copy)]
+enum Change {
+    /// Its hard constraints.
+    Constraints(fn(&mut TopologySpreadConstraint)),
+    /// A label of a Deployment or a ReplicaSet: key and value.
+    Label(&'static str, &'static str),
+}
 
 /// Changes of manifests before they are played.
 pub struct Edit<'a> {
     /// The workloads: `deployment/web`.
     of: BTreeSet<&'a str>,
-    change: fn(&mut TopologySpreadConstraint),
+    change: Change,
 }
 
 impl Edit<'_> {
-    /// Changes the hard constraints of an object, if it is meant.
+    /// Changes an object, if it is meant.
     pub fn apply(&self, object: &mut KubeObject) {
         if !self.of.contains(target(object).as_str()) {
             return;
         }
-        let template = object.pod_template_mut();
-        let spec = template.and_then(|template| template.spec.as_mut());
-        let constraints = spec.and_then(|spec| spec.topology_spread_constraints.as_mut());
-        let constraints = constraints.into_iter().flatten();
-        constraints
-            .filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule")
-            .for_each(self.change);
+        match self.change {
+            Change::Constraints(change) => change_constraints(object, change),
+            Change::Label(key, value) => set_label(object, key, value),
+        }
     }
+}
+
+fn change_constraints(object: &mut KubeObject, change: fn(&mut TopologySpreadConstraint)) {
+    let template = object.pod_template_mut();
+    let spec = template.and_then(|template| template.spec.as_mut());
+    let constraints = spec.and_then(|spec| spec.topology_spread_constraints.as_mut());
+    let constraints = constraints.into_iter().flatten();
+    constraints
+        .filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule")
+        .for_each(change);
+}
+
+fn set_label(object: &mut KubeObject, key: &str, value: &str) {
+    let metadata = match object {
+        KubeObject::Deployment(deployment) => &mut deployment.metadata,
+        KubeObject::ReplicaSet(set) => &mut set.metadata,
+        _ => return,
+    };
+    let labels = metadata.labels.get_or_insert_default();
+    labels.insert(key.to_owned(), value.to_owned());
 }
 
 /// Files up to this size are read again for each cure.
@@ -110,7 +148,10 @@ pub fn try_all(
                     (&left.finding.code, &left.finding.object) == (&finding.code, &finding.object)
                 };
                 let helps = same.is_some_and(|row| !row.remarks.iter().any(is_left));
-                finding.help = helps.then(|| format!("{} (played: helps in {seeds})", cure.help));
+                finding.help = match helps {
+                    true => Some(format!("{} (played: helps in {seeds})", cure.help)),
+                    false => cure.otherwise.map(str::to_owned),
+                };
             }
         }
     }

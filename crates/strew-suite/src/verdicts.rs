@@ -2,7 +2,7 @@
 
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
-use strew_scenario::expect::workloads::NOT_MOVED;
+use strew_scenario::expect::workloads::{KEEP_HELP, NOT_MOVED};
 use strew_view::loss::LossVerdict;
 
 use crate::summary::{Must, RowSum, ScenarioSum, Summary, VariantSum};
@@ -69,11 +69,14 @@ pub struct Told<'a> {
     pub again: Vec<&'a str>,
 }
 
-/// True for a warning about a played step that no known change of a manifest prevents. Every format shows it, and
+/// True for a warning about a played step that no known change of a manifest alone prevents. Every format shows it, and
 /// `--fail-on warnings` does not count it: a pipeline that is always red is no longer read.
 pub fn is_unavoidable(finding: &Finding) -> bool {
     let help = finding.help.as_deref();
-    help == Some(NOT_MOVED) || finding.code == LossVerdict::Degraded.code() && help.is_none()
+    let is_kept = help.is_some_and(|help| help.starts_with(KEEP_HELP));
+    is_kept
+        || help == Some(NOT_MOVED)
+        || finding.code == LossVerdict::Degraded.code() && help.is_none()
 }
 
 /// What a person should know of the steps of all scenarios, the worst first.

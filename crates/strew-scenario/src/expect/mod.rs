@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::Budget;
+use strew_apiserver::object::{Budget, Object};
 use strew_cel::Program;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
@@ -99,7 +99,8 @@ impl Verdict {
         }
         for finding in &mut self.findings {
             finding.severity = finding.severity.max(Severity::Warning);
-            if finding.code == workloads::CONSTRAINT_EXCEEDED {
+            let is_kept = finding.help.as_deref() == Some(workloads::KEEP_HELP);
+            if finding.code == workloads::CONSTRAINT_EXCEEDED && !is_kept {
                 finding.help = Some(workloads::NOT_MOVED.to_owned());
             }
         }
@@ -144,6 +145,9 @@ pub struct Judge {
     recorded: BTreeSet<Arc<str>>,
     short_before: workloads::ShortBefore,
     exceeded_before: workloads::ExceededBefore,
+    /// What was exceeded at the end of the last step in which a claim asked, and in this one, if one has.
+    exceeded_last: workloads::ExceededBefore,
+    exceeded_this: Option<workloads::ExceededBefore>,
     /// The Jobs that had failed when the step began, by uid: they fail the step in which they did.
     failed_before: BTreeSet<Arc<str>>,
     /// The subjects of lasting remarks that were true when the step began, by uid.
@@ -214,6 +218,8 @@ impl Judge {
             recorded,
             short_before,
             exceeded_before: Default::default(),
+            exceeded_last: Default::default(),
+            exceeded_this: None,
             failed_before: BTreeSet::new(),
             lasting_before: BTreeSet::new(),
             subsets_before: Default::default(),
@@ -252,6 +258,9 @@ impl Judge {
         self.subsets_before = workloads::subset_pods(server.tables());
         self.losses.clear();
         self.exceeded.clear();
+        if let Some(exceeded) = self.exceeded_this.take() {
+            self.exceeded_last = exceeded;
+        }
         availability.begin_step(server, present.elapsed());
     }
 
@@ -337,11 +346,28 @@ impl Judge {
             },
             Claim::WithinConstraints(of) => {
                 let before = std::mem::take(&mut self.exceeded_before);
+                let availability = self.availability.take();
+                let last = std::mem::take(&mut self.exceeded_last);
+                // A constraint that was exceeded when the step began is not the scale-down's.
+                let is_by_scale_down = |object: &Object, by: &str| {
+                    let record = availability.as_ref();
+                    let record = record.and_then(|all| all.of(&object.meta().uid));
+                    let is_smaller = record.is_some_and(|record| record.wanted < record.before);
+                    is_smaller && !last.contains(&(object.key(), by.to_owned()))
+                };
                 let ground = self.ground(present);
-                let of = of.as_ref();
-                let (verdict, exceeded) =
-                    workloads::within_constraints(present.server(), ground, of, &before);
+                let (verdict, exceeded) = workloads::within_constraints(
+                    present.server(),
+                    ground,
+                    of.as_ref(),
+                    &before,
+                    is_by_scale_down,
+                );
                 self.exceeded_before = before;
+                self.exceeded_last = last;
+                let keys = exceeded.iter().map(|one| (one.of.clone(), one.by.clone()));
+                self.exceeded_this = Some(keys.collect());
+                self.availability = availability;
                 self.exceeded = exceeded;
                 verdict
             }

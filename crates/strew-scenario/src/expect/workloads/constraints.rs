@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Kind, Pod};
+use strew_apiserver::object::{Key, Kind, Object, Pod};
 use strew_apiserver::server::Server;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
@@ -28,6 +28,10 @@ pub const MATCH_LABEL_KEYS: &str = "matchLabelKeys: [pod-template-hash] in the c
 /// Why a constraint can be exceeded though the scheduler keeps it.
 pub const NOT_MOVED: &str = "pods that run are not moved, and scaling down does not look at constraints; of a Deployment it does with the label keep.strew.dev/spread=true (docs/keep.md)";
 
+/// The help of a finding about a Deployment or a ReplicaSet that a scale-down made uneven.
+pub const KEEP_HELP: &str =
+    "the label keep.strew.dev/spread=true on it, and strew controller --controllers=keep";
+
 /// A hard constraint that a workload's pods exceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exceeded {
@@ -43,6 +47,8 @@ pub struct Exceeded {
     counts: Vec<(String, i32)>,
     /// True if `matchLabelKeys` would make it count the newest revision only.
     lacks_match_label_keys: bool,
+    /// True if a scale-down in this step made it so, of pods that no deletion cost was asked for.
+    is_by_scale_down: bool,
 }
 
 /// What is exceeded at second 0: workload and topology key. No step of the run did that.
@@ -61,8 +67,17 @@ pub fn within_constraints(
     ground: &mut Ground,
     of: Option<&ObjectTarget>,
     before: &ExceededBefore,
+    is_by_scale_down: impl Fn(&Object, &str) -> bool,
 ) -> (Verdict, Vec<Exceeded>) {
     let mut exceeded = exceeded(server.tables(), ground, of);
+    for one in &mut exceeded {
+        let object = server.tables().find(&one.of);
+        one.is_by_scale_down = object.is_some_and(|object| {
+            matches!(object, Object::Deployment(_) | Object::ReplicaSet(_))
+                && object.meta().label(strew_sim::KEEP_LABEL).is_none()
+                && is_by_scale_down(&object, &one.by)
+        });
+    }
     if of.is_none() {
         exceeded.retain(|one| !before.contains(&(one.of.clone(), one.by.clone())));
     }
@@ -97,9 +112,10 @@ impl Exceeded {
             .about(name(&self.of))
             .with_number("skew", self.skew)
             .with_number("maxSkew", self.max_skew.into());
-        match self.lacks_match_label_keys {
-            true => finding.with_help(MATCH_LABEL_KEYS),
-            false => finding,
+        match (self.is_by_scale_down, self.lacks_match_label_keys) {
+            (true, _) => finding.with_help(KEEP_HELP),
+            (false, true) => finding.with_help(MATCH_LABEL_KEYS),
+            (false, false) => finding,
         }
     }
 }
@@ -210,5 +226,6 @@ fn of_constraint(
         lacks_match_label_keys: !constraint.is_default
             && of.kind == Kind::Deployment
             && keys.is_none_or(Vec::is_empty),
+        is_by_scale_down: false,
     })
 }

@@ -13,8 +13,8 @@ pub(super) mod replicas;
 pub(crate) use budget::Budgets;
 pub use budget::{met as budgets_met, within_budget};
 pub use constraints::{
-    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, MATCH_LABEL_KEYS, NOT_MOVED, exceeded_now,
-    within_constraints,
+    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, KEEP_HELP, MATCH_LABEL_KEYS, NOT_MOVED,
+    exceeded_now, within_constraints,
 };
 pub use loss::{HONOR_TAINTS, Hindrance, LossOf, Missing, survives};
 pub use remarks::{PATCH_NOT_APPLIED, unpatched};
