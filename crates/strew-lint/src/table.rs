@@ -382,6 +382,11 @@ pub const RULES: &[Rule] = &[
          NAME=immediate or NAME=wait.",
     ),
     text(
+        "no-pods-asked",
+        "No workload that is played asks for a pod: all have replicas: 0",
+        "Nothing is judged. Give the number of replicas that is to be judged.",
+    ),
+    text(
         "missing-storage-class",
         "A storage class is named that is not among those of the files",
         "Claims of a class that is not there stay Pending, and so do their pods. Correct the name, or add the \

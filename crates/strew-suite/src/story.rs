@@ -95,6 +95,9 @@ pub fn story(
     for object in nodes.chain(assumed.objects) {
         let _ = writeln!(text, "---\n{}", object.to_json());
     }
+    if let Some(asking) = no_pods_asked(&reading, &mut Locator::new(&sources)) {
+        reading.diagnostics.push(asking);
+    }
     let file = sources.add(FILE, text.clone());
     let own = read_file(&sources, file);
     let n_own = own.objects.len();
@@ -189,6 +192,26 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
         "workloads are Pods, and what makes them: Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs, \
          CloneSets",
     )))
+}
+
+/// A warning at the first workload, if none asks for a pod: nothing is judged then, and a green answer says nothing.
+fn no_pods_asked(reading: &Reading, locator: &mut Locator<'_>) -> Option<Diagnostic> {
+    let all = || reading.objects.iter();
+    let makes = |located: &&Located| {
+        kinds::of_kind(located.object.kind()).is_some_and(|row| row.pods != Pods::No)
+    };
+    let asks = |located: &Located| located.object.replicas().is_none_or(|n| n > 0);
+    if all().filter(makes).any(asks) {
+        return None;
+    }
+    let first = all().find(makes)?;
+    let message = "no workload asks for a pod (replicas: 0), so that nothing is judged";
+    let path = FieldPath::root().child("spec").child("replicas");
+    Some(
+        Diagnostic::warning("no-pods-asked", message)
+            .at(locator.place(&first.origin, &path))
+            .with_help("give the number of replicas that is to be judged"),
+    )
 }
 
 /// The gates of `--feature-gates`; empty if there is an error, which is reported elsewhere.
