@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use strew_scenario::audit::values::Event;
 use xtask_lab::lab::{KUBELET_LABEL, Kubectl, Lab, Options, Scheduler, Timing, now, until};
@@ -25,6 +26,15 @@ const REST_WITHIN: Duration = Duration::from_secs(200);
 /// The time that a drain gives each node. kubectl asks again every five seconds, and no cluster has a workload with more
 /// than six pods.
 const DRAIN_TIMEOUT: &str = "--timeout=45s";
+
+/// For how long pods must stay in one bucket of age when a shift begins: rollouts of six pods take less.
+const ALIKE_FOR: Duration = Duration::from_secs(45);
+
+/// The time in which pods that were created within half a minute come to be in one bucket of age.
+const ALIKE_WITHIN: Duration = Duration::from_secs(200);
+
+/// The order of events: the shift comes before other pods have taken the place of lost ones.
+const ORDER: [Event; 3] = [Event::Shift, Event::Loss, Event::Drain];
 
 /// What one event in one cluster came to.
 pub(super) enum Found {
@@ -101,7 +111,7 @@ impl Run<'_> {
             .collect();
         self.settle(&mut alive, "after its creation")?;
         for turn in 0..n_zones {
-            for (place, event) in Event::ALL.into_iter().enumerate() {
+            for (place, event) in ORDER.into_iter().enumerate() {
                 tell(&format!("{} of {} clusters", event.name(), alive.len()));
                 self.event(event, turn + place, &mut alive)?;
             }
@@ -177,7 +187,10 @@ impl Run<'_> {
                 self.void(&cluster, why)?;
             }
         }
-        let dump = self.snapshot()?;
+        let dump = match event {
+            Event::Shift => self.snapshot_of_one_age()?,
+            Event::Loss | Event::Drain => self.snapshot()?,
+        };
         let parts = self.drawn.clusters.iter().enumerate();
         let parts = parts.filter(|(_, cluster)| alive.contains(&cluster.name));
         let parts: Vec<Part<'_>> = parts
@@ -223,6 +236,16 @@ impl Run<'_> {
             Event::Shift | Event::Drain => self.on_nodes(&parts, &["uncordon"], "")?,
         }
         self.settle(alive, &format!("after its {}", event.name()))
+    }
+
+    /// A snapshot in which a rollout deletes old pods in the order that they have in strew's audit minutes later: a
+    /// ReplicaSet compares ages by powers of two, and within one of them it goes by uids.
+    fn snapshot_of_one_age(&self) -> anyhow::Result<Value> {
+        let pause = Duration::from_secs(2);
+        until("pods of one age", ALIKE_WITHIN, pause, || {
+            let dump = self.snapshot()?;
+            Ok(is_of_one_age(&dump, Timestamp::now()).then_some(dump))
+        })
     }
 
     fn snapshot(&self) -> anyhow::Result<Value> {
@@ -313,4 +336,53 @@ struct Part<'a> {
     zone: String,
     /// Its objects before.
     objects: Vec<Value>,
+}
+
+/// True if the times since the creation of all pods, and since they are ready, are between the same powers of two of
+/// nanoseconds, and stay so for [`ALIKE_FOR`].
+fn is_of_one_age(dump: &Value, now: Timestamp) -> bool {
+    let items = dump["items"].as_array().into_iter().flatten();
+    let pods = items.filter(|item| item["kind"] == "Pod");
+    let times = pods.flat_map(|pod| {
+        let conditions = pod["status"]["conditions"].as_array();
+        let ready = conditions.into_iter().flatten();
+        let ready = ready.filter(|condition| condition["type"] == "Ready");
+        let ready = ready.map(|condition| &condition["lastTransitionTime"]);
+        std::iter::once(&pod["metadata"]["creationTimestamp"]).chain(ready)
+    });
+    let ages = times.filter_map(|time| {
+        let time: Timestamp = time.as_str()?.parse().ok()?;
+        Duration::try_from(now.duration_since(time)).ok()
+    });
+    let ages: Vec<Duration> = ages.collect();
+    let bucket = |age: Duration| age.as_nanos().checked_ilog2();
+    let youngest = ages.iter().min().map(|age| bucket(*age));
+    let oldest = ages.iter().max().map(|age| bucket(*age + ALIKE_FOR));
+    youngest == oldest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_of_one_age_between_two_powers_of_two() {
+        let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
+        let pod = |created: &str, ready: &str| {
+            json!({
+                "kind": "Pod", "metadata": {"creationTimestamp": created},
+                "status": {"conditions": [{"type": "Ready", "lastTransitionTime": ready}]},
+            })
+        };
+        let is = |pods: &[Value]| is_of_one_age(&json!({"items": pods}), now);
+        // 2^36 ns are 68.7 s, 2^37 are 137.4 s.
+        let at_90 = pod("2026-01-01T00:58:30Z", "2026-01-01T00:58:31Z");
+        let at_60 = pod("2026-01-01T00:59:00Z", "2026-01-01T00:59:01Z");
+        let at_100 = pod("2026-01-01T00:58:20Z", "2026-01-01T00:58:21Z");
+        let became_ready_late = pod("2026-01-01T00:58:30Z", "2026-01-01T00:59:01Z");
+        assert!(is(&[at_90.clone()]));
+        assert!(!is(&[at_90, at_60]), "between them is a power of two");
+        assert!(!is(&[at_100]), "the power of two comes too soon");
+        assert!(!is(&[became_ready_late]));
+    }
 }
