@@ -139,8 +139,8 @@ impl Names {
 
     fn plan(&self, world: &ClusterState, plan: &Rebalanced, soft: bool) -> RebalancePlan {
         let meant = || plan.rules.iter().filter(|outcome| outcome.is_meant);
-        let uneven = |standing: fn(&ConstraintChange) -> &ConstraintState| {
-            let rules = meant().filter(|outcome| standing(outcome).moves > 0);
+        let having = |is_such: &dyn Fn(&ConstraintChange) -> bool| {
+            let rules = meant().filter(|outcome| is_such(outcome));
             let of = rules.map(|outcome| self.workload(world, &outcome.rule));
             of.collect::<BTreeSet<_>>().len()
         };
@@ -165,8 +165,11 @@ impl Names {
                 soft,
                 evictions: plan.steps.len(),
                 workloads: all.len(),
-                uneven_before: uneven(|outcome| &outcome.before),
-                uneven_after: uneven(|outcome| &outcome.after),
+                uneven_before: having(&|outcome| outcome.before.moves > 0),
+                uneven_after: having(&|outcome| outcome.after.moves > 0),
+                without_domain: having(&|outcome| {
+                    outcome.rule.constraint.hard && outcome.after.counts.is_empty()
+                }),
                 moves_before: plan.before.hard,
                 moves_after: plan.after.hard,
                 pending: plan.after.pending,
