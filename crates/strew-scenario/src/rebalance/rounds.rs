@@ -94,6 +94,9 @@ impl Rounds {
     /// Makes a plan for a cluster; `tables` are the objects of which it is made. Times are since the start of the process.
     pub fn plan(&mut self, now: Span, world: &mut ClusterState, tables: &Tables) -> Round {
         self.carrying = None;
+        // Without trouble for as long as the longest rest, a workload begins with the first one again.
+        let is_recent = |rest: &Rest| now.0.saturating_sub(rest.until.0) <= REST_MAX.0;
+        self.rests.retain(|_, rest| is_recent(rest));
         let mut round = self.planned(now, world, tables);
         if self.judge(now, round.plan.as_deref()) {
             round = self.planned(now, world, tables);
@@ -258,10 +261,6 @@ impl Rounds {
             n_times: 0,
             why: String::new(),
         });
-        // Without trouble for as long as the longest rest, it begins with the first one again.
-        if now.0.saturating_sub(rest.until.0) > REST_MAX.0 {
-            rest.n_times = 0;
-        }
         let factor = 1_u64.checked_shl(rest.n_times).unwrap_or(u64::MAX);
         let lasts = REST_FIRST.0.saturating_mul(factor).min(REST_MAX.0);
         rest.until = Span(now.0.saturating_add(lasts));
