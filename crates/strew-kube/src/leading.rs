@@ -33,6 +33,12 @@ impl Leads {
         }
     }
 
+    /// For a replica that may act until the time of `until`, in nanoseconds of the clock, which a test changes.
+    #[cfg(test)]
+    pub(crate) fn of_test(clock: Clock, until: Arc<AtomicU64>) -> Self {
+        Self { until, clock }
+    }
+
     /// Until when this replica may act, as known now.
     pub fn until(&self) -> Instant {
         Instant(self.until.load(Ordering::Acquire))

@@ -37,6 +37,8 @@ pub struct Wanted {
 /// Why a pod is not evicted, although its domain has too many.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stays {
+    /// Pods of its workload are not to be evicted.
+    LeftAlone,
     /// No controller makes another one.
     NoController,
     /// It is made for its node, as those of DaemonSets are.
@@ -235,7 +237,10 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         wanted: &'t Wanted,
         kept: &'t BTreeMap<PodIdx, Stays>,
     ) -> Self {
-        let mut rules = Rule::distinct(trial.rules());
+        let mut rules = trial.rules();
+        // Of several workloads' constraints that count the same, that of one which was asked about stays.
+        rules.sort_by_key(|rule| !wanted.means(rule));
+        let mut rules = Rule::distinct(rules);
         rules.retain(|rule| rule.constraint.hard || wanted.soft);
         let cluster = trial.cluster();
         let moves: Vec<u64> = rules.iter().map(|rule| rule.moves(cluster)).collect();

@@ -1,17 +1,18 @@
-//! `strew controller`: the controllers of WorkloadSpreads, of Placements and of deletion costs, and the audit, under
-//! one lease.
+//! `strew controller`: the controllers of WorkloadSpreads, of Placements and of deletion costs, the audit, and
+//! rebalancing, under one lease.
 //!
 //! Each controller is a machine with its own watches and requests (see `work`). This module runs them in turn, with the
 //! election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
 //!
 //! Reading order: [`name`] (the controllers and how they are selected), [`scout`] (which of them can run), this file,
-//! then [`workloadspread`], [`placement`], [`keep`] and [`audit`]; [`permissions`].
+//! then [`workloadspread`], [`placement`], [`keep`], [`audit`] and [`rebalance`]; [`permissions`].
 
 pub mod audit;
 pub mod keep;
 pub mod name;
 pub mod permissions;
 pub mod placement;
+pub mod rebalance;
 pub mod scout;
 pub mod workloadspread;
 
@@ -69,6 +70,8 @@ pub struct Blueprint {
     pub guard: guard::Settings,
     /// How the cluster is audited, if it is.
     pub audit: audit::Settings,
+    /// How the cluster is rebalanced, if it is.
+    pub rebalance: rebalance::Settings,
     /// Version and configuration, for its pages.
     pub about: About,
 }
@@ -83,6 +86,7 @@ pub struct Process {
     leading: Leading,
     guard: guard::Settings,
     audit: audit::Settings,
+    rebalance: rebalance::Settings,
     /// The state of the webhook of WorkloadSpreads; `None` if their controller does not run.
     webhook: Option<watch::Receiver<Webhook>>,
     signals: Signals,
@@ -95,6 +99,7 @@ pub struct Process {
     placements: Option<Worker<Placements>>,
     keeping: Option<Worker<Keeping>>,
     audits: Option<audit::Audits>,
+    rebalances: Option<rebalance::Rebalances>,
 }
 
 impl Process {
@@ -113,6 +118,7 @@ impl Process {
             seed,
             guard,
             audit,
+            rebalance,
             about,
         } = blueprint;
         let (client, clock) = (connection.client.clone(), Clock::new());
@@ -138,6 +144,7 @@ impl Process {
             leading,
             guard,
             audit,
+            rebalance,
             webhook: None,
             signals,
             questions,
@@ -148,6 +155,7 @@ impl Process {
             placements: None,
             keeping: None,
             audits: None,
+            rebalances: None,
         };
         for name in ready {
             process.begin(name);
@@ -190,6 +198,16 @@ impl Process {
                     ..
                 } = links;
                 self.audits = Some(audit::begin(client, clock, leads, self.audit.clone()));
+            }
+            Name::Rebalance => {
+                let Links {
+                    client,
+                    clock,
+                    leads,
+                    ..
+                } = links;
+                let settings = self.rebalance.clone();
+                self.rebalances = Some(rebalance::begin(client, clock, leads, settings));
             }
         }
     }
@@ -283,7 +301,8 @@ impl Process {
         let keeping = keeping
             .map(|driver| keep::metrics::families(driver.machine(), driver.outbox().waiting()));
         let audits = self.audits.as_ref().map(audit::Audits::families);
-        let told = [spreads, placements, keeping, audits]
+        let rebalances = { self.rebalances.as_ref() }.map(rebalance::Rebalances::families);
+        let told = [spreads, placements, keeping, audits, rebalances]
             .into_iter()
             .flatten()
             .flatten();

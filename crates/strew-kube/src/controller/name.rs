@@ -20,15 +20,18 @@ pub enum Name {
     Keep,
     /// What a cluster would lose with each domain, as metrics.
     Audit,
+    /// Evictions that make labelled workloads even again.
+    Rebalance,
 }
 
 impl Name {
     /// All controllers.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::WorkloadSpread,
         Self::Placement,
         Self::Keep,
         Self::Audit,
+        Self::Rebalance,
     ];
 
     /// Its name in flags and logs.
@@ -38,6 +41,7 @@ impl Name {
             Self::Placement => "placement",
             Self::Keep => "keep",
             Self::Audit => "audit",
+            Self::Rebalance => "rebalance",
         }
     }
 
@@ -45,7 +49,7 @@ impl Name {
     fn is_on_by_default(self) -> bool {
         match self {
             Self::WorkloadSpread | Self::Placement => true,
-            Self::Keep | Self::Audit => false,
+            Self::Keep | Self::Audit | Self::Rebalance => false,
         }
     }
 
@@ -55,7 +59,7 @@ impl Name {
         match self {
             Self::WorkloadSpread => vec![Kind::of::<WorkloadSpread>()],
             Self::Placement => placement::READS.iter().map(Reads::kind).collect(),
-            Self::Keep | Self::Audit => Vec::new(),
+            Self::Keep | Self::Audit | Self::Rebalance => Vec::new(),
         }
     }
 }
@@ -88,7 +92,7 @@ impl Default for Choice {
 /// The value names an unknown controller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown controller {0:?}: the controllers are workloadspread, placement, keep and audit; `*` selects the first two, `-NAME` excludes one"
+    "unknown controller {0:?}: the controllers are workloadspread, placement, keep, audit and rebalance; `*` selects the first two, `-NAME` excludes one"
 )]
 pub struct UnknownController(String);
 
@@ -149,6 +153,11 @@ mod tests {
             ("*,audit", "workloadspread placement audit", "audit"),
             ("audit", "audit", "audit"),
             ("audit,-audit", "", ""),
+            (
+                "*,rebalance",
+                "workloadspread placement rebalance",
+                "rebalance",
+            ),
             ("*,keep", "workloadspread placement keep", "keep"),
         ];
         for (text, wanted, named) in cases {

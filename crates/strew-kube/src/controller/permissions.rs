@@ -18,6 +18,7 @@ pub fn of(name: Name) -> Vec<Permission> {
         Name::Keep => rights(keep::READS, WATCH, KEEP),
         // Nothing is watched or written.
         Name::Audit => rights(OF_AUDIT, &["list"], &[]),
+        Name::Rebalance => rights(OF_AUDIT, &["list"], REBALANCE),
     }
 }
 
@@ -25,7 +26,7 @@ pub fn of(name: Name) -> Vec<Permission> {
 pub fn of_configuration(name: Name) -> &'static [Permission] {
     match name {
         Name::WorkloadSpread => IN_NAMESPACE,
-        Name::Placement | Name::Keep | Name::Audit => &[],
+        Name::Placement | Name::Keep | Name::Audit | Name::Rebalance => &[],
     }
 }
 
@@ -63,7 +64,7 @@ const WORKLOAD_SPREAD: &[Permission] = &[
 pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REPLICAS,
-        Name::Placement | Name::Keep | Name::Audit => &[],
+        Name::Placement | Name::Keep | Name::Audit | Name::Rebalance => &[],
     }
 }
 
@@ -81,7 +82,7 @@ const REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
 pub fn of_registration(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REGISTRATION,
-        Name::Placement | Name::Keep | Name::Audit => &[],
+        Name::Placement | Name::Keep | Name::Audit | Name::Rebalance => &[],
     }
 }
 
@@ -100,6 +101,13 @@ const KEEP: &[Permission] = &[permission(
     "pods",
     &["patch"],
     "deletion costs are patched",
+)];
+
+const REBALANCE: &[Permission] = &[permission(
+    "",
+    "pods/eviction",
+    &["create"],
+    "pods of labelled workloads are evicted, one at a time, as their budgets allow",
 )];
 
 const OCM: &str = "cluster.open-cluster-management.io";

@@ -173,6 +173,10 @@ fn the_document_lists_every_metric() {
         )
         .replace("{keep}\n", &table(crate::controller::keep::metrics::ALL))
         .replace("{audit}\n", &table(crate::controller::audit::metrics::ALL))
+        .replace(
+            "{rebalance}\n",
+            &table(crate::controller::rebalance::metrics::ALL),
+        )
         .replace("{webhook}\n", &table(crate::webhook::metrics::ALL))
         .replace("{process}\n", &table(super::catalogue::ALL));
     snapbox::assert_data_eq!(text, snapbox::file!["../../../../docs/metrics.md"].raw());

@@ -27,6 +27,16 @@ fn an_audit_may_only_list() {
     assert!(rights.iter().all(|right| *right.verbs == ["list"]));
 }
 
+/// What it lists is what an audit lists; the only right to write is that to ask for an eviction.
+#[test]
+fn rebalancing_may_list_and_evict() {
+    let rights = controller::permissions::of(Name::Rebalance);
+    let (reads, writes): (Vec<_>, Vec<_>) = { rights.iter() }.partition(|r| *r.verbs == ["list"]);
+    assert_eq!(reads.len(), strew_kube::snapshot::OF_AUDIT.len());
+    let writes: Vec<_> = writes.iter().map(|r| (r.resource, &*r.verbs)).collect();
+    assert_eq!(writes, [("pods/eviction", &["create"][..])]);
+}
+
 #[test]
 fn a_kind_has_one_right_in_a_role() {
     let controllers = [
@@ -34,6 +44,7 @@ fn a_kind_has_one_right_in_a_role() {
         Name::Placement,
         Name::Keep,
         Name::Audit,
+        Name::Rebalance,
     ];
     let controllers = controllers.map(controller::permissions::of);
     let own = [

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use strew_kube::connect::Connection;
 use strew_kube::controller::audit::Settings;
+use strew_kube::controller::rebalance;
 use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::serve::pages::guarded;
 use strew_kube::serve::{Access, Paths};
@@ -49,6 +50,11 @@ pub(crate) async fn start(client: Client, election: LeaderElection, local: &Loca
             every: Duration::from_secs(600),
             max_series: 0,
             auditor: Arc::new(|_| Ok(Vec::new())),
+        },
+        rebalance: rebalance::Settings {
+            every: Duration::from_secs(600),
+            max_series: 0,
+            rebalancer: Arc::new(|| unreachable!("it is not chosen")),
         },
         about: About {
             version: "0.1.0".to_owned(),

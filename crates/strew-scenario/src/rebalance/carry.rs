@@ -89,6 +89,26 @@ impl PodSeen {
         items.map(Self::of).collect()
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The uid of its controller; `None` without one.
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// True if it is on a node, ready, and not being deleted.
+    pub fn is_settled(&self) -> bool {
+        self.node.is_some() && self.is_ready && !self.is_leaving
+    }
+
     fn of(pod: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let some = |value: &Value| value.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
@@ -172,6 +192,16 @@ impl<P: std::ops::Deref<Target = RebalancePlan> + Clone> Carrying<P> {
     /// The number of steps that are carried out.
     pub fn n_done(&self) -> usize {
         self.index
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &RebalancePlan {
+        &self.plan
+    }
+
+    /// True if the eviction of the step was sent.
+    pub fn is_under_way(&self) -> bool {
+        !matches!(self.stage, Stage::Before)
     }
 
     /// What is next, after a look at the pods of the step's namespace.

@@ -444,6 +444,7 @@ impl Life {
         let (mut world, _) = moment::world(moment, &mut frame);
         let asked = Asked {
             means: &|_| true,
+            evicts: &|_| true,
             soft: false,
             evictions_max: usize::MAX,
             deletes_empty_dirs: false,

@@ -24,6 +24,8 @@ use super::values::{
 pub struct Asked<'a> {
     /// True for the workloads whose constraints are looked at.
     pub means: &'a dyn Fn(&Workload) -> bool,
+    /// True for the workloads whose pods may be evicted: a constraint may count pods of others.
+    pub evicts: &'a dyn Fn(&Workload) -> bool,
     /// True if soft constraints are looked at, too.
     pub soft: bool,
     /// The most evictions.
@@ -46,7 +48,7 @@ pub fn plan(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> Opt
         .iter()
         .filter(|(_, workload)| is_meant(workload));
     let only: HashSet<_> = meant.map(|(key, _)| *key).collect();
-    let kept = kept(world, tables, asked.deletes_empty_dirs);
+    let kept = kept(world, tables, asked);
     let wanted = Wanted {
         soft: asked.soft,
         evictions_max: asked.evictions_max,
@@ -72,14 +74,14 @@ const ANNOTATIONS: [(&str, Option<&str>); 3] = [
 ];
 
 /// The pods that must stay, for reasons that deciding does not read.
-fn kept(
-    world: &mut ClusterState,
-    tables: &Tables,
-    deletes_empty_dirs: bool,
-) -> BTreeMap<PodIdx, Stays> {
+fn kept(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> BTreeMap<PodIdx, Stays> {
     let keys = ANNOTATIONS.map(|(key, _)| world.cluster.names.intern(key));
     let mut kept = BTreeMap::new();
     for entry in &world.pods {
+        if !(asked.evicts)(&world.workloads[entry.workload]) {
+            kept.insert(entry.pod, Stays::LeftAlone);
+            continue;
+        }
         let name = Name::new(entry.namespace.clone(), entry.name.clone());
         let Some(pod) = tables.get::<Pod>(&name) else {
             continue;
@@ -105,7 +107,7 @@ fn kept(
         let why = match annotated {
             Some((key, _)) => Some(Stays::Annotated(key)),
             None if is_job || is_once => Some(Stays::RunsOnce),
-            None => (!deletes_empty_dirs && has_data()).then_some(Stays::LocalData),
+            None => (!asked.deletes_empty_dirs && has_data()).then_some(Stays::LocalData),
         };
         kept.extend(why.map(|why| (entry.pod, why)));
     }
@@ -137,8 +139,8 @@ impl Names {
 
     fn plan(&self, world: &ClusterState, plan: &Rebalanced, soft: bool) -> RebalancePlan {
         let meant = || plan.rules.iter().filter(|outcome| outcome.is_meant);
-        let uneven = |standing: fn(&ConstraintChange) -> &ConstraintState| {
-            let rules = meant().filter(|outcome| standing(outcome).moves > 0);
+        let having = |is_such: &dyn Fn(&ConstraintChange) -> bool| {
+            let rules = meant().filter(|outcome| is_such(outcome));
             let of = rules.map(|outcome| self.workload(world, &outcome.rule));
             of.collect::<BTreeSet<_>>().len()
         };
@@ -163,8 +165,11 @@ impl Names {
                 soft,
                 evictions: plan.steps.len(),
                 workloads: all.len(),
-                uneven_before: uneven(|outcome| &outcome.before),
-                uneven_after: uneven(|outcome| &outcome.after),
+                uneven_before: having(&|outcome| outcome.before.moves > 0),
+                uneven_after: having(&|outcome| outcome.after.moves > 0),
+                without_domain: having(&|outcome| {
+                    outcome.rule.constraint.hard && outcome.after.counts.is_empty()
+                }),
                 moves_before: plan.before.hard,
                 moves_after: plan.after.hard,
                 pending: plan.after.pending,
@@ -274,6 +279,10 @@ fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) 
     };
     let name = |symbol: &Symbol| printable_line(names.text(*symbol)).into_owned();
     match why {
+        Stays::LeftAlone => (
+            "leftAlone",
+            format!("{is} of a workload that is not to be evicted from"),
+        ),
         Stays::NoController => (
             "noController",
             format!("{has} no controller that makes another one"),

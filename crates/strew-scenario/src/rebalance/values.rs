@@ -36,6 +36,9 @@ pub struct Sums {
     pub uneven_before: usize,
     /// Those of them with a constraint that is not kept after the last eviction.
     pub uneven_after: usize,
+    /// Those of them with a hard constraint without a domain: no node that it counts has its label, so new pods get no node.
+    #[serde(default)]
+    pub without_domain: usize,
     /// The least number of pods that must change their domain, summed over all hard constraints.
     pub moves_before: u64,
     /// The same after the last eviction.

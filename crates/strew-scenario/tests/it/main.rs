@@ -15,6 +15,7 @@ mod placements;
 mod played;
 mod rebalanced;
 mod rest;
+mod rounds;
 mod schema;
 mod variants;
 mod view;

@@ -7,6 +7,7 @@ use strew_kube::controller::Choice;
 use strew_manifest::duration::GoDuration;
 
 use super::audit::AuditTimerArgs;
+use super::rebalance::RebalanceTimerArgs;
 use crate::cluster::access::AccessArgs;
 use crate::process::election::ElectionArgs;
 use crate::process::log::LogArgs;
@@ -18,6 +19,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM controller --controllers='*,-placement'    all but Placements
   PROGRAM controller --controllers=keep              deletion costs, so that labelled workloads stay spread
   PROGRAM controller --controllers=audit             what each zone's loss would do, as metrics; it only reads
+  PROGRAM controller --controllers=rebalance         evictions that make labelled workloads even again
   PROGRAM controller --leader-elect=false            the only replica, on one machine
 
 Exit codes: 0 ended by a signal; 2 wrong usage; 3 the API server cannot be used.";
@@ -25,7 +27,7 @@ Exit codes: 0 ended by a signal; 2 wrong usage; 3 the API server cannot be used.
 /// Arguments of `strew controller`.
 #[derive(Args, Debug)]
 pub(crate) struct ControllerArgs {
-    /// The controllers to run: workloadspread, placement, keep, audit; `*` means the first two, each if its
+    /// The controllers to run: workloadspread, placement, keep, audit, rebalance; `*` means the first two, each if its
     /// CustomResourceDefinitions exist, `-NAME` excludes one
     #[arg(
         long,
@@ -59,6 +61,8 @@ pub(crate) struct ControllerArgs {
     pub(super) strict: bool,
     #[command(flatten)]
     pub(super) audit: AuditTimerArgs,
+    #[command(flatten)]
+    pub(super) rebalance: RebalanceTimerArgs,
     #[command(flatten)]
     pub(super) access: AccessArgs,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub(super) struct AuditTimerArgs {
     audit_max_series: NonZeroUsize,
 }
 
-fn pause(text: &str) -> Result<Duration, String> {
+pub(super) fn pause(text: &str) -> Result<Duration, String> {
     let parsed = GoDuration::parse(text).map(GoDuration::to_std);
     parsed
         .filter(|span| span.as_secs() >= 10)
@@ -61,7 +61,8 @@ impl AuditTimerArgs {
     }
 }
 
-fn in_a_line(failure: &Failure) -> String {
+/// A failure as one line of a log.
+pub(super) fn in_a_line(failure: &Failure) -> String {
     let mut causes = crate::cluster::causes(failure.error().as_ref());
     causes.extend(failure.hint().map(str::to_owned));
     causes.join(": ")

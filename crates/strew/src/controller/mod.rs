@@ -1,10 +1,12 @@
-//! `strew controller`: keeps WorkloadSpreads and Placements of a cluster, and audits it.
+//! `strew controller`: keeps WorkloadSpreads and Placements of a cluster, audits it and makes it even again.
 //!
 //! This file has the arguments and the start of the process; `strew_kube::controller` has the rest. Reading order:
-//! [`arguments`], this file, `audit` (its flags, and an audit as metrics); [`process`] is shared with other commands.
+//! [`arguments`], this file, `audit` (its flags, and an audit as metrics), `rebalance` (its flags, and what
+//! decides); [`process`] is shared with other commands.
 
 mod arguments;
 mod audit;
+mod rebalance;
 
 use anyhow::anyhow;
 use serde_json::json;
@@ -43,9 +45,8 @@ pub(crate) fn run(args: &ControllerArgs, context: &Context) -> Result<u8, Failur
     args.election.put_into(&mut election)?;
     if args.controllers.wanted().next().is_none() {
         let error = anyhow!("--controllers leaves none");
-        return Err(
-            Failure::input(error).with_hint("there are workloadspread, placement and audit")
-        );
+        return Err(Failure::input(error)
+            .with_hint("there are workloadspread, placement, keep, audit and rebalance"));
     }
     log::start(&args.log, context)?;
     process::run(work(args, election))
@@ -77,6 +78,7 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
         seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
         guard,
         audit: args.audit.settings(),
+        rebalance: args.rebalance.settings(),
         about,
     };
     let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
@@ -131,6 +133,7 @@ fn shown(args: &ControllerArgs, election: &LeaderElection) -> String {
         "webhookGoneAfterSeconds": args.webhook_gone_after.as_secs(),
         "strict": args.strict,
         "audit": args.audit.shown(),
+        "rebalance": args.rebalance.shown(),
         "leaderElection": {
             "leaderElect": election.leader_elect,
             "resourceName": election.resource_name,

@@ -3,7 +3,8 @@
 //! Reading order: [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
 //! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
-//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`keep`], [`audit`].
+//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`keep`], [`audit`],
+//! [`rebalance`].
 
 mod audit;
 mod definitions;
@@ -14,6 +15,7 @@ mod network;
 mod objects;
 mod placement;
 mod pods;
+mod rebalance;
 mod rights;
 mod scheduler;
 mod workloadspread;
@@ -42,6 +44,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM install placement --image $IMAGE --crds=always > placement.yaml
   PROGRAM install keep --image $IMAGE | kubectl apply -f -
   PROGRAM install audit --image $IMAGE --extra-arg=--audit-every=30m | kubectl apply -f -
+  PROGRAM install rebalance --image $IMAGE | kubectl apply -f -
   PROGRAM install workloadspread --image $IMAGE --webhook-url https://10.0.0.7:9443
                                                      for a webhook outside the cluster
 
@@ -69,6 +72,8 @@ enum Part {
     Keep(keep::KeepPart),
     /// Audits of the cluster on a timer, as metrics: what the loss, the shift and the drain of each zone would do
     Audit(audit::AuditPart),
+    /// Evictions, one at a time, that make labelled workloads even again
+    Rebalance(rebalance::RebalancePart),
 }
 
 impl Part {
@@ -79,6 +84,7 @@ impl Part {
             Self::Placement(part) => part.definitions.access(),
             Self::Keep(part) => &part.access,
             Self::Audit(part) => &part.access,
+            Self::Rebalance(part) => &part.access,
         }
     }
 
@@ -89,6 +95,7 @@ impl Part {
             Self::Placement(part) => &part.common,
             Self::Keep(part) => &part.common,
             Self::Audit(part) => &part.common,
+            Self::Rebalance(part) => &part.common,
         }
     }
 
@@ -100,6 +107,7 @@ impl Part {
             Self::Placement(part) => part.manifests(context).map(Some),
             Self::Keep(part) => part.manifests().map(Some),
             Self::Audit(part) => part.manifests().map(Some),
+            Self::Rebalance(part) => part.manifests().map(Some),
         }
     }
 
@@ -111,6 +119,7 @@ impl Part {
             Self::Placement(_) => Component::Placement.name(),
             Self::Keep(_) => Component::Keep.name(),
             Self::Audit(_) => Component::Audit.name(),
+            Self::Rebalance(_) => Component::Rebalance.name(),
         }
     }
 
@@ -122,6 +131,7 @@ impl Part {
             Self::Placement(part) => part.rights(),
             Self::Keep(part) => part.rights(),
             Self::Audit(part) => part.rights(),
+            Self::Rebalance(part) => part.rights(),
         }
     }
 }
@@ -139,6 +149,8 @@ pub(crate) enum Component {
     Keep,
     /// The audit.
     Audit,
+    /// The controller that makes workloads even again.
+    Rebalance,
 }
 
 impl Component {
@@ -150,13 +162,14 @@ impl Component {
             Self::Placement => "placement",
             Self::Keep => "keep",
             Self::Audit => "audit",
+            Self::Rebalance => "rebalance",
         }
     }
 
     /// The definitions of its kinds.
     pub(crate) fn definitions(self) -> Vec<Value> {
         match self {
-            Self::Scheduler | Self::Keep | Self::Audit => Vec::new(),
+            Self::Scheduler | Self::Keep | Self::Audit | Self::Rebalance => Vec::new(),
             Self::WorkloadSpread => vec![workloadspread::definition()],
             Self::Placement => strew_wire::placement::crd::all(),
         }

@@ -25,13 +25,19 @@ use crate::output::{Format, serialized};
 use crate::progress::Progress;
 use crate::scenario;
 use crate::scenario::{Life, When};
+#[cfg(feature = "cluster")]
+use crate::terminal::Terminal;
 use crate::workloads::{FailOn, WorkloadArgs};
 use crate::world::WorldArgs;
+#[cfg(feature = "cluster")]
+use strew_apiserver::Tables;
 use strew_model::Span;
 use strew_scenario::rebalance::plan::{self, Asked};
 use strew_scenario::rebalance::values::RebalancePlan;
 use strew_suite::report::API_VERSION;
 use strew_suite::shown::Choice;
+#[cfg(feature = "cluster")]
+use strew_view::cluster_state::ClusterState;
 use strew_view::moment;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -184,10 +190,43 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
 /// The exit code.
 fn exit(plan: &RebalancePlan, fail_on: Option<FailOn>) -> u8 {
     let fails_now = fail_on == Some(FailOn::Uneven) && plan.summary.uneven_before > 0;
-    match fails_now || plan.summary.uneven_after > 0 {
+    let fails = plan.summary.uneven_after + plan.summary.without_domain > 0;
+    match fails_now || fails {
         true => EXIT_NO,
         false => 0,
     }
+}
+
+/// Looks at a cluster of these objects as it is.
+///
+/// # Errors
+/// The objects are no cluster.
+#[cfg(feature = "cluster")]
+pub(crate) fn with_world<T>(
+    objects: Vec<serde_json::Value>,
+    look: impl FnOnce(&mut ClusterState, &Tables) -> T,
+) -> Result<T, Failure> {
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
+    drop(list);
+    let world = WorldArgs::default();
+    let context = Context {
+        terminal: Terminal::new(true),
+        program: "strew",
+        quiet: true,
+        verbose: 0,
+    };
+    let inputs = vec![world.made("<cluster>", bytes)];
+    let life = scenario::looked_at(&world, None, &[], inputs, None, &context)?;
+    let none = || Failure::input(anyhow!("there is no cluster in the input"));
+    let life = life.ok_or_else(none)?;
+    let mut look = Some(look);
+    let mut made = None;
+    life.look(When::Start, &Progress::new(true), &mut |seen, frame| {
+        let (mut world, _) = moment::world(seen.moment, frame);
+        made = look.take().map(|look| look(&mut world, seen.moment.tables));
+    })?;
+    made.ok_or_else(none)
 }
 
 /// The JSON schema of a plan.
@@ -208,6 +247,7 @@ impl RebalanceArgs {
     ) -> Result<RebalancePlan, Failure> {
         let asked = Asked {
             means: &|workload| choice.means(workload),
+            evicts: &|_| true,
             soft: self.soft,
             evictions_max: self.max_evictions.unwrap_or(usize::MAX),
             deletes_empty_dirs: self.delete_emptydir_data,

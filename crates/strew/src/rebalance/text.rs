@@ -50,7 +50,26 @@ fn write_sum(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         );
         return;
     }
-    let of = count(sums.workloads, "workload");
+    let of = count(
+        sums.workloads.saturating_sub(sums.without_domain),
+        "workload",
+    );
+    if sums.without_domain > 0 {
+        let s = styles.bad;
+        let of = count(sums.without_domain, "workload");
+        let have = if sums.without_domain == 1 {
+            "has"
+        } else {
+            "have"
+        };
+        let _ = writeln!(
+            out,
+            "{s}✗{s:#} {of} {have} a hard constraint without a domain: no node that it counts has its label, so new pods get no node"
+        );
+        if sums.without_domain == sums.workloads {
+            return;
+        }
+    }
     if sums.uneven_before == 0 {
         let (s, dim) = (&styles.good, &styles.dim);
         let _ = writeln!(

@@ -46,6 +46,8 @@ enum Installed {
     Keep(ComponentArgs),
     /// The audit
     Audit(ComponentArgs),
+    /// The controller that makes labelled workloads even again; pods that it evicted stay where they came back
+    Rebalance(ComponentArgs),
 }
 
 /// The arguments of every component.
@@ -108,6 +110,7 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context) -> Result<u8, Failure
         Installed::Placement(args) => (Component::Placement, args),
         Installed::Keep(args) => (Component::Keep, args),
         Installed::Audit(args) => (Component::Audit, args),
+        Installed::Rebalance(args) => (Component::Rebalance, args),
     };
     let mut objects = installed(component, &args.namespace, context)?;
     let say = |text: String| {

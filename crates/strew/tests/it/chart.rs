@@ -17,7 +17,14 @@ mod values;
 use values::{flags_of, parsed};
 
 const CHART: &str = "deploy/charts/strew";
-const COMPONENTS: [&str; 5] = ["scheduler", "workloadspread", "placement", "keep", "audit"];
+const COMPONENTS: [&str; 6] = [
+    "scheduler",
+    "workloadspread",
+    "placement",
+    "keep",
+    "audit",
+    "rebalance",
+];
 
 /// Words that stand for values while a template is made.
 const IMAGE: &str = "chart.example/strew:value";

@@ -38,6 +38,8 @@ fn the_manifests_of_each_part() {
     run.stdout_eq(file!["snapshots/install-placement.yaml"]);
     let run = install("audit").assert().code(0);
     run.stdout_eq(file!["snapshots/install-audit.yaml"]);
+    let run = install("rebalance").assert().code(0);
+    run.stdout_eq(file!["snapshots/install-rebalance.yaml"]);
     let run = install("keep").assert().code(0);
     run.stdout_eq(file!["snapshots/install-keep.yaml"]);
 }
@@ -106,7 +108,14 @@ fn pods_are_made_anew_when_their_configuration_changes() {
 #[test]
 fn the_page_of_rights_is_made_from_the_code() {
     let mut page = ABOUT_RIGHTS.to_owned();
-    for part in ["scheduler", "workloadspread", "placement", "keep", "audit"] {
+    for part in [
+        "scheduler",
+        "workloadspread",
+        "placement",
+        "keep",
+        "audit",
+        "rebalance",
+    ] {
         let run = alone(&format!("install {part} --rights")).assert().code(0);
         page += &format!("\n## `strew install {part}`\n\n{}", stdout(&run));
     }

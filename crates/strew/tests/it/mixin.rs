@@ -94,7 +94,7 @@ fn rules_and_dashboards_name_metrics_that_there_are() {
     known.extend(values(&rules, "record"));
     let mut all = values(&rules, "expr");
     all.extend(values(&alerts, "expr"));
-    assert_eq!(all.len(), 10 + 17);
+    assert_eq!(all.len(), 10 + 19);
     for file in fs::read_dir(root().join("deploy/mixin/dashboards")).unwrap() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
         expressions(&serde_json::from_str(&text).unwrap(), &mut all);

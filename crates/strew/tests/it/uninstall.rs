@@ -81,6 +81,7 @@ fn all_that_was_installed_goes_but_the_namespace() {
         ("placement", "--crds=never"),
         ("keep", ""),
         ("audit", ""),
+        ("rebalance", ""),
     ] {
         let before = installed(&format!("{part} {flags} --namespace other"));
         let gone = uninstalled(&format!("{part} --namespace other"));
@@ -102,7 +103,14 @@ fn all_that_was_installed_goes_but_the_namespace() {
 #[test]
 fn a_component_goes_without_its_neighbours() {
     let mut seen = BTreeSet::new();
-    for part in ["scheduler", "workloadspread", "placement", "keep", "audit"] {
+    for part in [
+        "scheduler",
+        "workloadspread",
+        "placement",
+        "keep",
+        "audit",
+        "rebalance",
+    ] {
         for name in uninstalled(part) {
             assert!(seen.insert(name.clone()), "{name} goes with two components");
         }
@@ -230,7 +238,14 @@ fn kubeconfig(name: &str) -> std::path::PathBuf {
 #[test]
 fn there_is_one_installation_a_cluster() {
     let file = kubeconfig("twice");
-    for part in ["scheduler", "workloadspread", "placement", "keep", "audit"] {
+    for part in [
+        "scheduler",
+        "workloadspread",
+        "placement",
+        "keep",
+        "audit",
+        "rebalance",
+    ] {
         let words = |verb: &str, namespace: &str| {
             let file = file.display();
             alone(&format!(

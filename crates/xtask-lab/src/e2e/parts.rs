@@ -262,6 +262,17 @@ impl Stage {
         )
     }
 
+    /// The controller that makes labelled workloads even again, with the rights of its account.
+    pub(crate) fn rebalance_controller(&mut self) -> anyhow::Result<Component> {
+        let kubeconfig = self.own_kubeconfig("strew-rebalance")?;
+        self.controller(&[
+            kubeconfig.as_str(),
+            "--controllers=rebalance",
+            "--leader-elect-resource-name=strew-rebalance",
+            "--rebalance-every=10s",
+        ])
+    }
+
     /// The controller that keeps ReplicaSets spread, with the rights of its account.
     pub(crate) fn keep_controller(&mut self) -> anyhow::Result<Component> {
         let kubeconfig = self.own_kubeconfig("strew-keep")?;

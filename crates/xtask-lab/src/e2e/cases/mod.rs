@@ -144,6 +144,8 @@ coded! {
         "while pods of one zone are away, none of another is evicted; without a webhook the plain budget decides",
     case "rebalanced" rebalanced::play:
         "a plan of evictions is saved, checked and carried out; cut off, or carried out twice at once, it evicts no pod twice",
+    case "rebalance-kept" rebalanced::kept:
+        "the controller makes a labelled workload even again, with one eviction for each move, though its leader is killed",
     full "rebalance-descheduler" beside_descheduler::play:
         "strew rebalance beside the descheduler on ten unbalanced clusters: evictions, what is left, whether it ends",
     case "ws-two-owners" workloadspread::two_owners:

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
-use xtask_lab::lab::until;
+use xtask_lab::lab::{now, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage, node_of};
 
@@ -74,6 +74,50 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     ensure!(evicted(stage, &before)? <= N_MOVES);
     finished(stage, &before)
 }
+
+/// Two replicas of the controller. Without the label nothing is evicted; with it each move is one eviction, though a replica
+/// is killed after the first one; without it again nothing is.
+pub(super) fn kept(stage: &mut Stage) -> anyhow::Result<()> {
+    let _scheduler = stage.scheduler(&["--scheduler-name=default-scheduler"])?;
+    stage.apply("rebalanced-nodes.yaml")?;
+    stage.install(&["rebalance"])?;
+    let before = uneven(stage)?;
+    let mut first = stage.rebalance_controller()?;
+    until("a plan without a workload", SOON, PAUSE, || {
+        first.expect_running()?;
+        let said = first.output();
+        Ok(said.contains("nothing is evicted").then_some(()))
+    })
+    .with_context(|| first.output())?;
+    let second = stage.rebalance_controller()?;
+    ensure!(evicted(stage, &before)? == 0, "{}", first.output());
+
+    stage.run(&["label", "deployment/web", "rebalance.strew.dev/spread=true"])?;
+    until("an eviction", CARRIED_OUT_WITHIN, PAUSE, || {
+        Ok((evicted(stage, &before)? > 0).then_some(()))
+    })
+    .with_context(|| first.output())?;
+    first.kill();
+    until("an even workload", CARRIED_OUT_WITHIN, PAUSE, || {
+        let pods = stage.pods()?;
+        let is_placed = pods.len() == 9 && pods.iter().all(|pod| node_of(pod).is_some());
+        let spread = stage.spread(&pods, ZONE)?;
+        Ok((is_placed && spread.len() == 3 && spread.values().all(|&n| n == 3)).then_some(()))
+    })
+    .with_context(|| second.output())?;
+    let n = evicted(stage, &before)?;
+    ensure!(n == N_MOVES, "{n} evictions\n{}", second.output());
+
+    let before = uneven(stage)?;
+    let begin = now();
+    until("two looks at the cluster", SOON, PAUSE, || {
+        ensure!(evicted(stage, &before)? == 0, "{}", second.output());
+        Ok((begin.elapsed() > TWO_LOOKS).then_some(()))
+    })
+}
+
+/// How long two looks at the cluster take.
+const TWO_LOOKS: Duration = Duration::from_secs(25);
 
 /// Waits until no pod is on its way, then makes a new plan and carries it out: all in all each move is one eviction.
 fn finished(stage: &Stage, before: &BTreeSet<String>) -> anyhow::Result<()> {
