@@ -100,7 +100,9 @@ function barsOf(row: Row, pods: Pod[], domainOf: (node: string, by: string) => s
   newest = pods[pods.length - 1]?.owner ?? newest;
   const isWhole = row.spread === undefined || row.counts.size >= row.spread.domains;
   const domains = new Set([...row.counts.keys(), ...leaving.keys(), ...(isWhole ? all : [])]);
-  return [...domains].sort(natural).map((label) => {
+  // Many are folded by their counts, so that their order is not seen.
+  const sorted = domains.size > DOMAINS_MAX ? [...domains] : [...domains].sort(natural);
+  return sorted.map((label) => {
     const count = row.counts.get(label) ?? 0, owners = byOwner.get(label);
     const total = owners ? [...owners.values()].reduce((a, b) => a + b, 0) : 0;
     const old = total === count && owners ? total - (owners.get(newest) ?? 0) : 0;

@@ -291,7 +291,10 @@ mod tests {
             let requested: i64 = nodes.iter().map(|n| n.usage.requested["cpu"]).sum();
             assert_eq!(one.requested_milli_cpu, requested);
             assert_eq!(one.by_use.iter().sum::<usize>(), one.nodes);
-            let of_class = |n: i64| nodes.iter().filter(|x| x.usage.requested["cpu"] == n);
+            let of_class = |n: i64| {
+                let is_there = move |node: &&&NodeValues| node.usage.requested["cpu"] == n;
+                nodes.iter().filter(is_there)
+            };
             assert_eq!(one.by_use[0], of_class(0).count());
             assert_eq!(one.by_use[5], of_class(4000).count());
             let counts = |w: &&WorkloadDetail| {
