@@ -1,7 +1,7 @@
 // The page of an audit: what is wrong, a matrix of verdicts, and for the chosen cell the way back, its cause and changes.
 
 import { spoken } from "./clock.ts";
-import { append, copyButton, counted, h, svg } from "./dom.ts";
+import { append, copyButton, counted, dotted, h, svg } from "./dom.ts";
 import { badness, isBad, matrix, VERDICTS, type Cell, type Column, type Line, type Matrix } from "./matrix.ts";
 import * as state from "./state.ts";
 import type { AuditCase, AuditData, AuditRow, Fix } from "./types.ts";
@@ -40,7 +40,9 @@ export function audit(data: AuditData, root: HTMLElement): Probe {
 
   function first(): string {
     const line = all.lines[0];
-    const bad = line && [...line.cells].find(([, cell]) => isBad(cell) && (badness(line) === VERDICTS.indexOf(cell.row?.verdict ?? "") || cell.blocked));
+    const worst = line ? [...line.cells].filter(([, cell]) => isBad(cell) && (badness(line) === VERDICTS.indexOf(cell.row?.verdict ?? "") || cell.blocked)) : [];
+    // Of the worst cells, the one with the fewest pods, as below what is wrong.
+    const bad = worst.sort(([, a], [, b]) => (a.row?.ready ?? 0) - (b.row?.ready ?? 0))[0];
     return line ? id(line, bad?.[0] ?? [...line.cells.keys()][0] ?? 0) : "";
   }
 
@@ -257,7 +259,7 @@ function header(data: AuditData, all: Matrix): HTMLElement {
     counted(report.workloads, "workload"), `seed ${report.seed}`,
   ];
   if (report.nodesWithoutKey) facts.splice(1, 0, `${counted(report.nodesWithoutKey, "node")} without the key`);
-  return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, facts.join(" · ")), h("span", { class: `verdict ${kind}` }, `${sign} ${text}`));
+  return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, dotted(facts)), h("span", { class: `verdict ${kind}` }, `${sign} ${text}`));
 }
 
 function wrong(data: AuditData, all: Matrix, columns: Column[], go: (cell: string) => void): HTMLElement {
@@ -429,9 +431,9 @@ function fixes(data: AuditData): HTMLElement | null {
   const list = h("ol", { class: "fixes" });
   all.forEach((fix, i) => {
     const patch = data.patches[i] ?? "";
-    list.append(h("li", {}, h("b", {}, fix.of), ": ", h("code", {}, fix.change), ` ${outcome(fix)} `, fix.patches.length > 0 && copyButton(patch, "Copy patch")));
+    list.append(h("li", {}, h("b", {}, fix.of), ": ", h("code", {}, fix.change), `: ${outcome(fix)} `, fix.patches.length > 0 && copyButton(patch, "Copy patch")));
   });
-  const how = all.length === 1 ? "played again with it" : "played alone, and all together";
+  const how = all.length === 1 ? "played again" : "played alone, and all together";
   return h("section", { class: "card", "aria-label": "Smallest changes" }, h("h2", {}, `Smallest changes, ${how}`), list);
 }
 

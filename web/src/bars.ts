@@ -17,7 +17,13 @@ interface Bar {
   leaving: number;
   counts: boolean;
   note?: string | undefined;
+  /** The lines of a bar that has its own ones. */
+  least?: number | undefined;
+  limit?: number | undefined;
 }
+
+/** A bar of several equal domains. */
+type Folded = Bar & { n?: number };
 
 export interface Row {
   by: string;
@@ -51,12 +57,13 @@ export function rowOf(spread: Spread): Row {
 export function draw(row: Row, pods: Pod[], domainOf: (node: string, by: string) => string | undefined, all: string[]): HTMLElement {
   const { spread, skew } = row;
   const constraint = spread?.constraint ?? undefined;
-  const most = Math.max(0, ...row.counts.values());
+  const groups = spread?.groups;
+  const most = groups?.[0]?.[0] ?? Math.max(0, ...row.counts.values());
   // With fewer domains than minDomains, the scheduler takes 0 for the minimum.
   const isFew = spread !== undefined && (constraint?.minDomains ?? 0) > spread.domains;
   const least = isFew ? 0 : most - skew;
   const limit = constraint && !constraint.withoutEffect ? least + constraint.maxSkew : undefined;
-  const bars = fold(barsOf(row, pods, domainOf, all));
+  const bars = groups ? first(groups.map(([count, n]) => ({ label: counted(n, "domain"), count, old: 0, leaving: 0, counts: true, n }))) : fold(barsOf(row, pods, domainOf, all));
   const top = Math.max(1, limit ?? 0, ...bars.map((bar) => bar.count + ((bar.n ?? 1) === 1 ? bar.leaving : 0)));
   const isOver = constraint !== undefined && (skew > constraint.maxSkew || (isFew && limit !== undefined && most > limit));
   const isHard = constraint?.whenUnsatisfiable === "DoNotSchedule";
@@ -67,11 +74,14 @@ export function draw(row: Row, pods: Pod[], domainOf: (node: string, by: string)
   return box;
 }
 
-/** Bars of numbers that nothing limits: one a domain, with a note below. */
-export function plain(by: string, counts: { label: string; count: number; note?: string }[]): HTMLElement {
-  const bars = fold(counts.map(({ label, count, note }) => ({ label, count, old: 0, leaving: 0, counts: true, note })));
-  const top = Math.max(1, ...bars.map((bar) => bar.count));
-  return h("ul", { class: "bars", "aria-label": by }, ...bars.map((bar) => column(bar, top)));
+/** A bar with a note below, and with lines of its own. */
+export interface Plain { label: string; count: number; note?: string; least?: number | undefined; limit?: number | undefined }
+
+/** Bars that are no row of one constraint: clusters of a Placement, subsets. */
+export function plain(by: string, counts: Plain[], isHard = false): HTMLElement {
+  const bars = fold(counts.map((one) => ({ ...one, old: 0, leaving: 0, counts: true })));
+  const top = Math.max(1, ...bars.map((bar) => Math.max(bar.count, bar.limit ?? 0)));
+  return h("ul", { class: isHard ? "bars hard" : "bars", "aria-label": by }, ...bars.map((bar) => column(bar, top, bar.least, bar.limit)));
 }
 
 function barsOf(row: Row, pods: Pod[], domainOf: (node: string, by: string) => string | undefined, all: string[]): Bar[] {
@@ -90,7 +100,9 @@ function barsOf(row: Row, pods: Pod[], domainOf: (node: string, by: string) => s
   newest = pods[pods.length - 1]?.owner ?? newest;
   const isWhole = row.spread === undefined || row.counts.size >= row.spread.domains;
   const domains = new Set([...row.counts.keys(), ...leaving.keys(), ...(isWhole ? all : [])]);
-  return [...domains].sort(natural).map((label) => {
+  // Many are folded by their counts, so that their order is not seen.
+  const sorted = domains.size > DOMAINS_MAX ? [...domains] : [...domains].sort(natural);
+  return sorted.map((label) => {
     const count = row.counts.get(label) ?? 0, owners = byOwner.get(label);
     const total = owners ? [...owners.values()].reduce((a, b) => a + b, 0) : 0;
     const old = total === count && owners ? total - (owners.get(newest) ?? 0) : 0;
@@ -99,24 +111,29 @@ function barsOf(row: Row, pods: Pod[], domainOf: (node: string, by: string) => s
 }
 
 /** Of many domains, equal ones as one bar: `5 domains`. */
-function fold(bars: Bar[]): (Bar & { n?: number })[] {
+function fold(bars: Bar[]): Folded[] {
   if (bars.length <= DOMAINS_MAX) return bars;
   const groups = new Map<string, Bar & { n: number }>();
   for (const bar of bars) {
-    const id = bar.counts ? String(bar.count) : "out";
+    const id = bar.counts ? `${bar.count} ${bar.least} ${bar.limit}` : "out";
     const group = groups.get(id);
     if (group) { group.n += 1; group.leaving += bar.leaving; }
     else groups.set(id, { ...bar, old: 0, n: 1 });
   }
   const found = [...groups.values()].sort((a, b) => b.count - a.count);
   for (const group of found) if (group.n > 1) Object.assign(group, { label: counted(group.n, "domain"), note: undefined });
+  return first(found);
+}
+
+/** The first bars, and the others as one. */
+function first(found: Folded[]): Folded[] {
   const shown = found.slice(0, DOMAINS_MAX);
-  const rest = found.slice(DOMAINS_MAX).reduce((n, group) => n + group.n, 0);
+  const rest = found.slice(DOMAINS_MAX).reduce((n, group) => n + (group.n ?? 1), 0);
   if (rest) shown.push({ label: `${counted(rest, "domain")} with fewer`, count: found[DOMAINS_MAX]!.count, old: 0, leaving: 0, counts: true, n: rest });
   return shown;
 }
 
-function column(bar: Bar & { n?: number }, top: number, least?: number, limit?: number): HTMLElement {
+function column(bar: Folded, top: number, least?: number, limit?: number): HTMLElement {
   const y = (n: number) => `${(n / top) * HEIGHT}px`;
   const plot = h("div", { class: "plot", "aria-hidden": "true" });
   if (bar.counts) {

@@ -2,12 +2,17 @@
 
 const SIZES: Record<string, number> = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9 };
 
+/** The last time that was read: lines of a log come in order, many at one time. */
+let last = "", lastSeconds = 0;
+
 /** Seconds; 0 for a text without a time. */
 export function seconds(clock: string): number {
+  if (clock === last) return lastSeconds;
   let total = 0;
   for (const [, digits, unit] of clock.matchAll(/([\d.]+)(ms|us|µs|ns|h|m|s)/g)) {
     total += Number(digits) * (SIZES[unit!] ?? 0);
   }
+  [last, lastSeconds] = [clock, total];
   return total;
 }
 

@@ -1,15 +1,16 @@
 // The page of a cluster, as it was recorded or as it is: what is wrong, how each workload is spread, and where it is.
 
 import { rowOf, short } from "./bars.ts";
-import { counted, h, keep, natural, svg } from "./dom.ts";
+import { counted, dotted, h, keep, natural, svg } from "./dom.ts";
 import * as fleet from "./fleet.ts";
+import * as heat from "./heat.ts";
 import { fewWorkloads } from "./list.ts";
 import { follow } from "./live.ts";
 import * as map from "./map.ts";
 import { Past } from "./past.ts";
 import { byWorkload, type NodeState, type Pod } from "./run.ts";
 import * as state from "./state.ts";
-import type { ClusterData, ClusterNode, ClusterPod, ClusterWorkload, Finding, LedgerRow, Standing, Sums } from "./types.ts";
+import type { ClusterData, ClusterNode, ClusterPod, ClusterWorkload, Finding, Heat, LedgerRow, Standing, Sums } from "./types.ts";
 import { article, subsets, waiting, type Place } from "./workloads.ts";
 import { finding, listed } from "./wrong.ts";
 
@@ -22,6 +23,8 @@ interface Cluster {
   pods: Pod[];
   nodes: NodeState[];
   room: map.Room;
+  /** Of a large cluster, instead of nodes and pods. */
+  heat?: Heat;
   /** WorkloadSpreads by the workload that they are for. */
   ledgers: Map<string, LedgerRow[]>;
   fleet: fleet.Fleet;
@@ -74,7 +77,7 @@ export function cluster(data: ClusterData, root: HTMLElement): Probe {
     drawList();
     // A hub may have neither nodes nor workloads of its own.
     const isHub = now.fleet.placements.size > 0 || now.fleet.clusters.size > 0;
-    const [hasWorkloads, hasNodes] = [!isHub || now.workloads.size > 0, !isHub || now.nodes.length > 0];
+    const [hasWorkloads, hasNodes] = [!isHub || now.workloads.size > 0, !isHub || now.nodes.length > 0 || now.heat !== undefined];
     arrange(left, [wrong, ...(hasWorkloads ? [workloads] : []), ...(isHub ? [placements.list] : [])]);
     arrange(right, [...(hasNodes ? [place] : []), ...(isHub ? [placements.place] : [])]);
     arrange(page, past.last ? [time.element, grid] : [grid]);
@@ -111,10 +114,10 @@ export function cluster(data: ClusterData, root: HTMLElement): Probe {
     const words = !sums ? "reading the cluster" : errors ? `✗ ${counted(errors, "error")}${warnings ? `, ${counted(warnings, "warning")}` : ""}`
       : warnings ? `! ${counted(warnings, "warning")}` : "✓ Nothing is wrong";
     document.title = `${sums ? words.slice(0, 2) : ""}${about.title}`;
-    const text = [about.title, facts.join(" · "), words].join("\n");
+    const text = [about.title, dotted(facts), words].join("\n");
     if (head.dataset["text"] === text) return;
     head.dataset["text"] = text;
-    head.replaceChildren(h("h1", {}, about.title), h("span", { class: "dim" }, facts.join(" · ")),
+    head.replaceChildren(h("h1", {}, about.title), h("span", { class: "dim" }, dotted(facts)),
       h("span", { class: `verdict ${!sums ? "" : errors ? "bad" : warnings ? "warn" : "ok"}`, role: "status" }, words),
       about.live ? h("p", { class: "dim story" }, "Live: changes are shown as they come.") : "");
   }
@@ -172,9 +175,18 @@ export function cluster(data: ClusterData, root: HTMLElement): Probe {
     return article(of, { wanted: replicas, ready, pending: n, leaving: terminating ?? 0, rows: spread.map(rowOf), below }, pods, at);
   }
 
+  /** The pods of the chosen workload by box of a large cluster. */
+  const own = (): Record<string, number> => now.workloads.get(chosen)?.boxes ?? {};
+
   function drawMap(): void {
+    if (now.heat) {
+      where.replaceChildren(h("h2", {}, chosen ? `Where ${nameOf(chosen)} is` : "Nodes"), heat.draw(now.heat, own(), nameOf(chosen)));
+      legend.replaceChildren();
+      map.paint(where);
+      return drawTwin();
+    }
     levels ??= map.levelsOf(now.nodes);
-    const name = chosen.slice(chosen.indexOf("/") + 1);
+    const name = nameOf(chosen);
     where.replaceChildren(h("h2", {}, chosen ? `Where ${name} is` : "Nodes"), map.draw(now.nodes, now.pods, chosen, levels, now.room));
     map.paint(where);
     const keys = [...new Set(now.nodes.flatMap((node) => Object.keys(node.labels)))].sort();
@@ -188,7 +200,7 @@ export function cluster(data: ClusterData, root: HTMLElement): Probe {
 
   function drawTwin(): void {
     const isOpen = (twin.parentElement as HTMLDetailsElement | null)?.open;
-    keep(twin, () => twin.replaceChildren(isOpen ? map.table(now.nodes, now.pods, chosen, levels ?? []) : ""));
+    keep(twin, () => twin.replaceChildren(!isOpen ? "" : now.heat ? heat.table(now.heat, own(), nameOf(chosen)) : map.table(now.nodes, now.pods, chosen, levels ?? [])));
   }
 
   /** The moments since the page was opened, and the skew of the chosen workload over them. */
@@ -271,6 +283,7 @@ function read(rows: Map<string, unknown>): Cluster {
   for (const [key, row] of rows) {
     const space = key.indexOf(" "), name = key.slice(space + 1);
     switch (space < 0 ? key : key.slice(0, space)) {
+      case "heat": found.heat = row as Heat; break;
       case "sums": found.sums = row as Sums; break;
       case "standing": found.standing = row as Standing; break;
       case "finding": named.push([key, row as Finding]); break;
@@ -295,6 +308,8 @@ function read(rows: Map<string, unknown>): Cluster {
   found.pods = pods.sort((a, b) => a.created - b.created || natural(a.pod.name, b.pod.name)).map(({ pod }) => pod);
   return found;
 }
+
+const nameOf = (of: string): string => of.slice(of.indexOf("/") + 1);
 
 function podOf(name: string, row: ClusterPod): Pod {
   return {

@@ -10,8 +10,8 @@ export const isTable = (data: unknown): data is Table => !Array.isArray(data);
 /** The rows, their fields in the order in which they were. */
 export function rows(table: Table, parts = table.parts ?? []): Row[] {
   const columns = new Map(Object.entries(table.columns).map(([field, column]) => [field, { values: values(column, parts), next: 0 }]));
-  // No name of Kubernetes is `__proto__`, and to set it is no way to make a field. Versions are not shown.
-  const named = (fields: string[]) => fields.filter((field) => field !== "__proto__" && field !== "resourceVersion");
+  // No name of Kubernetes is `__proto__`, and to set it is no way to make a field.
+  const named = (fields: string[]) => fields.filter((field) => field !== "__proto__");
   const shapes = table.shapes.map((fields) => named(fields).map((field) => ({ field, from: columns.get(field)! })));
   return Array.from({ length: table.rows }, (_, i) => {
     const row: Row = {};

@@ -42,6 +42,9 @@ export function counted(n: number, word: string, words = `${word}s`): string {
   return `${n.toLocaleString("en-US")} ${n === 1 ? word : words}`;
 }
 
+/** Facts in a line, which breaks after a dot and not before it. */
+export const dotted = (facts: string[]): string => facts.join("\u00a0· ");
+
 export const natural = new Intl.Collator("en", { numeric: true }).compare;
 
 /** A button that copies a text and says so. */

@@ -1,12 +1,12 @@
 // Placements with their clusters: the page of `strew place --html`, and a part of the page of a hub.
 
 import { plain, short } from "./bars.ts";
-import { append, counted, h, keep, natural } from "./dom.ts";
+import { append, counted, dotted, h, keep, natural } from "./dom.ts";
 import { fewWorkloads } from "./list.ts";
 import * as map from "./map.ts";
 import type { NodeState, Pod } from "./run.ts";
 import * as state from "./state.ts";
-import type { ClusterRow, Condition, Finding, FleetData, Moved, PlacementRow } from "./types.ts";
+import type { ClusterRow, Condition, Finding, FleetData, Moved, PlacementRow, Term, Topology } from "./types.ts";
 import { finding, listed } from "./wrong.ts";
 
 const NAMES_MAX = 12;
@@ -118,10 +118,9 @@ function article(of: string, row: PlacementRow, isChosen: boolean, choose: (of: 
   const rows = row.terms.map((term, depth) => ({ term, topologies: row.topologies.filter((one) => one.topology.length === depth + 1) }));
   const charts = rows.filter(({ topologies }) => topologies.length > 0).map(({ term, topologies }, depth) => {
     const label = (one: string[]) => depth ? `${one[depth - 1]} › ${one[depth] || '""'}` : one[depth] || '""';
-    const note = ({ clusters, weight }: (typeof topologies)[number]) => `of ${clusters}${weight === undefined || weight === null ? "" : `, weight ${weight}`}`;
-    return h("div", { class: "constraint" },
-      plain(`clusters by ${term.topologyKey}`, topologies.map((one) => ({ label: label(one.topology), count: one.selected, note: note(one) }))),
-      h("p", { class: "words" }, h("b", {}, short(term.topologyKey)), asked(term)));
+    const bars = topologies.map((one) => ({ label: label(one.topology), count: one.selected, note: note(one), least: one.minimum, limit: limit(one, term) }));
+    return h("div", { class: "constraint" }, plain(`clusters by ${term.topologyKey}`, bars, isHard(term)),
+      h("p", { class: "words" }, h("b", {}, short(term.topologyKey)), asked(term), ...held(term, topologies)));
   });
   append(box, [charts.length > 0 && h("div", { class: "constraints" }, ...charts), ...row.conditions.filter((one) => one.type !== "PlacementMisconfigured" || !one.good).map(condition)]);
   if (row.warning) box.append(h("p", { class: "warn" }, `! ${row.warning}`));
@@ -135,9 +134,34 @@ function article(of: string, row: PlacementRow, isChosen: boolean, choose: (of: 
   return box;
 }
 
-/** `: hard, maxSkew 1 among the topologies of one parent, at least 2 topologies`. */
-function asked(term: PlacementRow["terms"][number]): string {
-  const parts = [`: ${term.whenUnsatisfiable === "DoNotSchedule" ? "hard" : "soft"}, maxSkew ${term.maxSkew ?? 1}`];
+const isHard = (term: Term): boolean => term.whenUnsatisfiable === "DoNotSchedule";
+
+/** The most that a topology may have; undefined if it is compared with nothing. */
+const limit = ({ minimum }: Topology, term: Term): number | undefined => minimum === undefined ? undefined : minimum + (term.maxSkew ?? 1);
+
+/** `of 4, weight 2`. */
+function note({ clusters, weight, selected, minimum }: Topology): string {
+  const parts = [`of ${clusters}`];
+  if (weight !== undefined && weight !== null) parts.push(`weight ${weight}`);
+  if (minimum === undefined && !selected) parts.push("not compared");
+  return parts.join(", ");
+}
+
+/** Whether the skews are within maxSkew, and the most that a topology may have. */
+function held(term: Term, topologies: Topology[]): (HTMLElement | string)[] {
+  const compared = topologies.filter((one) => one.skew !== undefined);
+  if (!compared.length) return [];
+  const max = term.maxSkew ?? 1, skew = Math.max(...compared.map((one) => one.skew!)), isOver = skew > max;
+  const kind = isOver ? (isHard(term) ? "bad" : "warn") : "ok", mark = isOver ? (isHard(term) ? "✗" : "!") : "✓";
+  const minima = [...new Set(compared.map((one) => one.minimum!))];
+  const most = minima.length > 1 ? ": each is compared with the others in the same parent" : `: minimum ${minima[0]}, a topology ${isHard(term) ? "may" : "should"} have ${minima[0]! + max} at most`;
+  const out = compared.length < topologies.length ? "; one that maxGroups or a weight of 0 leaves out is not compared" : "";
+  return [". ", h("span", { class: `tag ${kind}` }, `${mark} skew ${skew}, ${isOver ? `over maxSkew ${max}` : "within maxSkew"}`), most, out];
+}
+
+/** `: hard, maxSkew 1, at least 2`. */
+function asked(term: Term): string {
+  const parts = [`: ${isHard(term) ? "hard" : "soft"}, maxSkew ${term.maxSkew ?? 1}`];
   if (term.minGroups) parts.push(`at least ${term.minGroups}`);
   if (term.maxGroups) parts.push(`at most ${term.maxGroups}`);
   return parts.join(", ");
@@ -187,9 +211,9 @@ export function fleet(data: FleetData, root: HTMLElement): Probe {
     : `✓ ${counted(all.length, "Placement")} as asked for`;
   document.title = `${words.slice(0, 2)}${title}`;
   root.append(h("header", {}, h("h1", {}, title),
-    h("span", { class: "dim" }, [counted(found.clusters.size, "cluster"), counted(all.length, "Placement")].join(" · ")),
+    h("span", { class: "dim" }, dotted([counted(found.clusters.size, "cluster"), counted(all.length, "Placement")])),
     h("span", { class: `verdict ${bad.length ? "bad" : "ok"}` }, words),
-    changes?.length ? h("p", { class: "story" }, h("b", {}, "What if: "), `${changes.join(", ")}. These are the Placements after it; − and + say what moves.`) : ""),
+    changes ? h("p", { class: "story" }, h("b", {}, "What if "), `${changes}: these are the Placements then; − and + say what moves.`) : ""),
   h("main", {}, h("div", { class: "grid" }, h("div", {}, wrong, shown.list), h("div", {}, shown.place))));
   const items = troubles(found, (of) => { shown.choose(of); shown.list.scrollIntoView({ block: "nearest" }); });
   items.push(...found.findings.filter((one) => one.severity !== "note").map((one) => finding(one, undefined)));

@@ -11,7 +11,8 @@ async function data(): Promise<unknown> {
   const element = document.getElementById("data")!;
   const text = element.textContent!;
   if (element.dataset["packed"] === undefined) return JSON.parse(text);
-  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const packed = atob(text.trim()), bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }

@@ -1,7 +1,7 @@
 // The domain map: boxes nested by labels, the nodes of each on a canvas, and the same as a table.
 
 import { short } from "./bars.ts";
-import { counted, h, natural } from "./dom.ts";
+import { counted, dotted, h, natural } from "./dom.ts";
 import type { NodeState, Pod } from "./run.ts";
 
 /** Boxes of one level; equal empty ones are folded before. */
@@ -51,6 +51,10 @@ export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string
   const box = h("div", { class: "map" });
   const tops = nest([...byNode.values()], levels);
   box.append(level(tops, name, room, words));
+  if (box.querySelector("[data-heat]")) {
+    const what = words === PODS ? "pods of others" : "choices of other Placements";
+    box.append(h("p", { class: "dim small quiet" }, `Small squares: blue is the share of nodes with ${name}, grey the ${what}: the darker, the more.`.replace("nodes", `${words.node}s`)));
+  }
   if (homeless.length) {
     const names = homeless.slice(0, 4).map((pod) => pod.name).join(", ");
     box.append(h("p", { class: "homeless" }, h("i", { class: "pod wait", "aria-hidden": "true" }),
@@ -125,7 +129,7 @@ function drawBox(box: Box, of: string, room: Room, words: Words): HTMLElement {
   const free = freeCpu(box, room);
   if (free && !isLost) facts.push(free);
   const title = h("h3", {}, box.key ? box.name || `no ${short(box.key)}` : `all ${words.node}s`, isLost && h("span", { class: "tag bad" }, " not ready"));
-  const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, facts.join(" · ")));
+  const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, dotted(facts)));
   if (box.boxes.length) element.append(level(box.boxes, of, room, words));
   else if (box.nodes.length) element.append(picture(box, facts.join(", "), words));
   return element;
@@ -168,23 +172,22 @@ function picture(box: Box, label: string, words: Words): HTMLElement {
   }
   const each = Math.ceil(shown.length / SQUARES_MAX);
   if (!isNamed) {
-    const what = words === PODS ? "pods of others" : "other Placements";
-    const heat = `${each > 1 ? `a square is ${each} ${words.node}s; ` : ""}blue: the share with one; grey: ${what}`;
-    if (isHeat(shown.length)) holder.append(h("p", { class: "dim small" }, heat));
+    if (isHeat(shown.length)) holder.dataset["heat"] = "";
+    if (each > 1) holder.append(h("p", { class: "dim small" }, `a square is ${each} ${words.node}s`));
   }
-  pictures.set(canvas, { held: shown, isNamed });
+  painters.set(canvas, (colours) => { paintNodes(canvas, shown, isNamed, colours); return shown.length; });
   return holder;
 }
 
-const pictures = new WeakMap<HTMLCanvasElement, { held: Held[]; isNamed: boolean }>();
+/** How each canvas is drawn; returns the number of nodes on it. */
+export const painters = new WeakMap<HTMLCanvasElement, (colours: Colours) => number>();
 
 /** Draws the canvases below an element; call it when they are in the page, and when the width or the colours change. */
 export function paint(root: ParentNode): number {
   const colours = readColours();
   let n = 0;
   for (const canvas of root.querySelectorAll("canvas")) {
-    const data = pictures.get(canvas);
-    if (data) { paintNodes(canvas, data.held, data.isNamed, colours); n += data.held.length; }
+    n += painters.get(canvas)?.(colours) ?? 0;
   }
   return n;
 }
@@ -223,7 +226,7 @@ function paintHeat(canvas: HTMLCanvasElement, held: Held[], colours: Colours): v
 }
 
 /** The canvas with this size in pixels of the page, cleared. */
-function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+export function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const scale = window.devicePixelRatio || 1, context = canvas.getContext("2d")!;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
@@ -233,7 +236,7 @@ function sized(canvas: HTMLCanvasElement, width: number, height: number): Canvas
   return context;
 }
 
-interface Colours { ground: string; line: string; text: string; ready: string; bad: string; other: string }
+export interface Colours { ground: string; line: string; text: string; ready: string; bad: string; other: string }
 
 function readColours(): Colours {
   const style = getComputedStyle(document.documentElement);

@@ -57,6 +57,8 @@ export class Run {
   /** The times of the lines of the series. */
   private readonly times: number[];
   private lastNodes: NodeState[] = [];
+  /** Workloads as findings name them. */
+  private written?: { of: string; lower: string; begin: string }[];
   private readonly whys = new Map<string, Explanation>();
   /** The files and options of the command that explains a pod. */
   readonly explain: string;
@@ -323,6 +325,16 @@ export class Run {
     return this.refusals.get(pod)?.findLast((one) => one.at <= frame.lines)?.note;
   }
 
+  /** The workload that a finding is about by its object (`deployment/web`, `Deployment shop/web`) or else its message. */
+  about(object: string, message: string): string | undefined {
+    const lower = object.toLowerCase(), text = `${object} ${message}`;
+    this.written ??= this.workloads.map((of) => {
+      const kind = of.slice(0, of.indexOf(" ")).toLowerCase(), name = of.slice(of.indexOf("/") + 1);
+      return { of, lower: `${kind}/${name}`.toLowerCase(), begin: `${kind}/${name}:` };
+    });
+    return (this.written.find((one) => object === one.of || lower === one.lower) ?? this.written.find((one) => text.includes(one.begin)))?.of;
+  }
+
   /** The report of a workload at the end of a step. */
   workload(of: string, step: Step | undefined): Workload | undefined {
     return step?.workloads.find((one) => idOf(one) === idOfLog(of));
@@ -363,12 +375,6 @@ export function idOfLog(of: string): string {
   const [kind = "", rest = ""] = of.split(" ");
   const [namespace = "", name = ""] = rest.split("/");
   return `${kind}/${name} ${namespace}`.toLowerCase();
-}
-
-/** Whether a finding's object is this workload: `deployment/web`, or `Deployment shop/web`. */
-export function isAbout(object: string, of: string): boolean {
-  const [kind = "", rest = ""] = of.split(" ");
-  return object === of || object.toLowerCase() === `${kind}/${rest.slice(rest.indexOf("/") + 1)}`.toLowerCase();
 }
 
 function find(data: Data, head: Line): { scenario: Scenario; variant: Variant; run?: RunReport } | undefined {

@@ -3,7 +3,7 @@
 import { fewWorkloads } from "./list.ts";
 import * as map from "./map.ts";
 import { spoken } from "./clock.ts";
-import { append, copyButton, counted, h, natural } from "./dom.ts";
+import { append, copyButton, counted, dotted, h, natural } from "./dom.ts";
 import { byWorkload, Run, type Frame, type NodeState, type Pod } from "./run.ts";
 import * as state from "./state.ts";
 import { timeline, type Timeline } from "./timeline.ts";
@@ -183,7 +183,7 @@ function header(data: Data, runs: Run[], index: number): HTMLElement {
     : `✓ ${summary.broken ? `as expected: ${summary.held} held, ${summary.broken} broke as they must or may` : `held in ${summary.held} of ${counted(summary.runs, "run")}`}${severe ? `, ${counted(severe, "warning")}` : ""}`;
   document.title = `${isRed ? "✗" : "✓"} ${title}`;
   const story = run?.scenario?.story;
-  return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, facts.join(" · ")),
+  return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, dotted(facts)),
     h("span", { class: `verdict ${isRed ? "bad" : severe ? "warn" : "ok"}` }, words),
     story && h("p", { class: "dim story" }, story));
 }
@@ -201,7 +201,7 @@ function tell(line: Line): string {
     case "step": return `▸ ${line.step ?? "step"} begins`;
     case "verb": return `▸ ${line.verb}${line.refused ? `, refused: ${line.refused}` : ""}`;
     case "event": return `${line.warning ? "!" : "·"} ${line.regarding} ${line.reason}: ${line.note} (${line.source})`;
-    case "end": return "the end";
+    case "end": return "▸ the run ends";
     case "deleted": return `− ${line.key}`;
     case "created": return `+ ${line.key}${line.changed?.["subset"] ? `, subset ${line.changed["subset"]}` : ""}`;
   }

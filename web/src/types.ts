@@ -31,6 +31,8 @@ export interface Spread {
   own?: { counts: Counts; skew: number } | null;
   warning?: string | null;
   others?: number;
+  /** Of a large cluster, instead of `counts`: pods of a domain, and how many domains have so many, the largest first. */
+  groups?: [count: number, domains: number][];
 }
 export interface Pending { count: number; blockedBy: string[]; message: string; pod: string }
 export interface Workload {
@@ -119,23 +121,32 @@ export interface Within { within: number; all: number }
 export interface Sums { workloads: number; nodes: number; pods: number; ready: number; pending: number; hard: Within; soft: Within }
 /** How complete the rows are: `failing` since `since`, in milliseconds of Unix time. */
 export interface Standing { whole: boolean; leftOut: string[]; failing: string[]; since: number | null; unreadable: number }
-export interface ClusterWorkload extends Workload { leftAlone: number }
+/** `boxes`: of a large cluster, its pods by box. */
+export interface ClusterWorkload extends Workload { leftAlone: number; boxes?: Record<string, number> }
 export interface ClusterPod { of: string; node: string | null; ready: boolean; terminating: boolean; revision: string | null; created: number }
 export interface ClusterNode {
   labels: Record<string, string>; ready: boolean; cordoned: boolean; tainted: boolean; allocatable?: string; requested?: string;
+}
+/** A large cluster, instead of its nodes and pods; crates/strew-view/src/heat.rs says what each number is. */
+export interface Heat { keys: string[]; boxes: HeatBox[] }
+export interface HeatBox {
+  path: string[]; nodes: number; notReady: number; cordoned: number; pods: number; milliCpu: number; requestedMilliCpu: number;
+  byUse: number[]; nodesPerCell: number; used: number[]; away: number[];
 }
 /** A WorkloadSpread with its subsets. */
 export interface LedgerRow { of: string; target: string | null; rows: Subset[] }
 
 // A fleet: Placements and clusters by key, as strew place and strew ui make them.
 
-export interface FleetAbout { kind: "Fleet"; title: string; changes: string[] | null }
+/** `changes`: what is asked about, `zone=eu-1 is lost`. */
+export interface FleetAbout { kind: "Fleet"; title: string; changes: string | null }
 export interface FleetData { report: FleetAbout; data: { rows: Rows } }
 export interface Condition { type: string; reason: string; message: string; good: boolean }
 export interface Term {
   topologyKey: string; maxSkew?: number; whenUnsatisfiable?: string; minGroups?: number; maxGroups?: number;
 }
-export interface Topology { topology: string[]; selected: number; clusters: number; weight?: number | null }
+/** `minimum`: what its skew is measured from; absent if it is compared with nothing. */
+export interface Topology { topology: string[]; selected: number; clusters: number; weight?: number | null; skew?: number; minimum?: number }
 export interface Moved { clusterName: string; topology?: string[]; reason?: string }
 export interface PlacementRow {
   namespace: string; name: string; wanted: number | null;

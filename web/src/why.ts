@@ -30,7 +30,7 @@ function table(one: ExplainedConstraint, leftOut: number): HTMLElement {
     ...[domain.pods, domain.skew?.shortSum ?? "-"].map((cell) => h("td", { class: "num" }, cell)),
     h("td", {}, verdict(domain)));
   return h("div", { class: "scroll quiet", tabindex: 0, role: "region", "aria-label": `what is counted by ${short(one.topologyKey)}` },
-    h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
       h("tbody", {}, ...one.domains.map(row))),
     leftOut > 0 && h("p", { class: "dim" }, `and ${leftOut} more`));
 }

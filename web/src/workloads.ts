@@ -85,7 +85,7 @@ export function article(of: string, shown: Shown, pods: Pod[], context: Place): 
   const head = h("div", { class: "head" }, button, h("span", { class: "dim" }, kind), h("span", { class: "num" }, ...facts),
     verdict !== undefined && h("span", { class: `tag ${bad} verdict-word` }, verdict));
   const box = h("article", { class: of === context.chosen ? "workload chosen" : "workload", "aria-label": name, "data-of": of }, head);
-  const drawn = rows.filter((row) => row.counts.size > 0);
+  const drawn = rows.filter((row) => row.counts.size > 0 || row.spread?.groups);
   box.append(h("div", { class: "constraints" }, ...drawn.map((row) => bars.draw(row, pods, context.domainOf, context.domains(row.by)))), ...below);
   return box;
 }
@@ -131,8 +131,10 @@ export function subsets(of: string, rows: Subset[]): HTMLElement {
       h("th", { scope: "row" }, subset, conditions.length > 0 && h("span", { class: "tag bad" }, ` not ${conditions.join(", ")}`)),
       ...cells.map((cell, i) => h("td", { class: "num" }, h("small", { class: "narrow" }, HEADS[i + 1]), cell))));
   }
-  const said = "counted and room are its status, coming and going pods that it has let in or out and not seen yet, costs (pods) the deletion costs: the lowest goes first";
-  return h("div", {}, h("p", { class: "dim small quiet" }, `by subset of ${of}; ${said}`),
+  const said = "counted and room are its status, coming and going pods that it has let in or out and not seen yet, deletion costs with their pods: the lowest cost goes first";
+  const chart = bars.plain(`pods by subset of ${of}`, rows.map(({ subset, pods, limit }) => (
+    { label: subset, count: pods, limit: limit ?? undefined, note: limit === null ? "no limit" : `limit ${limit}` })));
+  return h("div", { class: "constraint" }, chart, h("p", { class: "dim small" }, `by subset of ${of}; ${said}`),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `subsets of ${of}` },
       h("table", { class: "plain stacked" }, h("thead", {}, h("tr", {}, ...HEADS.map((head) => h("th", { scope: "col" }, head)))), body)));
 }

@@ -1,7 +1,7 @@
 // What is wrong: failed steps and findings first, each with a link to where it is seen.
 
 import { counted, h } from "./dom.ts";
-import { isAbout, isBroken, type Run } from "./run.ts";
+import { isBroken, type Run } from "./run.ts";
 import type { Data, Finding } from "./types.ts";
 
 const SHOWN = 8;
@@ -66,10 +66,7 @@ function names(run: Run): string[] {
 function target(one: Finding, run: Run): Target | undefined {
   const steps = run.report.steps;
   const step = steps.findIndex((step) => step.name && one.message.startsWith(`${step.name}: `));
-  const object = one.object ?? "";
-  const text = `${object} ${one.message}`;
-  const workload = run.workloads.find((of) => isAbout(object, of))
-    ?? run.workloads.find((of) => text.includes(`${of.slice(0, of.indexOf(" ")).toLowerCase()}/${of.slice(of.indexOf("/") + 1)}:`));
+  const workload = run.about(one.object ?? "", one.message);
   if (step < 0 && !workload) return undefined;
   return { frame: step >= 0 ? run.end(step) : -1, ...(workload ? { workload } : {}) };
 }

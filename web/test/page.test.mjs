@@ -257,6 +257,10 @@ test("a WorkloadSpread's subsets are on the page", async () => {
   const table = page.getByRole("region", { name: /^subsets of WorkloadSpread/ }).first();
   await table.waitFor();
   assert.ok(await table.locator("tbody tr").count() >= 2);
+  const cells = await table.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [row.cells[0].firstChild.textContent, row.cells[1].lastChild.textContent, row.cells[2].lastChild.textContent]));
+  const bars = await page.getByRole("list", { name: /^pods by subset/ }).first().locator("li").evaluateAll((all) => all.map((one) => (
+    [one.querySelector(".name").textContent, one.querySelector(".n").firstChild.textContent, /^limit (.+)/.exec(one.querySelector(".note").textContent)?.[1] ?? "any", one.querySelectorAll(".line.limit").length])));
+  assert.deepEqual(bars, cells.map(([name, pods, limit]) => [name, pods, limit, limit === "any" ? 0 : 1]));
   await close();
 });
 
@@ -274,7 +278,8 @@ test("a fleet has the clusters and the counts of place -o json", async () => {
     for (const [depth, term] of terms.entries()) {
       const bars = article.getByRole("list", { name: `clusters by ${term.topologyKey}` }).locator("li");
       const wanted = one.topologies.filter(({ topology }) => topology.length === depth + 1);
-      assert.deepEqual((await bars.locator(".n").allInnerTexts()).map(Number), wanted.map(({ selected }) => selected), `${name} ${term.topologyKey}`);
+      const counts = await bars.locator(".n").evaluateAll((all) => all.map((one) => Number(one.firstChild.textContent)));
+      assert.deepEqual(counts, wanted.map(({ selected }) => selected), `${name} ${term.topologyKey}`);
     }
     const chosen = await page.evaluate(() => window.strew.chosen());
     assert.equal(chosen, name);
@@ -291,13 +296,28 @@ test("a fleet has the clusters and the counts of place -o json", async () => {
   await close();
 });
 
+test("a fleet's bars have lines at the minimum and at minimum + maxSkew, and the numbers in words", async () => {
+  const { page, close } = await open("fleet");
+  const [{ topologyKey, maxSkew = 1 }] = decided("fleet")["default/groups"].placement.spec.spreadPolicy.spreadConstraints;
+  const article = page.getByRole("article", { name: "default/groups", exact: true }), text = await article.innerText();
+  const [, count, minimum] = /region=us-east has (\d+), minimum (\d+)/.exec(text).map(Number);
+  assert.ok(text.includes(`! skew ${count - minimum}, over maxSkew ${maxSkew}: minimum ${minimum}, a topology should have ${minimum + maxSkew} at most`), text);
+  const bars = article.getByRole("list", { name: `clusters by ${topologyKey}` }).locator("li");
+  const lines = (of) => bars.filter({ hasText: of }).locator(".line").evaluateAll((all) => all.map((one) => parseFloat(one.style.bottom)));
+  const [least, limit] = await lines("us-east"), most = 44;
+  assert.deepEqual([least, limit], [minimum, minimum + maxSkew].map((n) => (n / count) * most));
+  assert.deepEqual(await lines("us-west"), [], "maxGroups leaves it out");
+  assert.match(await bars.filter({ hasText: "us-east" }).locator(".n").innerText(), /over the limit/);
+  await close();
+});
+
 test("a fleet after a loss says what moves", async () => {
   const { page, close } = await open("lost");
   const [change] = reports.lost.changes;
   const text = await page.getByRole("article").first().innerText();
   assert.ok(text.includes(`${change.gone.length} gone, ${change.new.length} new, ${change.stay.length} stay`), text);
   for (const one of [...change.gone, ...change.new]) assert.ok(text.includes(one.clusterName), one.clusterName);
-  assert.match(await page.locator("header").innerText(), /What if: .*us-east-1a/);
+  assert.match(await page.locator("header").innerText(), /What if zone=us-east-1a is lost/);
   await close();
 });
 
@@ -468,7 +488,7 @@ test("an audit says what is wrong first, the worst first, and Show goes to its c
   assert.match(await first.innerText(), /shop\/web Deployment LOST by loss, drain of zone-a: 0 of 3/);
   assert.match(await first.innerText(), /fix: .*LOST becomes SURVIVES/);
   await wrong.getByRole("button", { name: /Show shop\/batch/ }).click();
-  assert.match(await page.getByRole("region", { name: "The chosen cell" }).innerText(), /^SHOP\/BATCH, /);
+  assert.match(await page.getByRole("region", { name: "The chosen cell" }).innerText(), /^shop\/batch, /);
   assert.match(await page.evaluate(() => decodeURIComponent(location.hash)), /cell=\w+\+zone-\w\+shop\/deployment\/batch/);
   await close();
 });

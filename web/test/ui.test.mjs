@@ -132,6 +132,36 @@ test("a cluster in which nothing is wrong says so with numbers", async () => {
   await served.end();
 });
 
+test("a cluster of many nodes is boxes of cells, with the sums of its objects", async () => {
+  const REGION = "topology.kubernetes.io/region", names = Array.from({ length: 5001 }, (_, n) => `n-${n}`);
+  const many = names.map((name, n) => {
+    const one = node(name, `zone-${n % 3}`);
+    one.metadata.labels[REGION] = n % 3 ? "eu" : "us";
+    return one;
+  });
+  const served = await serveDump("large", [...many, ...workload("web", names.slice(0, 300)), ...workload("api", ["n-0", "n-3", "n-1", null])]);
+  const { rows } = await data(served.url);
+  assert.deepEqual(Object.keys(rows).filter((key) => /^(node|pod) /.test(key)), []);
+  const { page, close } = await open(served.url);
+  await article(page, "web").locator("button.name").click();
+  const leaves = rows.heat.boxes.filter(({ path }) => path.length === 2);
+  assert.deepEqual(leaves.map(({ path, nodes, pods }) => [path.join(), nodes, pods]), [["eu,zone-1", 1667, 101], ["eu,zone-2", 1667, 100], ["us,zone-0", 1667, 102]]);
+  for (const { path, nodes, nodesPerCell, used } of leaves) {
+    const text = await page.locator(".box .box", { hasText: path[1] }).innerText().then((text) => text.replaceAll("\u00a0", " "));
+    assert.ok(text.includes(`100 web · ${rows.heat.boxes.find((box) => box.path[1] === path[1]).pods} pods · ${nodes.toLocaleString("en-US")} nodes`), text);
+    assert.match(text, new RegExp(`a square is ${nodesPerCell} nodes`));
+    assert.equal(used.length, Math.ceil(nodes / nodesPerCell));
+  }
+  assert.match(await page.locator(".map > .boxes > .box", { hasText: "zone-1" }).innerText(), /^eu\s+200 web\s· 201 pods\s· 3,334 nodes/);
+  await page.getByText("The same as a table").click();
+  const cells = await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(cells.map((row) => row.slice(-6).map((n) => Number(n.replace(",", "")))), leaves.map((box) => box.byUse));
+  await page.evaluate(axe);
+  assert.deepEqual((await page.evaluate(() => window.axe.run())).violations.map(({ id }) => id), []);
+  await close();
+  await served.end();
+});
+
 test("a Scenario is shown as simulate --html shows it", async () => {
   const served = await serve("examples/scenarios/rollout.yaml", "--seeds", "2");
   const { page, close } = await open(served.url);
@@ -196,7 +226,7 @@ test("the Placements of a hub are shown with their clusters, and what is wrong f
   const bars = await page.getByRole("article", { name: "fleet/even", exact: true }).getByRole("list", { name: "clusters by region" }).locator("li").allInnerTexts();
   assert.deepEqual(bars.map((text) => text.split("\n")), [["1", "east", "of 2"], ["1", "west", "of 1"]]);
   await page.getByRole("button", { name: "fleet/even" }).click();
-  assert.match(await page.getByRole("region", { name: "Where its clusters are" }).innerText(), /east\n+1 chosen · 2 other choices · 2 clusters/);
+  assert.match(await page.getByRole("region", { name: "Where its clusters are" }).innerText(), /east\n+1 chosen\s· 2 other choices\s· 2 clusters/);
   server.set(...placement("short", 3, ["east-1", "east-2", "west-1"]));
   await page.locator(".verdict").getByText("✓ Nothing is wrong").waitFor();
   await close();

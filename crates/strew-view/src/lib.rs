@@ -5,7 +5,7 @@
 //! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
 //! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
 //! count, kept current), [`wrong`] (what a person should
-//! look at), [`skews`] (the largest skews of a run), [`explanation`] (why a pod is where it is, or nowhere),
+//! look at), [`heat`] (a cluster with many nodes as sums), [`skews`] (the largest skews of a run), [`explanation`] (why a pod is where it is, or nowhere),
 //! [`placement`] (a Placement and its clusters),
 //! [`natural_order`](mod@natural_order), [`time_text`](mod@time_text), [`words`].
 
@@ -15,6 +15,7 @@ pub mod cluster_state;
 pub mod explanation;
 pub mod facts;
 pub mod ground;
+pub mod heat;
 pub mod lives;
 pub mod loss;
 pub mod moment;

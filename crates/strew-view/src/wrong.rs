@@ -8,7 +8,7 @@ use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_spread::{Limit, Tally};
 
-use crate::values::{ClusterValues, ConstraintValues, SpreadValues, WorkloadDetail};
+use crate::values::{ClusterValues, ConstraintValues, NodeValues, SpreadValues, WorkloadDetail};
 use crate::words::{count, short_key};
 
 /// What is wrong, with the numbers that say how much is not.
@@ -167,23 +167,54 @@ fn skew(spread: &SpreadValues, constraint: &ConstraintValues) -> i64 {
     limit.skew(&Tally::of_counts(counts, places))
 }
 
+/// With more nodes in one state, they are one finding.
+const NODES_MAX: usize = 10;
+
 fn of_nodes(values: &ClusterValues, findings: &mut Vec<Finding>) {
-    for node in &values.nodes {
-        let usage = &node.usage;
-        let n_pods = usage.requested.get("pods").copied().unwrap_or(0);
-        let (severity, code, what) = match (node.ready, usage.unschedulable) {
-            (false, _) => (Severity::Warning, "node-not-ready", "is not ready"),
-            (true, true) => (Severity::Note, "node-cordoned", "is cordoned"),
-            (true, false) => continue,
-        };
-        let n = usize::try_from(n_pods).unwrap_or(0);
-        let message = format!("node {} {what}, with {} on it", usage.name, count(n, "pod"));
-        let finding = Finding::new(severity, code, message).with_number("pods", n_pods);
-        findings.push(Finding {
-            object: Some(format!("Node {}", usage.name)),
-            ..finding
-        });
+    let is_away = |node: &&NodeValues| !node.ready;
+    let is_cordoned = |node: &&NodeValues| node.ready && node.usage.unschedulable;
+    let away: Vec<&NodeValues> = values.nodes.iter().filter(is_away).collect();
+    let cordoned: Vec<&NodeValues> = values.nodes.iter().filter(is_cordoned).collect();
+    findings.extend(in_state(
+        &away,
+        Severity::Warning,
+        "node-not-ready",
+        "not ready",
+    ));
+    findings.extend(in_state(
+        &cordoned,
+        Severity::Note,
+        "node-cordoned",
+        "cordoned",
+    ));
+}
+
+/// A finding a node, or one for all if there are many.
+fn in_state(nodes: &[&NodeValues], severity: Severity, code: &str, state: &str) -> Vec<Finding> {
+    let pods = |node: &NodeValues| node.usage.requested.get("pods").copied().unwrap_or(0);
+    let with = |n: i64| count(usize::try_from(n).unwrap_or(0), "pod");
+    if nodes.len() > NODES_MAX {
+        let all: i64 = nodes.iter().map(|node| pods(node)).sum();
+        let names = nodes.iter().take(NODES_MAX).map(|node| &*node.usage.name);
+        let message = format!(
+            "{} are {state}, with {} on them: {} and {} more",
+            count(nodes.len(), "node"),
+            with(all),
+            names.collect::<Vec<_>>().join(", "),
+            nodes.len() - NODES_MAX
+        );
+        let finding = Finding::new(severity, code, message).with_number("pods", all);
+        return vec![finding.with_number("nodes", nodes.len() as i64)];
     }
+    let of = |node: &&NodeValues| {
+        let (name, n) = (&node.usage.name, pods(node));
+        let message = format!("node {name} is {state}, with {} on it", with(n));
+        Finding {
+            object: Some(format!("Node {name}")),
+            ..Finding::new(severity, code, message).with_number("pods", n)
+        }
+    };
+    nodes.iter().map(of).collect()
 }
 
 /// Domains of several nodes on which no CPU is free.
@@ -218,6 +249,27 @@ mod tests {
         assert_eq!(lines, expected);
         assert_eq!((sums.pods, sums.ready, sums.pending), (2, 1, 1));
         assert_eq!((sums.workloads, sums.nodes), (1, 2));
+    }
+
+    #[test]
+    fn many_nodes_in_one_state_are_one_finding() {
+        let mut values = values();
+        let away = values.nodes[1].clone();
+        let node = |n: usize| {
+            let mut node = away.clone();
+            node.usage.name = format!("b{n}");
+            node.usage.requested.insert("pods".to_owned(), 2);
+            node
+        };
+        values.nodes = (0..12).map(node).collect();
+        let findings = of(&values).findings;
+        let found = findings.iter().find(|one| one.code == "node-not-ready");
+        let found = found.expect("it is told");
+        assert_eq!(
+            found.message,
+            "12 nodes are not ready, with 24 pods on them: b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 and 2 more"
+        );
+        assert_eq!((found.numbers["nodes"], found.numbers["pods"]), (12, 24));
     }
 
     fn spread(counts: &[i32], min_domains: Option<i32>, hard: bool) -> SpreadValues {

@@ -167,12 +167,19 @@ const BY_TOOLS: &[ByTool] = &[
         tool: "chromium",
         runs: &[PAGE_IN_A_BROWSER],
     },
+    // Headlamp's own tool is 850 MB: where it was installed by hand.
+    ByTool {
+        name: "headlamp",
+        tool: "npm",
+        runs: &[PLUGIN_OF_HEADLAMP],
+    },
 ];
 
 const ACTIONLINT: &[&str] = xtask!["workflows", "actionlint"];
 const ZIZMOR: &[&str] = xtask!["workflows", "zizmor"];
 const PAGE_IS_MADE: &[&str] = xtask!["web", "--check"];
 const PAGE_IN_A_BROWSER: &[&str] = xtask!["web", "--test"];
+const PLUGIN_OF_HEADLAMP: &[&str] = xtask!["web", "--headlamp", "--check"];
 const CLIENT_OF_PYTHON: &[&str] = xtask!["clients", "python"];
 const CLIENT_OF_TYPESCRIPT: &[&str] = xtask!["clients", "typescript"];
 

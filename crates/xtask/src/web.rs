@@ -19,8 +19,9 @@ pub(crate) struct Web {
     /// Try the page in a real browser (needs chromium)
     #[arg(long)]
     test: bool,
-    /// Check, test and build the plugin of Headlamp instead (installs 850 MB below web/headlamp)
-    #[arg(long, conflicts_with_all = ["check", "test"])]
+    /// Check, test and build the plugin of Headlamp instead (installs 850 MB below web/headlamp; with --check only if they
+    /// are there)
+    #[arg(long, conflicts_with = "test")]
     headlamp: bool,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct Web {
 pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
     let folder = top.join("web");
     if options.headlamp {
-        return headlamp(&folder.join("headlamp"));
+        return headlamp(&folder.join("headlamp"), !options.check);
     }
     if !has_packages(&folder)? {
         return Ok(ExitCode::from(NOT_INSTALLED));
@@ -54,12 +55,12 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Checks, tests and builds the plugin by Headlamp's own tool.
-fn headlamp(folder: &Path) -> anyhow::Result<ExitCode> {
+/// Checks, tests and builds the plugin by Headlamp's own tool, which is installed if it may be.
+fn headlamp(folder: &Path, installs: bool) -> anyhow::Result<ExitCode> {
     let install: &[&str] = &["npm", "install", "--silent", "--no-audit", "--no-fund"];
     let is_there = folder.join("node_modules/.package-lock.json").exists();
-    if !is_there && !is_done(folder, install)? {
-        println!("the packages of web/headlamp cannot be installed");
+    if !is_there && !(installs && is_done(folder, install)?) {
+        println!("the packages of web/headlamp are not installed: cargo xtask web --headlamp");
         return Ok(ExitCode::from(NOT_INSTALLED));
     }
     for words in HEADLAMP {

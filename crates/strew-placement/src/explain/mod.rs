@@ -83,6 +83,17 @@ pub struct TopologyReport {
     pub clusters: u32,
     /// Its weight among its siblings; `None` if its term has no weights.
     pub weight: Option<u32>,
+    /// `None` if it is compared with nothing: its weight is 0, or `maxGroups` closes it.
+    pub measured: Option<Measured>,
+}
+
+/// The skew of a topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// Its selected clusters less the minimum.
+    pub skew: i64,
+    /// The count that it is compared with: that of its emptiest sibling, or with weights its own share of that one's.
+    pub minimum: i32,
 }
 
 /// The result of a filter.

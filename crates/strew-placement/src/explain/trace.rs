@@ -2,7 +2,7 @@
 
 use strew_model::Symbol;
 
-use super::{Detail, TopologyReport};
+use super::{Detail, Measured, TopologyReport};
 use crate::hub::ClusterIdx;
 use crate::prioritize::prioritizer::Prioritizer;
 use crate::select::even_spread::{EvenSpread, Step};
@@ -185,9 +185,14 @@ impl Trace {
             selected: tree.count(id),
             clusters: clusters[id as usize],
             weight: tree.weight(id),
+            measured: measured(tree.skew(id)),
         };
         self.topologies = nodes.map(topology).collect();
     }
+}
+
+fn measured(skew: Option<(i64, i32)>) -> Option<Measured> {
+    skew.map(|(skew, minimum)| Measured { skew, minimum })
 }
 
 /// The scores of a cluster at each level; 0 below the end of its tuple.

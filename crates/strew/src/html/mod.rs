@@ -1,7 +1,7 @@
 //! `--html`: a result as one page that needs no network.
 //!
-//! The page's script only displays its data: the report of `-o json`, and of a run the lines of `--events` and the series
-//! of counts.
+//! The page's script only displays its data: the report of `-o json`, and of a run the lines of `--events` that it shows
+//! and the series of counts.
 
 mod columns;
 
@@ -47,17 +47,17 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Adds a run. A long one is written as columns.
+    /// Adds a run, without the lines of its log that the page does not show. A long one is written as columns.
     ///
     /// # Errors
     /// A line of its log is no JSON.
     pub(crate) fn add(&mut self, tape: &Tape) -> Result<(), serde_json::Error> {
-        let written = |lines: &str| match tape.log.len() > PLAIN_MAX {
-            true => serde_json::to_string(&columns::table(|take| walk(lines, take))?),
-            false => Ok(listed(lines)),
+        let written = |lines: &str, of: fn(Row) -> Option<Row>| match tape.log.len() > PLAIN_MAX {
+            true => serde_json::to_string(&columns::table(|take| walk(lines, of, take))?),
+            false => listed(lines, of),
         };
-        self.logs.push(written(&tape.log)?);
-        self.series.push(written(&tape.series)?);
+        self.logs.push(written(&tape.log, shown)?);
+        self.series.push(written(&tape.series, Some)?);
         self.explain.push(tape.explain.clone());
         Ok(())
     }
@@ -81,19 +81,41 @@ impl Runs {
     }
 }
 
-/// Each line of JSON as a row.
-fn walk(lines: &str, take: &mut dyn FnMut(&Map<String, Value>)) -> Result<(), serde_json::Error> {
+/// A line of JSON.
+type Row = Map<String, Value>;
+
+/// The counts in the status of a workload: the page has them from the series, and from the pods.
+const COUNTS: [&str; 4] = ["found", "updated", "readyReplicas", "available"];
+
+/// A line of a log without what the page does not show: versions; `None` if nothing else has changed, or counts alone.
+fn shown(mut row: Row) -> Option<Row> {
+    row.remove("resourceVersion");
+    let changed = row.get_mut("changed").and_then(Value::as_object_mut);
+    let tells = changed.is_some_and(|changed| {
+        changed.remove("generation");
+        changed.keys().any(|field| !COUNTS.contains(&&**field))
+    });
+    let is_update = row.get("type").is_some_and(|kind| kind == "updated");
+    (tells || !is_update).then_some(row)
+}
+
+/// The rows that `of` makes of lines of JSON.
+fn walk(
+    lines: &str,
+    of: fn(Row) -> Option<Row>,
+    take: &mut dyn FnMut(&Row),
+) -> Result<(), serde_json::Error> {
     lines.lines().try_for_each(|line| {
-        let row: Map<String, Value> = serde_json::from_str(line)?;
-        take(&row);
+        of(serde_json::from_str(line)?).iter().for_each(&mut *take);
         Ok(())
     })
 }
 
-/// Lines of JSON as a list of JSON.
-fn listed(lines: &str) -> String {
-    let lines: Vec<&str> = lines.lines().collect();
-    format!("[{}]", lines.join(","))
+/// The rows that `of` makes of lines of JSON, as a list.
+fn listed(lines: &str, of: fn(Row) -> Option<Row>) -> Result<String, serde_json::Error> {
+    let mut rows = Vec::new();
+    walk(lines, of, &mut |row| rows.push(row.clone()))?;
+    serde_json::to_string(&rows)
 }
 
 /// The page in parts, for a server whose policy allows no script in the document.
@@ -213,6 +235,25 @@ mod tests {
         assert!(served.document.contains(r#"src="script.js""#));
         assert!(PAGE.contains(served.script) && served.script.len() > 10_000);
         assert!(PAGE.contains(served.style) && served.style.len() > 1_000);
+    }
+
+    #[test]
+    fn lines_that_the_page_does_not_show_are_left_out() {
+        let lines = [
+            json!({"type": "updated", "key": "Pod a", "resourceVersion": 3}),
+            json!({"type": "updated", "key": "ReplicaSet a", "changed": {"found": [1, 2], "generation": [1, 2]}}),
+            json!({"type": "updated", "key": "Pod a", "resourceVersion": 4, "changed": {"node": [null, "n"], "found": 1}}),
+            json!({"type": "deleted", "key": "Pod a", "resourceVersion": 5}),
+        ];
+        let log: Vec<String> = lines.iter().map(Value::to_string).collect();
+        let shown: Value = serde_json::from_str(&listed(&log.join("\n"), shown).unwrap()).unwrap();
+        assert_eq!(
+            shown,
+            json!([
+                {"type": "updated", "key": "Pod a", "changed": {"node": [null, "n"], "found": 1}},
+                {"type": "deleted", "key": "Pod a"},
+            ])
+        );
     }
 
     #[test]

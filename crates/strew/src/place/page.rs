@@ -8,6 +8,7 @@ use strew_manifest::finding::Finding;
 use strew_manifest::ocm::ManagedCluster;
 use strew_placement::facts::status::ConditionType;
 use strew_view::placement::{PlacementView, holds};
+use strew_wire::placement::debug::Explained;
 
 use super::difference;
 use super::fleet::Fleet;
@@ -48,7 +49,7 @@ pub(super) fn write(path: &str, shown: &[Shown<'_>], about: &About<'_>) -> Resul
         if let Some(why) = &decided.why {
             row["warning"] = json!(why.warning);
             if !why.result.topologies.is_empty() {
-                row["topologies"] = json!(why.result.topologies);
+                row["topologies"] = topologies(why);
             }
             let others = why.result.not_selected.iter().map(|others| {
                 let names = others.clusters.iter().take(NAMES_MAX);
@@ -82,11 +83,24 @@ pub(super) fn write(path: &str, shown: &[Shown<'_>], about: &About<'_>) -> Resul
         "report": {
             "kind": "Fleet",
             "title": title,
-            "changes": about.changed.map(|changed| &changed.words),
+            "changes": about.changed.map(Changed::asked),
         },
         "data": {"rows": rows},
     });
     html::write(path, &data.to_string())
+}
+
+/// The counts of topologies, each with the minimum that its skew is measured from.
+fn topologies(why: &Explained) -> Value {
+    let each = why.result.topologies.iter().map(|topology| {
+        let mut row = json!(topology);
+        if let Some(measured) = why.measured.get(&topology.topology) {
+            row["skew"] = json!(measured.skew);
+            row["minimum"] = json!(measured.minimum);
+        }
+        row
+    });
+    each.collect()
 }
 
 /// A Placement of a page; `clusters` are those of the fleet, by name.

@@ -129,14 +129,8 @@ pub(super) fn more(indent: usize, n: usize, max: usize, page: &mut Page) {
 }
 
 fn asked(changed: &Changed, page: &mut Page) {
-    let words = changed.words.join(", ");
     let touched: Vec<&str> = changed.touched.keys().map(String::as_str).collect();
-    let title = match (changed.is_loss, changed.words.len()) {
-        (true, 1) => format!("What if {words} is lost"),
-        (true, _) => format!("What if {words} are lost"),
-        (false, _) => format!("What if {words}"),
-    };
-    let title = page.paint.bold(&title);
+    let title = page.paint.bold(&format!("What if {}", changed.asked()));
     if touched.is_empty() {
         return page.line(0, &title);
     }

@@ -62,6 +62,16 @@ const WORDS: parts::Words = parts::Words {
 };
 
 impl Changed {
+    /// What is asked about: `region=eu is lost`.
+    pub(super) fn asked(&self) -> String {
+        let words = self.words.join(", ");
+        match (self.is_loss, self.words.len()) {
+            (true, 1) => format!("{words} is lost"),
+            (true, _) => format!("{words} are lost"),
+            (false, _) => words,
+        }
+    }
+
     /// The fleet after changes, in order.
     ///
     /// # Errors

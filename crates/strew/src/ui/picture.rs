@@ -8,9 +8,10 @@ use strew_kube::page::Rows;
 use strew_manifest::ocm::ManagedCluster;
 use strew_manifest::read::KubeObject;
 use strew_suite::ledgers;
+use strew_view::heat;
 use strew_view::moment::{Frame, Moment};
 use strew_view::placement::PlacementView;
-use strew_view::values::{self, NodeValues, PodValues, WorkloadDetail};
+use strew_view::values::{self, ClusterValues, NodeValues, PodValues, WorkloadDetail};
 use strew_view::wrong;
 
 use crate::place::page;
@@ -18,8 +19,12 @@ use crate::place::page;
 /// The kind of the page's report.
 pub(super) const KIND: &str = "Cluster";
 
+/// With more domains, a spread of a large cluster has its counts by how often they occur.
+const DOMAINS_MAX: usize = 100;
+
 /// Rows with the keys `sums`, `finding N`, `workload KIND NAMESPACE/NAME`, `pod NAMESPACE/NAME`, `node NAME`,
-/// `ledger WorkloadSpread NAMESPACE/NAME`, `placement NAMESPACE/NAME` and `cluster NAME`.
+/// `ledger WorkloadSpread NAMESPACE/NAME`, `placement NAMESPACE/NAME` and `cluster NAME`. A large cluster has `heat`
+/// instead of nodes and pods.
 pub(super) fn rows(moment: Moment<'_>, frame: &mut Frame) -> Rows {
     let tables = moment.tables;
     let values = values::of(moment, frame);
@@ -29,16 +34,15 @@ pub(super) fn rows(moment: Moment<'_>, frame: &mut Frame) -> Rows {
     for (n, finding) in wrong.findings.iter().enumerate() {
         rows.set(format!("finding {n:05}"), &json!(finding));
     }
-    for workload in &values.workloads {
-        let id = workload.id();
-        for pod in &workload.members {
-            let name = format!("pod {}/{}", workload.counts.namespace, pod.name);
-            rows.set(name, &of_pod(&id, pod));
+    match heat::of(&values) {
+        Some(heat) => {
+            let workloads = values.workloads.iter().zip(&heat.workloads);
+            for (workload, boxes) in workloads {
+                rows.set(key_of(workload), &of_many(workload, boxes));
+            }
+            rows.set("heat", &json!(heat));
         }
-        rows.set(format!("workload {id}"), &of_workload(workload));
-    }
-    for node in &values.nodes {
-        rows.set(format!("node {}", node.usage.name), &of_node(node));
+        None => each(&values, &mut rows),
     }
     for ledger in ledgers::of_tables(tables) {
         let of = ledger["of"].as_str().unwrap_or_default();
@@ -46,6 +50,21 @@ pub(super) fn rows(moment: Moment<'_>, frame: &mut Frame) -> Rows {
     }
     fleet(tables, &mut rows);
     rows
+}
+
+/// Each workload, pod and node.
+fn each(values: &ClusterValues, rows: &mut Rows) {
+    for workload in &values.workloads {
+        let id = workload.id();
+        for pod in &workload.members {
+            let name = format!("pod {}/{}", workload.counts.namespace, pod.name);
+            rows.set(name, &of_pod(&id, pod));
+        }
+        rows.set(key_of(workload), &of_workload(workload));
+    }
+    for node in &values.nodes {
+        rows.set(format!("node {}", node.usage.name), &of_node(node));
+    }
 }
 
 /// The Placements and clusters of a hub.
@@ -67,6 +86,27 @@ fn fleet(tables: &Tables, rows: &mut Rows) {
     for cluster in clusters.values() {
         rows.set(page::key_of(cluster), &page::of_cluster(cluster));
     }
+}
+
+fn key_of(workload: &WorkloadDetail) -> String {
+    format!("workload {}", workload.id())
+}
+
+/// A workload of a large cluster: its pods by box, and many domains by their counts.
+fn of_many(workload: &WorkloadDetail, boxes: &BTreeMap<usize, usize>) -> Value {
+    let mut row = of_workload(workload);
+    let spreads = row["spread"].as_array_mut().into_iter().flatten();
+    for (spread, values) in spreads.zip(&workload.counts.spread) {
+        if values.counts.0.len() > DOMAINS_MAX {
+            spread["counts"] = json!({});
+            spread["groups"] = json!(heat::folded(values));
+        }
+        if let Some(own) = &values.own {
+            spread["own"] = json!({"counts": {}, "skew": own.skew});
+        }
+    }
+    row["boxes"] = json!(boxes);
+    row
 }
 
 fn of_workload(workload: &WorkloadDetail) -> Value {

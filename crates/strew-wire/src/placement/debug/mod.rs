@@ -169,6 +169,9 @@ pub struct Explained {
     pub result: DebugResult,
     /// The selected clusters, in the order of selection.
     pub selected: Vec<Selected>,
+    /// The skew of each topology by its values, with the minimum that it is compared with; without those that are
+    /// compared with nothing.
+    pub measured: BTreeMap<Vec<String>, explain::Measured>,
     /// A plugin's warning about the decision, after its name.
     pub warning: Option<String>,
     /// False if a set cannot be read, as the result's error says: then nothing was decided.
@@ -180,7 +183,10 @@ impl Explained {
     pub fn of(placement: &Placement, explanation: &Explanation, names: &Interner) -> Self {
         let selected = explanation.selected.iter();
         let schedule = &explanation.schedule;
+        let measured = explanation.topologies.iter();
+        let measured = measured.filter_map(|t| Some((texts(&t.tuple, names), t.measured?)));
         Self {
+            measured: measured.collect(),
             result: DebugResult::of(placement, explanation, names),
             selected: selected
                 .map(|selected| Selected::of(selected, explanation, names))
