@@ -59,7 +59,7 @@ pub(crate) fn run(top: &Path, options: &Web) -> anyhow::Result<ExitCode> {
 fn headlamp(folder: &Path, installs: bool) -> anyhow::Result<ExitCode> {
     let install: &[&str] = &["npm", "install", "--silent", "--no-audit", "--no-fund"];
     let is_there = folder.join("node_modules/.package-lock.json").exists();
-    if !is_there && !(installs && is_done(folder, install)?) {
+    if !is_there && (!installs || !is_done(folder, install)?) {
         println!("the packages of web/headlamp are not installed: cargo xtask web --headlamp");
         return Ok(ExitCode::from(NOT_INSTALLED));
     }

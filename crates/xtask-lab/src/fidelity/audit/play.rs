@@ -380,7 +380,7 @@ mod tests {
         let at_60 = pod("2026-01-01T00:59:00Z", "2026-01-01T00:59:01Z");
         let at_100 = pod("2026-01-01T00:58:20Z", "2026-01-01T00:58:21Z");
         let became_ready_late = pod("2026-01-01T00:58:30Z", "2026-01-01T00:59:01Z");
-        assert!(is(&[at_90.clone()]));
+        assert!(is(std::slice::from_ref(&at_90)));
         assert!(!is(&[at_90, at_60]), "between them is a power of two");
         assert!(!is(&[at_100]), "the power of two comes too soon");
         assert!(!is(&[became_ready_late]));
