@@ -194,7 +194,7 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
     )))
 }
 
-/// A warning at the first workload, if none asks for a pod: nothing is judged then, and a green answer says nothing.
+/// A note at the first workload, if none asks for a pod: nothing is judged then, and a green answer says nothing.
 fn no_pods_asked(reading: &Reading, locator: &mut Locator<'_>) -> Option<Diagnostic> {
     let all = || reading.objects.iter();
     let makes = |located: &&Located| {
@@ -208,7 +208,7 @@ fn no_pods_asked(reading: &Reading, locator: &mut Locator<'_>) -> Option<Diagnos
     let message = "no workload asks for a pod (replicas: 0), so that nothing is judged";
     let path = FieldPath::root().child("spec").child("replicas");
     Some(
-        Diagnostic::warning("no-pods-asked", message)
+        Diagnostic::note("no-pods-asked", message)
             .at(locator.place(&first.origin, &path))
             .with_help("give the number of replicas that is to be judged"),
     )
