@@ -170,7 +170,7 @@ const BY_TOOLS: &[ByTool] = &[
     // Headlamp's own tool is 850 MB: where it was installed by hand.
     ByTool {
         name: "headlamp",
-        tool: "npm",
+        tool: "headlamp-plugin",
         runs: &[PLUGIN_OF_HEADLAMP],
     },
 ];
@@ -759,7 +759,7 @@ mod tests {
         assert!(is_success(&rows));
         assert_eq!(
             last_line(&rows),
-            "passed, without promtool, helm, mdbook, shellcheck, cargo-deny, go, python3, npm, chromium"
+            "passed, without promtool, helm, mdbook, shellcheck, cargo-deny, go, python3, npm, chromium, headlamp-plugin"
         );
         let text = summary(&rows, Duration::ZERO);
         assert!(
