@@ -16,39 +16,54 @@ const NAMES_OF_HOSTS: [&str; 7] = [
     "HOST", "HOSTNAME", "ADDR", "ADDRESS", "SERVER", "ENDPOINT", "URL",
 ];
 
-/// The workloads with running pods that call this Service: `deployment/frontend`, with the namespace if it is another one.
-/// Its own pods are none of them.
-pub(super) fn callers(tables: &Tables, service: &ServiceValues) -> Vec<String> {
-    let own = service.endpoints.iter().map(|of| of.pod.as_str());
-    let own: BTreeSet<&str> = own
-        .chain(service.not_ready.iter().map(String::as_str))
-        .collect();
-    let mut seen: BTreeSet<&Arc<str>> = BTreeSet::new();
-    let mut found = BTreeSet::new();
-    for pod in tables.of::<Pod>().iter().filter(|pod| pod.is_active()) {
-        let Name { namespace, name } = &pod.meta.name;
-        let is_here = **namespace == *service.namespace;
-        // Pods of one controller say the same.
-        let is_new = pod.meta.controller().is_some_and(|of| seen.insert(&of.uid));
-        if !is_new || (is_here && own.contains(&**name)) {
-            continue;
+/// A pod of each controller: its other pods say the same.
+pub(super) struct Representatives<'a> {
+    tables: &'a Tables,
+    pods: Vec<&'a Arc<Pod>>,
+}
+
+impl<'a> Representatives<'a> {
+    pub(super) fn of(tables: &'a Tables) -> Self {
+        let mut seen: BTreeSet<&Arc<str>> = BTreeSet::new();
+        let mut pods = Vec::new();
+        for pod in tables.of::<Pod>().iter().filter(|pod| pod.is_active()) {
+            let controller = pod.meta.controller();
+            if controller.is_some_and(|of| seen.insert(&of.uid)) {
+                pods.push(pod);
+            }
         }
-        let host = Host {
-            service: &service.name,
-            namespace: &service.namespace,
-            is_short: is_here,
-        };
-        if host.is_called_by(&pod.spec)
-            && let Some((kind, name, _)) = workload(tables, pod)
-        {
-            let of = format!("{}/{}", kind.name().to_lowercase(), name.name);
-            found.insert(match is_here {
-                true => of,
-                false => format!("{namespace}/{of}"),
-            });
-        }
+        Self { tables, pods }
     }
-    found.into_iter().collect()
+
+    /// The workloads that call this Service: `deployment/frontend`, with the namespace if it is another one. Those behind
+    /// it are none of them.
+    pub(super) fn callers(&self, service: &ServiceValues) -> Vec<String> {
+        let ready = service.endpoints.iter().map(|of| of.pod.as_str());
+        let own = ready.chain(service.not_ready.iter().map(String::as_str));
+        let own: BTreeSet<&str> = own.collect();
+        let mut found = BTreeSet::new();
+        for pod in &self.pods {
+            let Name { namespace, name } = &pod.meta.name;
+            let is_here = **namespace == *service.namespace;
+            let host = Host {
+                service: &service.name,
+                namespace: &service.namespace,
+                is_short: is_here,
+            };
+            let is_own = is_here && own.contains(&**name);
+            if !is_own
+                && host.is_called_by(&pod.spec)
+                && let Some((kind, name, _)) = workload(self.tables, pod)
+            {
+                let of = format!("{}/{}", kind.name().to_lowercase(), name.name);
+                found.insert(match is_here {
+                    true => of,
+                    false => format!("{namespace}/{of}"),
+                });
+            }
+        }
+        found.into_iter().collect()
+    }
 }
 
 /// The host of a Service, as a pod may write it.
@@ -81,7 +96,10 @@ impl Host<'_> {
 
     /// True if the text names the host where a host must be: with its namespace, after a scheme, or before a port.
     fn is_in(&self, text: &str) -> bool {
-        let mut rest = text;
+        let mut rest = match text.contains(self.service) {
+            true => text,
+            false => return false,
+        };
         while let Some(start) = rest.find(is_of_name) {
             let before = &text[..text.len() - rest.len() + start];
             let word = &rest[start..];

@@ -1,5 +1,6 @@
 //! One case: plays the event, and collects what it did to each workload.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use strew_view::moment::{Frame, world};
 use strew_view::values::{self, EndpointValues};
 
 use super::Question;
-use super::callers::callers;
+use super::callers::Representatives;
 use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
@@ -318,13 +319,14 @@ fn stays(pod: &Pod) -> bool {
 
 /// Services with ready pods on these nodes, those with the fewest other endpoints first.
 pub(super) fn services(tables: &Tables, away: &BTreeSet<Arc<str>>) -> Vec<Endpoints> {
+    let representatives = LazyCell::new(|| Representatives::of(tables));
     let endpoints = values::services(tables).into_iter().filter_map(|service| {
         let stays = |of: &&EndpointValues| of.node.as_deref().is_none_or(|n| !away.contains(n));
         let at_once = service.endpoints.iter().filter(stays).count();
         let before = service.endpoints.len();
         (at_once < before).then(|| Endpoints {
             callers: match at_once {
-                0 => callers(tables, &service),
+                0 => representatives.callers(&service),
                 _ => Vec::new(),
             },
             namespace: service.namespace,
