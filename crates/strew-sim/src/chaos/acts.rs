@@ -25,8 +25,11 @@ pub(super) fn act(sim: &mut Simulation, world: &ClusterPlan, action: &Action) ->
             }
         }),
         Action::SetImage(name, image) => edit(sim, world, name, |value| {
-            let image = format!("app:{image}");
-            template(value)["spec"]["containers"][0]["image"] = image.into();
+            // The template of a Job never changes: each of these would count as refused.
+            if value["kind"] != "Job" {
+                let image = format!("app:{image}");
+                template(value)["spec"]["containers"][0]["image"] = image.into();
+            }
         }),
         Action::Restart(name) => {
             let now = moment::to_wire(sim.now()).0.to_string();
