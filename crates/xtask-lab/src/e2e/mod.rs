@@ -19,8 +19,11 @@ mod scenario;
 pub(crate) mod stage;
 mod watch_log;
 
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::slice;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -39,6 +42,9 @@ pub(crate) struct E2e {
     /// In full size, and all cases: 2,000 pods on 500 nodes under faults, for which xtask should be built with --release
     #[arg(long)]
     full: bool,
+    /// How many cases run at the same time, each on a control plane of its own; those of --full are measured one by one
+    #[arg(long, default_value_t = AT_ONCE)]
+    at_once: NonZeroUsize,
     /// Only tell which cases there are
     #[arg(long)]
     list: bool,
@@ -56,18 +62,19 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
     }
     let strew = build()?;
     let begin = now();
-    let lab = control_plane()?;
-    println!(
-        "control plane ready in {:.1} s",
-        begin.elapsed().as_secs_f64()
-    );
-    let mut stage = Stage::new(lab, top(), strew, options.full);
-    let mut failed = Vec::new();
-    for case in &cases {
-        if let Err(error) = play(&mut stage, case)? {
-            failed.push(format!("failed: {}: {error:#}", case.name));
-        }
-    }
+    let queue = Mutex::new(cases.iter());
+    let workers = options.workers(cases.len());
+    let failed = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers)
+            .map(|_| scope.spawn(|| work(&strew, options.full, &queue)))
+            .collect();
+        let ended = workers.into_iter().map(|worker| match worker.join() {
+            Ok(failed) => failed,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<anyhow::Result<Vec<_>>>()
+    })?
+    .concat();
     println!(
         "cases: {} ok, {} failed, in {:.1} s",
         cases.len() - failed.len(),
@@ -79,8 +86,44 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
     }
     // Once more, at the end: the log of a whole run is long.
     println!("{}", failed.join("\n"));
-    println!("logs: {}", stage.lab.folder().display());
     Ok(ExitCode::FAILURE)
+}
+
+/// Two cases wait for each other's processor seldom: a case mostly waits for controllers.
+const AT_ONCE: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+impl E2e {
+    /// How many control planes `n_cases` cases use.
+    fn workers(&self, n_cases: usize) -> usize {
+        match self.full {
+            true => 1,
+            false => self.at_once.get().min(n_cases),
+        }
+    }
+}
+
+/// Plays cases of the queue on one control plane, in their order; returns what failed, with the folder of its logs.
+fn work(
+    strew: &Path,
+    is_full: bool,
+    queue: &Mutex<slice::Iter<Case>>,
+) -> anyhow::Result<Vec<String>> {
+    let begin = now();
+    let lab = control_plane()?;
+    println!(
+        "control plane ready in {:.1} s",
+        begin.elapsed().as_secs_f64()
+    );
+    let mut stage = Stage::new(lab, top(), strew.to_owned(), is_full);
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let mut failed = Vec::new();
+    while let Some(case) = next() {
+        if let Err(error) = play(&mut stage, case)? {
+            let logs = stage.lab.folder().display();
+            failed.push(format!("failed: {}: {error:#}\nlogs: {logs}", case.name));
+        }
+    }
+    Ok(failed)
 }
 
 /// A control plane without a scheduler.

@@ -14,10 +14,12 @@ mod service;
 mod stages;
 mod wait;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -431,17 +433,26 @@ fn new_folder(top: &Path) -> anyhow::Result<PathBuf> {
     anyhow::bail!("{} is full", base.display())
 }
 
-/// Ports that were free a moment ago: all are held at once, so that they differ.
+/// Ports that were free a moment ago, each given once in the life of this program: a lab keeps those of a server that it
+/// stops for a while.
 ///
 /// # Errors
 /// If there are no more.
 pub fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Held until all are found, so that they differ.
     let mut held = Vec::with_capacity(N);
     let mut ports = [0; N];
     for port in &mut ports {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
+        *port = loop {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let number = listener.local_addr()?.port();
+            held.push(listener);
+            if given.insert(number) {
+                break number;
+            }
+        };
     }
     Ok(ports)
 }
