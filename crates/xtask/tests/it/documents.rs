@@ -6,7 +6,7 @@ use crate::{expect_none, repository};
 
 /// The two commands that do all the set-up.
 const COMMANDS: [&str; 2] = [
-    "cargo run --release --no-default-features -- simulate examples/shop.yaml",
+    "cargo run --no-default-features -- simulate examples/shop.yaml",
     "cargo xtask ci",
 ];
 
