@@ -256,7 +256,7 @@ function header(data: AuditData, all: Matrix): HTMLElement {
   document.title = `${sign} ${title}`;
   const facts = [
     `${counted(nodes, "node")} in ${counted(report.domains.length, "domain")} by ${report.by}`,
-    counted(report.workloads, "workload"), `seed ${report.seed}`,
+    counted(report.workloads, "workload"), (report.seeds ?? 1) > 1 ? `${report.seeds} seeds` : `seed ${report.seed}`,
   ];
   if (report.nodesWithoutKey) facts.splice(1, 0, `${counted(report.nodesWithoutKey, "node")} without the key`);
   return h("header", {}, h("h1", {}, title), h("span", { class: "dim" }, dotted(facts)), h("span", { class: `verdict ${kind}` }, `${sign} ${text}`));

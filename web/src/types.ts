@@ -202,7 +202,7 @@ export interface AuditCase {
 }
 export interface Fix { of: string; change: string; from: string; to: string; patches: unknown[] }
 export interface AuditReport {
-  kind: "Audit"; cluster?: string; by: string; seed: number;
+  kind: "Audit"; cluster?: string; by: string; seed: number; seeds?: number;
   domains: { name: string; nodes: number; pods: number }[];
   nodesWithoutKey: number; workloads: number; cases: AuditCase[];
   stuckBudgets?: { namespace: string; name: string; pods: number; asks: number }[];

@@ -12,7 +12,7 @@ use crate::digest::of_parts;
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::replay;
-use crate::seeds::SeedsArg;
+use crate::seeds::{Seeds, SeedsArg};
 use crate::suite::{Staged, Suite};
 
 /// Scenarios that can be played.
@@ -111,11 +111,11 @@ pub fn findings<'a>(
 }
 
 impl Ready {
-    /// The plan of the built-in story, and its first seed; `None` if Scenarios are played.
-    pub fn into_story(self) -> Option<(Plan, u64)> {
+    /// The plan of the built-in story, and its seeds; `None` if Scenarios are played.
+    pub fn into_story(self) -> Option<(Plan, Seeds)> {
         let suite = self.suites.into_iter().find(|suite| suite.is_story)?;
         let cast = suite.variants.into_iter().next()?;
-        Some((cast.plan, cast.seeds.first))
+        Some((cast.plan, cast.seeds))
     }
 
     /// The largest number of seeds of a variant.

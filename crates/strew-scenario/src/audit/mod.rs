@@ -4,13 +4,15 @@
 //! its loss: `run` plays, `expect` judges.
 //!
 //! Reading order: [`values`] (the results), `steps` (the steps of a case), [`play`] (one case), `cause` (why a workload
-//! is hurt), `callers` (who calls a Service), [`fix`] (changes that may prevent it), [`at_once`] (what is left in the instant of a loss, without a play).
+//! is hurt), `callers` (who calls a Service), [`seeds`] (a case with several seeds), [`fix`] (changes that may prevent
+//! it), [`at_once`] (what is left in the instant of a loss, without a play).
 
 pub mod at_once;
 mod callers;
 mod cause;
 pub mod fix;
 pub mod play;
+pub mod seeds;
 mod steps;
 #[cfg(test)]
 mod tests;

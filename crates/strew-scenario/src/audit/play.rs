@@ -70,14 +70,10 @@ pub fn play_case(
     let losses = event.map_or(&[][..], |step| step.facts.losses.as_slice());
     let rows = losses
         .iter()
-        .map(|of| row(of, &before, &refusing, question));
-    let mut rows: Vec<Row> = rows.collect();
-    rows.sort_by(|a, b| {
-        let place = |row: &Row| (row.judged(), row.of());
-        place(a).cmp(&place(b))
-    });
+        .map(|of| row(of, &before, &refusing, (question, seed)));
+    let rows: Vec<Row> = rows.collect();
     let seconds = event.map_or(0, |step| step.ended.0.saturating_sub(step.began.0));
-    Ok(Case {
+    let mut case = Case {
         event: question.event,
         domains: question.domains.clone(),
         at_rest: event.is_some_and(|step| step.state == StepState::AtRest),
@@ -88,14 +84,16 @@ pub fn play_case(
         refused,
         stuck_budgets,
         blocked,
-    })
+    };
+    case.in_order();
+    Ok(case)
 }
 
 fn row(
     of: &LossOf,
     before: &BTreeMap<Name, (Kind, Before)>,
     refusing: &BTreeMap<Key, Refusing>,
-    question: &Question,
+    (question, seed): (&Question, u64),
 ) -> Row {
     let meta = &of.key.name;
     let mut row = Row {
@@ -114,6 +112,8 @@ fn row(
         budgets: Vec::new(),
         sum: String::new(),
         cause: None,
+        seed,
+        seeds: 1,
     };
     let mut loss = of.loss.clone();
     if question.quorum && of.key.kind == Kind::StatefulSet {

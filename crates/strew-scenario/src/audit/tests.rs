@@ -1,8 +1,10 @@
+use serde_json::json;
 use strew_apiserver::object::{Object, Pod};
 use strew_manifest::read::{Sources, read};
 
 use super::cause::{Over, over};
-use super::values::{Domain, Event};
+use super::seeds::worst;
+use super::values::{Case, Domain, Event};
 use super::{domains, keys, questions};
 
 fn objects(text: &str) -> Vec<Object> {
@@ -95,4 +97,79 @@ fn constraints_over_the_key_are_told_apart() {
         constraint("zone", 1, soft, "web"),
     ];
     assert_eq!(of(&both.join(", ")), Over::Hard(3, None));
+}
+
+/// A run of a case: verdicts by workload, what is ready of 3, and the endpoints of a Service.
+fn run(rows: &[(&str, &str, u32)], endpoints: usize, names: &[&str]) -> Case {
+    let row = |&(name, verdict, ready): &(&str, &str, u32)| {
+        json!({
+            "kind": "Deployment", "namespace": "default", "name": name, "verdict": verdict,
+            "wanted": 3, "before": 3, "atOnce": ready, "fewest": ready, "ready": ready,
+            "secondsShort": 0, "secondsWithoutReady": 0, "sum": format!("{ready} of 3"),
+        })
+    };
+    let blocked = |name: &&str| json!({"object": name, "pods": 1, "code": "budget", "why": "-"});
+    let case = json!({
+        "event": "drain", "domains": ["a"], "atRest": true, "seconds": 60,
+        "headroom": {"needsMilliCpu": 1, "freeMilliCpu": 2, "needsBytes": 1, "freeBytes": 2},
+        "workloads": rows.iter().map(row).collect::<Vec<_>>(),
+        "services": [{"namespace": "default", "name": "web", "before": 3, "atOnce": endpoints}],
+        "blocked": names.iter().map(blocked).collect::<Vec<_>>(),
+    });
+    serde_json::from_value(case).unwrap()
+}
+
+#[test]
+fn of_several_seeds_the_worst_is_told_with_their_number() {
+    let runs = [
+        (
+            0,
+            run(&[("api", "SURVIVES", 3), ("web", "SURVIVES", 3)], 2, &[]),
+        ),
+        (
+            1,
+            run(
+                &[("api", "SURVIVES", 2), ("web", "OUTAGE", 3)],
+                0,
+                &["deployment/web"],
+            ),
+        ),
+        (
+            2,
+            run(&[("api", "SURVIVES", 3), ("web", "DEGRADED", 2)], 1, &[]),
+        ),
+        (
+            3,
+            run(
+                &[("api", "SURVIVES", 3), ("web", "OUTAGE", 1)],
+                2,
+                &["deployment/web"],
+            ),
+        ),
+    ];
+    let case = worst(runs.into()).unwrap();
+    let told = case.workloads.iter();
+    let told: Vec<_> = told
+        .map(|row| {
+            (
+                row.of(),
+                row.verdict.as_str(),
+                row.ready,
+                row.seed,
+                row.seeds,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("deployment/web".to_owned(), "OUTAGE", 1, 3, 2),
+            ("deployment/api".to_owned(), "SURVIVES", 2, 1, 4),
+        ]
+    );
+    assert_eq!(case.workloads[0].sum, "1 of 3 (in 2 of 4 seeds)");
+    assert_eq!(case.workloads[1].sum, "2 of 3");
+    assert_eq!(case.services[0].at_once, 0);
+    assert_eq!(case.blocked.len(), 1);
+    assert!(worst(Vec::new()).is_none());
 }

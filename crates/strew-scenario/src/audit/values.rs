@@ -63,8 +63,11 @@ pub struct Audit {
     pub cluster: Option<String>,
     /// The topology key.
     pub by: String,
-    /// The seed that all cases were played with.
+    /// The first seed that all cases were played with.
     pub seed: u64,
+    /// The number of seeds that all cases were played with: each decides ties, times and orders otherwise.
+    #[serde(default = "one")]
+    pub seeds: u64,
     /// The domains of the key.
     pub domains: Vec<Domain>,
     /// Nodes without the key, which nothing happens to.
@@ -151,6 +154,17 @@ pub struct Row {
     /// Why; `None` if it survives, or if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// The seed of these numbers: the first of the worst ones.
+    #[serde(default)]
+    pub seed: u64,
+    /// The number of seeds with this verdict; in the others it is better.
+    #[serde(default = "one")]
+    pub seeds: u64,
+}
+
+/// The seeds of an audit that was written before several were played.
+fn one() -> u64 {
+    1
 }
 
 /// The number of ready pods from a second on.
@@ -187,6 +201,14 @@ pub struct StuckBudget {
     pub pods: u32,
     /// The healthy pods that it asks for.
     pub asks: u32,
+}
+
+impl Case {
+    /// Puts the worst workload first.
+    pub(super) fn in_order(&mut self) {
+        self.workloads
+            .sort_by_cached_key(|row| (row.judged(), row.of()));
+    }
 }
 
 impl Row {

@@ -23,7 +23,7 @@ pub(super) fn audit(
     base: &Base<'_>,
     is_shown: impl Fn(&Left) -> bool,
 ) -> Result<AuditAtOnce, Failure> {
-    let (mut cases, workloads) = instants(base.plan, &base.questions, base.seed);
+    let (mut cases, workloads) = instants(base.plan, &base.questions, base.seeds.first);
     if workloads == 0 {
         let error = anyhow!("no pod is ready in the files, and --at-once plays nothing");
         return Err(

@@ -7,7 +7,8 @@ use strew_scenario::audit::fix::{Candidate, Edit, Hurt, candidates};
 use strew_scenario::audit::values::{Case, Fix, Row};
 use strew_view::loss::LossVerdict;
 
-use super::{Base, work};
+use super::Base;
+use super::work::{self, Run};
 use crate::failure::Failure;
 
 /// The most workloads for which changes are looked for, the worst first.
@@ -80,24 +81,30 @@ pub(super) fn search(
         .into_iter()
         .take(WORKLOADS_MAX)
     {
-        let questions = questions_of(base, cases, &hurt.of);
+        let probes = probes(base, cases, &hurt.of);
+        let questions: Vec<&Question> = probes.iter().map(|run| run.question).collect();
+        // How it stands with a change; `None` if the API server refuses the change, or if it harms another.
+        let with = |played: &[Case]| {
+            let with = stands(played);
+            let harms = with.iter().any(|(of, now)| *now < stand(&before, of));
+            let is_refused = played.iter().any(|case| !case.refused.is_empty());
+            (!harms && !is_refused).then(|| stand(&with, &hurt.of))
+        };
         let mut best: Option<(Candidate, Stand)> = None;
         for candidate in candidates(base.plan.objects(), &base.key, &hurt) {
-            let played = work::play_all(base, &questions, &candidate.edits)?;
-            let with = stands(&played);
-            // What the API server refuses was not tried.
-            if played.iter().any(|case| !case.refused.is_empty()) {
-                continue;
-            }
-            let harms = with.iter().any(|(of, now)| *now < stand(&before, of));
-            let now = stand(&with, &hurt.of);
             let then = best
                 .as_ref()
                 .map_or(stand(&before, &hurt.of), |(_, stand)| *stand);
-            if now > then && !harms {
-                best = Some((candidate, now));
+            let is_better = |now: &Stand| *now > then;
+            let edits = &candidate.edits;
+            // First with the seeds in which it is worst: most changes fail there already.
+            let mut now = with(&work::play_runs(base, &probes, edits)?).filter(is_better);
+            if now.is_some() && base.seeds.count > 1 {
+                now = with(&work::play_all(base, &questions, edits)?).filter(is_better);
             }
-            if now == Stand::Well && !harms {
+            let Some(now) = now else { continue };
+            best = Some((candidate, now));
+            if now == Stand::Well {
                 break;
             }
         }
@@ -124,7 +131,11 @@ pub(super) fn search(
         });
     }
     if fixes.len() > 1 {
-        let together = stands(&work::play_all(base, &base.questions, &chosen)?);
+        let together = stands(&work::play_all(
+            base,
+            &base.questions.iter().collect::<Vec<_>>(),
+            &chosen,
+        )?);
         // A change that helps alone may not beside the others, such as for the last room.
         for fix in &mut fixes {
             fix.to = stand(&together, &fix.of).name().to_owned();
@@ -134,14 +145,19 @@ pub(super) fn search(
     Ok(Found { fixes })
 }
 
-/// The cases in which the workload is not well.
-fn questions_of(base: &Base<'_>, cases: &[Case], of: &str) -> Vec<Question> {
+/// The cases in which the workload is not well, each with the seed that shows it.
+fn probes<'a>(base: &'a Base<'_>, cases: &[Case], of: &str) -> Vec<Run<'a>> {
     let each = base.questions.iter().zip(cases);
     let its = each.filter(|(_, case)| {
         let stands = stands(std::slice::from_ref(case));
         stands.contains_key(of)
     });
-    its.map(|(question, _)| question.clone()).collect()
+    let its = its.map(|(question, case)| {
+        let row = case.workloads.iter().find(|row| row.of() == of);
+        let seed = row.map_or(base.seeds.first, |row| row.seed);
+        Run { question, seed }
+    });
+    its.collect()
 }
 
 /// The workloads that are not well and shown, the worst first.

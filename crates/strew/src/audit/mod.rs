@@ -25,6 +25,7 @@ use strew_scenario::audit::at_once::Left;
 use strew_scenario::audit::values::{Audit, Case, Event, Fix, KIND, Row};
 use strew_scenario::audit::{ZONE_KEYS, domains, keys, questions, size};
 use strew_scenario::run::Plan;
+use strew_sim::Size;
 use strew_view::loss::LossVerdict;
 
 use crate::cluster::access::AccessArgs;
@@ -41,6 +42,7 @@ use crate::workloads::WorkloadArgs;
 use crate::world::WorldArgs;
 use crate::{destination, diagnostics, junit, sarif};
 use strew_suite::report::API_VERSION;
+use strew_suite::seeds::Seeds;
 use strew_suite::shown::Choice;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -217,10 +219,10 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
     let Some(ready) = scenario::ready(&question, inputs, context)? else {
         return Ok(EXIT_INPUT);
     };
-    let Some((plan, seed)) = ready.into_story() else {
+    let Some((plan, seeds)) = ready.into_story() else {
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };
-    let base = Base::new(&args.asked(), &plan, seed)?;
+    let base = Base::new(&args.asked(), &plan, seeds)?;
     if args.at_once {
         let is_shown = |left: &Left| {
             question.choice.means_named(
@@ -372,7 +374,7 @@ pub(crate) fn of_cluster(
     };
     let inputs = vec![world.made("<cluster>", bytes)];
     let ready = scenario::ready(&question, inputs, &context)?;
-    let Some((plan, seed)) = ready.and_then(strew_suite::ready::Ready::into_story) else {
+    let Some((plan, seeds)) = ready.and_then(strew_suite::ready::Ready::into_story) else {
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };
     let asked = Asked {
@@ -382,7 +384,7 @@ pub(crate) fn of_cluster(
         quorum: false,
         jobs: NonZeroUsize::new(1),
     };
-    let base = Base::new(&asked, &plan, seed)?;
+    let base = Base::new(&asked, &plan, seeds)?;
     let cases = base.play(&world)?;
     Ok(base.audit(cases, Vec::new(), |_| true))
 }
@@ -405,12 +407,22 @@ fn asked_about<'a>(
 /// The cluster that all cases begin with, and the cases.
 pub(crate) struct Base<'a> {
     plan: &'a Plan,
-    seed: u64,
+    seeds: Seeds,
     key: String,
     domains: Vec<strew_scenario::audit::values::Domain>,
     n_without: usize,
     questions: Vec<strew_scenario::audit::Question>,
     jobs: usize,
+}
+
+/// Pods and nodes that all runs may have together, where the number of seeds is free: a few seconds on two cores.
+const PLAYED_MAX: u64 = 10_000;
+
+/// As many of the seeds as cost little: one hides what chance may decide otherwise.
+fn affordable(seeds: Seeds, size: Size, n_cases: usize) -> Seeds {
+    let of_seed = (size.n_pods.saturating_add(size.n_nodes)).saturating_mul(n_cases as u64);
+    let most = PLAYED_MAX / of_seed.max(1);
+    Seeds::new(seeds.first, seeds.count.min(most).max(1))
 }
 
 /// Clusters up to this size are searched for changes without being asked.
@@ -419,7 +431,7 @@ const SMALL_MAX: u64 = 2_000;
 impl<'a> Base<'a> {
     /// # Errors
     /// No node has the key, or there are too few domains.
-    fn new(asked: &Asked<'_>, plan: &'a Plan, seed: u64) -> Result<Self, Failure> {
+    fn new(asked: &Asked<'_>, plan: &'a Plan, seeds: Seeds) -> Result<Self, Failure> {
         let key = key(asked.by, plan)?;
         let (domains, n_without) = domains(plan.objects(), &key);
         let at_once = asked.losing;
@@ -433,7 +445,7 @@ impl<'a> Base<'a> {
         }
         Ok(Self {
             plan,
-            seed,
+            seeds: affordable(seeds, size(plan), questions.len()),
             questions,
             key,
             domains,
@@ -450,10 +462,10 @@ impl<'a> Base<'a> {
         world.memory.check(Need {
             size: size(self.plan),
             n_at_once: self.jobs as u64,
-            n_runs: self.questions.len() as u64,
+            n_runs: self.seeds.count.saturating_mul(self.questions.len() as u64),
             n_kept: 0,
         })?;
-        work::play_all(self, &self.questions, &[])
+        work::play_all(self, &self.questions.iter().collect::<Vec<_>>(), &[])
     }
 
     /// The results, of the workloads that are shown.
@@ -463,7 +475,8 @@ impl<'a> Base<'a> {
             kind: KIND.to_owned(),
             cluster: None,
             by: self.key.clone(),
-            seed: self.seed,
+            seed: self.seeds.first,
+            seeds: self.seeds.count,
             workloads: 0,
             domains: self.domains.clone(),
             nodes_without_key: self.n_without,

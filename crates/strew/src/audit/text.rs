@@ -33,6 +33,8 @@ struct Line<'a> {
     causes: Vec<(Vec<Event>, &'a Cause)>,
     /// Why its drain never ends.
     blocked: Option<&'a str>,
+    /// The seeds that were played.
+    n_seeds: u64,
 }
 
 impl<'a> Line<'a> {
@@ -82,7 +84,7 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(cases: Vec<&'a Case>) -> Self {
+    fn of(cases: Vec<&'a Case>, n_seeds: u64) -> Self {
         let mut worst: BTreeMap<String, Line<'a>> = BTreeMap::new();
         for case in &cases {
             for row in &case.workloads {
@@ -94,6 +96,7 @@ impl<'a> Group<'a> {
                     events: Vec::new(),
                     causes: Vec::new(),
                     blocked: None,
+                    n_seeds,
                 });
                 if badness(row) < badness(line.row) {
                     (line.row, line.events, line.causes) = (row, Vec::new(), Vec::new());
@@ -161,7 +164,9 @@ pub(super) fn write(audit: &Audit, look: &Look<'_>) -> String {
             None => by_domains.push((&case.domains, vec![case])),
         }
     }
-    let groups = by_domains.into_iter().map(|(_, cases)| Group::of(cases));
+    let groups = by_domains
+        .into_iter()
+        .map(|(_, cases)| Group::of(cases, audit.seeds));
     let mut groups: Vec<Group<'_>> = groups.collect();
     groups.sort_by_key(|group| {
         let rank = |verdict| std::cmp::Reverse(group.n(verdict));
@@ -431,8 +436,16 @@ fn length(seconds: u64) -> String {
     length_text(Span::from_secs(seconds))
 }
 
-/// What is left, in a few words.
+/// What is left, in a few words, and in how many seeds if chance decides.
 fn numbers(line: &Line<'_>) -> String {
+    let left = left(line);
+    match (line.row.seeds, line.n_seeds) {
+        (seeds, of) if seeds < of => format!("{left} (in {seeds} of {of} seeds)"),
+        _ => left,
+    }
+}
+
+fn left(line: &Line<'_>) -> String {
     let row = line.row;
     let at_rest = format!("{} of {}", row.ready, row.wanted);
     match (line.verdict(), line.events.as_slice()) {
@@ -585,14 +598,18 @@ fn write_survivors(out: &mut String, audit: &Audit, groups: &[Group<'_>], look: 
         let good = look.context.terminal.styles.good;
         let _ = writeln!(
             out,
-            "{good}✓{good:#} {} {} every {}",
+            "{good}✓{good:#} {} {} every {}{}",
             count(n_survive, "workload"),
             if n_survive == 1 {
                 "survives"
             } else {
                 "survive"
             },
-            events.join(", every ")
+            events.join(", every "),
+            match audit.seeds {
+                1 => String::new(),
+                n => format!(" in all {n} seeds"),
+            }
         );
     }
     if !unknown.is_empty() {
