@@ -78,6 +78,8 @@ enum Note {
 pub enum Refusal {
     /// The budget of this name allows no disruption.
     Budget(Symbol),
+    /// The budget of this name has no status: how many disruptions it allows was not counted yet.
+    NotCounted(Symbol),
     /// Several budgets select it.
     SeveralBudgets,
 }
@@ -706,9 +708,12 @@ impl<'a> Transaction<'a> {
     /// Why the Eviction API refuses to evict a pod now.
     pub fn eviction_refused(&self, pod: PodIdx) -> Option<Refusal> {
         let budgets = self.budgets.of(&self.draft, pod);
-        let names: Vec<Symbol> = budgets.map(|((_, name), _)| *name).collect();
-        match *names {
+        let budgets: Vec<_> = budgets
+            .map(|((_, name), budget)| (*name, budget.counted))
+            .collect();
+        match *budgets {
             [_, _, ..] => Some(Refusal::SeveralBudgets),
+            [(name, false)] => Some(Refusal::NotCounted(name)),
             _ => self.refusing(pod, &self.charges()).map(Refusal::Budget),
         }
     }

@@ -170,6 +170,7 @@ impl Names {
                 without_domain: having(&|outcome| {
                     outcome.rule.constraint.hard && outcome.after.counts.is_empty()
                 }),
+                other_scheduler: unplayed(world),
                 moves_before: plan.before.hard,
                 moves_after: plan.after.hard,
                 pending: plan.after.pending,
@@ -252,6 +253,18 @@ impl Names {
     }
 }
 
+/// The number of workloads with a hard constraint whose scheduler is not simulated.
+fn unplayed(world: &ClusterState) -> usize {
+    let pods = world.pods.iter().filter(|entry| {
+        let spec = world.cluster.spec_of(entry.pod);
+        let is_played = world.schedulers.has(spec.scheduler_name);
+        !is_played && spec.spread.iter().any(|constraint| constraint.hard)
+    });
+    pods.map(|entry| entry.workload)
+        .collect::<BTreeSet<_>>()
+        .len()
+}
+
 fn domain_count(names: &Interner, count: Count) -> DomainCount {
     DomainCount {
         domain: names.text(count.domain).to_owned(),
@@ -306,6 +319,13 @@ fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) 
             "budget",
             format!(
                 "may not leave: {its} budget {} allows no eviction",
+                name(budget)
+            ),
+        ),
+        Stays::Refused(Refusal::NotCounted(budget)) => (
+            "budget",
+            format!(
+                "may not leave: {its} budget {} has no status, and the Eviction API allows nothing before it has",
                 name(budget)
             ),
         ),

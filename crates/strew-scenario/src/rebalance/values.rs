@@ -39,6 +39,9 @@ pub struct Sums {
     /// Those of them with a hard constraint without a domain: no node that it counts has its label, so new pods get no node.
     #[serde(default)]
     pub without_domain: usize,
+    /// Workloads with a hard constraint that were not looked at: their scheduler is not simulated.
+    #[serde(default)]
+    pub other_scheduler: usize,
     /// The least number of pods that must change their domain, summed over all hard constraints.
     pub moves_before: u64,
     /// The same after the last eviction.

@@ -43,8 +43,8 @@ impl Budgets {
         Some(std::mem::replace(&mut budget.disruptions_allowed, allowed))
     }
 
-    /// The counted budgets that the Eviction API asks before a pod leaves, by namespace and name: unlike for preemption,
-    /// an empty selector selects all pods.
+    /// The budgets that the Eviction API asks before a pod leaves, by namespace and name: unlike for preemption, an empty
+    /// selector selects all pods. One that is not counted yet allows nothing.
     pub fn of<'a>(
         &'a self,
         cluster: &'a Cluster,
@@ -55,7 +55,7 @@ impl Budgets {
         let of_namespace = (namespace, Symbol::default())..;
         let budgets = self.by_name.range(of_namespace);
         let budgets = budgets.take_while(move |((there, _), _)| *there == namespace);
-        budgets.filter(move |(_, budget)| budget.counted && budget.selector.matches(labels))
+        budgets.filter(move |(_, budget)| budget.selector.matches(labels))
     }
 
     /// True if there is a budget of this name.

@@ -190,7 +190,8 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
 /// The exit code.
 fn exit(plan: &RebalancePlan, fail_on: Option<FailOn>) -> u8 {
     let fails_now = fail_on == Some(FailOn::Uneven) && plan.summary.uneven_before > 0;
-    let fails = plan.summary.uneven_after + plan.summary.without_domain > 0;
+    let sums = &plan.summary;
+    let fails = sums.uneven_after + sums.without_domain + sums.other_scheduler > 0;
     match fails_now || fails {
         true => EXIT_NO,
         false => 0,

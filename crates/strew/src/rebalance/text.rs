@@ -39,6 +39,21 @@ fn write_sum(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         true => "constraint",
         false => "hard constraint",
     };
+    if sums.other_scheduler > 0 {
+        let s = styles.bad;
+        let of = count(sums.other_scheduler, "workload");
+        let (have, their) = match sums.other_scheduler {
+            1 => ("has", "its"),
+            _ => ("have", "their"),
+        };
+        let _ = writeln!(
+            out,
+            "{s}?{s:#} {of} with a hard constraint {have} a scheduler that is not simulated: where {their} pods would go is not known"
+        );
+    }
+    if sums.workloads == 0 && sums.other_scheduler > 0 {
+        return;
+    }
     if sums.workloads == 0 {
         let hint = match sums.soft {
             true => "",
