@@ -8,7 +8,7 @@ use strew_model::{
 };
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::{Cause, RefusedNode};
-use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
+use strew_scheduler::plugins::node_affinity::{Gap, TermGap, narrow};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 use strew_scheduler::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
 use strew_spread::{DomainIdx, Minimum};
@@ -434,6 +434,11 @@ impl Candidates<'_> {
 
     fn node_affinity_changes(&self) -> Vec<Vec<Change>> {
         let affinity = &self.cluster.spec_of(self.pod).node_affinity;
+        // The controller that made it for one node makes it for that node again.
+        let is_owned = self.cluster.class_of(self.pod).key.owner.is_some();
+        if is_owned && matches!(narrow(affinity), Ok(Some(names)) if names.len() == 1) {
+            return Vec::new();
+        }
         let pairs = affinity.node_selector.iter();
         let drop_pairs = pairs.map(|(key, value)| Change::DropNodeSelector { key, value });
         let terms = affinity.terms.as_deref().unwrap_or_default();

@@ -47,6 +47,7 @@ impl Candidates<'_> {
                 Cause::AntiAffinity { found, .. } | Cause::ExistingAntiAffinity { found, .. } => {
                     Some(found)
                 }
+                Cause::Volume(VolumeCause::InUse { holders, .. }) => Some(holders),
                 _ => None,
             });
             let one = |found: &Blockers| (found.count == 1).then(|| found.named[0]);

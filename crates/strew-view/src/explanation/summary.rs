@@ -1,6 +1,7 @@
 //! Summarizes why no node takes a pod, in one sentence with numbers.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 
 use strew_cluster::{Cluster, NodeRow};
@@ -169,31 +170,27 @@ fn reasons(
     explanation: &Explanation,
     cluster: &Cluster,
 ) -> String {
-    // Causes of one plugin are told apart: a missing label from a skew, room that is kept from none.
-    let reason = |node: &RefusedNode| {
-        let plugin = node.first.plugin;
-        let is_skew = |cause: &Cause| matches!(cause, Cause::Skew { .. });
-        let of_spread = plugin == PluginId::PodTopologySpread;
-        (
-            plugin,
-            of_spread && node.causes.iter().any(is_skew),
+    let mut by_reason: Vec<(_, Vec<&RefusedNode>)> = Vec::new();
+    for (&node, exceeded) in nodes.iter().zip(exceeded(nodes)) {
+        // Causes of one plugin are told apart: a missing label from a skew, room that is kept from none.
+        let reason = (
+            node.first.plugin,
+            exceeded,
             first_cause(node).map(discriminant),
-        )
-    };
-    let mut groups: Vec<(PluginId, Vec<&RefusedNode>)> = Vec::new();
-    for &node in nodes {
-        let known = groups
-            .iter_mut()
-            .find(|(_, members)| reason(members[0]) == reason(node));
-        match known {
+        );
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, members)) => members.push(node),
-            None => groups.push((node.first.plugin, vec![node])),
+            None => by_reason.push((reason, vec![node])),
         }
     }
+    let groups = by_reason.into_iter();
+    let mut groups: Vec<(PluginId, Vec<&RefusedNode>)> = groups
+        .map(|((plugin, ..), members)| (plugin, members))
+        .collect();
     // Room that is kept for another pod comes first: without it the pod would be placed.
     groups.sort_by_key(|(_, members)| {
         let is_kept = kept_for(members[0]).is_some();
-        (!is_kept, std::cmp::Reverse(members.len()))
+        (!is_kept, Reverse(members.len()))
     });
     if let [(plugin, members)] = groups.as_slice() {
         return whole(*plugin, members, all, explanation, cluster);
@@ -220,6 +217,39 @@ fn reasons(
         "of them" => text.replacen("of them", &format!("of {all}"), 1),
         _ => text,
     }
+}
+
+/// For each node that spread constraints refuse: the one whose maxSkew it is told to exceed. The constraint that most
+/// nodes exceed comes first, so that few of them account for all nodes, and each number of nodes is true.
+fn exceeded(nodes: &[&RefusedNode]) -> Vec<Option<usize>> {
+    let mut told = vec![None; nodes.len()];
+    loop {
+        let mut by_constraint: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, node) in nodes.iter().enumerate() {
+            if told[place].is_none() && node.first.plugin == PluginId::PodTopologySpread {
+                for (constraint, _) in skews(node) {
+                    by_constraint.entry(constraint).or_default().push(place);
+                }
+            }
+        }
+        let most = by_constraint.into_iter();
+        let most = most.max_by_key(|(constraint, of)| (of.len(), Reverse(*constraint)));
+        let Some((constraint, of)) = most else {
+            return told;
+        };
+        of.into_iter()
+            .for_each(|place| told[place] = Some(constraint));
+    }
+}
+
+/// The spread constraints whose maxSkew a pod on the node would exceed, each with its maxSkew.
+fn skews(node: &RefusedNode) -> impl Iterator<Item = (usize, i64)> {
+    node.causes.iter().filter_map(|cause| match cause {
+        Cause::Skew {
+            constraint, check, ..
+        } => Some((*constraint, check.max_skew.into())),
+        _ => None,
+    })
 }
 
 /// The sentence if one plugin refuses all nodes.
@@ -365,13 +395,13 @@ fn spread(
     explanation: &Explanation,
     cluster: &Cluster,
 ) -> Option<String> {
-    let causes = || nodes.iter().flat_map(|node| &node.causes);
-    let skew = causes().find_map(|cause| match cause {
-        Cause::Skew {
-            constraint, check, ..
-        } => Some((*constraint, check.max_skew)),
-        _ => None,
-    });
+    let mut causes = nodes.iter().flat_map(|node| &node.causes);
+    let is_of_all = |(constraint, _): &(usize, i64)| {
+        let mut all = nodes.iter();
+        all.all(|node| skews(node).any(|(other, _)| other == *constraint))
+    };
+    let first = nodes.first();
+    let skew = first.and_then(|first| skews(first).find(is_of_all));
     let mut hard = explanation.hard.iter();
     if let Some((index, max_skew)) = skew
         && let Some(hard) = hard.find(|hard| hard.common.index == index)
@@ -380,7 +410,7 @@ fn spread(
         let why = minimum(hard, explanation, cluster);
         return Some(format!("would exceed maxSkew {max_skew} over {key}{why}"));
     }
-    causes().find_map(|cause| match cause {
+    causes.find_map(|cause| match cause {
         Cause::NoTopologyLabel { key, .. } => {
             Some(format!("{} no label {}", have(n), cluster.names.text(*key)))
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use strew_apiserver::object::{Phase, Pod};
-use strew_cluster::PodIdx;
+use strew_cluster::{NodeIdx, PodIdx};
 use strew_manifest::kinds::{self, KindRow};
 use strew_manifest::read::nearest;
 use strew_scheduler::Explanation;
@@ -36,6 +36,9 @@ pub(crate) fn of(
         }
         _ => {
             let of_nodes = of_nodes()?;
+            if let Some(waits) = waits_for_victims(world, entry) {
+                return Some(waits);
+            }
             let mut hard = explanation.hard.iter();
             let shared = hard.find_map(|hard| counts_others(world, entry, explanation, hard));
             Some(match shared {
@@ -43,6 +46,40 @@ pub(crate) fn of(
                 None => of_nodes,
             })
         }
+    }
+}
+
+/// `it waits for pod shop/low-1, which is being deleted to make room for it on n-a`; `None` if it is nominated to no node,
+/// or nothing less important leaves that node.
+fn waits_for_victims(world: &ClusterState, entry: usize) -> Option<String> {
+    let cluster = &world.cluster;
+    let pod = world.pods[entry].pod;
+    let node = world
+        .schedulers
+        .nominations
+        .node_of(&cluster.pod(pod).uid)?;
+    let is_on = |node_of: NodeIdx| cluster.node(node_of).name() == node;
+    let priority = |pod: PodIdx| cluster.spec_of(pod).priority;
+    let victims = (0..world.pods.len()).filter(|&other| {
+        let is_there = world.node_of(other).is_some_and(is_on);
+        let row = &world.pods[other];
+        row.is_leaving && is_there && priority(row.pod) < priority(pod)
+    });
+    let names = victims.map(|other| {
+        let row = &world.pods[other];
+        format!("{}/{}", row.namespace, row.name)
+    });
+    let names: Vec<String> = names.collect();
+    let node = cluster.names.text(node);
+    match names.as_slice() {
+        [] => None,
+        [name] => Some(format!(
+            "it waits for pod {name}, which is being deleted to make room for it on {node}"
+        )),
+        [name, others @ ..] => Some(format!(
+            "it waits for pod {name} and {}, which are being deleted to make room for it on {node}",
+            count(others.len(), "other")
+        )),
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use strew_apiserver::object::{Name, Pod};
-use strew_cluster::NodeIdx;
+use strew_cluster::{NodeIdx, PodIdx};
 use strew_model::time::Span;
-use strew_plan::{WhatIf, suggest};
+use strew_plan::{Change, WhatIf, suggest};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::explain::{Explanation, Whereabouts};
@@ -316,7 +316,18 @@ fn decided(
     } = &mut world;
     let mut explanation = schedulers.explain(cluster, pod, drawn);
     let profile = schedulers.profile(cluster, cluster.pod(pod).class);
-    let what_if = suggest(profile, cluster, &schedulers.nominations, &explanation);
+    let mut what_if = suggest(profile, cluster, &schedulers.nominations, &explanation);
+    // No scheduler looks at a pod that is being deleted, and what is being deleted needs no advice.
+    if world.pods[entry].is_leaving {
+        what_if = None;
+    }
+    let leaving = world.pods.iter().filter(|entry| entry.is_leaving);
+    let leaving: BTreeSet<PodIdx> = leaving.map(|entry| entry.pod).collect();
+    if let Some(what_if) = &mut what_if {
+        what_if.suggestions.retain(
+            |found| !matches!(&found.change, Change::DeletePod { pod } if leaving.contains(pod)),
+        );
+    }
     let mut eviction = None;
     // With what preemption would do.
     let is_pending = explanation.standing == Whereabouts::Pending;

@@ -1,7 +1,7 @@
 //! `strew explain` without a name: all Pending pods by cause, and what explaining them costs a look at their class.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
 use serde::Serialize;
@@ -42,6 +42,9 @@ pub(crate) struct PendingPods {
     items: Vec<Group>,
     /// Workloads that ask for more pods than there are, as far as a refusal at creation is known.
     unmade: Vec<Unmade>,
+    /// The namespaces, kinds and names of workloads that lack pods for a reason that is not known.
+    #[serde(skip)]
+    open: BTreeSet<[String; 3]>,
 }
 
 /// A workload whose pods are refused at creation.
@@ -138,15 +141,18 @@ pub(super) fn explain(
             listed(seen, frame, &choice, &refusals, now)
         })
     };
-    let list = match args.at {
-        Some(time) => at(When::At(time))?,
+    let mut list = match args.at {
+        Some(time) => at(When::At(time))??,
         None => match at(When::Start)? {
-            start if start.as_ref().is_ok_and(PendingPods::is_empty) => at(When::End)?,
-            start => start,
+            Ok(start) if start.is_empty() => at(When::End)??,
+            start => start?,
         },
     };
+    // A refusal that nothing records, or that nobody tried yet, shows when the controllers are played.
+    if args.at.is_none() && !list.open.is_empty() {
+        list.take_unmade(at(When::End)??);
+    }
     progress.finish();
-    let list = list?;
     let text = match args.format() {
         Some(format) => serialized(&list, format)?,
         None => list.text(args, files, context),
@@ -156,10 +162,12 @@ pub(super) fn explain(
         false => terminal::ascii(&text),
     };
     terminal::print(&text)?;
-    Ok(match args.fails(list.summary.pending > 0) {
-        true => EXIT_NO,
-        false => 0,
-    })
+    Ok(
+        match args.fails(list.summary.pending > 0 || !list.unmade.is_empty()) {
+            true => EXIT_NO,
+            false => 0,
+        },
+    )
 }
 
 /// The Pending pods of the chosen workloads.
@@ -179,7 +187,7 @@ fn listed(
     }
     let tables = seen.moment.tables;
     let mut sums = Sums::default();
-    let mut unmade = Vec::new();
+    let (mut unmade, mut open) = (Vec::new(), BTreeSet::new());
     let mut known: BTreeMap<(usize, usize), Told> = BTreeMap::new();
     let mut groups: BTreeMap<(usize, Told), Vec<(Span, usize)>> = BTreeMap::new();
     for workload in 0..world.workloads.len() {
@@ -198,7 +206,12 @@ fn listed(
             world.node_of(*member).is_some() && !cause::is_astray(&world, *member, pod.as_deref())
         });
         let n_made = on_nodes.len() + pending.len();
-        unmade.extend(lacks(seen, &world, workload, n_made, refusals));
+        match lacks(seen, &world, workload, n_made, refusals) {
+            Some(lacking) if lacking.reason.is_empty() => {
+                open.insert(lacking.of());
+            }
+            lacking => unmade.extend(lacking),
+        }
         sums.on_nodes += on_nodes.len();
         sums.workloads_on_nodes += usize::from(!on_nodes.is_empty());
         sums.pending += pending.len();
@@ -241,10 +254,11 @@ fn listed(
         summary: sums,
         items,
         unmade,
+        open,
     })
 }
 
-/// What a workload lacks of the pods that it asks for, if their creation was refused.
+/// What a workload lacks of the pods that it asks for; the reason is empty if no refusal is known.
 fn lacks(
     seen: Seen<'_>,
     world: &ClusterState,
@@ -267,8 +281,15 @@ fn lacks(
         workload_name: name.name.clone(),
         lacks,
         wanted,
-        reason: recorded().or(refused)?,
+        reason: recorded().or(refused).unwrap_or_default(),
     })
+}
+
+impl Unmade {
+    /// The workload's namespace, kind and name.
+    fn of(&self) -> [String; 3] {
+        [&self.namespace, &self.workload_kind, &self.workload_name].map(String::clone)
+    }
 }
 
 /// What is told of a pod.
@@ -325,6 +346,13 @@ fn group(world: &ClusterState, workload: usize, told: Told, mut pods: Vec<(Span,
 }
 
 impl PendingPods {
+    /// Takes over why pods are refused in the end, of workloads that lack pods for a reason that is not known.
+    fn take_unmade(&mut self, end: Self) {
+        let found = end.unmade.into_iter();
+        self.unmade
+            .extend(found.filter(|unmade| self.open.contains(&unmade.of())));
+    }
+
     /// True if no pod was looked at.
     fn is_empty(&self) -> bool {
         self.summary.pending + self.summary.on_nodes == 0
@@ -340,7 +368,7 @@ impl PendingPods {
                 _ => (count(sums.workloads_on_nodes, "workload"), "are on nodes"),
             };
             return format!(
-                "no Pending pod: {pods} of {of} {are}\n{}",
+                "{}no Pending pod: {pods} of {of} {are}\n",
                 self.unmade_text(context)
             );
         };
