@@ -1,6 +1,7 @@
 //! A cluster without some of its nodes: how much room their pods would need, and why a pod could not go elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use strew_scheduler::explain::constraint::{HardExplained, Warning};
 use strew_scheduler::{PluginId, Reason};
 
 use crate::cluster_state::ClusterState;
+use crate::words::short_key;
 
 /// Nodes, by name.
 pub type Nodes<'a> = BTreeSet<&'a str>;
@@ -216,6 +218,23 @@ pub enum Refusing {
         /// All counted pods.
         all: usize,
     },
+}
+
+impl fmt::Display for Refusing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MinDomains { key, min, there } => write!(
+                f,
+                "minDomains {min} over {}, and there are {there}: each takes no more than maxSkew",
+                short_key(key)
+            ),
+            Self::Others { key, others, all } => write!(
+                f,
+                "{others} of the {all} pods that its hard constraint over {} counts are of other workloads",
+                short_key(key)
+            ),
+        }
+    }
 }
 
 /// What the engine's explanation says of the first hard constraint that refuses a domain that the pod may use. `None` if

@@ -29,6 +29,8 @@ pub struct Loss {
     pub budgets: Vec<BudgetCount>,
     /// The ready pods without which it does not work, such as a majority; 0 if one is enough.
     pub quorum: u32,
+    /// True if its pods wait for a scheduler that is not played.
+    pub is_unplayed: bool,
 }
 
 /// The healthy pods of a PodDisruptionBudget at rest.
@@ -60,7 +62,7 @@ pub enum LossVerdict {
     Degraded,
     /// At least one pod is ready all the while, and all that were are at rest.
     Survives,
-    /// No pod was ready before the loss, or none is asked for: the loss tells nothing.
+    /// No pod was ready before the loss, none is asked for, or its scheduler is not played: the loss tells nothing.
     Unknown,
 }
 
@@ -100,9 +102,13 @@ impl LossVerdict {
 impl Loss {
     /// The verdict.
     pub fn verdict(&self) -> LossVerdict {
-        let is_short = self.budgets.iter().any(BudgetCount::is_short);
+        // What a budget lacked before is not the loss's, as long as no pod of this workload is.
+        let is_short = self.ready < self.before && self.budgets.iter().any(BudgetCount::is_short);
         match self {
             Self { wanted: 0, .. } | Self { before: 0, .. } => LossVerdict::Unknown,
+            Self {
+                is_unplayed: true, ..
+            } => LossVerdict::Unknown,
             Self { ready: 0, .. } => LossVerdict::Lost,
             _ if is_short || self.lacks_quorum() => LossVerdict::Lost,
             Self { fewest: 0, .. } => LossVerdict::Outage,

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_apiserver::object::{Kind, Pod};
 use strew_apiserver::selection::Selection;
 use strew_view::away::{Obstacle, Refusing};
+use strew_view::words::short_key;
 
 use super::Question;
 use super::values::{Cause, CauseCode, Event};
@@ -26,26 +27,6 @@ pub(super) struct Before {
     pub(super) wanted: u32,
     /// The pods of it that were ready.
     pub(super) ready: usize,
-}
-
-/// The cause of `n` Pending pods whose hard constraints refuse the nodes that are left.
-fn refused_by_constraints(refusing: &Refusing, n: usize) -> Cause {
-    match refusing {
-        Refusing::MinDomains { key, min, there } => Cause {
-            code: CauseCode::ConstraintMinDomains,
-            text: format!(
-                "{n} Pending: minDomains {min} over {}, and there are {there}: each takes no more than maxSkew",
-                short_key(key)
-            ),
-        },
-        Refusing::Others { key, others, all } => Cause {
-            code: CauseCode::ConstraintCountsOthers,
-            text: format!(
-                "{n} Pending: {others} of the {all} pods that its hard constraint over {} counts are of other workloads",
-                short_key(key)
-            ),
-        },
-    }
 }
 
 /// The pods' constraints over the key, as far as they could keep pods out of one domain.
@@ -88,12 +69,7 @@ pub(super) fn over(pod: &Pod, key: &str, known: &BTreeSet<String>) -> Over {
 }
 
 /// The cause of what the event did to a workload; `None` if it is not known.
-pub(super) fn of(
-    of: &LossOf,
-    before: Option<&Before>,
-    refusing: Option<&Refusing>,
-    question: &Question,
-) -> Option<Cause> {
+pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> Option<Cause> {
     let missing = of.missing.as_ref();
     let is_pinned = before.is_some_and(|before| before.obstacle == Obstacle::Volume);
     if of.key.kind == Kind::Pod && !is_pinned {
@@ -103,12 +79,7 @@ pub(super) fn of(
         });
     }
     let together = before.and_then(|before| together(before, question));
-    let at_rest = missing.map(|missing| match (missing, refusing) {
-        (Missing::Pending(n, Hindrance::CountsTheLost), Some(refusing)) => {
-            refused_by_constraints(refusing, *n)
-        }
-        _ => at_rest(missing, question.event),
-    });
+    let at_rest = missing.map(|missing| at_rest(missing, question.event));
     let short = of.loss.budgets.iter().find(|budget| budget.is_short());
     let budget = short.map(|budget| Cause {
         code: CauseCode::Budget,
@@ -130,20 +101,24 @@ pub(super) fn of(
         (together, at_rest) => together
             .or(at_rest)
             .or(budget)
-            .or_else(|| unmoved(of, question)),
+            .or_else(|| by_restart(of, question)),
     }
 }
 
-/// Pods that a restart during a shift has not moved, though none is Pending: none was made, or none is restarted.
-fn unmoved(of: &LossOf, question: &Question) -> Option<Cause> {
-    let n = of
-        .loss
-        .wanted
-        .checked_sub(of.loss.ready)
-        .filter(|n| *n > 0)?;
-    (question.event == Event::Shift).then(|| Cause {
+/// What the restart of a shift did: it stopped all pods at once, or it left some of the domain, though none is Pending.
+fn by_restart(of: &LossOf, question: &Question) -> Option<Cause> {
+    let loss = &of.loss;
+    let n_missing = loss.before.min(loss.wanted).saturating_sub(loss.ready);
+    let n_of_domain = loss.before.saturating_sub(loss.at_once);
+    let text = match (n_missing.min(n_of_domain), loss.at_once, loss.fewest) {
+        (0, 1.., 0) => "its restart stops its pods elsewhere before new ones are ready".to_owned(),
+        (0, ..) => return None,
+        (1, ..) => "1 stays in the domain: its rollout makes no pod in its place".to_owned(),
+        (n, ..) => format!("{n} stay in the domain: their rollout makes no pod in their place"),
+    };
+    (question.event == Event::Shift).then_some(Cause {
         code: CauseCode::Other,
-        text: format!("{n} stay in the domain: their rollout makes no pod in their place"),
+        text,
     })
 }
 
@@ -240,7 +215,7 @@ fn together(before: &Before, question: &Question) -> Option<Cause> {
 fn at_rest(missing: &Missing, event: Event) -> Cause {
     let code = match missing {
         Missing::Gone => CauseCode::BarePod,
-        Missing::Evicted(..) => CauseCode::Other,
+        Missing::Evicted(..) | Missing::Staying(_) => CauseCode::Other,
         Missing::Refused(_, why) if why.contains("exceeded quota") => CauseCode::Quota,
         Missing::Refused(..) => CauseCode::Other,
         Missing::Terminating(_, Kind::StatefulSet) => CauseCode::StatefulSetWaits,
@@ -248,10 +223,12 @@ fn at_rest(missing: &Missing, event: Event) -> Cause {
         Missing::Pending(_, hindrance) => match hindrance {
             Hindrance::Volume => CauseCode::VolumePin,
             Hindrance::CountsTheLost => CauseCode::ConstraintCountsTheLost,
+            Hindrance::Constraint(Refusing::MinDomains { .. }) => CauseCode::ConstraintMinDomains,
+            Hindrance::Constraint(Refusing::Others { .. }) => CauseCode::ConstraintCountsOthers,
             Hindrance::Room(_) => CauseCode::NoHeadroom,
             Hindrance::Affinity(_) => CauseCode::PodAffinity,
             Hindrance::Nodes(_) => CauseCode::SingleDomainPool,
-            Hindrance::Other(_) => CauseCode::Other,
+            Hindrance::Other(_) | Hindrance::OtherScheduler(_) => CauseCode::Other,
         },
     };
     let text = match (missing, event) {
@@ -264,9 +241,4 @@ fn at_rest(missing: &Missing, event: Event) -> Cause {
         _ => missing.to_string(),
     };
     Cause { code, text }
-}
-
-/// `zone` for `topology.kubernetes.io/zone`.
-fn short_key(key: &str) -> &str {
-    key.rsplit('/').next().unwrap_or(key)
 }

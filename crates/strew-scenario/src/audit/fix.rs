@@ -11,6 +11,7 @@ use strew_apiserver::object::{Key, Kind, Name, Object};
 use strew_manifest::read::KubeObject;
 
 use super::values::{CauseCode, MoreNodes, ObjectPatch};
+use crate::expect::workloads::HONOR_TAINTS;
 use crate::format::{ObjectTarget, merge};
 
 /// A change of the cluster before the audit is played.
@@ -156,10 +157,17 @@ fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edi
     let (short, replicas) = (short_key(key), change.replicas);
     let mut found = Vec::new();
     if has(CauseCode::ConstraintCountsTheLost) {
-        let honors = change.edited(|constraint| {
+        let honor = |constraint: &mut TopologySpreadConstraint| {
             constraint.node_taints_policy = Some("Honor".to_owned());
-        });
-        found.push((format!("nodeTaintsPolicy: Honor over {short}"), honors));
+        };
+        let over_key = change.edited(honor);
+        found.push((format!("nodeTaintsPolicy: Honor over {short}"), over_key));
+        // The constraint over another key may be what counts it, such as that over hostname.
+        let everywhere = change.edited_if(is_hard, honor);
+        found.push((HONOR_TAINTS.to_owned(), everywhere));
+    }
+    if has(CauseCode::ConstraintMinDomains) {
+        found.extend(change.fewer_min_domains());
     }
     if has(CauseCode::ConstraintMaxSkew) {
         let even = change.edited(|constraint| {
@@ -308,6 +316,13 @@ fn copy(like: &Node, number: usize, key: &str, domain: &str) -> Node {
     node
 }
 
+/// The most numbers that are tried in the place of one.
+const FEWER_MAX: usize = 4;
+
+fn is_hard(constraint: &TopologySpreadConstraint) -> bool {
+    constraint.when_unsatisfiable == "DoNotSchedule"
+}
+
 struct Change<'a> {
     object: &'a Object,
     template: &'a PodTemplateSpec,
@@ -328,8 +343,11 @@ impl<'a> Change<'a> {
     }
 
     fn hard(&self) -> Option<(String, Edit)> {
+        let its = self.constraints();
+        let mut its = its.iter().filter(|c| c.topology_key == self.key);
+        let article = if its.any(is_hard) { "its" } else { "a" };
         let text = format!(
-            "a constraint over {}: maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor",
+            "{article} constraint over {}: maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor",
             short_key(self.key)
         );
         Some((text, self.with("DoNotSchedule", None)?))
@@ -343,12 +361,36 @@ impl<'a> Change<'a> {
 
     /// Its constraints over the key, changed.
     fn edited(&self, edit: impl Fn(&mut TopologySpreadConstraint)) -> Option<Edit> {
-        let mut constraints = self.constraints();
-        let meant = constraints
-            .iter_mut()
-            .filter(|c| c.topology_key == self.key);
+        self.edited_if(|constraint| constraint.topology_key == self.key, edit)
+    }
+
+    /// These of its constraints, changed; `None` if that changes nothing.
+    fn edited_if(
+        &self,
+        is_meant: impl Fn(&TopologySpreadConstraint) -> bool,
+        edit: impl Fn(&mut TopologySpreadConstraint),
+    ) -> Option<Edit> {
+        let before = self.constraints();
+        let mut constraints = before.clone();
+        let meant = constraints.iter_mut().filter(|c| is_meant(c));
         meant.for_each(edit);
-        self.spread(constraints, None)
+        (constraints != before).then(|| self.spread(constraints, None))?
+    }
+
+    /// A smaller `minDomains` for each hard constraint that has one, the largest first.
+    fn fewer_min_domains(&self) -> Vec<(String, Option<Edit>)> {
+        let mut found = Vec::new();
+        for (place, constraint) in self.constraints().iter().enumerate() {
+            let min = constraint.min_domains.unwrap_or(0);
+            for fewer in (1..min).rev().take(FEWER_MAX) {
+                let mut constraints = self.constraints();
+                constraints[place].min_domains = Some(fewer);
+                let key = short_key(&constraint.topology_key);
+                let text = format!("minDomains: {fewer} instead of {min} over {key}");
+                found.push((text, self.spread(constraints, None)));
+            }
+        }
+        found
     }
 
     /// One constraint over the key in place of those that it has, and maybe another number of replicas.

@@ -10,7 +10,7 @@ use strew_apiserver::eviction::{self, Eviction};
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
 use strew_model::Instant;
 use strew_sim::Simulation;
-use strew_view::away::{self, Headroom, Refusing};
+use strew_view::away::{self, Headroom};
 use strew_view::cluster_state::ClusterState;
 use strew_view::loss::LossVerdict;
 use strew_view::moment::{Frame, world};
@@ -22,9 +22,7 @@ use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
 use super::values::{Blocked, Case, Endpoints, Event, Row, StuckBudget};
-use crate::expect::workloads::{
-    Hindrance, LossOf, Missing, is_counted, name, wanted_of, workload_of,
-};
+use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
 use crate::format::Step;
 use crate::run::{Plan, RunError, StepResult, StepState, Watcher, play};
 
@@ -47,7 +45,6 @@ pub fn play_case(
         services: Vec::new(),
         stuck_budgets: Vec::new(),
         before: BTreeMap::new(),
-        refusing: BTreeMap::new(),
         blocked: Vec::new(),
     };
     let played = play(&plan, seed, None, &mut follow)?;
@@ -56,7 +53,6 @@ pub fn play_case(
         services,
         stuck_budgets,
         before,
-        refusing,
         blocked,
         ..
     } = follow;
@@ -68,9 +64,7 @@ pub fn play_case(
     let refused = refused.map(|refused| refused.why.clone()).collect();
     let event = played.steps.get(EVENT_STEP);
     let losses = event.map_or(&[][..], |step| step.facts.losses.as_slice());
-    let rows = losses
-        .iter()
-        .map(|of| row(of, &before, &refusing, (question, seed)));
+    let rows = losses.iter().map(|of| row(of, &before, (question, seed)));
     let rows: Vec<Row> = rows.collect();
     let seconds = event.map_or(0, |step| step.ended.0.saturating_sub(step.began.0));
     let mut case = Case {
@@ -92,7 +86,6 @@ pub fn play_case(
 fn row(
     of: &LossOf,
     before: &BTreeMap<Name, (Kind, Before)>,
-    refusing: &BTreeMap<Key, Refusing>,
     (question, seed): (&Question, u64),
 ) -> Row {
     let meta = &of.key.name;
@@ -123,9 +116,9 @@ fn row(
     row.set_over_time(&of.over_time);
     let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
     let is_well = matches!(loss.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
-    if !is_well {
+    if !is_well || loss.is_unplayed {
         let before = known.map(|(_, before)| before);
-        row.cause = cause::of(of, before, refusing.get(&of.key), question);
+        row.cause = cause::of(of, before, question);
     }
     row
 }
@@ -141,8 +134,6 @@ struct Follow<'a> {
     stuck_budgets: Vec<StuckBudget>,
     /// The workloads whose ready pods are all in the domains, by name.
     before: BTreeMap<Name, (Kind, Before)>,
-    /// Why hard constraints refuse the Pending pods of a workload at rest, where it is not a domain without pods.
-    refusing: BTreeMap<Key, Refusing>,
     blocked: Vec<Blocked>,
 }
 
@@ -157,17 +148,13 @@ impl Watcher for Follow<'_> {
         &mut self,
         number: usize,
         _: &Step,
-        result: &StepResult,
+        _: &StepResult,
         simulation: &Simulation,
     ) -> ControlFlow<()> {
-        if number != EVENT_STEP {
-            return ControlFlow::Continue(());
-        }
-        if self.question.event == Event::Drain {
+        if number == EVENT_STEP && self.question.event == Event::Drain {
             let now = simulation.now();
             self.blocked = blocked(simulation.server().tables(), &self.away, now);
         }
-        self.look_at_refused(&result.facts.losses, simulation);
         ControlFlow::Continue(())
     }
 }
@@ -185,34 +172,6 @@ pub(super) fn world_of(plan: &Plan, simulation: &Simulation) -> ClusterState {
 }
 
 impl Follow<'_> {
-    /// Asks for each workload whose Pending pods are refused by a hard constraint why it refuses them.
-    fn look_at_refused(&mut self, losses: &[LossOf], simulation: &Simulation) {
-        let is_refused = |of: &&LossOf| {
-            let missing = of.missing.as_ref();
-            matches!(missing, Some(Missing::Pending(_, Hindrance::CountsTheLost)))
-        };
-        let mut refused = losses.iter().filter(is_refused).peekable();
-        if refused.peek().is_none() {
-            return;
-        }
-        let tables = simulation.server().tables();
-        let mut pending: BTreeMap<Key, Arc<str>> = BTreeMap::new();
-        let waiting = tables.of::<Pod>().iter();
-        for pod in waiting.filter(|pod| pod.node.is_none() && pod.is_active()) {
-            if let Some((kind, name, _)) = workload(tables, pod) {
-                let uid = Arc::clone(&pod.meta.uid);
-                pending.entry(Key { kind, name }).or_insert(uid);
-            }
-        }
-        let mut world = world_of(self.plan, simulation);
-        for of in refused {
-            let uid = pending.get(&of.key);
-            let refusing = uid.and_then(|uid| away::refusing(&mut world, uid));
-            self.refusing
-                .extend(refusing.map(|refusing| (of.key.clone(), refusing)));
-        }
-    }
-
     fn look(&mut self, simulation: &Simulation) {
         let tables = simulation.server().tables();
         let nodes = tables.of::<Node>().iter();

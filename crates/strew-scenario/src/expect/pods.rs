@@ -56,12 +56,19 @@ fn counts(present: &dyn Present, claim: &PodsClaim, pod: &Pod) -> bool {
 
 /// True if the pod waits for one of these profiles, also while a scheduling gate holds it.
 fn waits(pod: &Pod, profiles: &[Profile]) -> bool {
+    pod.node.is_none() && pod.is_active() && other_scheduler(pod, profiles).is_none()
+}
+
+/// The scheduler of a pod, if it is none of these profiles'.
+pub(in crate::expect) fn other_scheduler<'a>(
+    pod: &'a Pod,
+    profiles: &[Profile],
+) -> Option<&'a str> {
     let scheduler = pod.spec.scheduler_name.as_deref();
     let scheduler = scheduler.unwrap_or("default-scheduler");
     let mut profiles = profiles.iter();
-    pod.node.is_none()
-        && pod.is_active()
-        && profiles.any(|profile| profile.scheduler_name == scheduler)
+    let is_played = profiles.any(|profile| profile.scheduler_name == scheduler);
+    (!is_played).then_some(scheduler)
 }
 
 fn is_in(pod: &Pod, phase: Phase) -> bool {

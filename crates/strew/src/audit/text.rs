@@ -27,8 +27,8 @@ pub(super) struct Look<'a> {
 /// A workload in all events of one set of domains.
 struct Line<'a> {
     row: &'a Row,
-    /// The events in which it is as bad.
-    events: Vec<Event>,
+    /// The events in which it is as bad, and whether only some seeds show that.
+    events: Vec<(Event, bool)>,
     /// Their causes, each once, with its events.
     causes: Vec<(Vec<Event>, &'a Cause)>,
     /// Why its drain never ends.
@@ -49,6 +49,19 @@ impl<'a> Line<'a> {
 
     fn verdict(&self) -> LossVerdict {
         self.row.judged()
+    }
+
+    /// `loss, shift (some seeds)`; if chance decides in all events, the numbers say so.
+    fn events_text(&self) -> String {
+        let is_certain = self.events.iter().any(|(_, is_chance)| !is_chance);
+        let each = self
+            .events
+            .iter()
+            .map(|(event, is_chance)| match is_chance {
+                true if is_certain => format!("{} (some seeds)", event.name()),
+                _ => event.name().to_owned(),
+            });
+        each.collect::<Vec<_>>().join(", ")
     }
 
     /// True for a pod without a workload, of which there may be many.
@@ -98,18 +111,22 @@ impl<'a> Group<'a> {
                     blocked: None,
                     n_seeds,
                 });
-                if badness(row) < badness(line.row) {
+                if row.judged() < line.row.judged() {
                     (line.row, line.events, line.causes) = (row, Vec::new(), Vec::new());
                 }
-                if badness(row) == badness(line.row) {
-                    line.events.push(case.event);
+                if row.judged() == line.row.judged() {
+                    line.events.push((case.event, row.seeds < n_seeds));
                     line.add_cause(case.event, row);
+                    // The numbers are those of most seeds.
+                    if row.seeds > line.row.seeds {
+                        line.row = row;
+                    }
                 }
                 line.blocked = line.blocked.or(blocked);
             }
         }
         let mut lines: Vec<Line<'a>> = worst.into_values().collect();
-        lines.sort_by_key(|line| (!line.is_hurt(), badness(line.row), line.row.of()));
+        lines.sort_by_key(|line| (!line.is_hurt(), line.verdict(), line.row.of()));
         let domains = cases
             .first()
             .map_or(&[][..], |case| case.domains.as_slice());
@@ -133,7 +150,7 @@ impl<'a> Group<'a> {
                 object: line.row.of(),
                 verdict: line.row.verdict.clone(),
                 numbers: numbers(line),
-                events: line.events.clone(),
+                events: line.events.iter().map(|(event, _)| *event).collect(),
                 causes: causes.collect(),
                 blocked: line.blocked,
             }
@@ -145,11 +162,6 @@ impl<'a> Group<'a> {
         let hurt = self.hurt();
         hurt.filter(|line| line.verdict() == verdict).count()
     }
-}
-
-/// An unknown verdict is no worse than a known one.
-fn badness(row: &Row) -> LossVerdict {
-    row.judged()
 }
 
 /// The text.
@@ -214,6 +226,11 @@ fn merged(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
             |other: &&mut Group<'_>| group.hurt().next().is_some() && group.told() == other.told();
         match all.iter_mut().find(is_same) {
             Some(other) => {
+                let hurt = group.lines.iter().filter(|line| line.is_hurt());
+                for (line, same) in other.lines.iter_mut().zip(hurt) {
+                    let events = line.events.iter_mut().zip(&same.events);
+                    events.for_each(|((_, is_chance), (_, also))| *is_chance |= also);
+                }
                 other.domains.push_str(", ");
                 other.domains.push_str(&group.domains);
                 other.n_sets += 1;
@@ -298,7 +315,7 @@ fn write_group(out: &mut String, group: &Group<'_>, audit: &Audit, look: &Look<'
         let (mark, style) = mark(line, styles);
         let row = line.row;
         let events = match row.is_hurt() {
-            true => in_a_row(&line.events),
+            true => line.events_text(),
             false => String::new(),
         };
         let _ = writeln!(
@@ -448,7 +465,8 @@ fn numbers(line: &Line<'_>) -> String {
 fn left(line: &Line<'_>) -> String {
     let row = line.row;
     let at_rest = format!("{} of {}", row.ready, row.wanted);
-    match (line.verdict(), line.events.as_slice()) {
+    let events: Vec<Event> = line.events.iter().map(|(event, _)| *event).collect();
+    match (line.verdict(), events.as_slice()) {
         (LossVerdict::Lost | LossVerdict::Degraded, _) => {
             let budget = row
                 .budgets
@@ -460,6 +478,12 @@ fn left(line: &Line<'_>) -> String {
                 }
                 None => at_rest,
             }
+        }
+        (LossVerdict::Outage, [Event::Shift]) if row.at_once > 0 => {
+            format!(
+                "none for {} while it is restarted, then {at_rest}",
+                length(row.seconds_without_ready)
+            )
         }
         (LossVerdict::Outage, [Event::Shift]) => {
             format!("none serves until it is restarted, then {}", at_rest)
@@ -566,6 +590,20 @@ fn unknown(groups: &[Group<'_>]) -> BTreeSet<String> {
     workloads_of(groups, |line| line.verdict() == LossVerdict::Unknown)
 }
 
+/// Why workloads are UNKNOWN: strew plays no scheduler of theirs, or none of their pods was ready.
+fn whys_unknown(groups: &[Group<'_>]) -> Vec<(&'static str, BTreeSet<String>)> {
+    let mut whys: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+    let lines = groups.iter().flat_map(|group| &group.lines);
+    for line in lines.filter(|line| line.verdict() == LossVerdict::Unknown) {
+        let why = match line.row.cause {
+            Some(_) => "since strew plays no scheduler of theirs",
+            None => "since no pod was ready before",
+        };
+        whys.entry(why).or_default().insert(line.row.of());
+    }
+    whys.into_iter().collect()
+}
+
 /// The number of workloads that could not be judged; empty if there is none.
 fn but_unknown(groups: &[Group<'_>]) -> String {
     match unknown(groups).len() {
@@ -612,13 +650,13 @@ fn write_survivors(out: &mut String, audit: &Audit, groups: &[Group<'_>], look: 
             }
         );
     }
-    if !unknown.is_empty() {
-        let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
+    for (why, of) in whys_unknown(groups) {
+        let names: Vec<&str> = of.iter().map(String::as_str).collect();
         let dim = look.context.terminal.styles.dim;
         let _ = writeln!(
             out,
-            "{dim}?{dim:#} {} UNKNOWN, since no pod was ready before: {}",
-            count(unknown.len(), "workload"),
+            "{dim}?{dim:#} {} UNKNOWN, {why}: {}",
+            count(of.len(), "workload"),
             printable_line(&listed(&names))
         );
     }

@@ -8,16 +8,21 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod};
 use strew_controllers::taint_eviction::no_execute;
+use strew_controllers::taint_eviction::toleration::{Stay, stay};
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_model::Span;
+use strew_view::away::{self, Refusing};
+use strew_view::cluster_state::ClusterState;
 use strew_view::loss::{Loss, LossVerdict};
+use strew_view::moment::{Frame, Moment, world};
+use strew_view::workload::Workloads;
 
 use super::budget::Budgets;
 use super::replicas::Replicas;
 use super::{eviction, is, is_counted, name, workload_of};
 use crate::expect::availability::{Availability, Record};
-use crate::expect::pods::{blocked_by, message};
+use crate::expect::pods::{blocked_by, message, other_scheduler};
 use crate::expect::{Present, Verdict};
 use crate::format::ObjectTarget;
 
@@ -61,17 +66,23 @@ pub fn survives(
         Some(target) => is(&record.key, target),
         None => !before.contains(*uid),
     });
+    let mut world = None;
+    let mut refusing =
+        |uid: &str| away::refusing(world.get_or_insert_with(|| world_of(present)), uid);
     let mut losses: Vec<LossOf> = judged
         .filter_map(|(uid, record)| {
-            let loss = loss(tables, &budgets, record, now)?;
+            let mut loss = loss(tables, &budgets, record, now)?;
             let is_missed = loss.ready < loss.wanted && loss.verdict() != LossVerdict::Unknown;
+            let missing = { is_missed.then(|| pods.get(uid).map_or(&[][..], Vec::as_slice)) }
+                .and_then(|own| missing(present, &mut refusing, own, record));
+            let hindrance = missing.as_ref().and_then(Missing::hindrance);
+            loss.is_unplayed = matches!(hindrance, Some(Hindrance::OtherScheduler(_)));
             Some(LossOf {
                 key: record.key.clone(),
                 name: name(&record.key),
                 loss,
                 over_time: record.over_time.changes(),
-                missing: { is_missed.then(|| pods.get(uid).map_or(&[][..], Vec::as_slice)) }
-                    .and_then(|own| missing(present, own, record)),
+                missing,
                 is_recorded: of.is_none() && recorded.contains(uid),
             })
         })
@@ -166,6 +177,7 @@ fn loss(tables: &Tables, budgets: &Budgets<'_>, record: &Record, now: Span) -> O
         none_for: record.none_for(now),
         budgets,
         quorum: 0,
+        is_unplayed: false,
     })
 }
 
@@ -178,10 +190,42 @@ pub enum Missing {
     Evicted(usize, String),
     /// So many terminate on a lost node. For a StatefulSet, whose next pod has the same name, that is the cause.
     Terminating(usize, Kind),
+    /// So many stay on lost nodes, whose taints they tolerate without an end.
+    Staying(usize),
     /// So many are Pending.
     Pending(usize, Hindrance),
     /// The API server refuses to create this many: why.
     Refused(usize, String),
+}
+
+impl Missing {
+    /// What keeps the Pending pods from the nodes that are left.
+    fn hindrance(&self) -> Option<&Hindrance> {
+        match self {
+            Self::Pending(_, hindrance) => Some(hindrance),
+            _ => None,
+        }
+    }
+}
+
+/// Answers why hard constraints refuse the Pending pod of a uid, where the reason is no domain without pods.
+type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<Refusing>;
+
+/// The cluster, as the engine explains it.
+fn world_of(present: &dyn Present) -> ClusterState {
+    let moment = Moment {
+        tables: present.server().tables(),
+        scheduler: None,
+        names: present.names(),
+        profiles: present.profiles(),
+    };
+    let mut frame = Frame {
+        names: present.names().clone(),
+        profiles: present.profiles().to_vec(),
+        workloads: Workloads::default(),
+        keys: Vec::new(),
+    };
+    world(moment, &mut frame).0
 }
 
 /// What keeps a Pending pod from the nodes that are left.
@@ -191,6 +235,10 @@ pub enum Hindrance {
     Volume,
     /// Its hard constraint counts the lost domain.
     CountsTheLost,
+    /// Its hard constraint, for another reason.
+    Constraint(Refusing),
+    /// It is of this scheduler, which is not played.
+    OtherScheduler(String),
     /// They have no room; kube-scheduler's reasons.
     Room(String),
     /// Its affinity to pods; kube-scheduler's reasons.
@@ -211,6 +259,13 @@ impl fmt::Display for Missing {
                 "{n} Terminating on a lost node, and a StatefulSet makes no second pod of the same name"
             ),
             Self::Terminating(n, _) => write!(f, "{n} Terminating on a lost node"),
+            Self::Staying(1) => f.write_str(
+                "1 stays on a lost node, whose taint it tolerates without an end: nothing makes another",
+            ),
+            Self::Staying(n) => write!(
+                f,
+                "{n} stay on lost nodes, whose taints they tolerate without an end: nothing makes others"
+            ),
             Self::Pending(n, why) => write!(f, "{n} Pending: {why}"),
             Self::Refused(n, why) => write!(f, "{n} not made: {why}"),
         }
@@ -226,6 +281,8 @@ impl fmt::Display for Hindrance {
         match self {
             Self::Volume => f.write_str("its volume is where no node is left"),
             Self::CountsTheLost => f.write_str(COUNTS_THE_LOST),
+            Self::Constraint(refusing) => refusing.fmt(f),
+            Self::OtherScheduler(name) => write!(f, "its scheduler {name} is not played"),
             Self::Room(reasons) if reasons.split(", ").all(is_about_room) => {
                 write!(f, "no room on the nodes that are left{}", told(reasons))
             }
@@ -276,7 +333,12 @@ fn by_workload(tables: &Tables) -> HashMap<Arc<str>, Vec<&Arc<Pod>>> {
 
 /// Why pods of a workload are missing: what keeps the Pending ones from the nodes that are left, or why there is none;
 /// `None` if it is not known. `own` are those that there are.
-fn missing(present: &dyn Present, own: &[&Arc<Pod>], record: &Record) -> Option<Missing> {
+fn missing(
+    present: &dyn Present,
+    refusing: Ask<'_>,
+    own: &[&Arc<Pod>],
+    record: &Record,
+) -> Option<Missing> {
     if record.is_gone {
         return Some(Missing::Gone);
     }
@@ -294,10 +356,15 @@ fn missing(present: &dyn Present, own: &[&Arc<Pod>], record: &Record) -> Option<
             let n = record.wanted.saturating_sub(record.ready);
             return Some(Missing::Refused(n as usize, why));
         }
-        let n = leaving.len();
-        return (n > 0).then(|| Missing::Terminating(n, record.key.kind.clone()));
+        return match leaving.len() {
+            0 => {
+                let staying = active.iter().filter(|pod| stays(tables, pod)).count();
+                (staying > 0).then_some(Missing::Staying(staying))
+            }
+            n => Some(Missing::Terminating(n, record.key.kind.clone())),
+        };
     };
-    let hindrance = hindrance(present, first);
+    let hindrance = hindrance(present, refusing, first);
     Some(Missing::Pending(pending.len(), hindrance))
 }
 
@@ -316,7 +383,10 @@ fn refusal(present: &dyn Present, record: &Record) -> Option<String> {
 }
 
 /// What keeps a Pending pod from the nodes that are left.
-fn hindrance(present: &dyn Present, pod: &Pod) -> Hindrance {
+fn hindrance(present: &dyn Present, refusing: Ask<'_>, pod: &Pod) -> Hindrance {
+    if let Some(name) = other_scheduler(pod, present.profiles()) {
+        return Hindrance::OtherScheduler(name.to_owned());
+    }
     let by = blocked_by(present, pod);
     let has = |plugins: &[&str]| plugins.iter().any(|plugin| by.contains(plugin));
     let reasons = reasons(message(pod));
@@ -324,7 +394,7 @@ fn hindrance(present: &dyn Present, pod: &Pod) -> Hindrance {
         return Hindrance::Volume;
     }
     if has(&["PodTopologySpread"]) {
-        return Hindrance::CountsTheLost;
+        return refusing(&pod.meta.uid).map_or(Hindrance::CountsTheLost, Hindrance::Constraint);
     }
     if has(&["NodeResourcesFit", "NodePorts"]) {
         return Hindrance::Room(reasons);
@@ -336,6 +406,16 @@ fn hindrance(present: &dyn Present, pod: &Pod) -> Hindrance {
         true => Hindrance::Nodes(reasons),
         false => Hindrance::Other(reasons),
     }
+}
+
+/// True for a pod on a node that is lost, whose taints it tolerates without an end.
+fn stays(tables: &Tables, pod: &Pod) -> bool {
+    let node = pod.node.as_ref();
+    let node = node.and_then(|node| tables.get::<Node>(&Name::new("", Arc::clone(node))));
+    node.is_some_and(|node| {
+        let taints = no_execute(node);
+        !taints.is_empty() && matches!(stay(&pod.spec, &taints), Stay::Forever)
+    })
 }
 
 /// Why a pod may not stay on its node, if that is no taint of a lost node.

@@ -34,6 +34,7 @@ use strew_scheduler::Profile;
 use strew_view::time_text::time_text;
 
 use super::availability::Availability;
+use super::pods::other_scheduler;
 use super::{Answer, Verdict};
 use crate::format::{ObjectTarget, Scenario, Verb};
 use replicas::Replicas;
@@ -226,8 +227,21 @@ pub fn wanted(
     let object = tables.find(&key).filter(is_counted)?;
     let replicas = Replicas::of(&object)?;
     let uid = &object.meta().uid;
-    let refusal = replicas.refusal(|| last_refusal(events, &key, uid));
+    let recorded = || last_refusal(events, &key, uid).or_else(|| refusal_of_sets(tables, uid));
+    let refusal = replicas.refusal(recorded);
     Some((usize::try_from(replicas.wanted).ok()?, refusal))
+}
+
+/// What the conditions of a Deployment's ReplicaSets say of pods that were refused: it outlives the events.
+fn refusal_of_sets(tables: &Tables, uid: &str) -> Option<String> {
+    let mut sets = tables.of::<ReplicaSet>().iter();
+    sets.find_map(|set| {
+        let is_its = set
+            .meta
+            .controller()
+            .is_some_and(|owner| *owner.uid == *uid);
+        is_its.then(|| replicas::creation_refused(&set.status))?
+    })
 }
 
 /// Judges whether every workload has its pods, as far as the API server does not refuse to create them. Pods that wait
@@ -377,18 +391,14 @@ fn waiting<'a>(
             }
             continue;
         }
-        let scheduler = pod.spec.scheduler_name.as_deref();
-        let scheduler = scheduler.unwrap_or("default-scheduler");
-        let is_ours = profiles
-            .iter()
-            .any(|profile| profile.scheduler_name == scheduler);
-        match (workload_of(tables, pod), is_ours) {
-            (Some(uid), true) => by_workload.entry(uid).or_default().pending.push(pod),
-            (Some(uid), false) => {
+        let left_to = other_scheduler(pod, profiles);
+        match (workload_of(tables, pod), left_to) {
+            (Some(uid), None) => by_workload.entry(uid).or_default().pending.push(pod),
+            (Some(uid), Some(scheduler)) => {
                 let left = &mut by_workload.entry(uid).or_default().left;
                 *left.entry(scheduler.into()).or_default() += 1;
             }
-            (None, is_ours) => bare.push((pod, (!is_ours).then_some(scheduler))),
+            (None, left_to) => bare.push((pod, left_to)),
         }
     }
     (by_workload, bare)

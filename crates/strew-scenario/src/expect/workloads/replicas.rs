@@ -1,5 +1,6 @@
 //! The numbers of one workload: what its spec asks for, and what its status reports.
 
+use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use strew_apiserver::object::Object;
 
 use super::{DEPLOYMENT, Waiting, left_to_text};
@@ -43,6 +44,13 @@ const NONE: Replicas = Replicas {
     waits_for_deletion: false,
     failed: None,
 };
+
+/// Why the pods of a ReplicaSet are refused at creation, if a condition says so.
+pub(super) fn creation_refused(status: &ReplicaSetStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter().flatten();
+    let refused = conditions.find(|c| c.type_ == "ReplicaFailure" && c.status == "True");
+    refused.and_then(|c| c.message.clone())
+}
 
 impl Replicas {
     /// The numbers of a workload; `None` if the object has none, or belongs to another workload.
@@ -117,9 +125,6 @@ impl Replicas {
             }
             Object::ReplicaSet(set) => {
                 let status = &set.status;
-                let mut conditions = status.conditions.iter().flatten();
-                let refused =
-                    conditions.find(|c| c.type_ == "ReplicaFailure" && c.status == "True");
                 let owner = set.meta.controller();
                 let is_its_own = owner.is_none_or(|owner| *owner.kind != *DEPLOYMENT);
                 is_its_own.then(|| Self {
@@ -127,7 +132,7 @@ impl Replicas {
                     pods: status.replicas,
                     updated: None,
                     available: status.available_replicas.unwrap_or(0),
-                    refused: refused.and_then(|c| c.message.clone()),
+                    refused: creation_refused(status),
                     is_observed: status.observed_generation.is_some(),
                     ..NONE
                 })
@@ -151,13 +156,26 @@ impl Replicas {
                 let failed = failed.map(|c| c.reason.clone().unwrap_or_default());
                 let is_over = status.completion_time.is_some() || failed.is_some();
                 let runs = !is_over && job.spec.suspend != Some(true);
-                let active = status.active.unwrap_or(0);
-                let wanted = i32::from(runs && job.spec.parallelism != Some(0));
+                let at_once = job.spec.parallelism.unwrap_or(1);
+                let left = job
+                    .spec
+                    .completions
+                    .map(|all| all - status.succeeded.unwrap_or(0));
+                let wanted = if runs {
+                    at_once.min(left.unwrap_or(at_once)).max(0)
+                } else {
+                    0
+                };
+                let pods = if status.active.unwrap_or(0) > 0 {
+                    wanted
+                } else {
+                    0
+                };
                 Some(Self {
                     wanted,
-                    pods: active.min(wanted),
+                    pods,
                     updated: None,
-                    available: active.min(wanted),
+                    available: pods,
                     is_observed: status.start_time.is_some(),
                     failed,
                     ..NONE

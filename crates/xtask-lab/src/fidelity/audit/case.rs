@@ -62,6 +62,7 @@ impl Numbers {
     /// The verdict, written from the table in docs/audit.md, and apart from the code that strew judges with.
     pub(super) fn verdict(&self) -> &'static str {
         let is_short = { self.budgets.iter() }.any(|[healthy, asks]| healthy < asks);
+        let is_short = is_short && self.ready < self.before;
         match self {
             Self { before: 0, .. } => "UNKNOWN",
             Self { ready: 0, .. } => "LOST",
