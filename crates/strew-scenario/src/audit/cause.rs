@@ -162,7 +162,7 @@ fn together(before: &Before, question: &Question) -> Option<Cause> {
         }
         Obstacle::Other("InterPodAffinity") => (
             CauseCode::PodAffinity,
-            "affinity to pods keeps them there".to_owned(),
+            "affinity or anti-affinity between pods refuses every other node".to_owned(),
         ),
         Obstacle::Other("PodTopologySpread") => (
             CauseCode::Other,

@@ -314,9 +314,10 @@ fn write_group(out: &mut String, group: &Group<'_>, audit: &Audit, look: &Look<'
     for line in shown {
         let (mark, style) = mark(line, styles);
         let row = line.row;
-        let events = match row.is_hurt() {
-            true => line.events_text(),
-            false => String::new(),
+        let is_well = matches!(line.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
+        let events = match is_well {
+            true => String::new(),
+            false => line.events_text(),
         };
         let _ = writeln!(
             out,
@@ -500,8 +501,13 @@ fn left(line: &Line<'_>) -> String {
 
 /// One line for what asks for one pod: it can be no better than an outage.
 fn write_single(out: &mut String, groups: &[Group<'_>], look: &Look<'_>) {
+    // What is hurt by another domain stands there.
+    let hurt = workloads_of(groups, Line::is_hurt);
     let lines = groups.iter().flat_map(|group| &group.lines);
-    let single = lines.filter(|line| line.verdict() == LossVerdict::Outage && line.row.wanted == 1);
+    let single = lines.filter(|line| {
+        let is_out = line.verdict() == LossVerdict::Outage && line.row.wanted == 1;
+        is_out && !hurt.contains(&line.row.of())
+    });
     let single: Vec<&Row> = single.map(|line| line.row).collect();
     let names: BTreeSet<String> = single.iter().map(|row| name(row)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -676,8 +682,12 @@ fn write_survivors(out: &mut String, audit: &Audit, groups: &[Group<'_>], look: 
     if audit.domains.len() == 1 {
         let _ = writeln!(
             out,
-            "note: {} has one domain: without it nothing is left",
-            audit.by
+            "note: {} has one domain: without it {}",
+            audit.by,
+            match audit.nodes_without_key {
+                0 => "nothing is left",
+                _ => "only nodes without the label are left",
+            }
         );
     }
     for case in audit.cases.iter().filter(|case| !case.at_rest) {
