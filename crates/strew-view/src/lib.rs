@@ -14,6 +14,7 @@ pub mod blocked;
 pub mod cluster_state;
 pub mod explanation;
 pub mod facts;
+pub mod fleet;
 pub mod ground;
 pub mod heat;
 pub mod lives;

@@ -502,7 +502,7 @@ fn left(line: &Line<'_>) -> String {
 /// One line for what asks for one pod: it can be no better than an outage.
 fn write_single(out: &mut String, groups: &[Group<'_>], look: &Look<'_>) {
     // What is hurt by another domain stands there.
-    let hurt = workloads_of(groups, Line::is_hurt);
+    let hurt = workloads_of(groups, |line| line.is_hurt());
     let lines = groups.iter().flat_map(|group| &group.lines);
     let single = lines.filter(|line| {
         let is_out = line.verdict() == LossVerdict::Outage && line.row.wanted == 1;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use strew_manifest::ocm::{ManagedCluster, SpreadConstraintsTerm};
+use strew_view::fleet::topology;
 use strew_view::placement::PlacementView;
 
 /// The change of a Placement's clusters.
@@ -58,17 +59,6 @@ pub(super) struct TopologyChange {
     pub(super) after: usize,
 }
 
-/// The clusters of a topology.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct HeldTopology {
-    topology: Vec<String>,
-    /// Those of the Placement.
-    selected: usize,
-    /// All of the fleet.
-    clusters: usize,
-}
-
 /// One side of a comparison.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
@@ -92,11 +82,7 @@ impl<'a> Side<'a> {
 
     /// The values of a cluster under these terms, up to the first missing one.
     fn topology(&self, terms: &[SpreadConstraintsTerm], cluster: &str) -> Vec<String> {
-        let cluster = self.clusters.get(cluster);
-        let values = terms
-            .iter()
-            .map_while(|term| term.value(cluster?).map(str::to_owned));
-        values.collect()
+        topology(terms, self.clusters.get(cluster))
     }
 }
 
@@ -171,31 +157,6 @@ fn replicas(before: &PlacementView, after: &PlacementView) -> Vec<ReplicaChange>
         })
     };
     clusters.into_iter().filter_map(change).collect()
-}
-
-/// The clusters that each topology holds: those of a view, and the empty ones of the fleet.
-pub(super) fn held(
-    view: &PlacementView,
-    clusters: &BTreeMap<String, ManagedCluster>,
-) -> Vec<HeldTopology> {
-    let side = Side { view, clusters };
-    let held = side.held();
-    let mut counts: BTreeMap<Vec<String>, [usize; 2]> = BTreeMap::new();
-    for cluster in clusters.keys() {
-        let topology = side.topology(view.terms(), cluster);
-        let is_held = held.contains(cluster.as_str());
-        for depth in 1..=topology.len() {
-            let [selected, all] = counts.entry(topology[..depth].to_vec()).or_default();
-            *selected += usize::from(is_held);
-            *all += 1;
-        }
-    }
-    let of = |(topology, [selected, clusters]): (_, [usize; 2])| HeldTopology {
-        topology,
-        selected,
-        clusters,
-    };
-    counts.into_iter().map(of).collect()
 }
 
 fn topologies(terms: &[SpreadConstraintsTerm], sides: [Side<'_>; 2]) -> Vec<TopologyChange> {

@@ -1,19 +1,16 @@
-//! The page of `--html`: Placements with their clusters, and the fleet by its labels. `strew ui` shows the same rows.
+//! The page of `--html`: Placements with their clusters, and the fleet by its labels, by the rows of
+//! [`strew_view::fleet`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use strew_manifest::finding::Finding;
-use strew_manifest::ocm::ManagedCluster;
-use strew_placement::facts::status::ConditionType;
-use strew_view::placement::{PlacementView, holds};
+use strew_view::fleet::{key_of, of_cluster, placement};
 use strew_wire::placement::debug::Explained;
 
-use super::difference;
 use super::fleet::Fleet;
 use super::help;
-use super::summary::is_good;
 use super::text::Shown;
 use super::what_if::Changed;
 use crate::failure::Failure;
@@ -21,9 +18,6 @@ use crate::html;
 
 /// The clusters that are named of those with one reason.
 const NAMES_MAX: usize = 50;
-
-/// OCM's condition of a cluster that answers.
-const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 
 /// What a page is about.
 pub(super) struct About<'a> {
@@ -101,70 +95,4 @@ fn topologies(why: &Explained) -> Value {
         row
     });
     each.collect()
-}
-
-/// A Placement of a page; `clusters` are those of the fleet, by name.
-pub(crate) fn placement(
-    view: &PlacementView,
-    clusters: &BTreeMap<String, ManagedCluster>,
-) -> Value {
-    let (namespace, name) = view.key();
-    let replicas = view.replicas();
-    let chosen = view.clusters().map(|(name, group)| {
-        let replicas = replicas.as_ref().map(|all| all.get(name).copied());
-        json!({"name": name, "group": group, "replicas": replicas})
-    });
-    let kinds = [
-        ConditionType::Misconfigured,
-        ConditionType::Satisfied,
-        ConditionType::SpreadSatisfied,
-    ];
-    let conditions = kinds.into_iter().filter_map(|kind| view.condition(kind));
-    let conditions = conditions.map(|condition| {
-        json!({
-            "type": condition.type_,
-            "reason": condition.reason,
-            "message": condition.message,
-            "good": is_good(condition),
-        })
-    });
-    let state = match view {
-        view if view.is_ignored() => "ignored",
-        view if view.is_misconfigured() => "misconfigured",
-        view if view.is_short() => "short",
-        view if view.is_uneven() => "uneven",
-        _ => "asAsked",
-    };
-    json!({
-        "namespace": namespace,
-        "name": name,
-        "wanted": view.wanted(),
-        "state": state,
-        "terms": view.terms(),
-        "clusters": chosen.collect::<Vec<_>>(),
-        "conditions": conditions.collect::<Vec<_>>(),
-        "topologies": difference::held(view, clusters),
-    })
-}
-
-/// The key of a cluster's row.
-pub(crate) fn key_of(cluster: &ManagedCluster) -> String {
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    format!("cluster {name}")
-}
-
-/// A cluster of a page: its labels and claims, by which it has topologies, and whether it answers.
-pub(crate) fn of_cluster(cluster: &ManagedCluster) -> Value {
-    let claims: BTreeMap<&str, &str> = cluster.claims().collect();
-    let labels: BTreeMap<&str, &str> = cluster.labels().collect();
-    let status = cluster.status.as_ref();
-    let mut conditions = status.iter().flat_map(|s| s.conditions.iter().flatten());
-    let available = conditions.find(|condition| condition.type_ == AVAILABLE);
-    let taints = cluster.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    json!({
-        "labels": labels,
-        "claims": claims,
-        "available": available.is_none_or(holds),
-        "tainted": taints.is_some_and(|taints| !taints.is_empty()),
-    })
 }

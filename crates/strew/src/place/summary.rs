@@ -1,8 +1,8 @@
 //! Many Placements at a glance: which are short, which are uneven, what moves.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use strew_placement::facts::status::ConditionType;
-use strew_view::placement::{PlacementView, holds};
+use strew_view::fleet::is_good;
+use strew_view::placement::PlacementView;
 
 use super::difference::Difference;
 use super::text::{ROWS_MAX, Shown};
@@ -69,11 +69,6 @@ pub(super) fn got(view: &PlacementView, n: usize) -> String {
         Some(wanted) => format!("{n} of {wanted}"),
         None => n.to_string(),
     }
-}
-
-/// True if a condition says that something is as it is meant to be.
-pub(super) fn is_good(condition: &Condition) -> bool {
-    holds(condition) != (condition.type_ == ConditionType::Misconfigured.name())
 }
 
 /// The most important condition.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use strew_placement::facts::status::ConditionType;
+use strew_view::fleet::is_good;
 use strew_wire::placement::debug::{Explained, Selected};
 
 use super::decide::Decided;
 use super::difference::{Difference, Moved};
 use super::fleet::Fleet;
-use super::summary::{self, got, is_good};
+use super::summary::{self, got};
 use super::what_if::Changed;
 use super::{help, why};
 use crate::explain_text::Page;

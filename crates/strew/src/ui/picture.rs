@@ -3,18 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use strew_apiserver::Tables;
 use strew_kube::page::Rows;
-use strew_manifest::ocm::ManagedCluster;
-use strew_manifest::read::KubeObject;
 use strew_suite::ledgers;
-use strew_view::heat;
 use strew_view::moment::{Frame, Moment};
-use strew_view::placement::PlacementView;
 use strew_view::values::{self, ClusterValues, NodeValues, PodValues, WorkloadDetail};
 use strew_view::wrong;
-
-use crate::place::page;
+use strew_view::{fleet, heat};
 
 /// The kind of the page's report.
 pub(super) const KIND: &str = "Cluster";
@@ -48,7 +42,9 @@ pub(super) fn rows(moment: Moment<'_>, frame: &mut Frame) -> Rows {
         let of = ledger["of"].as_str().unwrap_or_default();
         rows.set(format!("ledger {of}"), &ledger);
     }
-    fleet(tables, &mut rows);
+    for (key, row) in fleet::rows(tables) {
+        rows.set(key, &row);
+    }
     rows
 }
 
@@ -64,27 +60,6 @@ fn each(values: &ClusterValues, rows: &mut Rows) {
     }
     for node in &values.nodes {
         rows.set(format!("node {}", node.usage.name), &of_node(node));
-    }
-}
-
-/// The Placements and clusters of a hub.
-fn fleet(tables: &Tables, rows: &mut Rows) {
-    let placements = PlacementView::all(tables);
-    let clusters = tables.all_plain().filter_map(|plain| match &plain.object {
-        KubeObject::ManagedCluster(cluster) => {
-            let mut cluster = ManagedCluster::clone(cluster);
-            cluster.metadata = plain.meta.to_wire();
-            Some((plain.meta.name.name.to_string(), cluster))
-        }
-        _ => None,
-    });
-    let clusters: BTreeMap<String, ManagedCluster> = clusters.collect();
-    for view in placements.values() {
-        let row = page::placement(view, &clusters);
-        rows.set(format!("placement {}", view.label()), &row);
-    }
-    for cluster in clusters.values() {
-        rows.set(page::key_of(cluster), &page::of_cluster(cluster));
     }
 }
 
