@@ -293,6 +293,19 @@ export class Run {
     return found;
   }
 
+  /** True if it is about a hub. */
+  get isHub(): boolean {
+    return [...this.counts.keys()].some((id) => id.startsWith("fleet "));
+  }
+
+  /** The rows of Placements and clusters by key. */
+  *fleet(frame: Frame): Iterable<[string, unknown]> {
+    for (const [id, { at, lines }] of this.counts) {
+      const line = id.startsWith("fleet ") ? lines[upper(at, frame.series) - 1] : undefined;
+      if (line?.row) yield [line.of!, line.row];
+    }
+  }
+
   podsAt(frame: Frame): Pod[] {
     const found: Pod[] = [];
     for (const pod of this.pods) {

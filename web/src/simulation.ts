@@ -1,6 +1,7 @@
 // The page of a simulation.
 
 import { fewWorkloads } from "./list.ts";
+import * as fleet from "./fleet.ts";
 import * as map from "./map.ts";
 import { spoken } from "./clock.ts";
 import { append, copyButton, counted, dotted, h, natural } from "./dom.ts";
@@ -36,6 +37,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
   let known: { of: NodeState[]; labels: Map<string, Record<string, string>>; domains: Map<string, string[]> } | undefined;
   let pods: Pod[] = [], nodes: NodeState[] = [];
   const few = fewWorkloads(() => show());
+  const placements = fleet.part(() => write());
   const list = h("div"), where = h("div"), twin = h("div"), happened = h("section", { class: "card" }), because = h("section", { class: "card", "aria-label": "Why it is Pending" });
 
   function open(i: number, at?: string): void {
@@ -55,9 +57,11 @@ export function simulation(data: Data, root: HTMLElement): Probe {
           by = key(chosen);
           move(target.frame >= 0 ? target.frame : current);
           document.getElementById("workloads")?.scrollIntoView({ block: "nearest" });
-        }), card(counted(order.length, "workload") + (order.length > 1 ? ", worst first" : ""), list)),
-        h("div", {}, h("section", { class: "card", "aria-label": "Where it is" }, where, map.legend(levels, run.nodeKeys, (chosen) => { levels = chosen; show(); }),
-          h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin)), because, happened)),
+        }), ...(run.isHub ? [placements.list] : []),
+        // A hub may have neither nodes nor workloads of its own.
+        ...(run.isHub && !order.length ? [] : [card(counted(order.length, "workload") + (order.length > 1 ? ", worst first" : ""), list)])),
+        h("div", {}, ...(run.isHub ? [placements.place] : []), ...(run.isHub && !order.length ? [] : [h("section", { class: "card", "aria-label": "Where it is" }, where, map.legend(levels, run.nodeKeys, (chosen) => { levels = chosen; show(); }),
+          h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin))]), because, happened)),
       foot());
     const all = variants(data, runs, index, (other) => {
       open(other, run.frames[current]!.clock);
@@ -102,8 +106,18 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     drawHappened(frame);
     because.replaceChildren(...why.draw(run, chosen, frame));
     because.hidden = !because.firstChild;
-    state.write({ run: index || undefined, at: `${frame.clock}${frame.isBefore ? "~" : ""}`, workload: chosen, by, boxes: levels.join(",") });
+    if (run.isHub) placements.show(fleet.read(run.fleet(frame)));
+    write();
     document.body.dataset["ready"] = "true";
+  }
+
+  function write(): void {
+    const frame = run.frames[current]!;
+    const boxes = run.isHub && !nodes.length ? placements.levels() : levels;
+    state.write({
+      run: index || undefined, at: `${frame.clock}${frame.isBefore ? "~" : ""}`, workload: chosen, by, boxes: boxes.join(","),
+      ...(run.isHub ? { placement: placements.chosen() } : {}),
+    });
   }
 
   /** The report has the room of nodes at the end of the first step. */
@@ -176,7 +190,10 @@ function header(data: Data, runs: Run[], index: number): HTMLElement {
   const title = !run ? "strew simulate" : file && file !== "<story>" ? run.scenario!.name : files(run.head.replay ?? "");
   const most = run?.report.steps.reduce((best, step) => Math.max(best, step.pods.pods), 0) ?? 0;
   const first = run?.report.steps[0]?.pods;
-  const facts = run ? [counted(first?.nodes ?? 0, "node"), counted(first?.workloads ?? 0, "workload"), `up to ${counted(most, "pod")}`, `${counted(summary.runs, "run")}, shown: seed ${run.report.seed}`] : [];
+  const hub = run?.isHub ? fleet.read(run.fleet(run.frames[run.frames.length - 1]!)) : undefined;
+  const of = hub && !first?.workloads ? [counted(hub.clusters.size, "cluster"), counted(hub.placements.size, "Placement")]
+    : [counted(first?.nodes ?? 0, "node"), counted(first?.workloads ?? 0, "workload"), `up to ${counted(most, "pod")}`];
+  const facts = run ? [...of, `${counted(summary.runs, "run")}, shown: seed ${run.report.seed}`] : [];
   const broken = run?.report.steps.filter((step) => step.verdict === "broken").map((step) => step.name ?? "a step") ?? [];
   const words = isRed
     ? `✗ ${broken.length ? `${broken.join(", ")}: ` : ""}${summary.broken ? `broke in ${summary.broken} of ${counted(summary.runs, "run")}` : "failed"}`

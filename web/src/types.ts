@@ -103,11 +103,12 @@ export interface Line {
 /** What is counted at a moment; a line changes the lines before it. */
 export interface SeriesLine {
   at?: string;
-  type: "workload" | "spread" | "ledger" | "why";
+  type: "workload" | "spread" | "ledger" | "why" | "fleet";
   step?: number; explanation?: Explanation;
   of?: string; ready?: number; pending?: number; terminating?: number;
   by?: string; changed?: Record<string, number | null>; skew?: number;
   target?: string; rows?: Subset[];
+  row?: PlacementRow | ClusterRow | null;
 }
 export interface Subset {
   subset: string; limit: number | null; pods: number; counted: number | null; missing: number | null;

@@ -2,7 +2,7 @@
 
 import { counted, h } from "./dom.ts";
 import { isBroken, type Run } from "./run.ts";
-import type { Data, Finding } from "./types.ts";
+import type { Data, Finding, PlacementRow } from "./types.ts";
 
 const SHOWN = 8;
 
@@ -96,7 +96,10 @@ function well(data: Data, run: Run): HTMLElement {
   };
   const verdict = data.verdicts.find((one) => one.scenario === run.head.scenario && one.variant === run.head.variant);
   const parts = [`${counted(run.report.steps.length, "step")} ${verdict?.result ?? `held in ${summary.held} of ${counted(summary.runs, "run")}`}`];
-  if (last) parts.push(`at the end ${counted(last.pods.pods, "pod")} of ${counted(last.pods.workloads, "workload")}, ${last.pods.pending} Pending`);
+  const rows = [...run.fleet(run.frames[run.frames.length - 1]!)].filter(([key]) => key.startsWith("placement "));
+  const placements = rows.map(([, row]) => row as PlacementRow);
+  if (placements.length) parts.push(`at the end ${placements.filter((one) => one.state === "asAsked").length} of ${counted(placements.length, "Placement")} as asked for`);
+  if (last && (last.pods.workloads || !placements.length)) parts.push(`at the end ${counted(last.pods.pods, "pod")} of ${counted(last.pods.workloads, "workload")}, ${last.pods.pending} Pending`);
   for (const [word, when] of [["hard", "DoNotSchedule"], ["soft", "ScheduleAnyway"]] as const) {
     const [holding, all] = within(when);
     if (all) parts.push(`${holding} of ${counted(all, `${word} constraint`)} within maxSkew`);

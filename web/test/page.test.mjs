@@ -68,6 +68,7 @@ const RUNS = {
   deletion: ["simulate scenarios/workloadspread/elastic.yaml", "", 0],
   fleet: ["place examples/placement/fleet.yaml examples/placement/groups.yaml examples/placement/use-case-4.yaml examples/placement/use-case-2.yaml --explain", "", 1],
   lost: ["place examples/placement/fleet.yaml examples/placement/use-case-4.yaml --what-if lose=zone/us-east-1a --explain", "", 0],
+  hub: ["simulate scenarios/placement/bounded-regions.yaml --seed 1", "", 0],
   survives: [`audit ${CASES}/audit-survives/nine-with-service.yaml`, "", 0],
 };
 const reports = {};
@@ -265,6 +266,27 @@ test("a WorkloadSpread's subsets are on the page", async () => {
 });
 
 const decided = (name) => Object.fromEntries(reports[name].items.map((one) => [`${one.placement.metadata.namespace}/${one.placement.metadata.name}`, one]));
+
+test("a hub that is simulated has the clusters of its Placement at the end of each step", async () => {
+  const { page, close } = await open("hub");
+  // What the scenario expects of its steps, and the run has held.
+  const clusters = { "1 s": [4, { asia: 2, eu: 0, us: 2 }], "1 m": [3, { asia: 2, eu: 0, us: 1 }], "2 m": [3, { asia: 2, eu: 1 }], "3 m": [2, { asia: 2 }] };
+  const article = page.getByRole("article", { name: "default/two-regions", exact: true });
+  const steps = page.getByRole("group", { name: "Steps" }).getByRole("button");
+  assert.equal(await steps.count(), Object.keys(clusters).length);
+  for (const [at, [n, counts]] of Object.entries(clusters)) {
+    await steps.filter({ hasText: `at ${at}` }).click();
+    assert.match(await article.locator(".num").first().innerText(), new RegExp(`^${n} of 4 clusters$`), at);
+    const bars = await article.getByRole("list", { name: "clusters by region" }).evaluate((list) => (
+      Object.fromEntries([...list.children].map((item) => [item.querySelector(".name").textContent, Number(item.querySelector(".n").firstChild.textContent)]))
+    ));
+    assert.deepEqual(bars, counts, at);
+  }
+  const text = await page.locator("main").innerText();
+  assert.doesNotMatch(text, /0 workloads|no workload|0 nodes/);
+  assert.match(text, /Where two-regions is/);
+  await close();
+});
 
 test("a fleet has the clusters and the counts of place -o json", async () => {
   const { page, close } = await open("fleet");

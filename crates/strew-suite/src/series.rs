@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use strew_apiserver::object::{Kind, Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::Cursor;
 use strew_sim::Simulation;
+use strew_view::fleet;
 use strew_view::moment::Frame;
 use strew_view::natural_order::natural_order;
 use strew_view::skews::Skews;
@@ -27,7 +28,12 @@ pub struct Series {
     /// The last written counts of each workload and key.
     told: HashMap<(usize, String), BTreeMap<String, i32>>,
     ledgers: Ledgers,
+    /// The last written rows of a hub, by key.
+    fleet: BTreeMap<String, Value>,
 }
+
+/// What a hub's Placements and clusters are made of.
+const HUB: [&str; 3] = ["Placement", "PlacementDecision", "ManagedCluster"];
 
 /// The states of pods on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +76,7 @@ impl Series {
             self.ledgers.set_pod(&pod.meta.name, Some(pod));
             self.set(simulation, frame, pod, &mut touched);
         }
+        self.write_fleet(simulation);
         self.write(simulation, frame, skews, touched);
     }
 
@@ -82,11 +89,13 @@ impl Series {
         counted: BTreeSet<usize>,
     ) {
         let mut touched = counted;
+        let mut is_hub_touched = false;
         let Some(mut seen) = self.seen.take() else {
             return;
         };
         while let Some(change) = simulation.server().next_change(&mut seen) {
             let name = &change.key.name;
+            is_hub_touched |= HUB.contains(&change.key.kind.name());
             match &change.new {
                 Some(Object::Pod(pod)) => {
                     self.ledgers.set_pod(name, Some(pod));
@@ -104,6 +113,9 @@ impl Series {
             }
         }
         self.seen = Some(seen);
+        if is_hub_touched {
+            self.write_fleet(simulation);
+        }
         self.write(simulation, frame, skews, touched);
     }
 
@@ -155,6 +167,27 @@ impl Series {
             self.workloads.entry(workload).or_default().add(state, -1);
             touched.insert(workload);
         }
+    }
+
+    /// The Placements and clusters that are not as they were written last.
+    fn write_fleet(&mut self, simulation: &Simulation) {
+        let rows = fleet::rows(simulation.server().tables());
+        let at = clock(simulation.elapsed());
+        let mut line = |of: &str, row: Option<&Value>| {
+            self.lines
+                .push_str(&json!({"at": at, "type": "fleet", "of": of, "row": row}).to_string());
+            self.lines.push('\n');
+        };
+        for (key, row) in rows
+            .iter()
+            .filter(|(key, row)| self.fleet.get(*key) != Some(*row))
+        {
+            line(key, Some(row));
+        }
+        for key in self.fleet.keys().filter(|key| !rows.contains_key(*key)) {
+            line(key, None);
+        }
+        self.fleet = rows;
     }
 
     fn write(

@@ -1,5 +1,6 @@
 //! An audit for people: the worst domain first, one line for all that survives.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -42,7 +43,13 @@ impl<'a> Line<'a> {
         let Some(cause) = &row.cause else { return };
         let mut known = self.causes.iter_mut();
         match known.find(|(_, known)| known.code == cause.code) {
-            Some((events, _)) => events.push(event),
+            Some((events, known)) => {
+                events.push(event);
+                // Its numbers are those of the line.
+                if std::ptr::eq(self.row, row) {
+                    *known = cause;
+                }
+            }
             None => self.causes.push((vec![event], cause)),
         }
     }
@@ -116,11 +123,10 @@ impl<'a> Group<'a> {
                 }
                 if row.judged() == line.row.judged() {
                     line.events.push((case.event, row.seeds < n_seeds));
-                    line.add_cause(case.event, row);
-                    // The numbers are those of most seeds.
-                    if row.seeds > line.row.seeds {
+                    if shortage(row) > shortage(line.row) {
                         line.row = row;
                     }
+                    line.add_cause(case.event, row);
                 }
                 line.blocked = line.blocked.or(blocked);
             }
@@ -164,6 +170,12 @@ impl<'a> Group<'a> {
     }
 }
 
+/// How bad the numbers of a verdict are: the fewest pods at rest, on the way, and for the longest time.
+fn shortage(row: &Row) -> (Reverse<u32>, Reverse<u32>, u64) {
+    let without = row.seconds_without_ready;
+    (Reverse(row.ready), Reverse(row.fewest), without)
+}
+
 /// The text.
 pub(super) fn write(audit: &Audit, look: &Look<'_>) -> String {
     let mut by_domains: Vec<(&[String], Vec<&Case>)> = Vec::new();
@@ -181,14 +193,14 @@ pub(super) fn write(audit: &Audit, look: &Look<'_>) -> String {
         .map(|(_, cases)| Group::of(cases, audit.seeds));
     let mut groups: Vec<Group<'_>> = groups.collect();
     groups.sort_by_key(|group| {
-        let rank = |verdict| std::cmp::Reverse(group.n(verdict));
+        let rank = |verdict| Reverse(group.n(verdict));
         let hurt = [
             LossVerdict::Lost,
             LossVerdict::Outage,
             LossVerdict::Degraded,
         ]
         .map(rank);
-        (hurt, std::cmp::Reverse(group.hurt().count()))
+        (hurt, Reverse(group.hurt().count()))
     });
     let groups = merged(groups);
     let mut out = String::new();
@@ -457,8 +469,10 @@ fn length(seconds: u64) -> String {
 /// What is left, in a few words, and in how many seeds if chance decides.
 fn numbers(line: &Line<'_>) -> String {
     let left = left(line);
-    match (line.row.seeds, line.n_seeds) {
-        (seeds, of) if seeds < of => format!("{left} (in {seeds} of {of} seeds)"),
+    match line.events.iter().all(|(_, is_chance)| *is_chance) {
+        true if line.row.seeds < line.n_seeds => {
+            format!("{left} (in {} of {} seeds)", line.row.seeds, line.n_seeds)
+        }
         _ => left,
     }
 }
