@@ -300,7 +300,7 @@ function item(data: AuditData, line: Line, go: (cell: string) => void): HTMLElem
   if (bad.length) {
     const isSame = bad.every((cell) => cell.row!.ready === first.row!.ready);
     const sum = line.names.length > 1 ? "" : `: ${isSame ? "" : `at worst, by ${titleOf(first.case)}, `}${first.row!.sum}`;
-    children.push(h("span", { class: `tag ${kind}` }, VERDICTS[worst]!), ` by ${places(bad)}${sum} `);
+    children.push(h("span", { class: `tag ${kind}` }, VERDICTS[worst]!), ` by ${places(bad, data.report.seeds ?? 1)}${sum} `);
   }
   const domains = first.case.domains.join(",");
   children.push(h("button", { type: "button", class: "see", "aria-label": `Show ${name}, ${titleOf(first.case)}`, onclick: () => go(`${first.case.event} ${domains} ${line.of}`) }, "Show"));
@@ -318,13 +318,14 @@ function item(data: AuditData, line: Line, go: (cell: string) => void): HTMLElem
   return finding(kind, ...children);
 }
 
-/** `loss, drain of zone-a, zone-b; shift of zone-c` */
-function places(cells: Cell[]): string {
+/** `loss, drain of zone-a, zone-b; shift (some seeds) of zone-c` */
+function places(cells: Cell[], seeds: number): string {
   const byDomains = new Map<string, string[]>();
   for (const cell of cells) {
     const domains = cell.case.domains.join(" and ");
+    const event = `${cell.case.event}${(cell.row?.seeds ?? seeds) < seeds ? " (some seeds)" : ""}`;
     const events = byDomains.get(domains);
-    if (events) events.push(cell.case.event); else byDomains.set(domains, [cell.case.event]);
+    if (events) events.push(event); else byDomains.set(domains, [event]);
   }
   const byEvents = new Map<string, string[]>();
   for (const [domains, events] of byDomains) {

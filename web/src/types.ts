@@ -193,6 +193,7 @@ export interface AuditRow {
   budgets?: { name: string; healthy: number; asks: number }[];
   sum: string;
   cause?: { code: string; text: string };
+  seeds?: number;
 }
 export interface AuditCase {
   event: string; domains: string[]; atRest: boolean; seconds: number;

@@ -507,7 +507,7 @@ test("an audit says what is wrong first, the worst first, and Show goes to its c
   const wrong = page.getByRole("region", { name: "What is wrong" });
   assert.ok((await wrong.boundingBox()).y < 200);
   const first = wrong.locator(".finding").first();
-  assert.match(await first.innerText(), /shop\/web Deployment LOST by loss, drain of zone-a: 0 of 3/);
+  assert.match(await first.innerText(), /shop\/web Deployment LOST by loss, shift \(some seeds\), drain of zone-a: 0 of 3/);
   assert.match(await first.innerText(), /fix: .*LOST becomes SURVIVES/);
   await wrong.getByRole("button", { name: /Show shop\/batch/ }).click();
   assert.match(await page.getByRole("region", { name: "The chosen cell" }).innerText(), /^shop\/batch, /);
