@@ -12,3 +12,15 @@ pub(crate) struct Context {
     /// How much more than usual is printed.
     pub(crate) verbose: u8,
 }
+
+impl Context {
+    /// Without a person: only results, in ASCII.
+    pub(crate) fn quiet() -> Self {
+        Self {
+            terminal: Terminal::new(true),
+            program: "strew",
+            quiet: true,
+            verbose: 0,
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! The arguments of commands that read a cluster from files: the files, the scheduler, and more nodes.
 
 use clap::Args;
+#[cfg(feature = "cluster")]
+use serde_json::{Value, json};
 use strew_manifest::read::How;
 
 use crate::cluster::{self, access::AccessArgs};
@@ -68,6 +70,18 @@ impl WorldArgs {
     pub(crate) fn made(&self, name: &str, bytes: Vec<u8>) -> Input {
         let how = How::default();
         Input::made(name, bytes, self.as_.how(how.piped))
+    }
+
+    /// The objects of a cluster as an input.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn listed(&self, objects: Vec<Value>) -> Result<Vec<Input>, Failure> {
+        let mut list = json!({"apiVersion": "v1", "kind": "List"});
+        list["items"] = objects.into();
+        let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
+        Ok(vec![self.made("<cluster>", bytes)])
     }
 
     /// The options that read the same files again.

@@ -18,8 +18,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-#[cfg(feature = "cluster")]
-use serde_json::json;
 use strew_manifest::read::nearest;
 use strew_scenario::audit::at_once::Left;
 use strew_scenario::audit::values::{Audit, Case, Event, Fix, KIND, Row};
@@ -36,8 +34,6 @@ use crate::memory::Need;
 use crate::output::{Format, serialized};
 use crate::platform;
 use crate::scenario::{self, Question, ScenarioArgs};
-#[cfg(feature = "cluster")]
-use crate::terminal::Terminal;
 use crate::workloads::WorkloadArgs;
 use crate::world::WorldArgs;
 use crate::{destination, diagnostics, junit, sarif};
@@ -360,20 +356,10 @@ pub(crate) fn of_cluster(
     objects: Vec<serde_json::Value>,
     by: Option<&str>,
 ) -> Result<Audit, Failure> {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
-    drop(list);
     let world = WorldArgs::default();
     let scenario = ScenarioArgs::default();
     let question = asked_about(&scenario, &world, &[], None, Choice::ALL);
-    let context = Context {
-        terminal: Terminal::new(true),
-        program: "strew",
-        quiet: true,
-        verbose: 0,
-    };
-    let inputs = vec![world.made("<cluster>", bytes)];
-    let ready = scenario::ready(&question, inputs, &context)?;
+    let ready = scenario::ready(&question, world.listed(objects)?, &Context::quiet())?;
     let Some((plan, seeds)) = ready.and_then(strew_suite::ready::Ready::into_story) else {
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };

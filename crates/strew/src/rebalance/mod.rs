@@ -25,8 +25,6 @@ use crate::output::{Format, serialized};
 use crate::progress::Progress;
 use crate::scenario;
 use crate::scenario::{Life, When};
-#[cfg(feature = "cluster")]
-use crate::terminal::Terminal;
 use crate::workloads::{FailOn, WorkloadArgs};
 use crate::world::WorldArgs;
 #[cfg(feature = "cluster")]
@@ -207,18 +205,9 @@ pub(crate) fn with_world<T>(
     objects: Vec<serde_json::Value>,
     look: impl FnOnce(&mut ClusterState, &Tables) -> T,
 ) -> Result<T, Failure> {
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let bytes = serde_json::to_vec(&list).map_err(Failure::outside)?;
-    drop(list);
     let world = WorldArgs::default();
-    let context = Context {
-        terminal: Terminal::new(true),
-        program: "strew",
-        quiet: true,
-        verbose: 0,
-    };
-    let inputs = vec![world.made("<cluster>", bytes)];
-    let life = scenario::looked_at(&world, None, &[], inputs, None, &context)?;
+    let inputs = world.listed(objects)?;
+    let life = scenario::looked_at(&world, None, &[], inputs, None, &Context::quiet())?;
     let none = || Failure::input(anyhow!("there is no cluster in the input"));
     let life = life.ok_or_else(none)?;
     let mut look = Some(look);

@@ -11,7 +11,6 @@ use crate::inputs::Input;
 use crate::output::Format;
 use crate::progress::Progress;
 use crate::scenario::{self, Life, PlayArgs, Question, ScenarioArgs, When};
-use crate::terminal::Terminal;
 
 /// JSON: the data in the page's document, and what is served beside.
 pub(super) struct Content {
@@ -49,13 +48,7 @@ fn recorded(args: &UiArgs, names: &[String], inputs: &[Input]) -> Result<Option<
         return Ok(None);
     }
     // What is wrong with the files is reported when they are played.
-    let silent = Context {
-        terminal: Terminal::new(true),
-        program: "strew",
-        quiet: true,
-        verbose: 0,
-    };
-    let life = scenario::recorded(&args.world, names, inputs.to_vec(), &silent)?;
+    let life = scenario::recorded(&args.world, names, inputs.to_vec(), &Context::quiet())?;
     Ok(life.filter(Life::is_dump))
 }
 
