@@ -10,6 +10,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use strew_manifest::printable::printable_line;
 use strew_model::Span;
+pub use strew_wire::request::Next;
 use strew_wire::request::{Answer, Precondition, Request, Resource, Verb};
 
 use super::values::{PlannedStep, RebalancePlan};
@@ -22,19 +23,6 @@ const RETRY: Span = Span::from_secs(5);
 
 /// The labels of nodes, by name.
 pub type NodeLabels = BTreeMap<String, BTreeMap<String, String>>;
-
-/// What is to be done next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// Send this eviction, and report the answer.
-    Evict(Box<Request>),
-    /// List the pods of the namespace again, after a while.
-    Look(Span),
-    /// All steps are carried out.
-    Done,
-    /// The plan ends here, and why.
-    Stop(String),
-}
 
 /// A plan that is carried out; `P` is how it is held.
 pub struct Carrying<P> {

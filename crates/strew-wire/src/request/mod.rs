@@ -3,11 +3,13 @@
 //! The sender of a [`Request`] (a simulated store, or HTTP) adds nothing and decides nothing. Every request can safely
 //! be sent twice, because it names its object by uid, resourceVersion or a unique name.
 //!
-//! Reading order: [`effect`] (requests of a scheduler), [`event`] and [`series`] (repeated events), [`answer`].
+//! Reading order: [`effect`] (requests of a scheduler), [`event`] and [`series`] (repeated events), [`answer`];
+//! [`next`] (of a plan of evictions).
 
 pub mod answer;
 pub mod effect;
 pub mod event;
+pub mod next;
 pub mod series;
 mod stamp;
 #[cfg(test)]
@@ -22,6 +24,7 @@ use strew_manifest::ocm;
 
 pub use answer::{Answer, outcome_of};
 pub use effect::{Context, requests_of};
+pub use next::Next;
 pub use series::Series;
 pub(crate) use stamp::{micro_time, time, timestamp};
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use strew_kube::controller::rebalance::{Found, Left, Next, Rebalancer, Settings};
+use strew_kube::controller::rebalance::{Found, Left, Rebalancer, Settings};
 use strew_manifest::printable::printable_line;
 use strew_model::Span;
-use strew_scenario::rebalance::carry::{self, PodSeen};
+use strew_scenario::rebalance::carry::PodSeen;
 use strew_scenario::rebalance::rounds::{LABEL, Round, Rounds, RoundsSettings};
 use strew_scenario::rebalance::values::{PlannedConstraint, RebalancePlan};
-use strew_wire::request::Answer;
+use strew_wire::request::{Answer, Next};
 
 use super::audit::{in_a_line, pause};
 use crate::rebalance::with_world;
@@ -79,20 +79,11 @@ impl Rebalancer for OnObjects {
     }
 
     fn look(&mut self, now: Span, pods: &Value) -> Next {
-        told(self.0.look(now, &PodSeen::of_list(pods)))
+        self.0.look(now, &PodSeen::of_list(pods))
     }
 
     fn answered(&mut self, now: Span, answer: &Answer) -> Next {
-        told(self.0.answered(now, answer))
-    }
-}
-
-fn told(next: carry::Next) -> Next {
-    match next {
-        carry::Next::Evict(request) => Next::Evict(request),
-        carry::Next::Look(after) => Next::Look(after),
-        carry::Next::Done => Next::Done,
-        carry::Next::Stop(why) => Next::Stop(why),
+        self.0.answered(now, answer)
     }
 }
 

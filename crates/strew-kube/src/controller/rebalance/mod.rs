@@ -17,7 +17,7 @@ use kube::Client;
 use serde_json::Value;
 use strew_model::time::{Instant, Span};
 use strew_runtime::Warning;
-use strew_wire::request::{Answer, Request};
+use strew_wire::request::{Answer, Next, Request};
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, duration};
@@ -42,19 +42,6 @@ pub trait Rebalancer: Send {
 
     /// What is next, after the answer to the eviction.
     fn answered(&mut self, now: Span, answer: &Answer) -> Next;
-}
-
-/// What is to be done next of a plan.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// Send this eviction, and report the answer.
-    Evict(Box<Request>),
-    /// List the pods of the namespace again, after a while.
-    Look(Span),
-    /// The plan has ended well.
-    Done,
-    /// The plan ends here, and why.
-    Stop(String),
 }
 
 /// What a look at the whole cluster found.
