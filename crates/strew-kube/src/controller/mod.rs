@@ -5,7 +5,8 @@
 //! election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
 //!
 //! Reading order: [`name`] (the controllers and how they are selected), [`scout`] (which of them can run), this file,
-//! then [`workloadspread`], [`placement`], [`keep`], [`audit`] and [`rebalance`]; [`permissions`].
+//! then [`workloadspread`], [`placement`], [`keep`], [`audit`] and [`rebalance`] (both in the frame of `survey`);
+//! [`permissions`].
 
 pub mod audit;
 pub mod keep;
@@ -14,6 +15,7 @@ pub mod permissions;
 pub mod placement;
 pub mod rebalance;
 pub mod scout;
+mod survey;
 pub mod workloadspread;
 
 use std::future::pending;

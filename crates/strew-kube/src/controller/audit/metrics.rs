@@ -2,7 +2,8 @@
 
 use strew_scheduler::metrics::{Family, Info, Sample, Value};
 
-use super::{Audits, locked};
+use super::super::survey::locked;
+use super::Audits;
 
 strew_scheduler::catalogue! {
     SURVIVES = "strew_audit_workload_survives", Gauge, ["namespace", "workload", "topology_key", "domain", "event"],
@@ -92,7 +93,7 @@ impl Audits {
         let leads = self.leads.now();
         let of = |metric: Metric| {
             let mut family = Family::new(metric.info());
-            let its = state.series.iter();
+            let its = state.found.iter().flatten();
             let its = its.filter(|series| leads && series.metric == metric);
             family.samples = its
                 .map(|series| Sample {
@@ -103,23 +104,12 @@ impl Audits {
             family
         };
         let mut families: Vec<Family> = Metric::ALL.into_iter().map(of).collect();
-        let seconds = |nanos: u64| nanos as f64 / 1e9;
-        let mut succeeded = Family::new(&SUCCEEDED);
         let mut took = Family::new(&DURATION);
-        if let Some(at) = state.succeeded {
-            succeeded.push([], Value::Number(seconds(at.0)));
-            took.push([], Value::Number(seconds(state.took.0)));
+        if let Some((_, span)) = state.succeeded {
+            took.push([], Value::Number(span.0 as f64 / 1e9));
         }
-        let mut runs = Family::new(&RUNS);
-        runs.push(["success".into()], Value::Count(state.n_succeeded));
-        runs.push(["error".into()], Value::Count(state.n_failed));
-        let n_left_out = if leads { state.n_left_out } else { 0 };
-        families.extend([
-            Family::of(&LEFT_OUT, Value::number(n_left_out)),
-            succeeded,
-            took,
-            runs,
-        ]);
+        let [left_out, succeeded, runs] = state.families([&LEFT_OUT, &SUCCEEDED, &RUNS], leads);
+        families.extend([left_out, succeeded, took, runs]);
         families
     }
 }

@@ -1,26 +1,19 @@
 //! The controller `audit`: on a timer it lists the cluster, lets an [`Auditor`] play what each domain's loss would do, and
 //! serves the results as metrics. It writes nothing.
 //!
-//! The play runs on a thread of its own, one at a time, so that other controllers go on. Between two audits only the
-//! series are kept, and their number is bounded. Only the leader audits, and only the leader serves the series.
-//!
-//! Reading order: this file, `metrics`.
+//! Reading order: `survey` (the frame), this file, `metrics`.
 
 pub mod metrics;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-use strew_model::time::Span;
-use strew_runtime::Warning;
-use tokio::sync::oneshot;
 
+use super::survey::{self, Running, Survey, cut};
 use crate::clock::Clock;
 use crate::leading::Leads;
-use crate::panics::kept;
-use crate::snapshot;
 pub use metrics::{Metric, Series};
 
 /// Audits a cluster of these objects. Returns the series, the worst first.
@@ -40,116 +33,40 @@ pub struct Settings {
     pub auditor: Auditor,
 }
 
-/// How soon a replica that does not lead looks again whether it does.
-const LOOKS_EVERY: Duration = Duration::from_secs(1);
-
-/// The results of the last audit, and counters of all.
-#[derive(Debug, Default)]
-struct State {
-    series: Vec<Series>,
-    n_left_out: usize,
-    /// The wall clock's time when the last audit that succeeded began to list; `None`: there was none.
-    succeeded: Option<strew_model::time::Instant>,
-    /// The time that it took.
-    took: Span,
-    n_succeeded: u64,
-    n_failed: u64,
-}
-
 /// The running controller.
-pub(super) struct Audits {
-    state: Arc<Mutex<State>>,
-    leads: Leads,
-}
+pub(super) type Audits = Running<Vec<Series>, ()>;
 
 /// Starts the controller.
 pub(super) fn begin(client: Client, clock: Clock, leads: Leads, settings: Settings) -> Audits {
-    let audits = Audits {
-        state: Arc::default(),
-        leads: leads.clone(),
-    };
-    let state = Arc::clone(&audits.state);
-    // A task that panics begins again.
-    drop(kept(move || {
-        let (client, leads) = (client.clone(), leads.clone());
-        run(client, clock, leads, settings.clone(), Arc::clone(&state))
-    }));
-    audits
+    let links = (client, clock, leads);
+    survey::begin("audit", links, move |survey| run(survey, settings.clone()))
 }
 
-async fn run(
-    client: Client,
-    clock: Clock,
-    leads: Leads,
-    settings: Settings,
-    state: Arc<Mutex<State>>,
-) {
+async fn run(survey: Survey<Vec<Series>, ()>, settings: Settings) {
     loop {
-        if !leads.now() {
-            locked(&state).series = Vec::new();
-            tokio::time::sleep(LOOKS_EVERY).await;
-            continue;
-        }
-        let (wall, began) = (clock.wall(), clock.now());
-        let audited = audit(&client, &settings.auditor).await;
-        let took = clock.now().since(began);
-        match audited {
+        let began = survey.led().await;
+        let auditor = Arc::clone(&settings.auditor);
+        let looked = survey.look(auditor, |auditor, _, objects| auditor(objects));
+        match looked.await.1 {
             Ok(mut series) => {
-                let n_left_out = series.len().saturating_sub(settings.max_series);
-                series.truncate(settings.max_series);
-                series.shrink_to_fit();
-                let mut state = locked(&state);
-                tracing::info!(
-                    series = series.len(),
-                    left_out = n_left_out,
-                    seconds = took.0 / 1_000_000_000,
-                    "audited"
-                );
-                (state.series, state.n_left_out) = (series, n_left_out);
-                (state.succeeded, state.took) = (Some(wall), took);
-                state.n_succeeded += 1;
+                let left_out = cut(&mut series, settings.max_series);
+                let n_series = series.len();
+                let seconds = survey.keep(began, series, left_out).0 / 1_000_000_000;
+                tracing::info!(series = n_series, left_out, seconds, "audited");
             }
             Err(error) => {
-                locked(&state).n_failed += 1;
-                let audit = Warning {
-                    kind: "controller",
-                    namespace: "",
-                    name: "audit",
-                    node: None,
-                    action: "audit",
-                    error: &error,
-                    next: "after --audit-every; the series of the last audit stay",
-                };
-                audit.log();
+                let next = "after --audit-every; the series of the last audit stay";
+                survey.failed("audit", &error, next);
             }
         }
         tokio::time::sleep(settings.every).await;
     }
 }
 
-/// Lists the cluster, and plays the audit on a thread of its own.
-async fn audit(client: &Client, auditor: &Auditor) -> Result<Vec<Series>, String> {
-    let objects = snapshot::take_for_audit(client).await;
-    let objects = objects.map_err(|error| error.to_string())?;
-    let (answer, answered) = oneshot::channel();
-    let auditor = Arc::clone(auditor);
-    let thread = std::thread::Builder::new().name("audit".to_owned());
-    let started = thread.spawn(move || {
-        // The receiver is dropped: the process ends.
-        let _ = answer.send(auditor(objects));
-    });
-    started.map_err(|error| format!("no thread: {error}"))?;
-    let panicked = |_| Err("the audit panicked; the log has the place".to_owned());
-    answered.await.unwrap_or_else(panicked)
-}
-
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Mutex, PoisonError};
 
     use http::{Request, Response};
     use kube::client::Body;

@@ -2,7 +2,8 @@
 
 use strew_scheduler::metrics::{Family, Sample, Value};
 
-use super::{Rebalances, locked};
+use super::super::survey::locked;
+use super::Rebalances;
 
 strew_scheduler::catalogue! {
     LABELLED = "strew_rebalance_workloads", Gauge, ["state"],
@@ -51,30 +52,24 @@ impl Rebalances {
                 })
                 .collect();
         }
+        let counters = &state.counters;
         let mut evictions = Family::new(&EVICTIONS);
         let counts = [
-            ("evicted", state.n_evicted),
-            ("refused", state.n_refused),
-            ("lost", state.n_lost),
+            ("evicted", counters.n_evicted),
+            ("refused", counters.n_refused),
+            ("lost", counters.n_lost),
         ];
         for (result, n) in counts {
             evictions.push([result.into()], Value::Count(n));
         }
-        let mut succeeded = Family::new(&SUCCEEDED);
-        if let Some(at) = state.succeeded {
-            succeeded.push([], Value::Number(at.0 as f64 / 1e9));
-        }
-        let mut runs = Family::new(&RUNS);
-        runs.push(["success".into()], Value::Count(state.n_succeeded));
-        runs.push(["error".into()], Value::Count(state.n_failed));
-        let n_left_out = if leads { state.n_left_out } else { 0 };
+        let [left_out, succeeded, runs] = state.families([&LEFT_OUT, &SUCCEEDED, &RUNS], leads);
         vec![
             labelled,
             planned,
             left,
-            Family::of(&LEFT_OUT, Value::number(n_left_out)),
+            left_out,
             evictions,
-            Family::of(&STOPPED, Value::Count(state.n_stopped)),
+            Family::of(&STOPPED, Value::Count(counters.n_stopped)),
             succeeded,
             runs,
         ]

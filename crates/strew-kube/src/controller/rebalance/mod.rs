@@ -1,30 +1,26 @@
 //! The controller `rebalance`: on a timer it lists the cluster, lets a [`Rebalancer`] plan evictions for the workloads
 //! that ask for it, and sends them, one step at a time.
 //!
-//! The rebalancer decides and asks nothing; this module lists, sends and waits. A plan is made on a thread of its own, so
-//! that other controllers go on. Only the leader acts: the lease is asked right before each eviction, and each names the
-//! uid of its pod. Nothing is kept beyond the process: a new leader begins with what the cluster says, and waits until
-//! the step of the one before is over.
+//! The rebalancer decides and asks nothing; this module sends and waits. Only the leader acts: the lease is asked right
+//! before each eviction, and each names the uid of its pod. Nothing is kept beyond the process: a new leader begins with
+//! what the cluster says, and waits until the step of the one before is over.
 //!
-//! Reading order: this file, `metrics`.
+//! Reading order: `survey` (the frame), this file, `metrics`.
 
 pub mod metrics;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-use strew_model::time::{Instant, Span};
-use strew_runtime::Warning;
+use strew_model::time::Span;
 use strew_wire::request::{Answer, Next, Request};
-use tokio::sync::oneshot;
 
+use super::survey::{self, LOOKS_EVERY, Running, Survey, cut};
 use crate::clock::{Clock, duration};
 use crate::leading::Leads;
-use crate::panics::kept;
 use crate::send::{once, read};
-use crate::snapshot;
 
 /// Decides what is evicted. Times are since the start of the process.
 pub trait Rebalancer: Send {
@@ -92,9 +88,6 @@ pub struct Settings {
     pub rebalancer: Arc<dyn Fn() -> Box<dyn Rebalancer> + Send + Sync>,
 }
 
-/// How soon a replica that does not lead looks again whether it does.
-const LOOKS_EVERY: Duration = Duration::from_secs(1);
-
 /// The pause after a plan of which steps were carried out.
 const GOES_ON_AFTER: Duration = Duration::from_secs(10);
 
@@ -104,16 +97,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// The time limit for a list of pods.
 const LISTS_WITHIN: Span = Span::from_secs(60);
 
-/// The results of the last look, and counters of all.
+/// What came of all steps.
 #[derive(Debug, Default)]
-struct State {
-    /// `None`: there was none yet, or another replica leads.
-    found: Option<Found>,
-    n_left_out: usize,
-    /// The wall clock's time when the last look that led to a plan began; `None`: there was none.
-    succeeded: Option<Instant>,
-    n_succeeded: u64,
-    n_failed: u64,
+pub(super) struct Counters {
     n_evicted: u64,
     n_refused: u64,
     n_lost: u64,
@@ -121,180 +107,99 @@ struct State {
 }
 
 /// The running controller.
-pub(super) struct Rebalances {
-    state: Arc<Mutex<State>>,
-    leads: Leads,
-}
+pub(super) type Rebalances = Running<Found, Counters>;
 
 /// Starts the controller.
 pub(super) fn begin(client: Client, clock: Clock, leads: Leads, settings: Settings) -> Rebalances {
-    let rebalances = Rebalances {
-        state: Arc::default(),
-        leads: leads.clone(),
-    };
-    let state = Arc::clone(&rebalances.state);
-    // A task that panics begins again.
-    drop(kept(move || {
-        let process = Process {
-            client: client.clone(),
-            clock,
-            begin: clock.now(),
-            leads: leads.clone(),
-            settings: settings.clone(),
-            state: Arc::clone(&state),
-            notes: None,
-        };
-        process.run()
-    }));
-    rebalances
+    let links = (client, clock, leads);
+    survey::begin("rebalance", links, move |survey| {
+        run(survey, settings.clone())
+    })
 }
 
-struct Process {
-    client: Client,
-    clock: Clock,
-    begin: Instant,
-    leads: Leads,
-    settings: Settings,
-    state: Arc<Mutex<State>>,
-    /// The notes of the last look: each is logged once, until it changes.
-    notes: Option<Vec<String>>,
-}
-
-impl Process {
-    async fn run(mut self) {
-        let mut rebalancer = (self.settings.rebalancer)();
-        loop {
-            if !self.leads.now() {
-                locked(&self.state).found = None;
-                self.notes = None;
-                tokio::time::sleep(LOOKS_EVERY).await;
-                continue;
-            }
-            let wall = self.clock.wall();
-            let (again, planned) = self.plan(rebalancer).await;
-            rebalancer = again;
-            let pause = match planned {
-                Ok(found) => {
-                    self.note(wall, found);
-                    self.carry_out(&mut *rebalancer).await
-                }
-                Err(error) => {
-                    locked(&self.state).n_failed += 1;
-                    self.warn("plan", &error, "after --rebalance-every");
-                    self.settings.every
-                }
-            };
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    fn now(&self) -> Span {
-        self.clock.now().since(self.begin)
-    }
-
-    fn warn(&self, action: &str, error: &str, next: &str) {
-        let warning = Warning {
-            kind: "controller",
-            namespace: "",
-            name: "rebalance",
-            node: None,
-            action,
-            error: &error,
-            next,
-        };
-        warning.log();
-    }
-
-    /// Lists the cluster, and plans on a thread of its own. A rebalancer that panics is replaced by a new one.
-    async fn plan(
-        &self,
-        mut rebalancer: Box<dyn Rebalancer>,
-    ) -> (Box<dyn Rebalancer>, Result<Found, String>) {
-        let objects = match snapshot::take_for_audit(&self.client).await {
-            Ok(objects) => objects,
-            Err(error) => return (rebalancer, Err(error.to_string())),
-        };
-        let (answer, answered) = oneshot::channel();
-        let now = self.now();
-        let thread = std::thread::Builder::new().name("rebalance".to_owned());
-        let started = thread.spawn(move || {
-            let planned = rebalancer.plan(now, objects);
-            // The receiver is dropped: the process ends.
-            let _ = answer.send((rebalancer, planned));
+async fn run(survey: Survey<Found, Counters>, settings: Settings) {
+    let mut rebalancer = (settings.rebalancer)();
+    loop {
+        let began = survey.led().await;
+        let looked = survey.look(rebalancer, |decides, now, objects| {
+            decides.plan(now, objects)
         });
-        let lost = |why: String| ((self.settings.rebalancer)(), Err(why));
-        match started {
-            Ok(_) => answered
-                .await
-                .unwrap_or_else(|_| lost("planning panicked; the log has the place".to_owned())),
-            Err(error) => lost(format!("no thread: {error}")),
-        }
-    }
-
-    /// Keeps what was found for the metrics, and logs what is new in it.
-    fn note(&mut self, wall: Instant, mut found: Found) {
-        let n_left_out = found.left.len().saturating_sub(self.settings.max_series);
-        found.left.truncate(self.settings.max_series);
-        if self.notes.as_ref() != Some(&found.notes) {
-            let before = self.notes.take().unwrap_or_default();
-            for note in found.notes.iter().filter(|note| !before.contains(note)) {
-                tracing::info!("rebalance: {note}");
+        let (again, planned) = looked.await;
+        rebalancer = again.unwrap_or_else(|| (settings.rebalancer)());
+        let pause = match planned {
+            Ok(mut found) => {
+                let n_left_out = cut(&mut found.left, settings.max_series);
+                log(&found, survey.state().found.as_ref());
+                survey.keep(began, found, n_left_out);
+                carry_out(&survey, settings.every, &mut *rebalancer).await
             }
-            self.notes = Some(found.notes.clone());
-        }
-        let mut state = locked(&self.state);
-        state.n_left_out = n_left_out;
-        state.succeeded = Some(wall);
-        state.n_succeeded += 1;
-        state.found = Some(found);
+            Err(error) => {
+                survey.failed("plan", &error, "after --rebalance-every");
+                settings.every
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
+}
 
-    /// Carries the plan out, as long as this replica leads. Returns the pause before the next look at the cluster.
-    async fn carry_out(&mut self, rebalancer: &mut dyn Rebalancer) -> Duration {
-        let mut has_evicted = false;
-        while let Some(namespace) = rebalancer.namespace() {
-            if !self.leads.now() {
+/// Logs the notes that the look before did not have.
+fn log(found: &Found, before: Option<&Found>) {
+    let before = before.map_or(&[][..], |before| &before.notes);
+    for note in found.notes.iter().filter(|note| !before.contains(note)) {
+        tracing::info!("rebalance: {note}");
+    }
+}
+
+/// Carries the plan out, as long as this replica leads. Returns the pause before the next look at the cluster.
+async fn carry_out(
+    survey: &Survey<Found, Counters>,
+    every: Duration,
+    rebalancer: &mut dyn Rebalancer,
+) -> Duration {
+    let mut has_evicted = false;
+    while let Some(namespace) = rebalancer.namespace() {
+        if !survey.leads.now() {
+            return LOOKS_EVERY;
+        }
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
+        let listed = read(&survey.client, &path, LISTS_WITHIN).await;
+        let Some(pods) = listed.object() else {
+            survey.warn("list pods", &listed.words(), "with the next plan");
+            return every;
+        };
+        let mut next = rebalancer.look(survey.now(), pods);
+        if let Next::Evict(request) = &next {
+            // The list may have taken long.
+            if !survey.leads.now() {
                 return LOOKS_EVERY;
             }
-            let path = format!("/api/v1/namespaces/{namespace}/pods");
-            let listed = read(&self.client, &path, LISTS_WITHIN).await;
-            let Some(pods) = listed.object() else {
-                self.warn("list pods", &listed.words(), "with the next plan");
-                return self.settings.every;
-            };
-            let mut next = rebalancer.look(self.now(), pods);
-            if let Next::Evict(request) = &next {
-                // The list may have taken long.
-                if !self.leads.now() {
-                    return LOOKS_EVERY;
-                }
-                let answer = once(&self.client, request, ANSWERS_WITHIN).await;
-                has_evicted |= self.told(request, &answer);
-                next = rebalancer.answered(self.now(), &answer);
-            }
-            match next {
-                Next::Look(after) => tokio::time::sleep(duration(after)).await,
-                Next::Evict(_) => {}
-                Next::Done => break,
-                Next::Stop(why) => {
-                    locked(&self.state).n_stopped += 1;
-                    self.warn("carry out the plan", &why, "with a new plan");
-                    break;
-                }
-            }
+            let answer = once(&survey.client, request, ANSWERS_WITHIN).await;
+            has_evicted |= survey.state().counters.told(request, &answer);
+            next = rebalancer.answered(survey.now(), &answer);
         }
-        match has_evicted {
-            true => GOES_ON_AFTER.min(self.settings.every),
-            false => self.settings.every,
+        match next {
+            Next::Look(after) => tokio::time::sleep(duration(after)).await,
+            Next::Evict(_) => {}
+            Next::Done => break,
+            Next::Stop(why) => {
+                survey.state().counters.n_stopped += 1;
+                survey.warn("carry out the plan", &why, "with a new plan");
+                break;
+            }
         }
     }
+    match has_evicted {
+        true => GOES_ON_AFTER.min(every),
+        false => every,
+    }
+}
 
+impl Counters {
     /// Counts and logs an eviction; returns whether the pod is evicted.
-    fn told(&self, request: &Request, answer: &Answer) -> bool {
-        let mut state = locked(&self.state);
+    fn told(&mut self, request: &Request, answer: &Answer) -> bool {
         match answer {
             Answer::Status { .. } if answer.object().is_some() => {
-                state.n_evicted += 1;
+                self.n_evicted += 1;
                 tracing::info!(
                     namespace = request.namespace,
                     name = request.name,
@@ -303,15 +208,11 @@ impl Process {
                 );
                 return true;
             }
-            Answer::Lost(_) => state.n_lost += 1,
-            Answer::Status { .. } | Answer::Refused(_) => state.n_refused += 1,
+            Answer::Lost(_) => self.n_lost += 1,
+            Answer::Status { .. } | Answer::Refused(_) => self.n_refused += 1,
         }
         false
     }
-}
-
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
