@@ -10,21 +10,13 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{root, stdout, strew};
+use crate::{COMPONENTS, crds, root, stdout, strew};
 
 mod values;
 
 use values::{flags_of, parsed};
 
 const CHART: &str = "deploy/charts/strew";
-const COMPONENTS: [&str; 6] = [
-    "scheduler",
-    "workloadspread",
-    "placement",
-    "keep",
-    "audit",
-    "rebalance",
-];
 
 /// Words that stand for values while a template is made.
 const IMAGE: &str = "chart.example/strew:value";
@@ -168,10 +160,7 @@ fn deployment_of_values(component: &str, document: &str) -> String {
 }
 
 fn installed(component: &str, image: &str, namespace: &str, flags: &[String]) -> Vec<String> {
-    let crds = match component {
-        "workloadspread" | "placement" => "--crds=always",
-        _ => "",
-    };
+    let crds = crds(component, "always");
     let args = format!("install {component} --image {image} --namespace {namespace} {crds}");
     let text = stdout(
         &strew(&args)

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use snapbox::file;
+use snapbox::{Data, file};
 
-use crate::{json, stderr, stdout, strew};
+use crate::{COMPONENTS, crds, json, root, stderr, stdout, strew};
 
 /// With an image, and without a known cluster.
 fn install(args: &str) -> snapbox::cmd::Command {
@@ -30,18 +30,12 @@ fn of_kind(list: &Value, kind: &str) -> Vec<Value> {
 
 #[test]
 fn the_manifests_of_each_part() {
-    let run = install("scheduler").assert().code(0);
-    run.stdout_eq(file!["snapshots/install-scheduler.yaml"]);
-    let run = install("workloadspread --crds=never").assert().code(0);
-    run.stdout_eq(file!["snapshots/install-workloadspread.yaml"]);
-    let run = install("placement --crds=never").assert().code(0);
-    run.stdout_eq(file!["snapshots/install-placement.yaml"]);
-    let run = install("audit").assert().code(0);
-    run.stdout_eq(file!["snapshots/install-audit.yaml"]);
-    let run = install("rebalance").assert().code(0);
-    run.stdout_eq(file!["snapshots/install-rebalance.yaml"]);
-    let run = install("keep").assert().code(0);
-    run.stdout_eq(file!["snapshots/install-keep.yaml"]);
+    for part in COMPONENTS {
+        let run = install(&format!("{part} {}", crds(part, "never")));
+        let snapshot = format!("crates/strew/tests/it/snapshots/install-{part}.yaml");
+        let snapshot = Data::read_from(&root().join(snapshot), None);
+        run.assert().code(0).stdout_eq(snapshot);
+    }
 }
 
 /// An image that no registry has would leave a cluster with roles and webhooks and without a process.
@@ -108,14 +102,7 @@ fn pods_are_made_anew_when_their_configuration_changes() {
 #[test]
 fn the_page_of_rights_is_made_from_the_code() {
     let mut page = ABOUT_RIGHTS.to_owned();
-    for part in [
-        "scheduler",
-        "workloadspread",
-        "placement",
-        "keep",
-        "audit",
-        "rebalance",
-    ] {
+    for part in COMPONENTS {
         let run = alone(&format!("install {part} --rights")).assert().code(0);
         page += &format!("\n## `strew install {part}`\n\n{}", stdout(&run));
     }

@@ -54,6 +54,24 @@ use std::path::{Path, PathBuf};
 
 use snapbox::cmd::{Command, OutputAssert};
 
+/// What `strew install` and `strew uninstall` know, and the chart has.
+const COMPONENTS: [&str; 6] = [
+    "scheduler",
+    "workloadspread",
+    "placement",
+    "keep",
+    "audit",
+    "rebalance",
+];
+
+/// `--crds=WHEN` for a component with CustomResourceDefinitions, else nothing.
+fn crds(component: &str, when: &str) -> String {
+    match component {
+        "workloadspread" | "placement" => format!("--crds={when}"),
+        _ => String::new(),
+    }
+}
+
 /// The root of the workspace, where every command runs.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

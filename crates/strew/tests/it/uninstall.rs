@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json as value};
 use snapbox::file;
 
-use crate::{json, stderr, strew};
+use crate::{COMPONENTS, crds, json, stderr, strew};
 
 /// Without a known cluster.
 fn alone(args: &str) -> snapbox::cmd::Command {
@@ -75,15 +75,9 @@ fn what_is_printed_to_delete() {
 
 #[test]
 fn all_that_was_installed_goes_but_the_namespace() {
-    for (part, flags) in [
-        ("scheduler", ""),
-        ("workloadspread", "--crds=never"),
-        ("placement", "--crds=never"),
-        ("keep", ""),
-        ("audit", ""),
-        ("rebalance", ""),
-    ] {
-        let before = installed(&format!("{part} {flags} --namespace other"));
+    for part in COMPONENTS {
+        let crds = crds(part, "never");
+        let before = installed(&format!("{part} {crds} --namespace other"));
         let gone = uninstalled(&format!("{part} --namespace other"));
         let stays: Vec<&String> = before.iter().filter(|name| !gone.contains(name)).collect();
         assert_eq!(stays, ["Namespace /other"], "{part}");
@@ -103,14 +97,7 @@ fn all_that_was_installed_goes_but_the_namespace() {
 #[test]
 fn a_component_goes_without_its_neighbours() {
     let mut seen = BTreeSet::new();
-    for part in [
-        "scheduler",
-        "workloadspread",
-        "placement",
-        "keep",
-        "audit",
-        "rebalance",
-    ] {
+    for part in COMPONENTS {
         for name in uninstalled(part) {
             assert!(seen.insert(name.clone()), "{name} goes with two components");
         }
@@ -238,14 +225,7 @@ fn kubeconfig(name: &str) -> std::path::PathBuf {
 #[test]
 fn there_is_one_installation_a_cluster() {
     let file = kubeconfig("twice");
-    for part in [
-        "scheduler",
-        "workloadspread",
-        "placement",
-        "keep",
-        "audit",
-        "rebalance",
-    ] {
+    for part in COMPONENTS {
         let words = |verb: &str, namespace: &str| {
             let file = file.display();
             alone(&format!(
