@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::advice::Advice;
 use crate::fix::Fix;
 use crate::read::{Diagnostic, Place, Severity, Sources};
 
@@ -36,6 +37,9 @@ pub struct Finding {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// What the help is about, for programs; `None` for most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
     /// A change of the object that takes the finding away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
@@ -78,6 +82,7 @@ impl Finding {
             numbers: BTreeMap::new(),
             message: message.into(),
             help: None,
+            advice: None,
             fix: None,
             related: Vec::new(),
         }
@@ -143,11 +148,17 @@ impl Finding {
         self
     }
 
-    /// Sets the advice.
+    /// Sets the help.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Sets the advice, with its help; `None` takes both away.
+    pub fn advise(&mut self, advice: Option<Advice>) {
+        self.advice = advice;
+        self.help = advice.map(|advice| advice.help().to_owned());
     }
 }
 
@@ -174,6 +185,7 @@ impl Diagnostic {
             numbers: numbers.collect(),
             message: self.message.clone(),
             help: self.help.clone(),
+            advice: None,
             fix: self.fix.clone(),
             related: related.collect(),
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use strew_manifest::advice::Advice;
 use strew_manifest::read::KubeObject;
-use strew_scenario::expect::workloads::{HONOR_TAINTS, KEEP_HELP, MATCH_LABEL_KEYS, NOT_MOVED};
 use strew_scenario::story::target;
 use strew_sim::KEEP_LABEL;
 
@@ -21,16 +21,16 @@ use strew_view::words::count;
 
 /// A change of a workload that may prevent what a finding tells.
 struct Cure {
-    /// The help of the findings that it may prevent.
-    help: &'static str,
+    /// The advice of the findings that it may prevent.
+    advice: Advice,
     change: Change,
-    /// The help where it does not help.
-    otherwise: Option<&'static str>,
+    /// The advice where it does not help.
+    otherwise: Option<Advice>,
 }
 
 const CURES: [Cure; 3] = [
     Cure {
-        help: MATCH_LABEL_KEYS,
+        advice: Advice::MatchLabelKeys,
         change: Change::Constraints(|constraint| {
             let keys = constraint.match_label_keys.get_or_insert_default();
             keys.push("pod-template-hash".to_owned());
@@ -38,16 +38,16 @@ const CURES: [Cure; 3] = [
         otherwise: None,
     },
     Cure {
-        help: HONOR_TAINTS,
+        advice: Advice::HonorTaints,
         change: Change::Constraints(|constraint| {
             constraint.node_taints_policy = Some("Honor".to_owned());
         }),
         otherwise: None,
     },
     Cure {
-        help: KEEP_HELP,
+        advice: Advice::Keep,
         change: Change::Label(KEEP_LABEL, "true"),
-        otherwise: Some(NOT_MOVED),
+        otherwise: Some(Advice::NotMoved),
     },
 ];
 
@@ -148,10 +148,13 @@ pub fn try_all(
                     (&left.finding.code, &left.finding.object) == (&finding.code, &finding.object)
                 };
                 let helps = same.is_some_and(|row| !row.remarks.iter().any(is_left));
-                finding.help = match helps {
-                    true => Some(format!("{} (played: helps in {seeds})", cure.help)),
-                    false => cure.otherwise.map(str::to_owned),
-                };
+                match helps {
+                    true => {
+                        let help = cure.advice.help();
+                        finding.help = Some(format!("{help} (played: helps in {seeds})"));
+                    }
+                    false => finding.advise(cure.otherwise),
+                }
             }
         }
     }
@@ -159,7 +162,7 @@ pub fn try_all(
 }
 
 fn is_of(remark: &RemarkSum, cure: &Cure) -> bool {
-    remark.finding.help.as_deref() == Some(cure.help)
+    remark.finding.advice == Some(cure.advice)
 }
 
 fn remarks(summary: &Summary) -> impl Iterator<Item = &RemarkSum> {

@@ -1,8 +1,8 @@
 //! What came of the steps over all seeds: the worst first, each as a finding.
 
+use strew_manifest::advice::Advice;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
-use strew_scenario::expect::workloads::{KEEP_HELP, NOT_MOVED};
 use strew_view::loss::LossVerdict;
 
 use crate::summary::{Must, RowSum, ScenarioSum, Summary, VariantSum};
@@ -72,11 +72,8 @@ pub struct Told<'a> {
 /// True for a warning about a played step that no known change of a manifest alone prevents. Every format shows it, and
 /// `--fail-on warnings` does not count it: a pipeline that is always red is no longer read.
 pub fn is_unavoidable(finding: &Finding) -> bool {
-    let help = finding.help.as_deref();
-    let is_kept = help.is_some_and(|help| help.starts_with(KEEP_HELP));
-    is_kept
-        || help == Some(NOT_MOVED)
-        || finding.code == LossVerdict::Degraded.code() && help.is_none()
+    matches!(finding.advice, Some(Advice::Keep | Advice::NotMoved))
+        || finding.code == LossVerdict::Degraded.code() && finding.help.is_none()
 }
 
 /// What a person should know of the steps of all scenarios, the worst first.

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Budget, Object};
 use strew_cel::Program;
+use strew_manifest::advice::Advice;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_scheduler::Profile;
@@ -99,9 +100,9 @@ impl Verdict {
         }
         for finding in &mut self.findings {
             finding.severity = finding.severity.max(Severity::Warning);
-            let is_kept = finding.help.as_deref() == Some(workloads::KEEP_HELP);
+            let is_kept = finding.advice == Some(Advice::Keep);
             if finding.code == workloads::CONSTRAINT_EXCEEDED && !is_kept {
-                finding.help = Some(workloads::NOT_MOVED.to_owned());
+                finding.advise(Some(Advice::NotMoved));
             }
         }
         self.answer = Answer::Yes;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Kind, Object, Pod};
 use strew_apiserver::server::Server;
+use strew_manifest::advice::Advice;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_spread::Tally;
@@ -21,16 +22,6 @@ use crate::format::ObjectTarget;
 
 /// The rule of findings about constraints that are exceeded at rest.
 pub const CONSTRAINT_EXCEEDED: &str = "constraint-exceeded";
-
-/// The help of a finding about a constraint that counts pods of all revisions.
-pub const MATCH_LABEL_KEYS: &str = "matchLabelKeys: [pod-template-hash] in the constraint";
-
-/// Why a constraint can be exceeded though the scheduler keeps it.
-pub const NOT_MOVED: &str = "pods that run are not moved, and scaling down does not look at constraints; of a Deployment it does with the label keep.strew.dev/spread=true (docs/keep.md)";
-
-/// The help of a finding about a Deployment or a ReplicaSet that a scale-down made uneven.
-pub const KEEP_HELP: &str =
-    "the label keep.strew.dev/spread=true on it, and strew controller --controllers=keep";
 
 /// A hard constraint that a workload's pods exceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,15 +99,16 @@ impl Exceeded {
     }
 
     fn finding(&self) -> Finding {
-        let finding = Finding::new(Severity::Error, CONSTRAINT_EXCEEDED, self.sentence())
+        let mut finding = Finding::new(Severity::Error, CONSTRAINT_EXCEEDED, self.sentence())
             .about(name(&self.of))
             .with_number("skew", self.skew)
             .with_number("maxSkew", self.max_skew.into());
-        match (self.is_by_scale_down, self.lacks_match_label_keys) {
-            (true, _) => finding.with_help(KEEP_HELP),
-            (false, true) => finding.with_help(MATCH_LABEL_KEYS),
-            (false, false) => finding,
-        }
+        finding.advise(match (self.is_by_scale_down, self.lacks_match_label_keys) {
+            (true, _) => Some(Advice::Keep),
+            (false, true) => Some(Advice::MatchLabelKeys),
+            (false, false) => None,
+        });
+        finding
     }
 }
 

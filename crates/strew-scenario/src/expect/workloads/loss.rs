@@ -9,6 +9,7 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod};
 use strew_controllers::taint_eviction::no_execute;
 use strew_controllers::taint_eviction::toleration::{Stay, stay};
+use strew_manifest::advice::Advice;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_model::Span;
@@ -25,9 +26,6 @@ use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message, other_scheduler};
 use crate::expect::{Present, Verdict};
 use crate::format::ObjectTarget;
-
-/// The help of a finding about a hard constraint that counts the lost domain.
-pub const HONOR_TAINTS: &str = "nodeTaintsPolicy: Honor in its hard constraints";
 
 /// The cause of such a finding.
 const COUNTS_THE_LOST: &str = "its hard constraint still counts the lost domain, with no pod in it";
@@ -142,15 +140,14 @@ impl LossOf {
         } = self.loss;
         let severity = self.severity()?;
         let seconds = i64::try_from(none_for.0 / 1_000_000_000).unwrap_or(i64::MAX);
-        let finding = Finding::new(severity, self.loss.verdict().code(), self.sentence())
+        let mut finding = Finding::new(severity, self.loss.verdict().code(), self.sentence())
             .about(self.name.clone())
             .with_number("wanted", wanted.into())
             .with_number("ready", ready.into())
             .with_number("fewest", fewest.into());
-        let finding = match self.missing {
-            Some(Missing::Pending(_, Hindrance::CountsTheLost)) => finding.with_help(HONOR_TAINTS),
-            _ => finding,
-        };
+        if let Some(Missing::Pending(_, Hindrance::CountsTheLost)) = self.missing {
+            finding.advise(Some(Advice::HonorTaints));
+        }
         Some(match none_for.0 {
             0 => finding,
             _ => finding.with_number("secondsWithoutReady", seconds),

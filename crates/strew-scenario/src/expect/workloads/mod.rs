@@ -13,10 +13,9 @@ pub(super) mod replicas;
 pub(crate) use budget::Budgets;
 pub use budget::{met as budgets_met, within_budget};
 pub use constraints::{
-    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, KEEP_HELP, MATCH_LABEL_KEYS, NOT_MOVED,
-    exceeded_now, within_constraints,
+    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, exceeded_now, within_constraints,
 };
-pub use loss::{HONOR_TAINTS, Hindrance, LossOf, Missing, survives};
+pub use loss::{Hindrance, LossOf, Missing, survives};
 pub use remarks::{PATCH_NOT_APPLIED, unpatched};
 pub(super) use remarks::{SubsetPods, lasting, of_rollout, subset_pods};
 
