@@ -238,7 +238,7 @@ impl Bench {
         let first = *lower.first()?;
         let name = self.cluster.pod(first).name.to_string();
         let namespace = self.cluster.class_of(first).key.namespace;
-        let name = format!("{}/{name}", self.cluster.names.text(namespace));
+        let name = format!("Pod {}/{name}", self.cluster.names.text(namespace));
         let mut draft = Draft::new(&mut self.cluster);
         lower.into_iter().for_each(|pod| draft.unbind(pod));
         let placed = Self::placed(&mut self.engine, &mut draft, &[(pods, n_pods)]);
