@@ -18,6 +18,8 @@ use crate::shown::Choice;
 pub struct Options {
     /// The program's name, for commands to paste.
     pub program: String,
+    /// What the command does with the files, in errors; `None`: `simulate`.
+    pub verb: Option<&'static str>,
     /// The names of the files, for commands to paste.
     pub files: Vec<String>,
     /// The options that read the same files again.

@@ -54,7 +54,7 @@ pub fn story(
         let objects = reading.objects.iter_mut();
         objects.for_each(|located| edit.apply(&mut located.object));
     }
-    check_content(&reading)?;
+    check_content(&reading, options.verb.unwrap_or("simulate"))?;
     let nodes = reading.objects.iter();
     let nodes = nodes.filter_map(|located| match &located.object {
         KubeObject::Node(node) => Some((node.metadata.name.as_deref()?, &located.origin)),
@@ -148,12 +148,12 @@ fn check_nodes(reading: &Reading) -> Result<(), Failure> {
     Err(Failure::input(error).with_hint(dump::nodes_hint()))
 }
 
-/// Refuses files with nothing to simulate: an answer about nothing would look green. Errors of the files are reported
+/// Refuses files with nothing to `verb`: an answer about nothing would look green. Errors of the files are reported
 /// first.
 ///
 /// # Errors
 /// There is neither a pod nor a workload.
-fn check_content(reading: &Reading) -> Result<(), Failure> {
+fn check_content(reading: &Reading, verb: &str) -> Result<(), Failure> {
     let objects = || reading.objects.iter().map(|located| &located.object);
     let is_workload = |object: &KubeObject| match object {
         // Their names may be those of other kinds.
@@ -168,7 +168,7 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
         *given.entry(object.kind_in_group()).or_default() += 1;
     }
     if given.is_empty() {
-        let error = "no objects passed to simulate";
+        let error = format!("no objects passed to {verb}");
         return Err(Failure::input(error).with_hint(
             "the input is empty: look at what writes it, for example helm template or kustomize build",
         ));
@@ -185,7 +185,7 @@ fn check_content(reading: &Reading) -> Result<(), Failure> {
         _ => ": strew has no controller that makes their pods",
     };
     let error = format!(
-        "no workload passed to simulate, only {}{why}",
+        "no workload passed to {verb}, only {}{why}",
         given.join(", ")
     );
     Err(Failure::input(error).with_hint(help.unwrap_or(

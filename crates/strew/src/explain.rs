@@ -359,7 +359,15 @@ fn life(
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
     let variant = args.variant.clone();
-    scenario::looked_at(&args.world, variant, names, inputs, args.format(), context)
+    scenario::looked_at(
+        &args.world,
+        variant,
+        names,
+        inputs,
+        args.format(),
+        None,
+        context,
+    )
 }
 
 /// Parses `--at`: `90s`, `1h30m`.

@@ -111,6 +111,7 @@ fn simulated(args: &SimulateArgs, names: &[String], context: &Context) -> Result
     // Programs get all workloads.
     let is_cut = output.is_none_or(|format| format == Format::Wide) && !args.all;
     let question = Question {
+        verb: None,
         args: &args.scenario,
         world: &args.world,
         files: names,

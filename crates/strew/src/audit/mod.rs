@@ -384,6 +384,7 @@ fn asked_about<'a>(
     choice: Choice,
 ) -> Question<'a> {
     Question {
+        verb: Some("audit"),
         output,
         choice,
         ..Question::of(args, world, files)

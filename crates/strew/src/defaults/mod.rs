@@ -236,7 +236,15 @@ impl DefaultsArgs {
             return Err(Failure::input(error).with_hint("strew simulate --config plays Scenarios"));
         }
         let format = self.output.and_then(DefaultsFormat::of_programs);
-        let life = scenario::looked_at(&world, None, names, inputs, format, context)?;
+        let life = scenario::looked_at(
+            &world,
+            None,
+            names,
+            inputs,
+            format,
+            Some("defaults"),
+            context,
+        )?;
         let Some(life) = life else {
             return Ok(EXIT_INPUT);
         };

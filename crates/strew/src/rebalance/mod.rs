@@ -163,7 +163,9 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
         return Err(Failure::input(error).with_hint("strew simulate plays Scenarios"));
     }
     let format = args.output.and_then(PlanFormat::of_programs);
-    let Some(life) = scenario::looked_at(&args.world, None, names, inputs, format, context)? else {
+    let verb = Some("rebalance");
+    let life = scenario::looked_at(&args.world, None, names, inputs, format, verb, context)?;
+    let Some(life) = life else {
         return Ok(EXIT_INPUT);
     };
     let plan = args.plan(&life, &choice, context)?;
@@ -207,7 +209,7 @@ pub(crate) fn with_world<T>(
 ) -> Result<T, Failure> {
     let world = WorldArgs::default();
     let inputs = world.listed(objects)?;
-    let life = scenario::looked_at(&world, None, &[], inputs, None, &Context::quiet())?;
+    let life = scenario::looked_at(&world, None, &[], inputs, None, None, &Context::quiet())?;
     let none = || Failure::input(anyhow!("there is no cluster in the input"));
     let life = life.ok_or_else(none)?;
     let mut look = Some(look);

@@ -75,7 +75,7 @@ pub(crate) struct Life {
 }
 
 /// The run of a Scenario's variant, or of other files up to their deployment; `None` if the files have errors, which
-/// were reported. Nodes are made up only if they are asked for.
+/// were reported. Nodes are made up only if they are asked for. `verb` is what the command does, in errors.
 ///
 /// # Errors
 /// There are several Scenarios, or files without a node.
@@ -85,6 +85,7 @@ pub(crate) fn looked_at(
     names: &[String],
     inputs: Vec<Input>,
     output: Option<Format>,
+    verb: Option<&'static str>,
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
     let mut world = world.clone();
@@ -106,6 +107,7 @@ pub(crate) fn looked_at(
     };
     let question = Question {
         output,
+        verb,
         ..Question::of(&scenario, world, names)
     };
     let life = life(&question, inputs, context)?;

@@ -52,6 +52,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 pub(crate) struct Question<'a> {
     pub(crate) args: &'a ScenarioArgs,
     pub(crate) world: &'a WorldArgs,
+    /// What the command does with the files, in errors; `None`: `simulate`.
+    pub(crate) verb: Option<&'static str>,
     /// The files, as named by the user.
     pub(crate) files: &'a [String],
     pub(crate) output: Option<Format>,
@@ -73,6 +75,7 @@ impl<'a> Question<'a> {
         Self {
             args,
             world,
+            verb: None,
             files,
             output: None,
             out: None,
@@ -92,6 +95,7 @@ impl<'a> Question<'a> {
         let config = configuration::read(&world.scheduling)?;
         Ok(Options {
             program: context.program.to_owned(),
+            verb: self.verb,
             files: self.files.to_vec(),
             read_again: world.read_args(),
             scheduling: world.scheduling.clone(),
