@@ -303,35 +303,64 @@ fn is_labelled(tables: &Tables, workload: &Workload) -> bool {
 fn unsettled<'a>(
     tables: &Tables,
     workload: &WorkloadName,
-    pods: impl Iterator<Item = &'a PodEntry>,
+    pods: impl Iterator<Item = &'a PodEntry> + Clone,
 ) -> Option<String> {
-    let (mut n_pods, mut owners) = (0, BTreeSet::new());
-    for entry in pods {
-        let state = match &entry.standing {
-            PodState::Leaving => Some("is being deleted"),
-            _ if entry.is_leaving => Some("is being deleted"),
-            PodState::Waiting | PodState::Gated | PodState::OfAnother(_) => Some("is Pending"),
-            PodState::Bound => (!entry.is_ready).then_some("is not ready"),
-        };
-        if let Some(state) = state {
-            return Some(format!("{} {state}", entry.name));
-        }
-        n_pods += 1;
-        let name = Name::new(Arc::clone(&entry.namespace), Arc::clone(&entry.name));
-        let owner = tables
-            .get::<Pod>(&name)
-            .and_then(|pod| pod.meta.controller());
-        owners.extend(owner.map(|owner| Arc::clone(&owner.uid)));
+    let state = |entry: &PodEntry| match &entry.standing {
+        PodState::Leaving => Some("is being deleted"),
+        _ if entry.is_leaving => Some("is being deleted"),
+        PodState::Waiting | PodState::Gated | PodState::OfAnother(_) => Some("is Pending"),
+        PodState::Bound => (!entry.is_ready).then_some("is not ready"),
+    };
+    let mut on_their_way = { pods.clone() }.filter_map(|entry| Some((&entry.name, state(entry)?)));
+    if let Some((name, state)) = on_their_way.next() {
+        return Some(format!("{name} {state}"));
     }
-    if owners.len() > 1 {
+    if is_rolling(tables, pods.clone()) {
         return Some("a rollout is under way".to_owned());
     }
+    let n_pods = i32::try_from(pods.count()).unwrap_or(i32::MAX);
     let object = tables.find(&Key {
         kind: Kind::of(&workload.kind),
         name: Name::new(workload.namespace.as_str(), workload.name.as_str()),
     });
     let wanted = object.and_then(|object| object.replicas())?;
     (wanted != n_pods).then(|| format!("it has {n_pods} of {wanted} pods"))
+}
+
+/// True if the pods of a workload have several controllers: a rollout is under way.
+fn is_rolling<'a>(tables: &Tables, pods: impl Iterator<Item = &'a PodEntry>) -> bool {
+    let owner = |entry: &PodEntry| {
+        let name = Name::new(Arc::clone(&entry.namespace), Arc::clone(&entry.name));
+        let pod = tables.get::<Pod>(&name)?;
+        pod.meta.controller().map(|owner| Arc::clone(&owner.uid))
+    };
+    pods.filter_map(owner).collect::<BTreeSet<_>>().len() > 1
+}
+
+/// The workloads with evictions in a plan whose rollout is under way.
+pub fn rolling<'w>(
+    plan: &RebalancePlan,
+    world: &'w ClusterState,
+    tables: &Tables,
+) -> Vec<&'w WorkloadName> {
+    let is_evicted = |name: &WorkloadName| plan.steps.iter().any(|step| evicts(step, name));
+    let mut found = Vec::new();
+    for (workload, members) in world.workloads.iter().zip(&world.members) {
+        let staying = members
+            .iter()
+            .map(|&pod| &world.pods[pod])
+            .filter(|pod| !pod.is_leaving);
+        if is_evicted(&workload.name) && is_rolling(tables, staying) {
+            found.push(&workload.name);
+        }
+    }
+    found
+}
+
+fn evicts(step: &PlannedStep, workload: &WorkloadName) -> bool {
+    step.namespace == workload.namespace
+        && step.workload_kind == workload.kind
+        && step.workload_name == workload.name
 }
 
 /// Why a step does not begin: a pod of the same controller is on its way.

@@ -25,18 +25,20 @@ use crate::output::{Format, serialized};
 use crate::progress::Progress;
 use crate::scenario;
 use crate::scenario::{Life, When};
+use crate::terminal;
 use crate::workloads::{FailOn, WorkloadArgs};
 use crate::world::WorldArgs;
-#[cfg(feature = "cluster")]
 use strew_apiserver::Tables;
+use strew_manifest::printable::printable_line;
 use strew_model::Span;
 use strew_scenario::rebalance::plan::{self, Asked};
+use strew_scenario::rebalance::rounds;
 use strew_scenario::rebalance::values::RebalancePlan;
 use strew_suite::report::API_VERSION;
 use strew_suite::shown::Choice;
-#[cfg(feature = "cluster")]
 use strew_view::cluster_state::ClusterState;
 use strew_view::moment;
+use strew_view::workload::WorkloadName;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM rebalance dump.json                      which evictions make the cluster even again?
@@ -221,6 +223,20 @@ pub(crate) fn with_world<T>(
     made.ok_or_else(none)
 }
 
+/// A note for each workload with evictions whose rollout is under way.
+fn rollouts(plan: &RebalancePlan, world: &ClusterState, tables: &Tables) -> String {
+    let rolling = rounds::rolling(plan, world, tables).into_iter();
+    let note = |workload: &WorkloadName| {
+        let text = format!(
+            "note: a rollout of {}/{} is under way: its old and new pods are evicted alike, and the rollout may make it uneven again; wait until it has ended, as the controller rebalance does",
+            workload.namespace,
+            workload.of()
+        );
+        printable_line(&text).into_owned() + "\n"
+    };
+    rolling.map(note).collect()
+}
+
 /// The JSON schema of a plan.
 pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(RebalancePlan).to_value()
@@ -246,12 +262,14 @@ impl RebalanceArgs {
         };
         let progress = Progress::new(context.quiet);
         let mut made = None;
+        let mut notes = String::new();
         life.look(When::Start, &progress, &mut |seen, frame| {
             let (mut world, _) = moment::world(seen.moment, frame);
             let no_pod = || Failure::input(anyhow!(NO_POD)).with_hint(NO_POD_HINT);
             let plan = plan::plan(&mut world, seen.moment.tables, &asked).ok_or_else(no_pod);
             made = Some(plan.and_then(|plan| {
                 choice.check(&world.workloads)?;
+                notes = rollouts(&plan, &world, seen.moment.tables);
                 Ok(RebalancePlan {
                     api_version: API_VERSION.to_owned(),
                     ..plan
@@ -259,6 +277,9 @@ impl RebalanceArgs {
             }));
         })?;
         progress.finish();
+        if !context.quiet {
+            terminal::say(&notes);
+        }
         made.unwrap_or_else(|| Err(Failure::input(anyhow!("there is no cluster in the input"))))
     }
 
