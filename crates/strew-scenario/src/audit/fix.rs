@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{Key, Kind, Name, Object};
+use strew_manifest::advice::Advice;
 use strew_manifest::read::KubeObject;
 
 use super::values::{CauseCode, MoreNodes, ObjectPatch};
-use crate::expect::workloads::HONOR_TAINTS;
 use crate::format::{ObjectTarget, merge};
 
 /// A change of the cluster before the audit is played.
@@ -164,7 +164,7 @@ fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edi
         found.push((format!("nodeTaintsPolicy: Honor over {short}"), over_key));
         // The constraint over another key may be what counts it, such as that over hostname.
         let everywhere = change.edited_if(is_hard, honor);
-        found.push((HONOR_TAINTS.to_owned(), everywhere));
+        found.push((Advice::HonorTaints.help().to_owned(), everywhere));
     }
     if has(CauseCode::ConstraintMinDomains) {
         found.extend(change.fewer_min_domains());
