@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use strew_apiserver::object::{Kind, Object};
 use strew_lint::{Depth, Found, Scheduling, lint, lint_with_fixes};
 use strew_manifest::field::{FieldPath, PathSegment};
 use strew_manifest::read::{
     Diagnostic, KubeObject, Located, Locator, Origin, Sources, document_at,
 };
 use strew_scenario::format::{BASE, LocatedVerb, Variant, Verb};
-use strew_scenario::run::Plan;
+use strew_scenario::run::plan::nodes_of_groups;
 
 use crate::{ignored, story};
 
@@ -57,8 +56,7 @@ pub fn diagnostics(
 }
 
 /// What the rules find in the objects of a scenario as written; variants may be mistakes on purpose.
-pub fn of_plan(
-    plan: &Plan,
+pub fn of_variant(
     variant: &Variant,
     objects: &[Located],
     sources: &Sources,
@@ -73,12 +71,9 @@ pub fn of_plan(
         _ => None,
     });
     let given: HashSet<&str> = given.collect();
-    let nodes = plan
-        .objects()
-        .iter()
-        .filter(|object| object.kind() == Kind::Node && !given.contains(&*object.meta().name.name));
-    // Those of node groups.
-    let made: Vec<KubeObject> = nodes.map(Object::to_kube).collect();
+    let nodes = nodes_of_groups(&variant.scenario);
+    let nodes = nodes.filter(|node| !given.contains(&*node.meta().name.name));
+    let made: Vec<KubeObject> = nodes.map(|node| node.to_kube()).collect();
     placed.extend(made.iter().map(|node| (node, None)));
     let verbs = variant.scenario.timeline.iter();
     let mut verbs = verbs.flat_map(|step| &step.verbs);

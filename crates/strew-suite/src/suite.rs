@@ -330,6 +330,8 @@ impl Staging<'_> {
         let mut casts = Vec::new();
         match is_good {
             true => {
+                // The last variant takes the objects.
+                drop(loaded.objects);
                 for variant in loaded.variants {
                     casts.extend(stage.cast(variant));
                 }
@@ -433,13 +435,13 @@ impl Stage<'_, '_> {
     fn judge(&mut self, objects: &[Located], broken: &[Broken]) {
         let gates = self.staging.options.scheduling.gates().0;
         let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
-        let judged = admission::judge(objects, broken, &options);
+        let judged = admission::judge(objects, broken, &options, &mut |_, _| ());
         for (number, errors) in judged.refused {
-            self.refuse(&objects[number], &errors);
+            self.refuse(&Named::of(&objects[number]), &errors);
         }
-        self.warn(&judged.warnings, objects);
+        self.warn(&judged.warnings, |number| Named::of(&objects[number]));
         for (number, errors) in judged.also_broken {
-            self.refuse(&broken[number].located, &errors);
+            self.refuse(&Named::of(&broken[number].located), &errors);
         }
         let documents = objects.iter().filter(|located| is_config(located));
         let documents: Vec<Origin> = documents.map(|located| located.origin.clone()).collect();
@@ -452,22 +454,22 @@ impl Stage<'_, '_> {
             Some(Until::Step(name)) => variant.scenario.end_after(name),
             _ => false,
         };
-        let (documents, objects): (Vec<Located>, Vec<Located>) =
-            variant.objects.iter().cloned().partition(is_config);
-        if !self.staging.options.keep.objects {
-            variant.objects = Arc::default();
+        let mut objects = Arc::unwrap_or_clone(std::mem::take(&mut variant.objects));
+        if self.staging.options.keep.objects {
+            variant.objects = Arc::new(asked_about(&objects));
         }
-        let documents: Vec<Origin> = documents.into_iter().map(|c| c.origin).collect();
+        let documents = objects.extract_if(.., |located| is_config(located));
+        let documents: Vec<Origin> = documents.map(|located| located.origin).collect();
         let configure = self.staging.configure(self.sources, documents.clone());
         let gates = &variant.scenario.feature_gates;
         self.configured(gates, &documents);
-        let plan = Plan::new(&variant.scenario, &objects, configure);
+        let found = rules::of_variant(&variant, &objects, self.sources, &mut self.locator);
+        let names: Vec<Named> = objects.iter().map(Named::of).collect();
+        let plan = Plan::of(&variant.scenario, objects, configure);
         let options = self.staging.options;
         match plan {
             Ok(plan) => {
-                self.say_admitted(&plan, &objects);
-                let found =
-                    rules::of_plan(&plan, &variant, &objects, self.sources, &mut self.locator);
+                self.say_admitted(&plan, &names);
                 found.into_iter().for_each(|found| self.say(found));
                 let is_asked =
                     options.play.variant.is_empty() || options.play.variant.contains(&variant.name);
@@ -493,7 +495,7 @@ impl Stage<'_, '_> {
                 for problem in problems {
                     match problem {
                         Unplayable::Refused(number, errors) => {
-                            self.refuse(&objects[number], &errors);
+                            self.refuse(&names[number], &errors);
                         }
                         Unplayable::Expression(expectation, error) => {
                             let found = self.wrong_expression(&expectation.path, &error);
@@ -509,9 +511,9 @@ impl Stage<'_, '_> {
     }
 
     /// Warnings about valid objects.
-    fn say_admitted(&mut self, plan: &Plan, objects: &[Located]) {
+    fn say_admitted(&mut self, plan: &Plan, names: &[Named]) {
         let admitted = plan.admitted();
-        self.warn(&admitted.warnings, objects);
+        self.warn(&admitted.warnings, |number| names[number].clone());
         for note in &admitted.notes {
             self.note(note);
         }
@@ -550,16 +552,16 @@ impl Stage<'_, '_> {
     }
 
     /// An error of a later check about a field mostly repeats the earlier one in other words.
-    fn refuse(&mut self, located: &Located, errors: &[FieldError]) {
+    fn refuse(&mut self, named: &Named, errors: &[FieldError]) {
         let n_known = self.diagnostics.len();
         for error in errors {
             if self.diagnostics.len() >= ERRORS_MAX {
                 self.leaves_out = true;
                 return;
             }
-            let path = rules::as_written(&error.path, self.sources, &located.origin);
-            let place = self.locator.place(&located.origin, &path);
-            let found = Diagnostic::from_field_error(error, located.object.label(), place);
+            let path = rules::as_written(&error.path, self.sources, &named.origin);
+            let place = self.locator.place(&named.origin, &path);
+            let found = Diagnostic::from_field_error(error, named.label.clone(), place);
             let is_same = |known: &Diagnostic| {
                 known.severity == Severity::Error
                     && (known.place, &known.path) == (found.place, &found.path)
@@ -616,6 +618,33 @@ impl Stage<'_, '_> {
         }
         diagnostic.at(place)
     }
+}
+
+/// What a diagnostic says of an object that may have been moved elsewhere.
+#[derive(Debug, Clone)]
+pub struct Named {
+    label: String,
+    origin: Origin,
+}
+
+impl Named {
+    /// Of this object.
+    pub fn of(located: &Located) -> Self {
+        Self {
+            label: located.object.label(),
+            origin: located.origin.clone(),
+        }
+    }
+}
+
+/// What is asked about the objects of the files after a run: the recorded events; and all of them where a WorkloadSpread
+/// is among them, whose controller reads all.
+fn asked_about(objects: &[Located]) -> Vec<Located> {
+    let is_spread = |located: &Located| matches!(located.object, KubeObject::WorkloadSpread(_));
+    let reads_all = objects.iter().any(is_spread);
+    let asked = objects.iter();
+    let asked = asked.filter(|located| reads_all || located.object.event().is_some());
+    asked.cloned().collect()
 }
 
 fn is_config(located: &Located) -> bool {

@@ -233,7 +233,7 @@ impl Looked {
         };
         for inspected in &mut looked.inspected {
             let sources = &inspected.sources;
-            let reading = read(sources);
+            let reading = inspected.reading.take().unwrap_or_else(|| read(sources));
             let whole = reading.objects.iter();
             let broken = reading.broken.iter().map(|broken| &broken.located);
             for located in whole.chain(broken) {

@@ -95,6 +95,12 @@ pub(super) fn is_list(kind: &str, fields: &Map<String, Value>) -> bool {
     kind == LIST || (kind.ends_with(LIST) && has_items)
 }
 
+/// As [`is_list`], for a document.
+pub(super) fn is_list_of_objects(value: &Value) -> bool {
+    let fields = value.as_object();
+    fields.is_some_and(|f| Head::of(f, None).is_ok_and(|head| is_list(&head.kind, f)))
+}
+
 /// The kind of a list's items: `Deployment` for `DeploymentList`, `None` for `List`.
 pub(super) fn item_kind(list_kind: &str) -> Option<&str> {
     let kind = list_kind.strip_suffix(LIST)?;

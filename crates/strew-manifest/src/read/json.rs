@@ -16,6 +16,8 @@ pub(super) struct JsonDocument {
     pub(super) value: Value,
     /// Keys that occur again in their object; the last value counts.
     pub(super) repeated: Vec<FieldPath>,
+    /// True if the value has only the first of its `items`; [`items`] reads them.
+    pub(super) is_cut: bool,
 }
 
 /// Why a document, and everything after it in the part, cannot be read.
@@ -30,23 +32,63 @@ pub(super) fn documents(
     text: &str,
     part: Span,
 ) -> impl Iterator<Item = Result<JsonDocument, JsonFault>> {
+    each::<Tracked>(text, part)
+}
+
+/// As [`documents`], with the first element of a list `items` at the top and none of the others, which are checked and
+/// not kept: the values of a large dump take ten times the memory of its text.
+pub(super) fn outlines(
+    text: &str,
+    part: Span,
+) -> impl Iterator<Item = Result<JsonDocument, JsonFault>> {
+    each::<Outlined>(text, part)
+}
+
+fn each<'a, T: Deserialize<'a> + Into<Tracked> + 'a>(
+    text: &'a str,
+    part: Span,
+) -> impl Iterator<Item = Result<JsonDocument, JsonFault>> + 'a {
     let json = &text[part.start..part.end];
-    let mut stream = serde_json::Deserializer::from_str(json).into_iter::<Tracked>();
+    let mut stream = serde_json::Deserializer::from_str(json).into_iter::<T>();
     let mut start = 0;
     std::iter::from_fn(move || {
         let next = stream.next()?;
         Some(match next {
-            Ok(tracked) => {
+            Ok(read) => {
+                let tracked: Tracked = read.into();
                 let span = Span::new(start, stream.byte_offset()).shifted(part.start);
                 start = stream.byte_offset();
                 Ok(JsonDocument {
                     span,
                     value: tracked.value,
                     repeated: tracked.repeated,
+                    is_cut: tracked.is_cut,
                 })
             }
             Err(error) => Err(fault(json, part.start, &error)),
         })
+    })
+}
+
+/// The elements of the list `items` of the document at `from`, which was read: one after another, each with its
+/// repeated keys.
+pub(super) fn items(text: &str, from: usize) -> impl Iterator<Item = (Value, Vec<FieldPath>)> {
+    let steps = [PathSegment::Name(ITEMS.into())];
+    let found = find(text, from, &steps, Occurrence::Last);
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: found.value.start,
+    };
+    let is_list = found.is_complete && scanner.enter(b'[');
+    std::iter::from_fn(move || {
+        if !is_list || !scanner.next_member(b']') {
+            return None;
+        }
+        let rest = serde_json::Deserializer::from_str(&text[scanner.at..]);
+        let mut stream = rest.into_iter::<Tracked>();
+        let tracked = stream.next()?.ok()?;
+        scanner.at += stream.byte_offset();
+        Some((tracked.value, tracked.repeated))
     })
 }
 
@@ -83,18 +125,56 @@ fn fault(json: &str, part_start: usize, error: &serde_json::Error) -> JsonFault 
 struct Tracked {
     value: Value,
     repeated: Vec<FieldPath>,
+    is_cut: bool,
+}
+
+impl Tracked {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D, part: Part) -> Result<Self, D::Error> {
+        let (mut repeated, mut is_cut) = (Vec::new(), false);
+        let value = ValueSeed {
+            repeated: &mut repeated,
+            is_cut: &mut is_cut,
+            part,
+        }
+        .deserialize(deserializer)?;
+        Ok(Self {
+            value,
+            repeated: repeated.into_iter().map(path_of_reversed).collect(),
+            is_cut,
+        })
+    }
 }
 
 impl<'de> Deserialize<'de> for Tracked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut repeated = Vec::new();
-        let value = ValueSeed {
-            repeated: &mut repeated,
-        }
-        .deserialize(deserializer)?;
-        let repeated = repeated.into_iter().map(path_of_reversed).collect();
-        Ok(Self { value, repeated })
+        Self::read(deserializer, Part::Whole)
     }
+}
+
+/// A document without most of its items.
+struct Outlined(Tracked);
+
+impl From<Outlined> for Tracked {
+    fn from(Outlined(tracked): Outlined) -> Self {
+        tracked
+    }
+}
+
+impl<'de> Deserialize<'de> for Outlined {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Tracked::read(deserializer, Part::Top).map(Self)
+    }
+}
+
+/// How much of a value is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All of it.
+    Whole,
+    /// A document, of whose `items` the first is kept.
+    Top,
+    /// These items.
+    Items,
 }
 
 fn path_of_reversed(steps: Vec<PathSegment>) -> FieldPath {
@@ -110,6 +190,9 @@ fn path_of_reversed(steps: Vec<PathSegment>) -> FieldPath {
 /// while the recursion unwinds, so it costs nothing if no key is repeated.
 struct ValueSeed<'a> {
     repeated: &'a mut Vec<Vec<PathSegment>>,
+    /// Set once items are left out.
+    is_cut: &'a mut bool,
+    part: Part,
 }
 
 impl ValueSeed<'_> {
@@ -165,9 +248,24 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         let mut elements = Vec::new();
+        if self.part == Part::Items {
+            // Its repeated keys are told when it is read with the others.
+            let mut repeated = Vec::new();
+            let first = ValueSeed {
+                repeated: &mut repeated,
+                is_cut: &mut false,
+                part: Part::Whole,
+            };
+            elements.extend(access.next_element_seed(first)?);
+            *self.is_cut = !elements.is_empty();
+            while access.next_element_seed(Checked)?.is_some() {}
+            return Ok(Value::Array(elements));
+        }
         let mut known = self.repeated.len();
         while let Some(element) = access.next_element_seed(ValueSeed {
             repeated: self.repeated,
+            is_cut: self.is_cut,
+            part: Part::Whole,
         })? {
             self.prepend(known, || PathSegment::Index(elements.len()));
             known = self.repeated.len();
@@ -180,15 +278,21 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let mut fields = Map::new();
         let mut known = self.repeated.len();
         while let Some(key) = access.next_key::<String>()? {
-            if key.len() > KEY_LENGTH_MAX {
-                let message = format!("a key is longer than {KEY_LENGTH_MAX} bytes");
-                return Err(A::Error::custom(message));
-            }
+            check_length(key.len())?;
             if fields.contains_key(&key) && self.repeated.len() < REPEATED_MAX {
                 self.repeated.push(Vec::new());
             }
+            let is_items = self.part == Part::Top && key == ITEMS;
+            if is_items {
+                *self.is_cut = false;
+            }
             let value = access.next_value_seed(ValueSeed {
                 repeated: self.repeated,
+                is_cut: self.is_cut,
+                part: match is_items {
+                    true => Part::Items,
+                    false => Part::Whole,
+                },
             })?;
             self.prepend(known, || PathSegment::Name(key.clone().into()));
             known = self.repeated.len();
@@ -197,6 +301,97 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         Ok(Value::Object(fields))
     }
 }
+
+fn check_length<E: Error>(key: usize) -> Result<(), E> {
+    match key > KEY_LENGTH_MAX {
+        true => Err(E::custom(format!(
+            "a key is longer than {KEY_LENGTH_MAX} bytes"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Refuses what [`ValueSeed`] refuses, and keeps nothing.
+struct Checked;
+
+impl<'de> DeserializeSeed<'de> for Checked {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Checked {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        while access.next_element_seed(Self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        while let Some(key) = access.next_key_seed(KeyLength)? {
+            check_length(key)?;
+            access.next_value_seed(Self)?;
+        }
+        Ok(())
+    }
+}
+
+/// The number of bytes of a key.
+struct KeyLength;
+
+impl<'de> DeserializeSeed<'de> for KeyLength {
+    type Value = usize;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyLength {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<usize, E> {
+        Ok(key.len())
+    }
+}
+
+/// The field of a list that has its objects.
+const ITEMS: &str = "items";
 
 /// Follows `steps` from the value at `from`, in text that is valid JSON.
 ///

@@ -90,6 +90,33 @@ impl Node {
         }
     }
 
+    /// The list `items` of a mapping.
+    pub(super) fn items(&self) -> Option<&[Rc<Self>]> {
+        let Content::Mapping(entries) = &self.content else {
+            return None;
+        };
+        let (_, items) = entry(entries, "items", Occurrence::Last)?;
+        match &items.content {
+            Content::Sequence(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// As [`to_value`](Self::to_value), with the first of [`items`](Self::items) only.
+    pub(super) fn outline(&self) -> Value {
+        let Content::Mapping(entries) = &self.content else {
+            return self.to_value();
+        };
+        let value_of = |entry: &Entry| match &entry.value.content {
+            Content::Sequence(items) if entry.key == "items" => {
+                items.iter().take(1).map(|item| item.to_value()).collect()
+            }
+            _ => entry.value.to_value(),
+        };
+        let fields = entries.iter().map(|e| (e.key.clone(), value_of(e)));
+        Value::Object(fields.collect())
+    }
+
     /// As [`to_value`](Self::to_value), with `y` and `n` as texts, as in YAML 1.2; also as keys.
     pub(super) fn to_value_with_letters(&self, text: &str) -> Value {
         let letter = |span: Span| {

@@ -211,25 +211,10 @@ impl Reader<'_> {
     }
 
     fn list(&mut self, mut fields: Map<String, Value>, origin: &Origin, head: &Head) {
-        if origin.items.len() >= LIST_DEPTH_MAX {
-            let message = format!("lists are nested deeper than {LIST_DEPTH_MAX} levels");
-            return self.report.add_in(
-                origin,
-                FieldPath::root(),
-                Diagnostic::error(yaml::TOO_DEEP, message),
-            );
+        if !self.begin_list(&fields, origin, head) {
+            return;
         }
-        for name in fields
-            .keys()
-            .filter(|name| !LIST_FIELDS.contains(&name.as_str()))
-        {
-            let path = FieldPath::root().child_owned(name.clone());
-            let error = unknown_field(name, nearest(name, LIST_FIELDS));
-            let error = error.about(head.kind.as_str());
-            self.report.add_key(origin, path, error);
-        }
-        let item_kind = head::item_kind(&head.kind);
-        let lent = item_kind.map(|kind| (head.api_version.as_str(), kind));
+        let lent = lent_by(head);
         match fields.remove("items") {
             None | Some(Value::Null) => {}
             Some(Value::Array(items)) => {
@@ -244,6 +229,42 @@ impl Reader<'_> {
                     .add_in(origin, FieldPath::root().child("items"), error);
             }
         }
+    }
+
+    /// Reads a list, whose items `read` passes to [`object`](Self::object) one by one: so that only one of them is a
+    /// value at a time.
+    pub(super) fn list_of(
+        &mut self,
+        fields: &Map<String, Value>,
+        origin: &Origin,
+        read: impl FnOnce(&mut Self, Lent<'_>),
+    ) {
+        self.n_meant += 1;
+        if let Ok(head) = Head::of(fields, None)
+            && self.begin_list(fields, origin, &head)
+        {
+            read(self, lent_by(&head));
+        }
+    }
+
+    /// Reports what is wrong with a list beside its items; false if these are not read.
+    fn begin_list(&mut self, fields: &Map<String, Value>, origin: &Origin, head: &Head) -> bool {
+        if origin.items.len() >= LIST_DEPTH_MAX {
+            let message = format!("lists are nested deeper than {LIST_DEPTH_MAX} levels");
+            let error = Diagnostic::error(yaml::TOO_DEEP, message);
+            self.report.add_in(origin, FieldPath::root(), error);
+            return false;
+        }
+        for name in fields
+            .keys()
+            .filter(|name| !LIST_FIELDS.contains(&name.as_str()))
+        {
+            let path = FieldPath::root().child_owned(name.clone());
+            let error = unknown_field(name, nearest(name, LIST_FIELDS));
+            let error = error.about(head.kind.as_str());
+            self.report.add_key(origin, path, error);
+        }
+        true
     }
 
     fn known_object(
@@ -264,6 +285,7 @@ impl Reader<'_> {
         let namespace = head.namespace_of(kind);
         let label = kind::label(kind.name(), namespace.as_deref(), &head.name);
         let faults = check(kind.schema(), &mut value);
+        leave_out_managers(&mut value);
         let found = self.admit_fields(kind, &label, faults, origin, &head);
         // A misspelt name, or one of another type, was reported as such.
         let name_path = FieldPath::root().child("metadata.name");
@@ -439,6 +461,19 @@ impl Reader<'_> {
         }
         self.report.add_in(origin, FieldPath::root(), error);
     }
+}
+
+/// Takes `managedFields` away, which are a third of a dump and which nothing reads.
+fn leave_out_managers(value: &mut Value) {
+    let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(metadata) = metadata {
+        metadata.shift_remove("managedFields");
+    }
+}
+
+/// What a list implies for its items.
+fn lent_by(head: &Head) -> Lent<'_> {
+    head::item_kind(&head.kind).map(|kind| (head.api_version.as_str(), kind))
 }
 
 /// Fields of earlier versions that have another name in the served one.

@@ -1,6 +1,7 @@
 //! Reads files into objects.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -227,7 +228,7 @@ impl Reader<'_> {
     }
 
     fn json(&mut self, file: FileId, text: &str, part: Span) {
-        for next in json::documents(text, part) {
+        for next in json::outlines(text, part) {
             let mut read = match next {
                 Ok(read) => read,
                 Err(fault) => {
@@ -238,23 +239,50 @@ impl Reader<'_> {
                         .add_at(file, Span::new(fault.at, fault.at + 1), error);
                 }
             };
+            let is_list = self.raw.is_none() && head::is_list_of_objects(&read.value);
+            if read.is_cut
+                && !is_list
+                && let Some(Ok(whole)) = json::documents(text, read.span).next()
+            {
+                read.value = whole.value;
+                read.repeated = whole.repeated;
+            }
             let format = Format::Json;
             let span = read.span;
             let origin = Origin::document(file, Document { format, span });
             make_printable(&mut read.value);
             let severity = severity_in(&read.value);
-            read.repeated.dedup();
-            for path in read.repeated {
-                let diagnostic = repeated_key(&path);
-                self.report.add(severity, |locator| {
-                    let first = locator.first_key_place(&origin, &path);
-                    let diagnostic = diagnostic.with_related(first, FIRST_HERE);
-                    diagnostic
-                        .at(locator.key_place(&origin, &path))
-                        .in_field(path)
-                });
+            self.repeated(read.repeated, &origin, severity);
+            match read.value {
+                Value::Object(fields) if read.is_cut && is_list => {
+                    let path = |index| FieldPath::root().child("items").index(index);
+                    let items = json::items(text, span.start).enumerate();
+                    self.list_of(&fields, &origin, |reader, lent| {
+                        for (index, (mut item, repeated)) in items {
+                            make_printable(&mut item);
+                            let repeated = repeated.iter().map(|inner| path(index).join(inner));
+                            reader.repeated(repeated.collect(), &origin, severity);
+                            reader.object(item, &origin.item(index), lent);
+                        }
+                    });
+                }
+                value => self.object(value, &origin, None),
             }
-            self.object(read.value, &origin, None);
+        }
+    }
+
+    /// Reports keys that occur again in their object.
+    fn repeated(&mut self, mut paths: Vec<FieldPath>, origin: &Origin, severity: Severity) {
+        paths.dedup();
+        for path in paths {
+            let diagnostic = repeated_key(&path);
+            self.report.add(severity, |locator| {
+                let first = locator.first_key_place(origin, &path);
+                let diagnostic = diagnostic.with_related(first, FIRST_HERE);
+                diagnostic
+                    .at(locator.key_place(origin, &path))
+                    .in_field(path)
+            });
         }
     }
 
@@ -266,7 +294,12 @@ impl Reader<'_> {
                 return self.yaml_fault(file, fault, Severity::Error);
             }
         };
-        let mut value = composed.root.to_value();
+        let mut value = composed.root.outline();
+        let is_list = self.raw.is_none() && head::is_list_of_objects(&value);
+        let items = composed.root.items().filter(|_| is_list);
+        if items.is_none() {
+            value = composed.root.to_value();
+        }
         make_printable(&mut value);
         for fault in composed.faults {
             let severity = match fault.first {
@@ -278,8 +311,21 @@ impl Reader<'_> {
         if self.is_told {
             return;
         }
-        self.report.remember(file, part, composed.root);
-        self.object(value, &Origin::document(file, part), None);
+        let root = Rc::clone(&composed.root);
+        self.report.remember(file, part, root);
+        let origin = Origin::document(file, part);
+        match (value, items) {
+            (Value::Object(fields), Some(items)) => {
+                self.list_of(&fields, &origin, |reader, lent| {
+                    for (index, item) in items.iter().enumerate() {
+                        let mut item = item.to_value();
+                        make_printable(&mut item);
+                        reader.object(item, &origin.item(index), lent);
+                    }
+                });
+            }
+            (value, _) => self.object(value, &origin, None),
+        }
     }
 
     fn yaml_fault(&mut self, file: FileId, fault: yaml::YamlFault, severity: Severity) {

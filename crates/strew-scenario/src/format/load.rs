@@ -20,7 +20,7 @@ use super::{API_VERSION, GROUP, KIND};
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// The objects of the stream without the scenario, as far as they could be read, with the base's parameters put in.
-    pub objects: Arc<[Located]>,
+    pub objects: Arc<Vec<Located>>,
     /// The number of objects that were read, scenarios among them.
     pub n_read: usize,
     /// The objects that could not be read.
@@ -50,7 +50,7 @@ pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
     let origins = take_scenarios(&mut reading);
     let Some((first, version_error)) = origins.first().cloned() else {
         return Loaded {
-            objects: reading.objects.into(),
+            objects: Arc::new(reading.objects),
             n_read,
             broken: reading.broken,
             diagnostics: reading.diagnostics,
@@ -94,7 +94,7 @@ pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
         mut diagnostics,
     } = reading;
     let stream = Stream {
-        objects: objects.into(),
+        objects: Arc::new(objects),
         broken,
     };
     let variants = finish(drafts, sources, &stream, &mut diagnostics, &mut placing);
@@ -111,7 +111,7 @@ pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
 
 /// The contents of the files beside the scenario.
 struct Stream {
-    objects: Arc<[Located]>,
+    objects: Arc<Vec<Located>>,
     broken: Vec<Broken>,
 }
 
@@ -191,7 +191,7 @@ fn finish(
                     diagnostics.push(diagnostic);
                 }
             }
-            objects = own.objects.into();
+            objects = Arc::new(own.objects);
         }
         let broken = stream.broken.iter().map(|broken| &broken.located);
         let all: Vec<&Located> = objects.iter().chain(broken).collect();

@@ -36,7 +36,7 @@ pub struct Variant {
     /// The expected result.
     pub expected: ExpectedResult,
     /// The stream without the scenario, with parameters and patches applied.
-    pub objects: Arc<[Located]>,
+    pub objects: Arc<Vec<Located>>,
 }
 
 /// A change of an object of the stream.

@@ -43,26 +43,32 @@ pub struct Admitted {
 /// Errors of objects, by their index in the stream.
 pub type Refusals = Vec<(usize, Vec<FieldError>)>;
 
-/// Admits a stream; skips the scheduler's configuration in it.
+/// Admits a stream; skips the scheduler's configuration in it. The objects are moved from the stream into the store's
+/// form one by one, since a dump of a large cluster is too large to be kept twice.
 ///
 /// # Errors
 /// All errors of each object; two errors may report one field in different words.
-pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted, Refusals> {
+pub fn admit(stream: Vec<Located>, options: &AdmissionOptions) -> Result<Admitted, Refusals> {
     let (priority_classes, runtime_classes) = classes(stream.iter());
     let context = AdmissionContext {
         priority_classes: &priority_classes,
         runtime_classes: &runtime_classes,
         options,
     };
-    let judged = admit_all(stream, &context);
+    let notes = without_effect(&stream);
+    let of_spreads = refused_spreads(&stream);
+    let mut objects = Vec::with_capacity(stream.len());
+    let mut judged = admit_all(stream.into_iter(), &context, &mut |_, object| {
+        objects.push(Object::of_wire(object));
+    });
+    judged.refused.extend(of_spreads);
     if !judged.refused.is_empty() {
         return Err(judged.refused);
     }
-    let objects = judged.admitted.into_iter();
     let mut admitted = Admitted {
-        objects: objects.map(|(_, object)| Object::of_wire(object)).collect(),
+        objects,
         warnings: judged.warnings,
-        notes: without_effect(stream),
+        notes,
         ..Admitted::default()
     };
     admitted
@@ -80,8 +86,6 @@ pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted,
 /// What the API server says about a stream of which some objects could not be read.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// The objects of the stream that it accepts, as it stores them, by their index.
-    pub admitted: Vec<(usize, KubeObject)>,
     /// The errors of the objects of the stream.
     pub refused: Refusals,
     /// The errors of the broken objects, by their index among these; without those that only follow from the broken
@@ -91,8 +95,14 @@ pub struct Judged {
     pub warnings: Vec<(usize, String)>,
 }
 
-/// Judges a stream with objects that could not be read.
-pub fn judge(stream: &[Located], broken: &[Broken], options: &AdmissionOptions) -> Judged {
+/// Judges a stream with objects that could not be read. `admitted` takes the objects that the API server accepts, as it
+/// stores them, with their index.
+pub fn judge(
+    stream: &[Located],
+    broken: &[Broken],
+    options: &AdmissionOptions,
+    admitted: &mut dyn FnMut(usize, KubeObject),
+) -> Judged {
     let all = broken.iter().map(|broken| &broken.located);
     // Broken classes count, so that a pod that names one gets no second error.
     let (priority_classes, runtime_classes) = classes(stream.iter().chain(all));
@@ -101,10 +111,12 @@ pub fn judge(stream: &[Located], broken: &[Broken], options: &AdmissionOptions) 
         runtime_classes: &runtime_classes,
         options,
     };
-    let mut judged = admit_all(stream, &context);
+    // One copy at a time.
+    let mut judged = admit_all(stream.iter().cloned(), &context, admitted);
+    judged.refused.extend(refused_spreads(stream));
     let mut names = NameSource::new(0);
     let each = broken.iter().enumerate().filter_map(|(number, broken)| {
-        let mut errors = one(&broken.located, &context, &mut names).err()?;
+        let mut errors = one(broken.located.clone(), &context, &mut names).err()?;
         errors.retain(|error| !broken.follows(error));
         Some((number, errors))
     });
@@ -112,16 +124,20 @@ pub fn judge(stream: &[Located], broken: &[Broken], options: &AdmissionOptions) 
     judged
 }
 
-fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> Judged {
+fn admit_all(
+    stream: impl Iterator<Item = Located>,
+    context: &AdmissionContext<'_>,
+    admitted: &mut dyn FnMut(usize, KubeObject),
+) -> Judged {
     let mut names = NameSource::new(0);
     let mut judged = Judged::default();
-    for (number, located) in stream.iter().enumerate() {
+    for (number, located) in stream.enumerate() {
         if is_scheduler_configuration(&located.object) {
             continue;
         }
         match one(located, context, &mut names) {
             Ok((object, warnings)) => {
-                judged.admitted.push((number, object));
+                admitted(number, object);
                 let warnings = warnings.into_iter();
                 let warnings = warnings.map(|warning| (number, warning));
                 judged.warnings.extend(warnings);
@@ -129,7 +145,6 @@ fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> Judged {
             Err(errors) => judged.refused.push((number, errors)),
         }
     }
-    judged.refused.extend(refused_spreads(stream));
     judged
 }
 
@@ -148,12 +163,15 @@ fn classes<'a>(stream: impl Iterator<Item = &'a Located>) -> (PriorityClasses, R
 
 /// An object as the API server stores it, with the warnings.
 fn one(
-    located: &Located,
+    located: Located,
     context: &AdmissionContext<'_>,
     names: &mut NameSource,
 ) -> Result<(KubeObject, Vec<String>), Vec<FieldError>> {
-    let object = located.object.clone();
-    let from_dump = located.from_dump;
+    let Located {
+        object, from_dump, ..
+    } = located;
+    // What is refused is judged as it was written.
+    let written = (!from_dump).then(|| object.clone());
     let admitted = match from_dump {
         true => Ok((read_back(object), Vec::new())),
         false => admit_object(object, context, names),
@@ -174,7 +192,9 @@ fn one(
         // All errors are gathered, so that one run of strew shows them all.
         Err(refused) => {
             errors = refused;
-            judge(&located.object, &mut errors);
+            if let Some(written) = &written {
+                judge(written, &mut errors);
+            }
             Err(errors)
         }
     }

@@ -63,6 +63,18 @@ impl Plan {
         stream: &[Located],
         configure: Configure,
     ) -> Result<Self, Vec<Unplayable>> {
+        Self::of(scenario, stream.to_vec(), configure)
+    }
+
+    /// As [`new`](Self::new), of objects that nobody else needs.
+    ///
+    /// # Errors
+    /// Everything that prevents a run.
+    pub fn of(
+        scenario: &Scenario,
+        stream: Vec<Located>,
+        configure: Configure,
+    ) -> Result<Self, Vec<Unplayable>> {
         let mut problems = Vec::new();
         let gates = &scenario.feature_gates;
         let admitted = admit(stream, &options(gates)).unwrap_or_else(|refusals| {
@@ -145,18 +157,22 @@ impl Plan {
     }
 }
 
+/// The nodes of the node groups at second 0.
+pub fn nodes_of_groups(scenario: &Scenario) -> impl Iterator<Item = Object> {
+    scenario.node_groups.iter().flat_map(|wanted| {
+        let group = group(wanted);
+        let nodes = (0..wanted.size).map(move |number| group.node(number));
+        nodes.map(|node| Object::of_wire(node.into()))
+    })
+}
+
 /// The API server's options for these gates.
 pub(crate) fn options(gates: &FeatureGates) -> AdmissionOptions {
     gates.admission(AdmissionOptions::KUBERNETES_1_36)
 }
 
 fn with_groups(mut admitted: Admitted, scenario: &Scenario) -> Admitted {
-    for wanted in &scenario.node_groups {
-        let group = group(wanted);
-        let nodes = (0..wanted.size).map(|number| group.node(number));
-        let nodes = nodes.map(|node| Object::of_wire(node.into()));
-        admitted.objects.extend(nodes);
-    }
+    admitted.objects.extend(nodes_of_groups(scenario));
     admitted
 }
 

@@ -1,19 +1,19 @@
 //! Reads files as `strew simulate` does, and plays nothing: for `strew lint`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use strew_lint::Scheduling;
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{
-    Broken, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources, document_at, read,
+    Broken, Diagnostic, KubeObject, Located, Locator, Origin, Reading, Severity, Sources,
+    document_at, read,
 };
 use strew_model::Interner;
 use strew_scenario::format::GROUP;
 use strew_wire::config::is_configuration;
 use strew_wire::workloadspread::lint::refused;
 
-use super::{Input, Stage, Staging, holds_scenario, is_config, stage};
+use super::{Input, Named, Stage, Staging, holds_scenario, is_config, stage};
 use crate::assumed;
 use crate::failure::Failure;
 use crate::input;
@@ -28,6 +28,8 @@ pub struct Inspected {
     pub diagnostics: Vec<Diagnostic>,
     /// True if some object cannot be read, or the API server refuses it; WorkloadSpreads are their webhook's.
     pub is_refused: bool,
+    /// What was read; `None` where a Scenario took it.
+    pub reading: Option<Reading>,
 }
 
 /// Reads these files: each Scenario with its files, and the other files together.
@@ -49,6 +51,7 @@ pub fn inspect(options: &Options, inputs: Vec<Input>) -> Result<Vec<Inspected>, 
         let staged = stage(options, of_scenarios)?;
         inspected.extend(staged.suites.into_iter().map(|suite| Inspected {
             is_refused: suite.suite.is_none(),
+            reading: None,
             sources: suite.sources,
             diagnostics: suite.diagnostics,
         }));
@@ -62,7 +65,7 @@ pub fn inspect(options: &Options, inputs: Vec<Input>) -> Result<Vec<Inspected>, 
 /// Files without a Scenario. They may have no nodes and no workloads.
 fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
     let sources = Arc::new(input::sources(inputs));
-    let reading = read(&sources);
+    let mut reading = read(&sources);
     let mut staging = Staging {
         options,
         config: None,
@@ -74,11 +77,14 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
         staging: &mut staging,
         locator: Locator::new(&sources),
         sources: &sources,
-        diagnostics: reading.diagnostics,
+        diagnostics: std::mem::take(&mut reading.diagnostics),
         leaves_out: false,
     };
-    let judged = with_classes(&mut stage, &reading.objects);
-    stage.judge(&judged, &reading.broken);
+    let n_read = reading.objects.len();
+    let classes = classes(&mut stage, &reading.objects);
+    reading.objects.extend(classes);
+    stage.judge(&reading.objects, &reading.broken);
+    reading.objects.truncate(n_read);
     let scheduling = stage.scheduling(&reading.objects);
     // Objects that could not be read completely are looked at as far as they could be read.
     let whole = reading.objects.iter().map(|located| (located, None));
@@ -92,7 +98,7 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
     for (number, mut errors) in refused(&objects) {
         let (located, broken) = all[number];
         errors.retain(|error| broken.is_none_or(|broken| !broken.follows(error)));
-        stage.refuse(located, &errors);
+        stage.refuse(&Named::of(located), &errors);
     }
     let is_of_webhook = |d: &Diagnostic| {
         let label = d.object.as_deref().unwrap_or_default();
@@ -114,12 +120,13 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
         sources,
         diagnostics,
         is_refused,
+        reading: Some(reading),
     }
 }
 
-/// The objects, and the priority classes that they name and do not hold: those are the cluster's. Where the files hold
+/// The priority classes that the objects name and that are not among them: those are the cluster's. Where the files hold
 /// others it is a warning, else a note.
-fn with_classes<'o>(stage: &mut Stage<'_, '_>, objects: &'o [Located]) -> Cow<'o, [Located]> {
+fn classes(stage: &mut Stage<'_, '_>, objects: &[Located]) -> Vec<Located> {
     let assumed = assumed::assumed(objects, stage.sources, &stage.staging.options.assumed);
     let is_class = |object: &KubeObject| matches!(object, KubeObject::PriorityClass(_));
     let severity = match objects.iter().any(|located| is_class(&located.object)) {
@@ -128,15 +135,16 @@ fn with_classes<'o>(stage: &mut Stage<'_, '_>, objects: &'o [Located]) -> Cow<'o
     };
     let told = { assumed.diagnostics.into_iter() }.filter(|d| d.code == "assumed-priority-class");
     told.for_each(|told| stage.say(Diagnostic { severity, ..told }));
+    let Some(first) = objects.first() else {
+        return Vec::new();
+    };
     let classes = assumed.objects.into_iter().filter(is_class);
-    let mut all = Cow::Borrowed(objects);
-    for object in classes {
-        if let Some(first) = objects.first() {
-            let first = first.clone();
-            all.to_mut().push(Located { object, ..first });
-        }
-    }
-    all
+    let located = classes.map(|object| Located {
+        object,
+        origin: first.origin.clone(),
+        from_dump: first.from_dump,
+    });
+    located.collect()
 }
 
 /// True if strew reads a kind that is none of Kubernetes' objects: a Scenario, or the scheduler's configuration.
@@ -164,21 +172,21 @@ impl Stage<'_, '_> {
     }
 
     /// The API server's warnings.
-    pub(super) fn warn(&mut self, warnings: &[(usize, String)], objects: &[Located]) {
+    pub(super) fn warn(&mut self, warnings: &[(usize, String)], named: impl Fn(usize) -> Named) {
         for (number, text) in warnings {
-            let warning = warning(text, &objects[*number], &mut self.locator);
+            let warning = warning(text, named(*number), &mut self.locator);
             self.say(warning);
         }
     }
 }
 
 /// A warning of the API server about an object, at the field that it begins with.
-pub fn warning(text: &str, located: &Located, locator: &mut Locator<'_>) -> Diagnostic {
+pub fn warning(text: &str, named: Named, locator: &mut Locator<'_>) -> Diagnostic {
     let path = text.split_once(": ").map(|(path, _)| path);
     let path = path.map(path_of).unwrap_or_default();
-    let place = locator.place(&located.origin, &path);
+    let place = locator.place(&named.origin, &path);
     let warning = Diagnostic::warning("api-server-warning", text);
-    let warning = warning.about(located.object.label()).at(place);
+    let warning = warning.about(named.label).at(place);
     warning.in_field(path)
 }
 

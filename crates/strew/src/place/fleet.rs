@@ -13,7 +13,7 @@ use strew_manifest::read::{
 use strew_model::{Instant, Interner};
 use strew_scenario::run::admission;
 use strew_sim::Hub;
-use strew_suite::suite::inspect;
+use strew_suite::suite::{Named, inspect};
 use strew_view::placement::{PlacementKey, PlacementView};
 use strew_wire::config::AdmissionOptions;
 use strew_wire::placement::cel::CelSelectors;
@@ -101,19 +101,22 @@ impl<'a> Loader<'a> {
             *loader.skipped.entry(kind).or_default() += 1;
         }
         let options = AdmissionOptions::KUBERNETES_1_36;
-        let judged = admission::judge(&stream, &reading.broken, &options);
+        let mut admitted = Vec::new();
+        let judged = admission::judge(&stream, &reading.broken, &options, &mut |number, object| {
+            admitted.push((number, object));
+        });
         for (number, errors) in judged.refused {
             loader.refuse(&errors, &stream[number]);
         }
         for (number, warning) in judged.warnings {
-            let warning = inspect::warning(&warning, &stream[number], &mut loader.locator);
+            let warning =
+                inspect::warning(&warning, Named::of(&stream[number]), &mut loader.locator);
             loader.diagnostics.push(warning);
         }
         for (number, errors) in judged.also_broken {
             loader.refuse(&errors, &reading.broken[number].located);
         }
-        let admitted = judged.admitted.into_iter();
-        let admitted = admitted.map(|(number, object)| Located {
+        let admitted = admitted.into_iter().map(|(number, object)| Located {
             object,
             ..stream[number].clone()
         });
