@@ -196,3 +196,10 @@ pub fn largest(suites: &[Suite]) -> Size {
         .max_by_key(|size| size.n_pods + size.n_nodes)
         .unwrap_or_default()
 }
+
+/// The most steps of a variant.
+pub fn n_steps(suites: &[Suite]) -> u64 {
+    let casts = suites.iter().flat_map(|suite| &suite.variants);
+    let numbers = casts.map(|cast| cast.variant.scenario.timeline.len() as u64);
+    numbers.max().unwrap_or_default()
+}

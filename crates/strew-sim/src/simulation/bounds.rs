@@ -23,13 +23,15 @@ const ASKING: [(&str, &str); 7] = [
     ("Job", "parallelism"),
 ];
 
-/// The number of pods and nodes of a simulation that begins with some objects; its memory use grows with them.
+/// The number of pods, nodes and workloads of a simulation that begins with some objects; its memory use grows with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
     /// Pods that exist or that workloads ask for.
     pub n_pods: u64,
     /// Nodes that exist.
     pub n_nodes: u64,
+    /// Workloads that no other one controls: reports count each of them on each node.
+    pub n_workloads: u64,
 }
 
 impl Size {
@@ -38,10 +40,17 @@ impl Size {
         let of_kind = |kind: Kind| objects.iter().filter(move |object| object.kind() == kind);
         let (owned, alone): (Vec<_>, Vec<_>) =
             of_kind(Kind::Pod).partition(|pod| pod.meta().controller().is_some());
-        let asked: u64 = objects.iter().filter_map(asked_by).map(|(_, n)| n).sum();
+        let asked: Vec<u64> = objects
+            .iter()
+            .filter_map(asked_by)
+            .map(|(_, n)| n)
+            .collect();
+        let n_asked = asked.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+        let n_owned = owned.len() as u64;
         Self {
-            n_pods: asked.max(owned.len() as u64) + alone.len() as u64,
+            n_pods: n_asked.max(n_owned).saturating_add(alone.len() as u64),
             n_nodes: of_kind(Kind::Node).count() as u64,
+            n_workloads: asked.len() as u64,
         }
     }
 }
@@ -219,6 +228,7 @@ mod tests {
         let expected = Size {
             n_pods: 8,
             n_nodes: 1,
+            n_workloads: 1,
         };
         assert_eq!(Size::of(&objects), expected);
     }

@@ -451,6 +451,8 @@ impl<'a> Base<'a> {
             n_at_once: self.jobs as u64,
             n_runs: self.seeds.count.saturating_mul(self.questions.len() as u64),
             n_kept: 0,
+            n_steps: 1,
+            is_page: false,
         })?;
         work::play_all(self, &self.questions.iter().collect::<Vec<_>>(), &[])
     }

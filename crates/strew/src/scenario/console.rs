@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use strew_model::Span;
 use strew_suite::host::{self, Host, Teller};
 use strew_suite::options::Options;
-use strew_suite::ready::{Ready, largest};
+use strew_suite::ready::{Ready, largest, n_steps};
 use strew_suite::replay::explain;
 use strew_suite::suite::{Cast, Staged, Suite};
 use strew_suite::work::Work;
@@ -135,6 +135,8 @@ impl Teller for Desk<'_> {
             n_at_once: question.args.jobs() as u64,
             n_runs: work.n_runs(),
             n_kept: work.n_kept(),
+            n_steps: n_steps(&ready.suites),
+            is_page: question.html.is_some(),
         })?;
         #[allow(
             clippy::disallowed_methods,

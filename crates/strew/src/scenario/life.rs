@@ -168,6 +168,8 @@ fn life(
         n_at_once: 1,
         n_runs: 1,
         n_kept: 1,
+        n_steps: 1,
+        is_page: false,
     })?;
     let cast = suite.variants.into_iter().next();
     Ok(cast.and_then(|cast| {
