@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use k8s_openapi::api::core::v1::{PodSpec, TopologySpreadConstraint};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde_json::Value;
 use strew_manifest::field::FieldPath;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::KubeObject;
@@ -81,6 +82,57 @@ pub(super) struct Node<'a> {
     pub(super) is_cordoned: bool,
 }
 
+/// What an autoscaler scales.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    /// The smallest number of pods; `None` if strew cannot read it.
+    pub(super) min: Option<i64>,
+    /// The field of that number.
+    pub(super) field: &'static str,
+    /// True if strew knows its kind.
+    pub(super) is_read: bool,
+}
+
+impl<'a> Target<'a> {
+    /// `None` if the object is no autoscaler.
+    pub(super) fn of(object: &'a KubeObject) -> Option<Self> {
+        let namespace = object.namespace().unwrap_or("default");
+        match object {
+            KubeObject::HorizontalPodAutoscaler(autoscaler) => {
+                let spec = &autoscaler.spec;
+                Some(Self {
+                    namespace,
+                    kind: &spec.scale_target_ref.kind,
+                    name: &spec.scale_target_ref.name,
+                    min: Some(spec.min_replicas.unwrap_or(1).into()),
+                    field: "minReplicas",
+                    is_read: true,
+                })
+            }
+            KubeObject::Other(other) => {
+                let target = other.scales.as_deref()?;
+                Some(Self {
+                    namespace,
+                    kind: &target.kind,
+                    name: &target.name,
+                    min: target.least,
+                    field: "minReplicaCount",
+                    is_read: target.least.is_some(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Namespace, kind and name of the workload.
+    pub(super) fn reference(&self) -> (&'a str, &'a str, &'a str) {
+        (self.namespace, self.kind, self.name)
+    }
+}
+
 /// A budget whose selector is valid.
 pub(super) struct Budget<'a> {
     pub(super) object: usize,
@@ -108,7 +160,8 @@ impl<'a> Files<'a> {
         memory: &'a Memory<'_>,
     ) -> Self {
         let mut names = Interner::new();
-        let workloads = workloads(objects, &mut names);
+        let mut workloads = workloads(objects, &mut names);
+        scale(objects, &mut workloads);
         let budgets = objects.iter().enumerate();
         let budgets = budgets.filter_map(|(object, found)| match found {
             KubeObject::PodDisruptionBudget(budget) => {
@@ -172,6 +225,15 @@ impl<'a> Files<'a> {
             scheduling: memory.scheduling,
             played: &memory.played,
         }
+    }
+
+    /// The object of a workload as it is played: with the number of pods that it is judged with.
+    pub(super) fn played_form(&self, workload: &Workload<'_>) -> Value {
+        let mut value = self.objects[workload.object].to_json();
+        if let (Some(n), Some(spec)) = (workload.n_pods, value["spec"].as_object_mut()) {
+            spec.entry("replicas").or_insert_with(|| n.into());
+        }
+        value
     }
 
     /// The workloads on the nodes of the files, placed once for all rules.
@@ -282,6 +344,22 @@ impl<'a> Workload<'a> {
         match self.n_pods {
             Some(n) => format!("the {n} pods"),
             None => "the pods".to_owned(),
+        }
+    }
+}
+
+/// The numbers of pods that autoscalers choose: those of workloads that do not say how many they want.
+fn scale(objects: &[&KubeObject], workloads: &mut [Workload<'_>]) {
+    let targets = objects.iter().filter_map(|object| Target::of(object));
+    let mut least: HashMap<(&str, &str, &str), Option<i64>> = HashMap::new();
+    for target in targets {
+        let known = least.entry(target.reference()).or_insert(target.min);
+        *known = (*known).min(target.min);
+    }
+    for workload in workloads {
+        let is_written = objects[workload.object].asked_replicas().is_some();
+        if let Some(min) = least.get(&workload.reference()).filter(|_| !is_written) {
+            workload.n_pods = min.map(|min| min.max(1));
         }
     }
 }

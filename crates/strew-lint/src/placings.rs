@@ -1,22 +1,27 @@
 //! Each workload of the files, placed by the engine on the nodes of the files, and what that shows.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::Value;
 use strew_cluster::{NodeIdx, PodSpec, Policy, SpreadConstraint};
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::kinds;
 use strew_manifest::read::KubeObject;
+use strew_scheduler::Reason;
 use strew_wire::facts;
 use strew_wire::rolling::of_deployment;
 
 use crate::Found;
 use crate::files::{Files, Workload};
 use crate::played::REVISION;
+use crate::rules::claim::claim_of;
+use crate::rules::constraint::others_of;
+use crate::rules::domains::n_domains;
 use crate::stage::{Hung, TRIES};
-use crate::trial::{Bench, PODS_MAX, Pods};
+use crate::trial::{Bench, PODS_MAX, Placed, Pods};
 
 /// What came of placing the workloads of the files.
 pub(crate) struct Placings {
@@ -44,12 +49,13 @@ impl Placings {
             return placings;
         }
         let mut bench = Bench::of(files.objects, files.scheduling);
+        let mut all = AllPods::default();
         for (number, workload) in files.workloads.iter().enumerate() {
             if let Some(found) = daemons_without_node(files, workload, &mut bench) {
                 let of_rule = placings.found.entry("selector-matches-no-node");
                 of_rule.or_default().push(found);
             }
-            let Some(mut case) = Case::of(files, number, workload, &mut bench) else {
+            let Some(mut case) = Case::of(files, number, &mut bench, &mut all) else {
                 continue;
             };
             for (rule, found) in case.judge() {
@@ -95,9 +101,13 @@ fn daemons_without_node(
 /// A workload that the engine is to place.
 struct Case<'f, 'a, 'b> {
     files: &'f Files<'a>,
+    /// Its index.
+    number: usize,
     workload: &'f Workload<'a>,
     bench: &'b mut Bench,
     pods: Pods,
+    /// The pods that its required podAffinity asks for, and theirs: they are placed first.
+    before: Vec<(Pods, i64)>,
     /// How many pods it asks for.
     n_pods: i64,
     /// How many of them run already.
@@ -113,18 +123,29 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
     fn of(
         files: &'f Files<'a>,
         number: usize,
-        workload: &'f Workload<'a>,
         bench: &'b mut Bench,
+        all: &mut AllPods,
     ) -> Option<Self> {
+        let workload = &files.workloads[number];
         let n_pods = workload
             .n_pods
             .filter(|n| (1..=PODS_MAX).contains(n))
             .filter(|_| is_placed(workload.kind))?;
-        let pods = pods_of(files, workload, bench)?;
+        let mut pods = pods_of(files, workload, bench)?;
+        let before = match all.before(files, number, &pods, bench) {
+            Some(before) => before,
+            // Where those pods are is not known: what asks for them is left out.
+            None => {
+                pods.spec.affinity.required = Box::default();
+                Vec::new()
+            }
+        };
         let nodes = running(workload, bench);
         Some(Self {
             files,
+            number,
             workload,
+            before,
             n_running: i64::try_from(nodes.len()).ok()?.min(n_pods),
             nodes: Some(nodes),
             bench,
@@ -137,7 +158,12 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
     /// True if all pods find a node after this change.
     fn fits(&mut self, pods: &Pods) -> bool {
         let missing = self.n_pods - self.n_running;
-        self.bench.place(pods, missing).refused.is_none()
+        self.place(&[(pods, missing)]).refused.is_none()
+    }
+
+    /// Places these pods, group by group, beside those that they are tied to.
+    fn place(&mut self, groups: &[(&Pods, i64)]) -> Placed {
+        self.bench.place_after(&self.before, groups)
     }
 
     fn judge(&mut self) -> Vec<(&'static str, Found)> {
@@ -147,7 +173,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         }
         let missing = self.n_pods - self.n_running;
         let pods = self.pods.clone();
-        let placed = self.bench.place(&pods, missing);
+        let placed = self.place(&[(&pods, missing)]);
         match placed.refused {
             None => {
                 let nodes = self.nodes.get_or_insert_default();
@@ -158,7 +184,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             Some(reason) => {
                 self.nodes = None;
                 let n_placed = self.n_running + i64::try_from(placed.nodes.len()).unwrap_or(0);
-                let Some((rule, found)) = self.cause(n_placed, &reason) else {
+                let Some((rule, found)) = self.cause(n_placed, &reason, &placed.by) else {
                     return Vec::new();
                 };
                 // More nodes may come.
@@ -181,7 +207,12 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
     /// The rule that a workload breaks whose pods do not all find a node: the smallest change after which they do.
     ///
     /// `None`: another rule says it.
-    fn cause(&mut self, n_placed: i64, reason: &str) -> Option<(&'static str, Found)> {
+    fn cause(
+        &mut self,
+        n_placed: i64,
+        reason: &str,
+        by: &[Reason],
+    ) -> Option<(&'static str, Found)> {
         let pods = self.pods.clone();
         let is_unknown = |constraint: &SpreadConstraint| {
             let key = self.bench.cluster.names.text(constraint.key);
@@ -218,7 +249,11 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 .help("more room, or preemptionPolicy: Never in its PriorityClass");
             return Some(("priority-evicts", note));
         }
-        if pods.spec.spread.is_empty() && self.bench.fits_without_defaults(&pods, missing) {
+        if pods.spec.spread.is_empty()
+            && self
+                .bench
+                .fits_without_defaults(&self.before, &pods, missing)
+        {
             let message = format!(
                 "{some}: the default constraints of the scheduler's configuration keep the others from them: {}: {reason}",
                 self.files.scheduling.defaults_text()
@@ -227,45 +262,36 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 .help("a constraint of the workload's own takes their place, for example a soft one over the same key");
             return Some(("default-constraints-hold-back", found));
         }
+        if let Some(found) = self.ignoring(&hard, &some, reason) {
+            return Some(found);
+        }
         for &index in &hard {
             let constraint = &pods.spec.spread[index];
             let key = self.bench.cluster.names.text(constraint.key).to_owned();
             let path = workload.constraint_path(index);
-            let honors = pods.with(|spec| spec.spread[index].node_taints_policy = Policy::Honor);
-            if constraint.node_taints_policy == Policy::Ignore && self.fits(&honors) {
-                let fix = Fix::set(&path.child("nodeTaintsPolicy"), "Honor");
-                let message = format!(
-                    "{some}: domains of {key} count although their nodes take no pod of the workload, and stay the emptiest: {reason}"
-                );
-                let found = found(path, message)
-                    .help("nodes with taints and cordoned nodes count for a constraint unless nodeTaintsPolicy is Honor")
-                    .fix(fix);
-                return Some(("tainted-domain-counts", found));
-            }
             let fewer = pods.with(|spec| spec.spread[index].min_domains = None);
             if let Some(min) = constraint.min_domains.filter(|min| *min > 1)
                 && self.fits(&fewer)
             {
-                let counts = self.bench.by_value(&key, &[]);
-                let message = format!(
-                    "{some}: minDomains is {min}, and the nodes of the files are in {} domains of {key}: {reason}",
-                    counts.len()
-                );
+                let n_all = self.bench.by_value(&key, &[]).len();
+                let n_domains = n_domains(self.files, workload, index);
+                let nodes = match n_domains == n_all {
+                    true => format!("the nodes of the files are in {n_all} domains of {key}"),
+                    false => format!(
+                        "the nodes that count for the constraint are in {n_domains} of the {n_all} domains of {key}"
+                    ),
+                };
+                let message = format!("{some}: minDomains is {min}, and {nodes}: {reason}");
                 let found = found(path.child("minDomains"), message)
                     .help("with fewer domains than minDomains the emptiest one counts as 0, so that each takes maxSkew pods: add nodes in other domains, or ask for fewer")
                     .number("minDomains", min.into())
-                    .number("domains", i64::try_from(counts.len()).unwrap_or(i64::MAX));
+                    .number("domains", i64::try_from(n_domains).unwrap_or(i64::MAX));
                 return Some(("min-domains-unmet", found));
             }
         }
         let without_claims = pods.with(|spec| spec.claims = Box::default());
         if !pods.spec.claims.is_empty() && self.fits(&without_claims) {
-            let message = format!(
-                "{some}: their volume is in one place, and they have to go elsewhere: {reason}"
-            );
-            let found = found(workload.spec_path.child("volumes"), message)
-                .help("a volume of a zone keeps all pods that use it there: one volume for each pod (a StatefulSet), or no hard constraint over zones");
-            return Some(("volume-pins-pods", found));
+            return self.held_by_claims(&some, reason, by);
         }
         let soft = |index: usize| pods.with(|spec| spec.spread[index].hard = false);
         let without_affinity = pods.with(|spec| spec.affinity.required = Box::default());
@@ -294,10 +320,36 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                     .text(pods.spec.spread[index].key)
                     .to_owned();
                 let max_skew = pods.spec.spread[index].max_skew;
+                let path = workload.constraint_path(index);
+                if self.is_held_by_cordoned() {
+                    let message = format!(
+                        "{some}: domains of {key} count although their nodes are cordoned, and stay the emptiest: {reason}"
+                    );
+                    let found = found(path, message).help(
+                        "uncordon them; nodeTaintsPolicy: Honor leaves out only nodes with the taint node.kubernetes.io/unschedulable, which kubectl cordon brings about",
+                    );
+                    return Some(("tainted-domain-counts", found));
+                }
+                let is_full =
+                    by.contains(&Reason::TooManyPods) || self.fits(&pods.without_requests());
+                if !is_full && hard.len() > 1 {
+                    return Some(("constraints-contradict", contradiction("")));
+                }
+                let without_anti = pods.with(|spec| spec.affinity.required_anti = Box::default());
+                let has_anti = !pods.spec.affinity.required_anti.is_empty();
+                if !is_full && has_anti && self.fits(&without_anti) {
+                    let against = contradiction(" with the required podAntiAffinity");
+                    return Some(("constraints-contradict", against));
+                }
+                let state = if is_full {
+                    "is full"
+                } else {
+                    "takes no more of them"
+                };
                 let message = format!(
-                    "{some}: a domain of {key} is full, and maxSkew {max_skew} keeps the others from taking more: {reason}"
+                    "{some}: a domain of {key} {state}, and maxSkew {max_skew} keeps the others from taking more: {reason}"
                 );
-                let found = found(workload.constraint_path(index), message)
+                let found = found(path, message)
                     .help("a larger maxSkew, ScheduleAnyway, or room in every domain; full nodes count, since no policy looks at room")
                     .number("maxSkew", max_skew.into());
                 return Some(("full-domain-holds-back", found));
@@ -343,9 +395,109 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             n => format!("these {n} nodes"),
         };
         let message = format!("{some} on {nodes}: {reason}");
-        let found = found(path, message)
-            .help("other workloads of the files are not even counted: more or larger nodes, or smaller requests");
-        Some(("pods-do-not-fit", found))
+        let help = match self.before.is_empty() {
+            true => {
+                "other workloads of the files are not even counted: more or larger nodes, or smaller requests"
+            }
+            false => {
+                "the pods that its podAffinity asks for were placed first: more room beside them, or more of them"
+            }
+        };
+        Some(("pods-do-not-fit", found(path, message).help(help)))
+    }
+
+    /// Domains that count although none of their nodes takes a pod of the workload, since a policy of a hard constraint
+    /// is Ignore; the fix is tried.
+    fn ignoring(
+        &mut self,
+        hard: &[usize],
+        some: &str,
+        reason: &str,
+    ) -> Option<(&'static str, Found)> {
+        let pods = self.pods.clone();
+        for policy in &POLICIES {
+            let mut ignoring = hard.to_vec();
+            ignoring.retain(|index| (policy.of)(&pods.spec.spread[*index]) == Policy::Ignore);
+            let all = (ignoring.len() > 1).then(|| ignoring.clone());
+            let each = ignoring.iter().map(|index| vec![*index]).chain(all);
+            for indexes in each {
+                let honors = pods.with(|spec| {
+                    indexes
+                        .iter()
+                        .for_each(|index| (policy.honor)(&mut spec.spread[*index]));
+                });
+                if !self.fits(&honors) {
+                    continue;
+                }
+                let path = |index: usize| self.workload.constraint_path(index);
+                let fixes = indexes.iter();
+                let fixes = fixes.map(|index| Fix::set(&path(*index).child(policy.field), "Honor"));
+                let fix = fixes.reduce(|mut fix, more| {
+                    fix.edits.extend(more.edits);
+                    fix
+                })?;
+                let names = &self.bench.cluster.names;
+                let keys = indexes
+                    .iter()
+                    .map(|index| names.text(pods.spec.spread[*index].key));
+                let keys: Vec<&str> = keys.collect();
+                let message = format!(
+                    "{some}: domains of {} count although {}, and stay the emptiest: {reason}",
+                    keys.join(" and "),
+                    policy.nodes
+                );
+                let found = Found::warning(self.workload.object, path(indexes[0]), message)
+                    .help(policy.help)
+                    .fix(fix);
+                return Some((policy.rule, found));
+            }
+        }
+        None
+    }
+
+    /// Why pods do not find nodes that would without their claims; `None`: another rule says it.
+    fn held_by_claims(
+        &mut self,
+        some: &str,
+        reason: &str,
+        by: &[Reason],
+    ) -> Option<(&'static str, Found)> {
+        let path = self.workload.spec_path.child("volumes");
+        let found = |message: String| Found::warning(self.workload.object, path.clone(), message);
+        if by.contains(&Reason::ClaimInUse) {
+            // `claim-shared` says it of several pods.
+            let message = format!("{some}: {reason}");
+            let found = found(message).help("one pod at a time may use the claim");
+            return (self.n_pods == 1).then_some(("pods-do-not-fit", found));
+        }
+        if by.contains(&Reason::VolumeLimit) {
+            let message = format!("{some}: nodes attach no more volumes: {reason}");
+            let found = found(message).help(
+                "more nodes, or fewer pods with volumes on each: the number is the CSI driver's, in the CSINode",
+            );
+            return Some(("pods-do-not-fit", found));
+        }
+        let bare = self.pods.without_requests();
+        let is_full = by.contains(&Reason::TooManyPods) || self.fits(&bare);
+        let found = match is_full {
+            true => found(format!(
+                "{some}: their volume is in one place, and the nodes there have no room: {reason}"
+            ))
+            .help("room on nodes where the volume is, or smaller requests"),
+            false => found(format!(
+                "{some}: their volume is in one place, and they have to go elsewhere: {reason}"
+            ))
+            .help("a volume of a zone keeps all pods that use it there: one volume for each pod (a StatefulSet), or no hard constraint over zones"),
+        };
+        Some(("volume-pins-pods", found))
+    }
+
+    /// True if all pods find a node where cordoned ones take them.
+    fn is_held_by_cordoned(&mut self) -> bool {
+        let unschedulable = self.bench.symbol("node.kubernetes.io/unschedulable");
+        let nothing = self.bench.symbol("");
+        let pods = self.pods.on_cordoned(unschedulable, nothing);
+        self.files.nodes.iter().any(|node| node.is_cordoned) && self.fits(&pods)
     }
 
     /// A running pod that the workload's pods may evict; `None` if they find no node so either.
@@ -354,7 +506,10 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let never = self.workload.spec.preemption_policy.as_deref() == Some("Never");
         let (pods, missing) = (self.pods.clone(), self.n_pods - self.n_running);
         (!never)
-            .then(|| self.bench.place_of_lower(&pods, missing, priority))
+            .then(|| {
+                self.bench
+                    .place_of_lower(&self.before, &pods, missing, priority)
+            })
             .flatten()
     }
 
@@ -367,13 +522,18 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         constraints.find_map(|(index, constraint)| {
             let min = constraint.min_domains.filter(|_| constraint.hard)?;
             let key = self.bench.cluster.names.text(constraint.key);
-            let n_domains = i64::try_from(self.bench.by_value(key, &[]).len()).ok()?;
+            let n_all = self.bench.by_value(key, &[]).len();
+            let n_domains = i64::try_from(n_domains(self.files, self.workload, index)).ok()?;
             if n_domains >= i64::from(min) || n_domains == 0 {
                 return None;
             }
             let max_skew = constraint.max_skew;
+            let nodes = match usize::try_from(n_domains) == Ok(n_all) {
+                true => "the nodes of the files are",
+                false => "the nodes that count for the constraint are",
+            };
             let message = format!(
-                "minDomains is {min}, and the nodes of the files are in {n_domains} domains of {key}: {} find nodes all the same, since maxSkew {max_skew} lets so many into each",
+                "minDomains is {min}, and {nodes} in {n_domains} domains of {key}: {} find nodes all the same, since maxSkew {max_skew} lets so many into each",
                 self.n_text()
             );
             let path = self.workload.constraint_path(index).child("minDomains");
@@ -405,7 +565,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             return None;
         }
         let doubt = self.doubt(rolling.unavailable)?;
-        let deployment = self.files.objects[object].to_json();
+        let deployment = self.files.played_form(self.workload);
         let found = match (self.played(&deployment), doubt) {
             (Some(hung), _) if hung.times == 0 => return None,
             (Some(hung), doubt) => {
@@ -441,11 +601,13 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let old = self.pods.clone();
         let new = self.bench.next_revision(&old);
         let missing = self.n_pods - self.n_running;
-        let first = self.bench.place_beside(&[(&old, missing), (&new, 1)]);
+        let first = self.place(&[(&old, missing), (&new, 1)]);
         if let (Some(reason), 0) = (&first.refused, unavailable) {
             return Some(Doubt::NoPlace(reason.clone()));
         }
-        if self.has_quota() {
+        // The old pod keeps its claim until it goes: only a play knows where the volume is.
+        let keeps_claim = unavailable == 0 && old.spec.claims.is_empty() && self.has_claims();
+        if self.has_quota() || keeps_claim {
             return Some(Doubt::Open);
         }
         // A pod that goes leaves its room to the next one: only what looks at other pods can keep it from there.
@@ -453,8 +615,21 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             return None;
         }
         let all = &[(&old, missing), (&new, self.n_pods)];
-        let is_open = first.refused.is_some() || self.bench.place_beside(all).refused.is_some();
+        let is_open = first.refused.is_some() || self.place(all).refused.is_some();
         is_open.then_some(Doubt::Open)
+    }
+
+    /// The claims that its pods share; `None` for one that is not in the files.
+    fn claims(&self) -> impl Iterator<Item = Option<&'f PersistentVolumeClaim>> {
+        let (files, namespace) = (self.files, self.workload.namespace);
+        let volumes = self.workload.spec.volumes.iter().flatten();
+        let sources = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
+        sources.map(move |source| claim_of(files, namespace, &source.claim_name))
+    }
+
+    /// True if its pods share claims, and all of them are in the files.
+    fn has_claims(&self) -> bool {
+        self.claims().count() > 0 && self.claims().all(|claim| claim.is_some())
     }
 
     /// True if a quota may refuse new pods beside old ones.
@@ -465,9 +640,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
     /// Plays a rollout of the workload as it is, or changed; `None`: it cannot be played.
     fn played(&self, deployment: &Value) -> Option<Hung> {
         // Pods whose claims are not in the files stay Pending.
-        let mut volumes = self.workload.spec.volumes.iter().flatten();
-        let has_claims = volumes.any(|volume| volume.persistent_volume_claim.is_some());
-        if has_claims && self.pods.spec.claims.is_empty() {
+        if self.claims().any(|claim| claim.is_none()) {
             return None;
         }
         let n_running = usize::try_from(self.n_running).ok()?;
@@ -500,9 +673,14 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
                 let keys = c.match_label_keys.as_deref().unwrap_or_default();
                 c.when_unsatisfiable == "DoNotSchedule" && !keys.iter().any(|key| key == REVISION)
             });
+        let counts_others = |c| !others_of(self.files, self.number, c).is_empty();
         let (Some((index, constraint)), None) = (both.next(), both.next()) else {
             return None;
         };
+        // Pods that are spread together with these on purpose would no longer be counted.
+        if counts_others(constraint) {
+            return None;
+        }
         let mut keys = constraint.match_label_keys.clone().unwrap_or_default();
         keys.push(REVISION.to_owned());
         let path = self.workload.constraint_path(index);
@@ -542,6 +720,9 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             true => {
                 "a new pod gets the first subset that is not full of pods of its own revision, where old pods still have the room: room for the surge in each subset, or maxSurge: 0, lets a rollout end"
             }
+            false if self.has_claims() => {
+                "the old pod keeps its volume until it goes, and with maxUnavailable 0 it does not go first; Recreate is meant for such workloads"
+            }
             false => {
                 "old pods go by the ReplicaSet's choice, and the room that they leave is not where the constraints let the next new one"
             }
@@ -554,7 +735,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let old = self.pods.clone();
         let new = self.bench.next_revision(&old);
         let fewer = &[(&old, self.n_pods - 1), (&new, 1)];
-        self.n_running == 0 && self.bench.place_beside(fewer).refused.is_none()
+        self.n_running == 0 && self.place(fewer).refused.is_none()
     }
 }
 
@@ -566,12 +747,93 @@ enum Doubt {
     Open,
 }
 
-fn rolling_path() -> FieldPath {
+/// A policy of constraints, and what its Ignore leads to.
+struct IgnoredPolicy {
+    rule: &'static str,
+    field: &'static str,
+    of: fn(&SpreadConstraint) -> Policy,
+    honor: fn(&mut SpreadConstraint),
+    /// What is the matter with the nodes.
+    nodes: &'static str,
+    help: &'static str,
+}
+
+const POLICIES: [IgnoredPolicy; 2] = [
+    IgnoredPolicy {
+        rule: "tainted-domain-counts",
+        field: "nodeTaintsPolicy",
+        of: |constraint| constraint.node_taints_policy,
+        honor: |constraint| constraint.node_taints_policy = Policy::Honor,
+        nodes: "their nodes take no pod of the workload",
+        help: "nodes with taints and cordoned nodes count for a constraint unless nodeTaintsPolicy is Honor",
+    },
+    IgnoredPolicy {
+        rule: "unselected-domain-counts",
+        field: "nodeAffinityPolicy",
+        of: |constraint| constraint.node_affinity_policy,
+        honor: |constraint| constraint.node_affinity_policy = Policy::Honor,
+        nodes: "the workload's node selector or node affinity excludes their nodes",
+        help: "with nodeAffinityPolicy: Ignore nodes count that the pods do not ask for; Honor is the default",
+    },
+];
+
+/// The pods of all workloads, made when one of them asks for others.
+#[derive(Default)]
+struct AllPods(Option<Vec<Option<Pods>>>);
+
+impl AllPods {
+    /// The pods that these are tied to by required podAffinity, directly or by others; `None` if the files do not say
+    /// where such pods go.
+    fn before(
+        &mut self,
+        files: &Files<'_>,
+        number: usize,
+        pods: &Pods,
+        bench: &mut Bench,
+    ) -> Option<Vec<(Pods, i64)>> {
+        if pods.spec.affinity.required.is_empty() {
+            return Some(Vec::new());
+        }
+        let all = self.0.get_or_insert_with(|| {
+            let workloads = files.workloads.iter();
+            workloads.map(|workload| bench.pods(workload)).collect()
+        });
+        let mut chosen = BTreeSet::from([number]);
+        let mut asking = vec![pods.clone()];
+        let mut before = Vec::new();
+        while let Some(pods) = asking.pop() {
+            for (other, workload) in files.workloads.iter().enumerate() {
+                let others = all[other].as_ref();
+                let is_there = workload.kind == "Pod" && workload.spec.node_name.is_some();
+                let is_meant = others.is_some_and(|others| pods.is_tied_to(others));
+                if !is_meant || is_there || workload.n_pods == Some(0) || !chosen.insert(other) {
+                    continue;
+                }
+                let is_spread = files.spread.contains_key(&other);
+                if !is_placed(workload.kind) || is_spread {
+                    return None;
+                }
+                let n_pods = workload.n_pods.filter(|n| *n <= PODS_MAX)?;
+                let others = pods_of(files, workload, bench)?;
+                let n_running = i64::try_from(running(workload, bench).len()).ok()?;
+                before.push((others.clone(), n_pods - n_running));
+                asking.push(others);
+            }
+        }
+        let may_be_made = files.objects.iter().any(|object| match object {
+            KubeObject::Other(other) => other.makes_pods,
+            _ => false,
+        });
+        (!before.is_empty() || !may_be_made || pods.is_tied_to(pods)).then_some(before)
+    }
+}
+
+pub(crate) fn rolling_path() -> FieldPath {
     FieldPath::root().child("spec.strategy.rollingUpdate")
 }
 
 /// The change by which one pod after the other is replaced.
-fn one_by_one() -> Fix {
+pub(crate) fn one_by_one() -> Fix {
     let path = rolling_path();
     let mut fix = Fix::set(&path.child("maxUnavailable"), 1);
     let surge = Fix::set(&path.child("maxSurge"), 0);
@@ -676,9 +938,14 @@ impl Placings {
         if !is_placed || n_pods > PODS_MAX {
             return None;
         }
-        let pods = pods_of(files, workload, bench)?;
+        let mut pods = pods_of(files, workload, bench)?;
+        let before = AllPods::default().before(files, number, &pods, bench);
+        if before.is_none() {
+            pods.spec.affinity.required = Box::default();
+        }
+        let before = before.unwrap_or_default();
         let n_running = i64::try_from(running(workload, bench).len()).ok()?;
-        let placed = bench.place(&pods, n_pods - n_running);
+        let placed = bench.place_after(&before, &[(&pods, n_pods - n_running)]);
         let n_placed = n_running + i64::try_from(placed.nodes.len()).ok()?;
         Some((n_placed, placed.refused?))
     }
@@ -694,7 +961,10 @@ impl Placings {
         let mut all: Vec<(i64, usize)> = Vec::new();
         for &number in self.nodes.keys() {
             let workload = &files.workloads[number];
-            if running(workload, bench).is_empty() {
+            // Those that ask for the pods of others find them only after these.
+            let is_tied =
+                { workload.spec.affinity.as_ref() }.is_some_and(|a| a.pod_affinity.is_some());
+            if !is_tied && running(workload, bench).is_empty() {
                 all.extend(priority_of(workload, &classes).map(|priority| (priority, number)));
             }
         }

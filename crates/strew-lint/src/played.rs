@@ -16,6 +16,9 @@ pub(crate) const SEEDS: u32 = 20;
 /// The most pods of a rollout that is played.
 const PODS_MAX: i64 = 50;
 
+/// The most nodes on which a rollout is played; more than a rollout has pods tell nothing new.
+const NODES_MAX: usize = 110;
+
 /// The most pods that all plays together make; equal rollouts are played once.
 const PLAYED_MAX: i64 = 5_000;
 
@@ -55,7 +58,8 @@ pub(crate) struct Plays {
 
 impl Rollout {
     /// The rollout of a Deployment, with an eye on one of its constraints. `counts` says which constraints count the
-    /// Deployment's pods; others do not matter. `domains` has the number of domains of each key in the files.
+    /// Deployment's pods; others do not matter. `domains` has the number of domains of each key in which the pods may
+    /// be; 0 where the files have no nodes.
     pub(crate) fn of(
         deployment: &Value,
         index: usize,
@@ -74,12 +78,13 @@ impl Rollout {
             value["labelSelector"] = own.clone();
             let key = constraint["topologyKey"].as_str()?;
             let n_domains = match domains(key) {
+                0 if key == HOSTNAME => NODES,
                 0 => Shape::default().zones,
-                n => n.min(NODES),
+                n => n.min(NODES_MAX),
             };
             keys.insert(key, n_domains);
             let is_above = |min: u64| min > n_domains as u64;
-            if key != HOSTNAME && constraint["minDomains"].as_u64().is_some_and(is_above) {
+            if constraint["minDomains"].as_u64().is_some_and(is_above) {
                 value["minDomains"] = n_domains.into();
             }
             // Other labels tell no revisions apart.
@@ -114,6 +119,11 @@ impl Rollout {
                 },
             },
         });
+        // A node is a domain of its own: there are as many as the pods may use, and otherwise enough for all domains.
+        let n_nodes = match keys.get(HOSTNAME) {
+            Some(n) => *n,
+            None => keys.values().copied().fold(NODES, usize::max),
+        };
         // Other sizes score otherwise, and other ties would be drawn than in `strew simulate`.
         let usual = Shape {
             zones: keys.get(ZONE).copied().unwrap_or(Shape::default().zones),
@@ -126,16 +136,16 @@ impl Rollout {
         };
         Some(Self {
             deployment: deployment.to_string(),
-            nodes: [usual, large].map(|shape| nodes(&shape, &keys)),
+            nodes: [usual, large].map(|shape| nodes(&shape, &keys, n_nodes)),
             n_pods: replicas,
             key: written.get(index)?["topologyKey"].as_str()?.to_owned(),
         })
     }
 }
 
-/// The nodes as documents, with labels for these keys by their numbers of domains.
-fn nodes(shape: &Shape, keys: &BTreeMap<&str, usize>) -> String {
-    let nodes = (0..NODES).map(|number| {
+/// So many nodes as documents, with labels for these keys by their numbers of domains.
+fn nodes(shape: &Shape, keys: &BTreeMap<&str, usize>, n_nodes: usize) -> String {
+    let nodes = (0..n_nodes).map(|number| {
         let mut node = shape.node(number);
         let labels = node.metadata.labels.get_or_insert_default();
         for (key, n) in keys {

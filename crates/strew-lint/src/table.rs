@@ -148,8 +148,16 @@ pub const RULES: &[Rule] = &[
         "tainted-domain-counts",
         "Nodes that take no pod of the workload count as a domain, and hold the others back",
         "Nodes with taints and cordoned nodes count for a constraint unless nodeTaintsPolicy is Honor. Their domain stays \
-         the emptiest, so that the others may have no more than maxSkew pods.",
+         the emptiest, so that the others may have no more than maxSkew pods. Honor looks at taints: a node that is cordoned \
+         and lacks the taint of it counts all the same.",
         placed::tainted_domain,
+    ),
+    tried(
+        "unselected-domain-counts",
+        "Nodes that the node selector or node affinity excludes count as a domain, and hold the others back",
+        "With nodeAffinityPolicy: Ignore all nodes count for a constraint, those too that no pod of the workload may use. \
+         Their domain stays the emptiest. Honor is the default.",
+        placed::unselected_domain,
     ),
     tried(
         "min-domains-unmet",
@@ -187,15 +195,15 @@ pub const RULES: &[Rule] = &[
     tried(
         "pods-do-not-fit",
         "The pods of a workload do not fit on the nodes of the files",
-        "They are placed alone, beside the pods that run already, without the other workloads of the files. Nothing is \
-         said where the files have something that adds nodes.",
+        "They are placed alone, beside the pods that run already, without the other workloads of the files; only those that \
+         a required podAffinity asks for are placed first. Nothing is said where the files have something that adds nodes.",
         placed::no_room,
     ),
     tried(
         "volume-pins-pods",
         "A volume of one zone keeps pods there that have to go elsewhere",
         "All pods that use the claim go to the nodes of its volume. A hard constraint over zones then lets only maxSkew \
-         of them start.",
+         of them start. The nodes of its volume may have no room, too.",
         placed::volume_pins,
     ),
     // Rollouts.
@@ -205,16 +213,18 @@ pub const RULES: &[Rule] = &[
         "With maxUnavailable 0 an old pod goes when a new one is ready. Required anti-affinity, host ports, constraints \
          or full nodes leave no place for it. Where the engine sees no room for all new pods beside all old ones, the \
          rollout is played 10 times on the nodes of the files, alone beside the pods that run; a cluster of more than \
-         2,000 nodes and pods is not played, and there only a first new pod without a place is told.",
+         2,000 nodes and pods is not played, and there only a first new pod without a place is told. A new pod waits for a \
+         ReadWriteOncePod claim of the old one in any case.",
         placed::stuck_rollout,
     ),
     tried(
         "rollout-uneven",
         "A rollout leaves a hard constraint broken",
         "New pods are spread together with the old ones, which then go. The rollout of each such Deployment is played 20 \
-         times on 12 nodes with room for all, in as many domains as the files have, or three. Equal rollouts are played \
+         times on nodes with room for all: 12, in as many domains as the nodes have that the pods may use, or three; for a \
+         constraint over hostnames, as many nodes as the pods may use. Equal rollouts are played \
          once; large ones, and those beyond 5,000 pods in all, are not played, which is a note. matchLabelKeys: \
-         [pod-template-hash] counts one revision.",
+         [pod-template-hash] counts one revision; it is no fix where the constraint counts other workloads, too.",
         rollout::ends_uneven,
     ),
     tried(
@@ -242,7 +252,9 @@ pub const RULES: &[Rule] = &[
         "budget-allows-none",
         "A PodDisruptionBudget allows no eviction even when all pods are healthy",
         "Drains of the nodes of these pods, and with them upgrades, wait until somebody deletes the budget. \
-         maxUnavailable: 1 lets one pod go at a time.",
+         maxUnavailable: 1 lets one pod go at a time. Where an autoscaler (a HorizontalPodAutoscaler, a ScaledObject of KEDA) \
+         chooses the number, its smallest counts; that of an unknown kind is not known. Nothing is said of DaemonSets and \
+         Jobs: kubectl drain leaves pods of DaemonSets where they are, and those of Jobs end.",
         budget::allows_none,
     ),
     rule(
@@ -297,7 +309,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "autoscaler-target-missing",
-        "A HorizontalPodAutoscaler names a target that the files do not have",
+        "A HorizontalPodAutoscaler or a ScaledObject names a target that the files do not have",
         "It scales nothing. Nothing is said if the files have no workload of its namespace.",
         autoscaler::no_target,
     ),
@@ -306,7 +318,8 @@ pub const RULES: &[Rule] = &[
         "selectors-overlap",
         "Two workloads of a namespace select each other's pods",
         "Controllers follow owner references, but budgets, autoscalers and spread constraints count by labels, and count \
-         both. Give each workload a label of its own.",
+         both. Give each workload a label of its own. A Job or a CronJob whose pods have the labels is told where a budget, \
+         a Service or a constraint of the workload counts them.",
         labels::overlapping_selectors,
     ),
     rule(
@@ -323,8 +336,10 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "namespace-misspelt",
-        "A namespace that the files do not define, and that is a letter or two from one that they define",
-        "Objects of a misspelt namespace do not meet: budgets, quotas, claims and Services are looked up by namespace.",
+        "A namespace that the files do not define, and that is a slip of the hand from one that they define",
+        "A slip is a swap of neighbours, or a letter missing, doubled, added or replaced inside a word of at least four \
+         letters. Names that differ in a number, in a letter of its own, in the first or last letter of a word or in a whole \
+         word are different names: team-a and team-b, kafka and kafka2, shop-dev and shop-prd. Objects of a misspelt namespace do not meet: budgets, quotas, claims and Services are looked up by namespace.",
         namespace::misspelt,
     ),
     rule(
@@ -338,7 +353,8 @@ pub const RULES: &[Rule] = &[
         "claim-shared",
         "Several pods share a claim that one node or one pod at a time can use",
         "A ReadWriteOnce volume is attached to one node. The scheduler does not look at that, so pods on other nodes are \
-         placed and never start. Of a ReadWriteOncePod claim it lets one pod have the volume, and the others stay Pending.",
+         placed and never start. Of a ReadWriteOncePod claim it lets one pod have the volume, and the others stay Pending. \
+         Of a Job, the pods count that run at once.",
         claim::shared,
     ),
     rule(

@@ -3,6 +3,7 @@
 //! A [`Bench`] is a cluster for questions of the form "how many of these pods find a node"; each is asked on a draft.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use k8s_openapi::api::core::v1::Pod;
 use strew_cluster::{
@@ -11,8 +12,10 @@ use strew_cluster::{
 };
 use strew_manifest::defaults::default_pod;
 use strew_manifest::read::KubeObject;
-use strew_model::{Labels, Requirement, Resources, Selector, Symbol};
-use strew_scheduler::{Decision, Engine, Profile, explain};
+use strew_model::{
+    Labels, Requirement, Resources, Selector, Symbol, Toleration, TolerationOperator,
+};
+use strew_scheduler::{Decision, Engine, Profile, Reason, Unfit, explain};
 use strew_view::explanation::PodExplanation;
 use strew_wire::facts;
 
@@ -49,6 +52,8 @@ pub(crate) struct Placed {
     pub(crate) nodes: Vec<NodeIdx>,
     /// Why the next pod found no node; `None`: all did.
     pub(crate) refused: Option<String>,
+    /// The reasons of the nodes that refused it.
+    pub(crate) by: Vec<Reason>,
 }
 
 impl Bench {
@@ -203,12 +208,18 @@ impl Bench {
     }
 
     /// True if so many pods find a node where the scheduler has no default constraints; `false` if it has no hard ones.
-    pub(crate) fn fits_without_defaults(&mut self, pods: &Pods, n_pods: i64) -> bool {
+    pub(crate) fn fits_without_defaults(
+        &mut self,
+        before: &[(Pods, i64)],
+        pods: &Pods,
+        n_pods: i64,
+    ) -> bool {
         let Some(plain) = self.without_defaults.take() else {
             return false;
         };
         let usual = std::mem::replace(&mut self.engine, plain);
-        let fits = self.place(pods, n_pods).refused.is_none();
+        let placed = self.place_after(before, &[(pods, n_pods)]);
+        let fits = placed.refused.is_none();
         self.without_defaults = Some(std::mem::replace(&mut self.engine, usual));
         fits
     }
@@ -220,13 +231,69 @@ impl Bench {
 
     /// Places these pods, group by group, until one finds no node.
     pub(crate) fn place_beside(&mut self, groups: &[(&Pods, i64)]) -> Placed {
+        self.place_after(&[], groups)
+    }
+
+    /// As [`place_beside`](Self::place_beside), after as many of the pods `before` as find nodes.
+    pub(crate) fn place_after(
+        &mut self,
+        before: &[(Pods, i64)],
+        groups: &[(&Pods, i64)],
+    ) -> Placed {
         let mut draft = Draft::new(&mut self.cluster);
+        Self::settle(&mut self.engine, &mut draft, before);
         Self::placed(&mut self.engine, &mut draft, groups)
+    }
+
+    /// Places as many of these pods as find nodes, in any order of the groups.
+    fn settle(engine: &mut Engine, draft: &mut Draft<'_>, groups: &[(Pods, i64)]) {
+        let mut left: Vec<(&Pods, i64)> = groups.iter().map(|(pods, n)| (pods, *n)).collect();
+        loop {
+            let n_left: i64 = left.iter().map(|(_, n)| n).sum();
+            for (pods, n) in &mut left {
+                while *n > 0 && Self::put(engine, draft, pods).is_ok() {
+                    *n -= 1;
+                }
+            }
+            // Those of one group may wait for those of a later one.
+            let n_still: i64 = left.iter().map(|(_, n)| n).sum();
+            if n_still == 0 || n_still == n_left {
+                return;
+            }
+        }
+    }
+
+    /// Places one pod; the pod that waits, and why, if no node takes it.
+    fn put(
+        engine: &mut Engine,
+        draft: &mut Draft<'_>,
+        pods: &Pods,
+    ) -> Result<NodeIdx, (PodIdx, Rc<Unfit>)> {
+        let number = draft.n_changes();
+        let pod = draft.add_pod(PodFact {
+            uid: format!("lint-{number}").into(),
+            name: format!("pod-{number}").into(),
+            namespace: pods.namespace,
+            labels: pods.labels.clone(),
+            owner: pods.owner,
+            terminating: false,
+            node: None,
+            spec: pods.spec.clone(),
+            history: PodHistory::default(),
+        });
+        match engine.decide(draft.deciding(), pod) {
+            Decision::Place { node, .. } => {
+                draft.bind(pod, node);
+                Ok(node)
+            }
+            Decision::Unfit(unfit) => Err((pod, unfit)),
+        }
     }
 
     /// The name of a running pod of a lower priority, if these pods find nodes once all such pods have gone.
     pub(crate) fn place_of_lower(
         &mut self,
+        before: &[(Pods, i64)],
         pods: &Pods,
         n_pods: i64,
         priority: i64,
@@ -241,6 +308,7 @@ impl Bench {
         let name = format!("Pod {}/{name}", self.cluster.names.text(namespace));
         let mut draft = Draft::new(&mut self.cluster);
         lower.into_iter().for_each(|pod| draft.unbind(pod));
+        Self::settle(&mut self.engine, &mut draft, before);
         let placed = Self::placed(&mut self.engine, &mut draft, &[(pods, n_pods)]);
         placed.refused.is_none().then_some(name)
     }
@@ -249,28 +317,15 @@ impl Bench {
         let mut placed = Placed {
             nodes: Vec::new(),
             refused: None,
+            by: Vec::new(),
         };
         for (pods, n_pods) in groups {
             for _ in 0..*n_pods {
-                let number = draft.n_changes();
-                let pod = draft.add_pod(PodFact {
-                    uid: format!("lint-{number}").into(),
-                    name: format!("pod-{number}").into(),
-                    namespace: pods.namespace,
-                    labels: pods.labels.clone(),
-                    owner: pods.owner,
-                    terminating: false,
-                    node: None,
-                    spec: pods.spec.clone(),
-                    history: PodHistory::default(),
-                });
-                match engine.decide(draft.deciding(), pod) {
-                    Decision::Place { node, .. } => {
-                        draft.bind(pod, node);
-                        placed.nodes.push(node);
-                    }
-                    Decision::Unfit(_) => {
+                match Self::put(engine, draft, pods) {
+                    Ok(node) => placed.nodes.push(node),
+                    Err((pod, unfit)) => {
                         placed.refused = Some(reason(engine, draft.deciding(), pod));
+                        placed.by = reasons(&unfit);
                         return placed;
                     }
                 }
@@ -328,6 +383,20 @@ fn of_revision(key: Symbol, revision: Symbol) -> Requirement {
     Requirement::is_in(key, vec![revision])
 }
 
+/// The reasons of all nodes.
+fn reasons(unfit: &Unfit) -> Vec<Reason> {
+    match unfit {
+        Unfit::NoNodes => Vec::new(),
+        Unfit::PreFilter(refusal) => refusal.reasons.to_vec(),
+        Unfit::EveryNode(refusals) => {
+            let refusals = refusals.counted();
+            refusals
+                .flat_map(|(refusal, _)| refusal.reasons.to_vec())
+                .collect()
+        }
+    }
+}
+
 fn reason(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) -> String {
     let explanation = explain(engine, cluster, pod);
     let wire = PodExplanation::of(&explanation, None, cluster);
@@ -354,6 +423,40 @@ impl Pods {
         let mut changed = self.clone();
         change(&mut changed.spec);
         changed
+    }
+
+    /// The same pods without what needs room on a node.
+    pub(crate) fn without_requests(&self) -> Self {
+        self.with(|spec| {
+            spec.requests = Resources::default();
+            spec.host_ports = Box::default();
+        })
+    }
+
+    /// The same pods, which cordoned nodes take, too.
+    pub(crate) fn on_cordoned(&self, unschedulable: Symbol, nothing: Symbol) -> Self {
+        let taken = Toleration {
+            key: Some(unschedulable),
+            operator: TolerationOperator::Exists,
+            value: nothing,
+            effect: None,
+        };
+        let own = self.spec.tolerations.iter().cloned();
+        self.with(|spec| spec.tolerations = own.chain([taken]).collect())
+    }
+
+    /// True if one of their required affinity terms selects these pods. Of namespaces by their labels, any.
+    pub(crate) fn is_tied_to(&self, others: &Self) -> bool {
+        self.spec.affinity.required.iter().any(|term| {
+            let is_there = match term.is_own_namespace() {
+                true => self.namespace == others.namespace,
+                false => {
+                    term.namespaces.contains(&others.namespace)
+                        || term.namespace_selector != Selector::Nothing
+                }
+            };
+            is_there && term.selector.matches(&others.labels)
+        })
     }
 
     /// The same pods without what asks for nodes by their labels.

@@ -3,7 +3,7 @@
 mod fixes;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -201,6 +201,21 @@ fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Fail
     Ok(looked.exit())
 }
 
+/// Takes away the fixes of objects that have errors: what the API server refuses stays refused with them.
+fn leave_refused(diagnostics: &mut [Diagnostic]) {
+    let errors = { diagnostics.iter() }.filter(|found| found.severity == Severity::Error);
+    let refused: BTreeSet<String> = errors.filter_map(|found| found.object.clone()).collect();
+    for found in diagnostics {
+        if found
+            .object
+            .as_ref()
+            .is_some_and(|object| refused.contains(object))
+        {
+            found.fix = None;
+        }
+    }
+}
+
 /// What was found.
 struct Looked {
     /// By place, for each set of files.
@@ -240,6 +255,7 @@ impl Looked {
                 looked.n_objects += 1;
                 if let KubeObject::Other(other) = &located.object
                     && !is_read(&other.api_version, &other.kind)
+                    && { other.scales.as_ref() }.is_none_or(|target| target.least.is_none())
                 {
                     let group = other.api_version.split_once('/').map(|(group, _)| group);
                     let kind = match group {
@@ -255,6 +271,7 @@ impl Looked {
                     inspected.diagnostics.push(found);
                 }
             }
+            leave_refused(&mut inspected.diagnostics);
             let wrong = ignored::accept(&mut inspected.diagnostics, sources);
             inspected.diagnostics.extend(wrong);
             inspected

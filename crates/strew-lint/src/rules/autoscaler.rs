@@ -5,7 +5,7 @@ use strew_manifest::fix::Fix;
 use strew_manifest::read::{KubeObject, nearest};
 
 use crate::Found;
-use crate::files::Files;
+use crate::files::{Files, Target};
 
 /// Autoscalers whose target is not in the files, although their namespace has workloads.
 ///
@@ -13,12 +13,15 @@ use crate::files::Files;
 pub(crate) fn no_target(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (object, wire) in files.objects.iter().enumerate() {
-        let KubeObject::HorizontalPodAutoscaler(autoscaler) = wire else {
+        let Some(target) = Target::of(wire).filter(|target| target.is_read) else {
             continue;
         };
-        let spec = &autoscaler.spec;
-        let (kind, name) = (&spec.scale_target_ref.kind, &spec.scale_target_ref.name);
-        let namespace = wire.namespace().unwrap_or("default");
+        let Target {
+            kind,
+            name,
+            namespace,
+            ..
+        } = target;
         let is_it = |other: &&&KubeObject| other.kind() == kind && other.name() == name;
         // Whether a kind that strew does not know is namespaced is unknown.
         let is_there = files
@@ -58,24 +61,30 @@ pub(super) struct Scaled {
     pub(super) object: usize,
     /// The index of the workload; `None` if the files do not have it.
     pub(super) workload: Option<usize>,
-    /// Its smallest number of pods.
-    pub(super) min: i64,
+    /// Its smallest number of pods; `None` if strew does not know its kind.
+    pub(super) min: Option<i64>,
+    /// The field of that number.
+    pub(super) field: &'static str,
+}
+
+impl Scaled {
+    /// The path of its smallest number of pods.
+    pub(super) fn path(&self) -> FieldPath {
+        FieldPath::root().child("spec").child(self.field)
+    }
 }
 
 /// Every autoscaler.
 pub(super) fn targets_of(files: &Files<'_>) -> impl Iterator<Item = Scaled> {
     let objects = files.objects.iter().enumerate();
     objects.filter_map(|(object, wire)| {
-        let KubeObject::HorizontalPodAutoscaler(autoscaler) = wire else {
-            return None;
-        };
-        let target = &autoscaler.spec.scale_target_ref;
-        let namespace = wire.namespace().unwrap_or("default");
-        let name = (namespace, target.kind.as_str(), target.name.as_str());
+        let target = Target::of(wire)?;
+        let name = target.reference();
         Some(Scaled {
             object,
             workload: files.workloads.iter().position(|w| w.reference() == name),
-            min: autoscaler.spec.min_replicas.unwrap_or(1).into(),
+            min: target.min,
+            field: target.field,
         })
     })
 }
@@ -86,24 +95,29 @@ pub(super) fn targets_of(files: &Files<'_>) -> impl Iterator<Item = Scaled> {
 pub(crate) fn min_below_domains(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for scaled in targets_of(files) {
-        let Some(workload) = scaled.workload.map(|number| &files.workloads[number]) else {
+        let (Some(number), Some(min)) = (scaled.workload, scaled.min) else {
             continue;
         };
+        let workload = &files.workloads[number];
         let constraints = workload.spec.topology_spread_constraints.iter().flatten();
         let asked = constraints.filter(|c| c.when_unsatisfiable == "DoNotSchedule");
         let asked = asked.filter_map(|c| Some((i64::from(c.min_domains?), &c.topology_key)));
-        let Some((domains, key)) = asked.max().filter(|(domains, _)| *domains > scaled.min) else {
+        let Some((domains, key)) = asked.max().filter(|(domains, _)| *domains > min) else {
             continue;
         };
-        let min = scaled.min;
+        let field = scaled.field;
         let message = format!(
-            "minReplicas {min} is below minDomains {domains} of {key}: scaled down, {min} of {domains} domains have a pod"
+            "{field} {min} is below minDomains {domains} of {key}: scaled down, {min} of {domains} domains have a pod"
         );
-        let path = FieldPath::root().child("spec.minReplicas");
+        let path = scaled.path();
         let note = Found::note(scaled.object, path.clone(), message)
-            .number("minReplicas", min)
-            .number("minDomains", domains)
-            .fix(Fix::set(&path, domains));
+            .number(field, min)
+            .number("minDomains", domains);
+        // What a scaler of another project may be changed to is not tried.
+        let note = match files.objects[scaled.object] {
+            KubeObject::HorizontalPodAutoscaler(_) => note.fix(Fix::set(&path, domains)),
+            _ => note,
+        };
         found.push(note.related(workload.object, "it scales this"));
     }
     found

@@ -120,13 +120,21 @@ pub(crate) fn allows_none(files: &Files<'_>) -> Vec<Found> {
         .collect()
 }
 
+/// True if a drain waits for the pods of a kind: kubectl drain leaves those of DaemonSets where they are, and those of
+/// Jobs end by themselves.
+fn is_waited_for(kind: &str) -> bool {
+    !["DaemonSet", "Job", "CronJob"].contains(&kind)
+}
+
 /// The smallest number of pods of each workload that an autoscaler scales.
-type Minimums<'f> = HashMap<(&'f str, &'f str, &'f str), i64>;
+///
+/// `None` for one that strew does not know.
+type Minimums<'f> = HashMap<(&'f str, &'f str, &'f str), Option<i64>>;
 
 fn blocks(files: &Files<'_>, budget: &Budget<'_>, minimums: &Minimums<'_>) -> Option<Found> {
     let spec = budget.budget.spec.as_ref()?;
     let workloads: Vec<&Workload<'_>> = selected(files, budget).collect();
-    if workloads.is_empty() {
+    if !workloads.iter().any(|w| is_waited_for(w.kind)) {
         return None;
     }
     // Its controller has no scale: then only what holds for any number is said. Of an autoscaler, its smallest number.
@@ -209,12 +217,14 @@ impl Scale {
     }
 }
 
-/// `None` if its controller has no scale.
+/// `None` if its controller has no scale, or the number is not known.
 fn scale(workload: &Workload<'_>, minimums: &Minimums<'_>) -> Option<Scale> {
     let scales = kinds::of_kind(workload.kind).is_some_and(|row| row.scales);
     let n_pods = workload.n_pods.filter(|_| scales)?;
     Some(match minimums.get(&workload.reference()) {
-        Some(min) => Scale::AtLeast(*min),
+        Some(Some(min)) => Scale::AtLeast(*min),
+        // As many as are written, until it is scaled.
+        Some(None) => Scale::AtLeast(n_pods),
         None => Scale::Is(n_pods),
     })
 }

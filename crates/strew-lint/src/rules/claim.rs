@@ -6,11 +6,27 @@ use strew_manifest::kinds;
 use strew_manifest::read::{KubeObject, nearest};
 
 use crate::Found;
-use crate::files::{Files, namespace_of};
+use crate::files::{Files, Workload, namespace_of};
 
-/// True if the pods of a kind share the claims of their template.
+/// True if the pods of a kind share the claims of their template, those of a Job as far as they run at once.
 fn shares(kind: &str) -> bool {
-    kind != "StatefulSet" && kinds::of_kind(kind).is_some_and(|row| row.scales)
+    is_of_job(kind) || kind != "StatefulSet" && kinds::of_kind(kind).is_some_and(|row| row.scales)
+}
+
+fn is_of_job(kind: &str) -> bool {
+    ["Job", "CronJob"].contains(&kind)
+}
+
+/// How many of a workload's pods there are at once; `None`: it is not known.
+fn n_at_once(files: &Files<'_>, workload: &Workload<'_>) -> Option<i64> {
+    let spec = match files.objects[workload.object] {
+        KubeObject::Job(job) => job.spec.as_ref(),
+        KubeObject::CronJob(cron) => cron.spec.job_template.spec.as_ref(),
+        _ => None,
+    };
+    let completions = spec.and_then(|spec| spec.completions).map(i64::from);
+    let n_pods = workload.n_pods?;
+    Some(completions.map_or(n_pods, |completions| n_pods.min(completions)))
 }
 
 /// The claims of a namespace, with the indexes of their objects.
@@ -22,6 +38,24 @@ fn claims<'f>(
     objects.filter_map(move |(index, object)| match object {
         KubeObject::PersistentVolumeClaim(claim) if namespace_of(&claim.metadata) == namespace => {
             Some((index, &**claim))
+        }
+        _ => None,
+    })
+}
+
+/// The claim of this name; `None` if the files do not have it.
+pub(crate) fn claim_of<'f>(
+    files: &Files<'f>,
+    namespace: &str,
+    name: &str,
+) -> Option<&'f PersistentVolumeClaim> {
+    let mut objects = files.objects.iter();
+    objects.find_map(|object| match object {
+        KubeObject::PersistentVolumeClaim(claim)
+            if namespace_of(&claim.metadata) == namespace
+                && claim.metadata.name.as_deref() == Some(name) =>
+        {
+            Some(&**claim)
         }
         _ => None,
     })
@@ -71,9 +105,9 @@ pub(crate) fn missing(files: &Files<'_>) -> Vec<Found> {
 pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for workload in &files.workloads {
-        if !shares(workload.kind) || workload.n_pods.is_none_or(|n| n < 2) {
+        let Some(n) = n_at_once(files, workload).filter(|n| *n > 1 && shares(workload.kind)) else {
             continue;
-        }
+        };
         // They are kept on one node on purpose.
         let affinity = workload.spec.affinity.as_ref();
         let is_kept = affinity.is_some_and(|affinity| affinity.pod_affinity.is_some())
@@ -95,10 +129,14 @@ pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
                 .spec
                 .as_ref()
                 .and_then(|spec| spec.access_modes.as_deref());
-            let n = workload.n_pods.unwrap_or(0);
+            let is_of_job = is_of_job(workload.kind);
+            let others = match is_of_job {
+                true => "wait for it to end",
+                false => "stay Pending",
+            };
             let why = match modes {
                 Some([mode]) if mode == "ReadWriteOncePod" => format!(
-                    "one pod at a time may use ({mode}): {} of them stay Pending",
+                    "one pod at a time may use ({mode}): {} of them {others}",
                     n - 1
                 ),
                 Some([mode]) if mode == "ReadWriteOnce" && !is_kept => format!(
@@ -112,7 +150,10 @@ pub(crate) fn shared(files: &Files<'_>) -> Vec<Found> {
             );
             let path: FieldPath = workload.spec_path.child("volumes").index(index);
             let mut warning = Found::warning(workload.object, path, message)
-                .help("use a StatefulSet with volumeClaimTemplates, a claim with ReadWriteMany, or one replica")
+                .help(match is_of_job {
+                    true => "use a claim with ReadWriteMany, a generic ephemeral volume for each pod, or parallelism: 1",
+                    false => "use a StatefulSet with volumeClaimTemplates, a claim with ReadWriteMany, or one replica",
+                })
                 .number("pods", n);
             warning.related.push((claim, "the claim"));
             found.push(warning);

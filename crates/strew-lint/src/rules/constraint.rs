@@ -293,6 +293,60 @@ pub(crate) fn defaults_count_others(files: &Files<'_>) -> Vec<Found> {
     found
 }
 
+/// The other workloads whose pods a constraint counts; none where it does not count its own.
+///
+/// Source: spec/scheduler §1.8
+pub(crate) fn others_of<'f, 'a>(
+    files: &'f Files<'a>,
+    number: usize,
+    constraint: &TopologySpreadConstraint,
+) -> Vec<&'f Workload<'a>> {
+    let workload = &files.workloads[number];
+    let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
+    // The keys of one revision narrow the selector to one workload.
+    let is_narrow = keys.iter().any(|key| {
+        let is_unwritten = !workload.written.contains_key(key);
+        is_unwritten && workload.of_controller.contains(&key.as_str())
+    });
+    let selector = files.selector(constraint.label_selector.as_ref());
+    let selector = selector.filter(|selector| {
+        !is_narrow && !selector.is_empty() && selector.matches(&workload.labels)
+    });
+    let Some(selector) = selector else {
+        return Vec::new();
+    };
+    let own = workload
+        .selector
+        .and_then(|wire| files.selector(Some(wire)));
+    let selected = files.selected(workload.namespace, &selector);
+    let others = selected.filter(|(other, w)| {
+        // What this one's selector selects is its own, or `selectors-overlap`; a Job has no selector that could.
+        let is_own = !is_of_job(w) && own.as_ref().is_some_and(|own| own.matches(&w.labels));
+        let has_keys = keys.iter().all(|key| {
+            let value = workload.written.get(key);
+            value.is_none() || value == w.written.get(key)
+        });
+        let is_other = *other != number && w.kind != "Pod" && !is_own && has_keys;
+        is_other && w.n_pods != Some(0) && !is_over(files, w)
+    });
+    others.map(|(_, w)| w).collect()
+}
+
+/// True for workloads whose pods are told apart by labels that their controller makes.
+pub(super) fn is_of_job(workload: &Workload<'_>) -> bool {
+    ["Job", "CronJob"].contains(&workload.kind)
+}
+
+/// True for a Job that has ended.
+pub(super) fn is_over(files: &Files<'_>, workload: &Workload<'_>) -> bool {
+    let KubeObject::Job(job) = files.objects[workload.object] else {
+        return false;
+    };
+    let conditions = { job.status.iter() }.flat_map(|status| status.conditions.iter().flatten());
+    let mut ends = conditions.filter(|condition| condition.status == "True");
+    ends.any(|condition| ["Complete", "Failed"].contains(&condition.type_.as_str()))
+}
+
 /// Constraints that count pods of other workloads, too.
 ///
 /// Source: spec/scheduler §1.8
@@ -304,27 +358,7 @@ pub(crate) fn counts_others(files: &Files<'_>) -> Vec<Found> {
         if workload.kind == "Pod" {
             continue;
         }
-        // The keys of one revision narrow the selector to one workload.
-        let Some(selector) =
-            files
-                .selector(constraint.label_selector.as_ref())
-                .filter(|selector| {
-                    constraint.match_label_keys.is_none()
-                        && !selector.is_empty()
-                        && selector.matches(&workload.labels)
-                })
-        else {
-            continue;
-        };
-        let own = workload
-            .selector
-            .and_then(|wire| files.selector(Some(wire)));
-        let selected = files.selected(workload.namespace, &selector);
-        let others = selected.filter(|(other, w)| {
-            let is_own = own.as_ref().is_some_and(|own| own.matches(&w.labels));
-            *other != number && w.kind != "Pod" && w.n_pods != Some(0) && !is_own
-        });
-        let others: Vec<&Workload<'_>> = others.map(|(_, w)| w).collect();
+        let others = others_of(files, number, constraint);
         let Some(first) = others.first() else {
             continue;
         };
@@ -333,9 +367,10 @@ pub(crate) fn counts_others(files: &Files<'_>) -> Vec<Found> {
             n => format!(" and of {} more", n - 1),
         };
         let label = files.objects[first.object].label();
+        let selector = files.selector(constraint.label_selector.as_ref());
         let message = format!(
             "the constraint also counts the pods of {label}{and_more}: its selector is {}",
-            files.text(&selector)
+            selector.map_or_else(String::new, |selector| files.text(&selector))
         );
         let path = workload.constraint_path(index).child("labelSelector");
         let note = Found::note(workload.object, path, message)

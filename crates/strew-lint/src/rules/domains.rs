@@ -4,22 +4,12 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use strew_manifest::fix::Fix;
-use strew_manifest::read::nearest;
+use strew_manifest::read::{known_label, nearest_label};
 use strew_model::tolerates_all;
 
 use crate::Found;
 use crate::files::{Files, Node, Workload};
 use strew_wire::facts;
-
-/// Topology keys that kubelets and cloud providers set.
-const KEYS: [&str; 6] = [
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "kubernetes.io/hostname",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "node.kubernetes.io/instance-type",
-];
 
 /// Keys that no node has; without nodes, keys that differ by a letter or two from a known one.
 ///
@@ -34,7 +24,7 @@ pub(crate) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
         }
         let path = workload.constraint_path(index).child("topologyKey");
         if files.nodes.is_empty() {
-            if let Some(meant) = misspelt(key) {
+            if let Some(meant) = known_label(key) {
                 let message =
                     format!("the key {key} is a letter or two away from {meant}, which nodes have");
                 let warning = Found::warning(workload.object, path.clone(), message);
@@ -53,7 +43,7 @@ pub(crate) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
         let message = format!("no node has the label {key}: {effect}",);
         let known = files.nodes.iter().flat_map(|node| node.written.keys());
         let known: BTreeSet<&str> = known.map(String::as_str).collect();
-        let meant = nearest(key, known);
+        let meant = nearest_label(key, known);
         let help = match meant {
             Some(meant) => format!("did you mean {meant}?"),
             None => "label the nodes, or name nodes that have it".to_owned(),
@@ -171,6 +161,26 @@ fn usable<'f, 'a>(files: &'f Files<'a>, workload: &Workload<'_>) -> Vec<&'f Node
         .collect()
 }
 
+/// The number of domains of the nodes that count for the constraint with this index.
+pub(crate) fn n_domains(files: &Files<'_>, workload: &Workload<'_>, index: usize) -> usize {
+    let constraints = workload.spec.topology_spread_constraints.as_deref();
+    let Some(constraint) = constraints.and_then(|constraints| constraints.get(index)) else {
+        return 0;
+    };
+    let nodes = counting(files, workload, constraint);
+    let values = nodes
+        .iter()
+        .filter_map(|node| node.label(&constraint.topology_key));
+    values.collect::<BTreeSet<&str>>().len()
+}
+
+/// The number of domains of a key in which the pods may be.
+pub(super) fn n_usable(files: &Files<'_>, workload: &Workload<'_>, key: &str) -> usize {
+    let nodes = usable(files, workload);
+    let values = nodes.iter().filter_map(|node| node.label(key));
+    values.collect::<BTreeSet<&str>>().len()
+}
+
 /// The nodes that count for a constraint.
 fn counting<'f, 'a>(
     files: &'f Files<'a>,
@@ -187,22 +197,6 @@ fn counting<'f, 'a>(
             && (!honors_taints || tolerates_all(&tolerations, &node.taints))
     };
     files.nodes.iter().filter(counts).collect()
-}
-
-/// A known key that the written one differs from by a letter or two, before or after the slash.
-pub(super) fn misspelt(key: &str) -> Option<&'static str> {
-    let (prefix, name) = key.split_once('/')?;
-    KEYS.into_iter().find(|known| {
-        let (known_prefix, known_name) = known.split_once('/').unwrap_or_default();
-        (prefix == known_prefix && nearest(name, [known_name]).is_some())
-            || (name == known_name && prefix != known_prefix && is_typo(prefix, known_prefix))
-    })
-}
-
-/// True if a prefix has the length of another one but for two letters, and looks like it: `failure-domain.beta` is
-/// another key.
-fn is_typo(prefix: &str, known: &str) -> bool {
-    prefix.len().abs_diff(known.len()) <= 2 && nearest(prefix, [known]).is_some()
 }
 
 fn n(count: usize) -> i64 {

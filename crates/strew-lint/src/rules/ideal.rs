@@ -81,7 +81,7 @@ pub(crate) fn one_domain_satisfies(files: &Files<'_>) -> Vec<Found> {
         } = *question;
         let is_other = question.constraint.min_domains.is_some_and(|min| min > 1)
             || i64::from(question.constraint.max_skew) >= n_pods
-            || super::domains::misspelt(key).is_some();
+            || strew_manifest::read::known_label(key).is_some();
         if is_other {
             return None;
         }

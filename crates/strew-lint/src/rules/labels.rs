@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use strew_manifest::field::FieldPath;
-use strew_manifest::read::{KubeObject, nearest};
+use strew_manifest::read::{KubeObject, is_counted_apart, nearest};
+use strew_model::Selector;
 
+use super::constraint::{is_of_job, is_over, others_of};
 use crate::Found;
-use crate::files::Files;
+use crate::files::{Files, Workload};
 
 /// The most labels in a message.
 const SHOWN_MAX: usize = 5;
@@ -101,8 +103,10 @@ pub(crate) fn service_typo(files: &Files<'_>) -> Vec<Found> {
             continue;
         }
         let mut near = workloads().filter_map(|workload| {
-            let meant = similar(wanted, workload.written)?;
-            Some((workload.object, meant))
+            let (key, value) = similar(wanted, workload.written)?;
+            let asked = wanted.get(key);
+            let is_other = asked.is_some_and(|asked| is_counted_apart(asked, value));
+            (!is_other).then_some((workload.object, (key, value)))
         });
         if let Some((workload, (key, value))) = near.next() {
             let message = format!(
@@ -124,17 +128,18 @@ pub(crate) fn service_typo(files: &Files<'_>) -> Vec<Found> {
 ///
 /// Source: spec/controllers §2.2
 pub(crate) fn overlapping_selectors(files: &Files<'_>) -> Vec<Found> {
-    let with_selector = files.workloads.iter().filter_map(|workload| {
+    let workloads = files.workloads.iter().enumerate();
+    let with_selector = workloads.filter_map(|(number, workload)| {
         let wire = workload.selector?;
-        Some((workload, files.selector(Some(wire))?))
+        Some((number, workload, files.selector(Some(wire))?))
     });
     let mut known: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     let mut found = Vec::new();
-    for (workload, selector) in with_selector {
+    for (number, workload, selector) in with_selector {
         let earlier = known.entry(workload.namespace).or_default();
         let overlapping = earlier.iter().find(|(other, others)| {
-            let other: &&crate::files::Workload<'_> = other;
-            let others: &strew_model::Selector = others;
+            let other: &&Workload<'_> = other;
+            let others: &Selector = others;
             others.matches(&workload.labels) && selector.matches(&other.labels)
         });
         if let Some((other, _)) = overlapping {
@@ -152,7 +157,73 @@ pub(crate) fn overlapping_selectors(files: &Files<'_>) -> Vec<Found> {
                     "give each workload a label of its own in its selector and its template",
                 ));
         }
+        found.extend(job_with_the_labels(files, number, &selector));
         earlier.push((workload, selector));
     }
     found
+}
+
+/// A Job or a CronJob whose pods have all labels of a workload's selector, where something counts by these labels.
+fn job_with_the_labels(files: &Files<'_>, number: usize, selector: &Selector) -> Option<Found> {
+    let workload = &files.workloads[number];
+    if selector.is_empty() || is_of_job(workload) {
+        return None;
+    }
+    let mut selected = files.selected(workload.namespace, selector);
+    let (other, job) = selected.find(|(_, other)| is_of_job(other) && !is_over(files, other))?;
+    let (object, counts) = counter(files, number, other)?;
+    let label = files.objects[object].label();
+    let who = match object == workload.object {
+        true => "its constraint".to_owned(),
+        false => label,
+    };
+    let message = format!(
+        "its selector {} selects the pods of {} too: {who} {counts} both",
+        files.text(selector),
+        files.objects[job.object].label()
+    );
+    let path = FieldPath::root().child("spec.selector");
+    let mut warning = Found::warning(workload.object, path, message)
+        .help("give the pods of the Job a label of their own, and the workload's selector one that they lack")
+        .related(job.object, "its pods have the labels");
+    if object != workload.object {
+        warning = warning.related(object, "it selects both");
+    }
+    Some(warning)
+}
+
+/// What selects the pods of both workloads: the index of its object, and what it does with them. A budget or a Service,
+/// or a constraint of the first workload.
+fn counter(files: &Files<'_>, number: usize, other: usize) -> Option<(usize, &'static str)> {
+    let (workload, job) = (&files.workloads[number], &files.workloads[other]);
+    let mut budgets = files.budgets.iter().filter(|budget| {
+        let selector = &budget.selector;
+        budget.namespace == workload.namespace
+            && selector.matches(&workload.labels)
+            && selector.matches(&job.labels)
+    });
+    let services = files.objects.iter().enumerate();
+    let mut services = services.filter(|(_, wire)| {
+        let KubeObject::Service(service) = wire else {
+            return false;
+        };
+        let wanted = service.spec.as_ref().and_then(|s| s.selector.as_ref());
+        let selects = |labels: &BTreeMap<String, String>| {
+            let mut wanted = wanted.into_iter().flatten();
+            wanted.all(|(key, value)| labels.get(key) == Some(value))
+        };
+        wire.namespace().unwrap_or("default") == workload.namespace
+            && wanted.is_some_and(|wanted| !wanted.is_empty())
+            && selects(workload.written)
+            && selects(job.written)
+    });
+    let constraints = workload.spec.topology_spread_constraints.iter().flatten();
+    let mut counted = constraints.flat_map(|c| others_of(files, number, c));
+    let budget = budgets.next().map(|budget| (budget.object, "counts"));
+    let service = services.next();
+    let service = service.map(|(object, _)| (object, "sends traffic to"));
+    budget.or(service).or_else(|| {
+        let is_counted = counted.any(|counted| counted.object == job.object);
+        is_counted.then_some((workload.object, "counts"))
+    })
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use strew_manifest::field::FieldPath;
-use strew_manifest::read::{KubeObject, nearest};
+use strew_manifest::read::{KubeObject, misspelt as slip_of};
 
 use crate::Found;
 use crate::files::Files;
 
-/// Objects in a namespace that is not in the files, and differs by a letter or two from one that is.
+/// Objects in a namespace that is not in the files, and is a slip of the hand away from one that is.
 pub(crate) fn misspelt(files: &Files<'_>) -> Vec<Found> {
     let known = files
         .objects
@@ -26,7 +26,7 @@ pub(crate) fn misspelt(files: &Files<'_>) -> Vec<Found> {
         if is_given || known.contains(namespace) || said.contains(namespace) {
             continue;
         }
-        if let Some(meant) = nearest(namespace, known.iter().copied()) {
+        if let Some(meant) = slip_of(namespace, known.iter().copied()) {
             said.insert(namespace);
             let n = files
                 .objects

@@ -27,7 +27,18 @@ of_placings! {
     defaults "default-constraints-hold-back"
     no_node "selector-matches-no-node"
     no_room "pods-do-not-fit"
-    stuck_rollout "rollout-stuck"
+    unselected_domain "unselected-domain-counts"
+}
+
+/// Rollouts that do not end: those that were played or placed, and those that wait for a claim.
+pub(crate) fn stuck_rollout(files: &Files<'_>) -> Vec<Found> {
+    let mut found = files.placings().found("rollout-stuck");
+    let waiting = super::rollout::waits_for_claim(files).into_iter();
+    let other: Vec<Found> = waiting
+        .filter(|waiting| found.iter().all(|found| found.object != waiting.object))
+        .collect();
+    found.extend(other);
+    found
 }
 
 /// Constraints that contradict each other on the nodes of the files, or on any nodes.
@@ -81,12 +92,24 @@ pub(crate) fn budget_below_zone_loss(files: &Files<'_>) -> Vec<Found> {
         );
         let path = FieldPath::root().child("spec.minAvailable");
         let note = Found::note(budget.object, path, message)
-            .help("maxUnavailable: 1 says the same for drains and leaves the loss of a zone to the workload's spread")
+            .help(below(left, n))
             .number("left", left)
             .number("minAvailable", least);
         found.push(note.related(workload.object, "its pods"));
     }
     found
+}
+
+/// What lets a pod go although a zone is lost that leaves so many of all pods.
+fn below(left: i64, n_pods: i64) -> String {
+    // As many as are left allow no eviction.
+    match left - 1 {
+        least @ 1.. => format!(
+            "minAvailable: {least}, or maxUnavailable: {}, lets one more pod go during such a loss; keep it where none may go then",
+            n_pods - least
+        ),
+        _ => "more replicas, in more zones, leave more of them; keep it where no pod may go during such a loss".to_owned(),
+    }
 }
 
 /// Services that keep traffic in a zone, with a zone that has none of their pods.
@@ -166,18 +189,19 @@ pub(crate) fn autoscaler_min(files: &Files<'_>) -> Vec<Found> {
         let workload = &files.workloads[number];
         let asked = workload.n_pods.unwrap_or(0);
         // What it asks for itself is judged with the workload.
-        if target.min <= asked || files.grows {
-            continue;
-        }
-        let Some((n_placed, reason)) = files.placings().try_with(files, number, target.min) else {
+        let Some(min) = target.min.filter(|min| *min > asked && !files.grows) else {
             continue;
         };
-        let min = target.min;
-        let message = format!("{n_placed} of minReplicas {min} pods find a node: {reason}");
-        let path = FieldPath::root().child("spec.minReplicas");
-        let warning = Found::warning(target.object, path, message)
-            .help("a smaller minReplicas, more nodes, or constraints that these nodes can keep")
-            .number("minReplicas", min)
+        let Some((n_placed, reason)) = files.placings().try_with(files, number, min) else {
+            continue;
+        };
+        let field = target.field;
+        let message = format!("{n_placed} of {field} {min} pods find a node: {reason}");
+        let warning = Found::warning(target.object, target.path(), message)
+            .help(format!(
+                "a smaller {field}, more nodes, or constraints that these nodes can keep"
+            ))
+            .number(field, min)
             .number("placed", n_placed);
         found.push(warning.related(workload.object, "it scales this"));
     }

@@ -1,7 +1,5 @@
 //! Rollouts: how many pods they take away, and how they leave the pods spread.
 
-use std::collections::BTreeSet;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::Value;
 use strew_manifest::field::FieldPath;
@@ -9,8 +7,12 @@ use strew_manifest::fix::Fix;
 use strew_manifest::read::KubeObject;
 use strew_wire::rolling::{is_recreate, of_deployment};
 
+use super::claim::claim_of;
+use super::constraint::others_of;
+use super::domains::n_usable;
 use crate::Found;
 use crate::files::Files;
+use crate::placings::{one_by_one, rolling_path};
 use crate::played::{Plays, REVISION, Rollout, SEEDS, Uneven};
 
 fn deployments<'f>(files: &'f Files<'_>) -> impl Iterator<Item = (usize, usize, &'f Deployment)> {
@@ -56,6 +58,35 @@ pub(crate) fn takes_all_down(files: &Files<'_>) -> Vec<Found> {
     found
 }
 
+/// Deployments of one pod whose claim one pod at a time may use, and whose new pod has to be ready before the old one goes.
+///
+/// Source: spec/scheduler §3.12; spec/controllers §2.3
+pub(crate) fn waits_for_claim(files: &Files<'_>) -> Vec<Found> {
+    let found = deployments(files).filter_map(|(number, object, deployment)| {
+        let workload = &files.workloads[number];
+        let rolling = of_deployment(deployment.spec.as_ref()?)?;
+        if workload.n_pods != Some(1) || rolling.unavailable > 0 {
+            return None;
+        }
+        let volumes = workload.spec.volumes.iter().flatten();
+        let mut sources = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
+        let source = sources.find(|source| {
+            let claim = claim_of(files, workload.namespace, &source.claim_name);
+            let modes = claim.and_then(|claim| claim.spec.as_ref()?.access_modes.as_deref());
+            matches!(modes, Some([mode]) if mode == "ReadWriteOncePod")
+        })?;
+        let message = format!(
+            "a rollout never ends: one pod at a time may use the claim {} (ReadWriteOncePod), so that the new pod waits, and with maxUnavailable 0 the old one does not go first",
+            source.claim_name
+        );
+        let warning = Found::warning(object, rolling_path(), message)
+            .help("Recreate, or maxUnavailable: 1, lets the old pod go first")
+            .fix(one_by_one());
+        Some(warning.number("pods", 1).number("maxUnavailable", 0))
+    });
+    found.collect()
+}
+
 /// Hard constraints of Deployments that a rollout leaves broken, since they count the pods of the old revision, too.
 /// A rollout is played on empty nodes.
 ///
@@ -70,16 +101,13 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
             let selector = files.selector(constraints[index].label_selector.as_ref());
             selector.is_some_and(|s| !s.is_empty() && s.matches(&workload.labels))
         };
-        let domains = |key: &str| {
-            let values = files.nodes.iter().filter_map(|node| node.label(key));
-            values.collect::<BTreeSet<&str>>().len()
-        };
+        let domains = |key: &str| n_usable(files, workload, key);
         let n = workload.n_pods.unwrap_or(0);
         for (index, constraint) in constraints.iter().enumerate() {
             let key = constraint.topology_key.as_str();
             let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
             let is_unknown = match files.nodes.is_empty() {
-                true => super::domains::misspelt(key).is_some(),
+                true => strew_manifest::read::known_label(key).is_some(),
                 false => domains(key) < 2,
             };
             let is_other = is_unknown
@@ -92,7 +120,7 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
                 continue;
             }
             let path = workload.constraint_path(index);
-            let deployment = files.objects[object].to_json();
+            let deployment = files.played_form(workload);
             let Some(rollout) = Rollout::of(&deployment, index, counts, domains) else {
                 continue;
             };
@@ -118,6 +146,16 @@ pub(crate) fn ends_uneven(files: &Files<'_>) -> Vec<Found> {
                 .number("plays", SEEDS.into())
                 .number("skew", skew)
                 .number("maxSkew", max_skew.into());
+            // To count one revision would take the others out of the count, too.
+            if let Some(other) = others_of(files, number, constraint).first() {
+                let help = format!(
+                    "matchLabelKeys: [pod-template-hash] would count one revision, and with it no longer the pods of {}, which are spread together with these now",
+                    files.objects[other.object].label()
+                );
+                let label = "its pods are counted, too";
+                found.push(warning.help(help).related(other.object, label));
+                continue;
+            }
             let mut keys: Vec<String> = keys.to_vec();
             keys.push(REVISION.to_owned());
             let fix = Fix::set(&path.child("matchLabelKeys"), keys.clone());

@@ -5,10 +5,9 @@
 use std::collections::BTreeSet;
 
 use strew_manifest::field::FieldPath;
-use strew_manifest::read::nearest;
+use strew_manifest::read::{known_label, nearest, nearest_label};
 use strew_wire::zones::{CLAIM, ZONE_AWARE};
 
-use super::domains::misspelt;
 use crate::Found;
 use crate::files::{Budget, Files};
 
@@ -69,7 +68,7 @@ fn of_key(files: &Files<'_>, budget: &Budget<'_>, key: &str) -> Option<Found> {
         return Some(warning.help("write topology.kubernetes.io/zone"));
     }
     if files.nodes.is_empty() {
-        let meant = misspelt(key)?;
+        let meant = known_label(key)?;
         let message =
             format!("the key {key} is a letter or two away from {meant}, which nodes have");
         let warning = Found::warning(budget.object, path, message);
@@ -83,7 +82,7 @@ fn of_key(files: &Files<'_>, budget: &Budget<'_>, key: &str) -> Option<Found> {
     );
     let known = files.nodes.iter().flat_map(|node| node.written.keys());
     let known: BTreeSet<&str> = known.map(String::as_str).collect();
-    let help = match nearest(key, known) {
+    let help = match nearest_label(key, known) {
         Some(meant) => format!("did you mean {meant}?"),
         None => "label the nodes, or name a label that they have".to_owned(),
     };

@@ -15,6 +15,7 @@ use super::event::EventRecord;
 use super::head::Head;
 use super::meaning::{Meaning, meaning};
 use super::pods;
+use super::scale::ScaleTarget;
 use super::schema::Schema;
 use super::source::floor_char_boundary;
 use crate::kinds::{KindRow, Pods, Rollout, Scope};
@@ -245,6 +246,8 @@ pub struct OtherObject {
     pub makes_pods: bool,
     /// What it says, if it is an Event.
     pub event: Option<Box<EventRecord>>,
+    /// What it scales.
+    pub scales: Option<Box<ScaleTarget>>,
 }
 
 impl OtherObject {
@@ -252,6 +255,7 @@ impl OtherObject {
         Self {
             makes_pods: pods::makes_pods(group_of(&head.api_version), &head.kind, fields),
             event: EventRecord::of(&head.kind, fields),
+            scales: ScaleTarget::of(group_of(&head.api_version), &head.kind, fields).map(Box::new),
             api_version: head.api_version,
             kind: head.kind,
             namespace: head.namespace,

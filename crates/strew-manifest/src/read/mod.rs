@@ -48,6 +48,7 @@ mod reading;
 mod render;
 mod report;
 mod scalar;
+mod scale;
 mod schema;
 mod source;
 mod template;
@@ -71,7 +72,7 @@ pub use kind::field_table;
 pub use kind::{KINDS, KubeObject, OtherObject, is_namespaced};
 pub use locator::{Locator, locate};
 pub use meaning::SCENARIO;
-pub use nearest::nearest;
+pub use nearest::{is_counted_apart, known_label, misspelt, nearest, nearest_label};
 pub use played_as::PlayedAs;
 pub use pods::NO_CONTROLLER;
 pub use raw::{
@@ -81,5 +82,6 @@ pub use raw::{
 pub use reader::{documents, read, read_applying, read_edited, read_file};
 pub use reading::{Located, Reading};
 pub use render::render;
+pub use scale::ScaleTarget;
 pub use source::{FileId, How, Place, SourceFile, Sources, Span};
 pub use texts::{Text, visit_texts};

@@ -64,7 +64,16 @@ impl KubeObject {
     /// The number of pods that the object asks for at once; of a CronJob, each of its Jobs. `None` if the nodes decide,
     /// or it makes no pods.
     pub fn replicas(&self) -> Option<i32> {
-        let replicas = match self {
+        self.replicas_field().map(|replicas| replicas.unwrap_or(1))
+    }
+
+    /// As [`replicas`](Self::replicas), and `None` too if the object does not say how many it asks for.
+    pub fn asked_replicas(&self) -> Option<i32> {
+        self.replicas_field().flatten()
+    }
+
+    fn replicas_field(&self) -> Option<Option<i32>> {
+        Some(match self {
             Self::Deployment(o) => o.spec.as_ref()?.replicas,
             Self::ReplicaSet(o) => o.spec.as_ref()?.replicas,
             Self::ReplicationController(o) => o.spec.as_ref()?.replicas,
@@ -74,8 +83,7 @@ impl KubeObject {
             Self::Job(o) => o.spec.as_ref()?.parallelism,
             Self::CronJob(o) => o.spec.job_template.spec.as_ref()?.parallelism,
             _ => return None,
-        };
-        Some(replicas.unwrap_or(1))
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use strew_manifest::duration::GoDuration;
 use strew_manifest::field::FieldError;
 use strew_manifest::kinds;
-use strew_manifest::read::{Diagnostic, describe, nearest, shortened};
+use strew_manifest::read::{Diagnostic, describe, nearest, nearest_label, shortened};
 use strew_model::Span;
 use strew_wire::config::GateError;
 
@@ -433,7 +433,7 @@ pub(super) fn label_not_there(
         let keys = || known.keys().map(String::as_str);
         // `zone` for `topology.kubernetes.io/zone`.
         let is_end = |whole: &&str| whole.rsplit_once('/').is_some_and(|(_, end)| end == key);
-        let meant = nearest(key, keys()).or_else(|| keys().find(is_end));
+        let meant = nearest_label(key, keys()).or_else(|| keys().find(is_end));
         return match meant {
             Some(meant) => error(
                 "label-not-there",

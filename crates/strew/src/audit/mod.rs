@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use strew_manifest::read::nearest;
+use strew_manifest::read::nearest_label;
 use strew_scenario::audit::at_once::Left;
 use strew_scenario::audit::values::{Audit, Case, Event, Fix, KIND, Row};
 use strew_scenario::audit::{ZONE_KEYS, domains, keys, questions, size};
@@ -514,7 +514,7 @@ fn key(given: Option<&str>, plan: &Plan) -> Result<String, Failure> {
     });
     let several = known.iter().filter(|(_, values)| values.len() > 1);
     let several: Vec<&str> = several.map(|(key, _)| key.as_str()).take(8).collect();
-    let meant = given.and_then(|given| nearest(given, known.keys().map(String::as_str)));
+    let meant = given.and_then(|given| nearest_label(given, known.keys().map(String::as_str)));
     Err(match (meant, several.is_empty()) {
         (Some(meant), _) => failure.with_hint(format!("did you mean --by {meant}?")),
         (None, false) => {
