@@ -203,8 +203,21 @@ impl Stage {
         let namespace = format!("--namespace={}", self.namespace);
         // Server-side: no annotation, and one request for each object.
         let args = ["apply", "--server-side", "--filename=-", &namespace];
-        self.kubectl().run_with(&args, &all)?;
-        Ok(())
+        until(
+            "the API server does not know a PriorityClass",
+            SOON,
+            PAUSE,
+            || {
+                match self.kubectl().run_with(&args, &all) {
+                    Ok(_) => Ok(Some(())),
+                    // Its admission learns of a class by a watch of its own, some time after the class is stored.
+                    Err(refused) if refused.to_string().contains("no PriorityClass with name") => {
+                        Ok(None)
+                    }
+                    Err(refused) => Err(refused),
+                }
+            },
+        )
     }
 
     /// Waits until the nodes are Ready, and have lost the taint of nodes that are not.
