@@ -143,7 +143,7 @@ impl Rollout {
     }
 }
 
-/// So many nodes as documents, with labels for these keys by their numbers of domains.
+/// Nodes as documents, with labels for these keys by their numbers of domains.
 fn nodes(shape: &Shape, keys: &BTreeMap<&str, usize>, n_nodes: usize) -> String {
     let nodes = (0..n_nodes).map(|number| {
         let mut node = shape.node(number);

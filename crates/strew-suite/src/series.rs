@@ -173,21 +173,15 @@ impl Series {
     fn write_fleet(&mut self, simulation: &Simulation) {
         let rows = fleet::rows(simulation.server().tables());
         let at = clock(simulation.elapsed());
-        let mut line = |of: &str, row: Option<&Value>| {
-            self.lines
-                .push_str(&json!({"at": at, "type": "fleet", "of": of, "row": row}).to_string());
-            self.lines.push('\n');
-        };
-        for (key, row) in rows
+        let before = std::mem::replace(&mut self.fleet, rows.clone());
+        let gone = before.keys().filter(|key| !rows.contains_key(*key));
+        let new = rows
             .iter()
-            .filter(|(key, row)| self.fleet.get(*key) != Some(*row))
-        {
-            line(key, Some(row));
+            .filter(|(key, row)| before.get(*key) != Some(*row));
+        let changed = new.map(|(key, row)| (key, Some(row)));
+        for (key, row) in changed.chain(gone.map(|key| (key, None))) {
+            self.line(&json!({"at": at, "type": "fleet", "of": key, "row": row}));
         }
-        for key in self.fleet.keys().filter(|key| !rows.contains_key(*key)) {
-            line(key, None);
-        }
-        self.fleet = rows;
     }
 
     fn write(

@@ -100,7 +100,7 @@ pub(crate) fn budget_below_zone_loss(files: &Files<'_>) -> Vec<Found> {
     found
 }
 
-/// What lets a pod go although a zone is lost that leaves so many of all pods.
+/// Numbers for a budget that lets a pod go after the loss of a zone, which leaves `left` of `n_pods`.
 fn below(left: i64, n_pods: i64) -> String {
     // As many as are left allow no eviction.
     match left - 1 {

@@ -13,9 +13,10 @@ use strew_view::away::{self, Headroom, Nodes};
 use strew_view::cluster_state::ClusterState;
 
 use super::Question;
-use super::play::{of_domains, services, staying, world_of};
+use super::play::{of_domains, services, staying};
 use super::values::{BudgetRow, Domain, Endpoints};
 use crate::expect::availability::Availability;
+use crate::expect::present::world_of;
 use crate::expect::workloads::Budgets;
 use crate::run::Plan;
 
@@ -107,7 +108,7 @@ pub fn instants(plan: &Plan, questions: &[Question], seed: u64) -> (Vec<Instant>
     let server = simulation.server();
     let mut availability = Availability::new(server);
     availability.begin_step(server, simulation.elapsed());
-    let world = world_of(plan, &simulation);
+    let world = world_of(&simulation);
     let each = questions.iter();
     let each = each.map(|question| instant(&simulation, &world, &mut availability, question));
     let each: Vec<Instant> = each.collect();

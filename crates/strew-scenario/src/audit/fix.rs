@@ -10,6 +10,7 @@ use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{Key, Kind, Name, Object};
 use strew_manifest::advice::Advice;
 use strew_manifest::read::KubeObject;
+use strew_view::words::short_key;
 
 use super::values::{CauseCode, MoreNodes, ObjectPatch};
 use crate::format::{ObjectTarget, merge};
@@ -222,11 +223,6 @@ fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edi
     found
         .filter_map(|(text, edit)| Some((text, edit?)))
         .collect()
-}
-
-/// The key without its prefix.
-fn short_key(key: &str) -> &str {
-    key.rsplit('/').next().unwrap_or(key)
 }
 
 /// Nodes to add for a workload that finds no room, or whose nodes are in one domain only; few of them first.

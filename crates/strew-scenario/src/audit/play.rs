@@ -11,9 +11,7 @@ use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored
 use strew_model::Instant;
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom};
-use strew_view::cluster_state::ClusterState;
 use strew_view::loss::LossVerdict;
-use strew_view::moment::{Frame, world};
 use strew_view::values::{self, EndpointValues};
 
 use super::Question;
@@ -22,6 +20,7 @@ use super::cause::{self, Before};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
 use super::values::{Blocked, Case, Endpoints, Event, Row, StuckBudget};
+use crate::expect::present::world_of;
 use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
 use crate::format::Step;
 use crate::run::{Plan, RunError, StepResult, StepState, Watcher, play};
@@ -38,7 +37,6 @@ pub fn play_case(
 ) -> Result<Case, RunError> {
     let plan = steps::plan(base, question, edits);
     let mut follow = Follow {
-        plan: &plan,
         question,
         away: BTreeSet::new(),
         headroom: Headroom::default(),
@@ -125,7 +123,6 @@ fn row(
 
 /// Looks at the cluster right before the event, and at its end.
 struct Follow<'a> {
-    plan: &'a Plan,
     question: &'a Question,
     /// The nodes of the domains.
     away: BTreeSet<Arc<str>>,
@@ -159,18 +156,6 @@ impl Watcher for Follow<'_> {
     }
 }
 
-/// The world of a plan's simulation at this moment.
-pub(super) fn world_of(plan: &Plan, simulation: &Simulation) -> ClusterState {
-    let blueprint = plan.blueprint();
-    let mut frame = Frame {
-        names: blueprint.names.clone(),
-        profiles: blueprint.profiles.clone(),
-        workloads: plan.admitted().workloads.clone(),
-        keys: Vec::new(),
-    };
-    world(crate::moment(simulation), &mut frame).0
-}
-
 impl Follow<'_> {
     fn look(&mut self, simulation: &Simulation) {
         let tables = simulation.server().tables();
@@ -179,7 +164,7 @@ impl Follow<'_> {
         self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
         self.services = services(tables, &self.away);
         self.stuck_budgets = stuck_budgets(tables);
-        let mut world = world_of(self.plan, simulation);
+        let mut world = world_of(simulation);
         let away: away::Nodes<'_> = self.away.iter().map(|name| &**name).collect();
         let stays = staying(tables);
         self.headroom = away::headroom(&world, &away, |uid| stays.contains(uid));

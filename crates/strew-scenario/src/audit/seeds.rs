@@ -1,20 +1,20 @@
 //! One case with several seeds: of each workload the worst.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::values::{Case, Row};
+use super::values::{Case, Endpoints, Row};
 
-/// What chance may do: the same case, played with each of these seeds. Each workload stands as in its worst run, and
+/// What chance may do: the runs of one case, each with a seed of its own. Each workload stands as in its worst run, and
 /// says in how many runs its verdict is that. What the event leaves of Services, and what keeps a drain from its end,
 /// is the worst of all runs, too. `None` without a run.
-pub fn worst(played: Vec<(u64, Case)>) -> Option<Case> {
+pub fn worst(played: Vec<Case>) -> Option<Case> {
     let n_runs = played.len() as u64;
     let mut rows: BTreeMap<[String; 3], Row> = BTreeMap::new();
     let mut worst: Option<Case> = None;
-    for (seed, mut case) in played {
+    for mut case in played {
         for row in std::mem::take(&mut case.workloads) {
             let of = [&row.kind, &row.namespace, &row.name].map(String::clone);
-            let row = Row { seed, ..row };
             match rows.remove(&of) {
                 None => rows.insert(of, row),
                 Some(known) => rows.insert(of, worse(known, row)),
@@ -40,9 +40,9 @@ pub fn worst(played: Vec<(u64, Case)>) -> Option<Case> {
 fn worse(known: Row, other: Row) -> Row {
     let verdicts = (known.judged(), other.judged());
     let seeds = match verdicts.0.cmp(&verdicts.1) {
-        std::cmp::Ordering::Less => known.seeds,
-        std::cmp::Ordering::Equal => known.seeds + other.seeds,
-        std::cmp::Ordering::Greater => other.seeds,
+        Ordering::Less => known.seeds,
+        Ordering::Equal => known.seeds + other.seeds,
+        Ordering::Greater => other.seeds,
     };
     let badness = |row: &Row| (row.judged(), row.ready, row.fewest, row.at_once);
     let worse = match badness(&other) < badness(&known) {
@@ -56,9 +56,8 @@ fn worse(known: Row, other: Row) -> Row {
 fn of_both(known: Case, other: Case) -> Case {
     let mut services = known.services;
     for service in other.services {
-        let is_same = |s: &&mut super::values::Endpoints| {
-            (&s.namespace, &s.name) == (&service.namespace, &service.name)
-        };
+        let is_same =
+            |s: &&mut Endpoints| (&s.namespace, &s.name) == (&service.namespace, &service.name);
         match services.iter_mut().find(is_same) {
             Some(known) if known.at_once <= service.at_once => {}
             Some(known) => *known = service,

@@ -100,12 +100,12 @@ fn constraints_over_the_key_are_told_apart() {
 }
 
 /// A run of a case: verdicts by workload, what is ready of 3, and the endpoints of a Service.
-fn run(rows: &[(&str, &str, u32)], endpoints: usize, names: &[&str]) -> Case {
+fn run(seed: u64, rows: &[(&str, &str, u32)], endpoints: usize, names: &[&str]) -> Case {
     let row = |&(name, verdict, ready): &(&str, &str, u32)| {
         json!({
             "kind": "Deployment", "namespace": "default", "name": name, "verdict": verdict,
             "wanted": 3, "before": 3, "atOnce": ready, "fewest": ready, "ready": ready,
-            "secondsShort": 0, "secondsWithoutReady": 0, "sum": format!("{ready} of 3"),
+            "secondsShort": 0, "secondsWithoutReady": 0, "sum": format!("{ready} of 3"), "seed": seed,
         })
     };
     let blocked = |name: &&str| json!({"object": name, "pods": 1, "code": "budget", "why": "-"});
@@ -122,29 +122,19 @@ fn run(rows: &[(&str, &str, u32)], endpoints: usize, names: &[&str]) -> Case {
 #[test]
 fn of_several_seeds_the_worst_is_told_with_their_number() {
     let runs = [
-        (
-            0,
-            run(&[("api", "SURVIVES", 3), ("web", "SURVIVES", 3)], 2, &[]),
-        ),
-        (
+        run(0, &[("api", "SURVIVES", 3), ("web", "SURVIVES", 3)], 2, &[]),
+        run(
             1,
-            run(
-                &[("api", "SURVIVES", 2), ("web", "OUTAGE", 3)],
-                0,
-                &["deployment/web"],
-            ),
+            &[("api", "SURVIVES", 2), ("web", "OUTAGE", 3)],
+            0,
+            &["deployment/web"],
         ),
-        (
-            2,
-            run(&[("api", "SURVIVES", 3), ("web", "DEGRADED", 2)], 1, &[]),
-        ),
-        (
+        run(2, &[("api", "SURVIVES", 3), ("web", "DEGRADED", 2)], 1, &[]),
+        run(
             3,
-            run(
-                &[("api", "SURVIVES", 3), ("web", "OUTAGE", 1)],
-                2,
-                &["deployment/web"],
-            ),
+            &[("api", "SURVIVES", 3), ("web", "OUTAGE", 1)],
+            2,
+            &["deployment/web"],
         ),
     ];
     let case = worst(runs.into()).unwrap();

@@ -6,6 +6,9 @@ use strew_model::time::{Instant, Span};
 use strew_scheduler::Profile;
 use strew_scheduler::queue::PluginSet;
 use strew_sim::Simulation;
+use strew_view::cluster_state::ClusterState;
+use strew_view::moment::{Frame, Moment, world};
+use strew_view::workload::Workloads;
 
 /// The present state of a cluster: of a simulation, or of a real one as it was last listed.
 pub trait Present {
@@ -57,4 +60,21 @@ impl Present for Simulation {
             .find(|plugins| !plugins.is_empty())
             .unwrap_or_default()
     }
+}
+
+/// The cluster, as the engine explains it.
+pub(crate) fn world_of(present: &dyn Present) -> ClusterState {
+    let moment = Moment {
+        tables: present.server().tables(),
+        scheduler: None,
+        names: present.names(),
+        profiles: present.profiles(),
+    };
+    let mut frame = Frame {
+        names: present.names().clone(),
+        profiles: present.profiles().to_vec(),
+        workloads: Workloads::default(),
+        keys: Vec::new(),
+    };
+    world(moment, &mut frame).0
 }

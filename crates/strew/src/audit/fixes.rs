@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strew_scenario::audit::Question;
 use strew_scenario::audit::fix::{Candidate, Edit, Hurt, candidates};
 use strew_scenario::audit::values::{Case, Fix, Row};
 use strew_view::loss::LossVerdict;
@@ -82,7 +81,7 @@ pub(super) fn search(
         .take(WORKLOADS_MAX)
     {
         let probes = probes(base, cases, &hurt.of);
-        let questions: Vec<&Question> = probes.iter().map(|run| run.question).collect();
+        let questions = probes.iter().map(|run| run.question);
         // How it stands with a change; `None` if the API server refuses the change, or if it harms another.
         let with = |played: &[Case]| {
             let with = stands(played);
@@ -100,7 +99,7 @@ pub(super) fn search(
             // First with the seeds in which it is worst: most changes fail there already.
             let mut now = with(&work::play_runs(base, &probes, edits)?).filter(is_better);
             if now.is_some() && base.seeds.count > 1 {
-                now = with(&work::play_all(base, &questions, edits)?).filter(is_better);
+                now = with(&work::play_all(base, questions.clone(), edits)?).filter(is_better);
             }
             let Some(now) = now else { continue };
             best = Some((candidate, now));
@@ -131,11 +130,7 @@ pub(super) fn search(
         });
     }
     if fixes.len() > 1 {
-        let together = stands(&work::play_all(
-            base,
-            &base.questions.iter().collect::<Vec<_>>(),
-            &chosen,
-        )?);
+        let together = stands(&work::play_all(base, base.questions.iter(), &chosen)?);
         // A change that helps alone may not beside the others, such as for the last room.
         for fix in &mut fixes {
             fix.to = stand(&together, &fix.of).name().to_owned();

@@ -60,9 +60,9 @@ For each value of the key, three events are played in a simulated cluster until 
   shift   its nodes are cordoned and its pods out of all endpoints, while they run on; then every workload is
           restarted, as by a rollout during the shift
   drain   its nodes are drained one by one by evictions, which budgets may refuse
-The verdicts are those of the built-in story of strew simulate: LOST (at rest no pod is ready, or fewer than a
-budget asks for), OUTAGE (none for a while), DEGRADED (fewer than before), SURVIVES, UNKNOWN (none was ready
-before). Nothing but the files decides: what they do not have, such as an autoscaler, does not help.
+The verdicts are those of the built-in story of strew simulate: LOST (at rest no pod is ready, or fewer than
+before and than a budget asks for), OUTAGE (none for a while), DEGRADED (fewer than before), SURVIVES, UNKNOWN (none
+was ready before, or another scheduler places them). Nothing but the files decides: what they do not have, such as an autoscaler, does not help.
 
 Exit codes: 0 no workload is LOST, or as --fail-on says; 1 one is, or nothing could be judged; 2 wrong input, such
 as a key that no node has, or no workload; 3 something outside failed.";
@@ -454,7 +454,7 @@ impl<'a> Base<'a> {
             n_steps: 1,
             is_page: false,
         })?;
-        work::play_all(self, &self.questions.iter().collect::<Vec<_>>(), &[])
+        work::play_all(self, self.questions.iter(), &[])
     }
 
     /// The results, of the workloads that are shown.

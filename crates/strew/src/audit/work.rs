@@ -24,17 +24,18 @@ pub(super) struct Run<'a> {
 ///
 /// # Errors
 /// A run could not continue.
-pub(super) fn play_all(
+pub(super) fn play_all<'q>(
     base: &Base<'_>,
-    questions: &[&Question],
+    questions: impl Iterator<Item = &'q Question> + Clone,
     edits: &[Edit],
 ) -> Result<Vec<Case>, Failure> {
-    let each = questions.iter();
-    let runs = each.flat_map(|&question| base.seeds.iter().map(move |seed| Run { question, seed }));
+    let runs = questions.clone();
+    let runs = runs.flat_map(|question| base.seeds.iter().map(move |seed| Run { question, seed }));
     let runs: Vec<Run<'_>> = runs.collect();
     let mut played = play_runs(base, &runs, edits)?.into_iter();
-    let of_question = |_: &&Question| worst(base.seeds.iter().zip(played.by_ref()).collect());
-    Ok(questions.iter().filter_map(of_question).collect())
+    let n_seeds = base.seeds.iter().count();
+    let of_question = |_| worst(played.by_ref().take(n_seeds).collect());
+    Ok(questions.filter_map(of_question).collect())
 }
 
 /// Plays these runs with these edits.

@@ -308,7 +308,9 @@ fn decided(
     (moment, played): (Moment, Option<When>),
     drawn: Option<NodeIdx>,
 ) -> Explained {
-    let pod = world.pods[entry].pod;
+    let PodEntry {
+        pod, is_leaving, ..
+    } = world.pods[entry];
     let ClusterState {
         cluster,
         schedulers,
@@ -316,11 +318,11 @@ fn decided(
     } = &mut world;
     let mut explanation = schedulers.explain(cluster, pod, drawn);
     let profile = schedulers.profile(cluster, cluster.pod(pod).class);
-    let mut what_if = suggest(profile, cluster, &schedulers.nominations, &explanation);
     // No scheduler looks at a pod that is being deleted, and what is being deleted needs no advice.
-    if world.pods[entry].is_leaving {
-        what_if = None;
-    }
+    let mut what_if = match is_leaving {
+        true => None,
+        false => suggest(profile, cluster, &schedulers.nominations, &explanation),
+    };
     let leaving = world.pods.iter().filter(|entry| entry.is_leaving);
     let leaving: BTreeSet<PodIdx> = leaving.map(|entry| entry.pod).collect();
     if let Some(what_if) = &mut what_if {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use strew_apiserver::object::{Name, Pod};
 use strew_manifest::kinds::{self, Pods};
+use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
@@ -42,7 +43,8 @@ pub(crate) struct PendingPods {
     items: Vec<Group>,
     /// Workloads that ask for more pods than there are, as far as a refusal at creation is known.
     unmade: Vec<Unmade>,
-    /// The namespaces, kinds and names of workloads that lack pods for a reason that is not known.
+    /// The namespaces, kinds and names of workloads that lack pods, where nothing is recorded and a quota or a LimitRange
+    /// may be the reason.
     #[serde(skip)]
     open: BTreeSet<[String; 3]>,
 }
@@ -148,7 +150,7 @@ pub(super) fn explain(
             start => start?,
         },
     };
-    // A refusal that nothing records, or that nobody tried yet, shows when the controllers are played.
+    // A refusal that nothing records shows when the controllers are played.
     if args.at.is_none() && !list.open.is_empty() {
         list.take_unmade(at(When::End)??);
     }
@@ -188,6 +190,10 @@ fn listed(
     let tables = seen.moment.tables;
     let mut sums = Sums::default();
     let (mut unmade, mut open) = (Vec::new(), BTreeSet::new());
+    let limited: BTreeSet<String> = { tables.all_plain() }
+        .filter(|plain| limits_pods(&plain.object))
+        .map(|plain| plain.meta.name.namespace.to_string())
+        .collect();
     let mut known: BTreeMap<(usize, usize), Told> = BTreeMap::new();
     let mut groups: BTreeMap<(usize, Told), Vec<(Span, usize)>> = BTreeMap::new();
     for workload in 0..world.workloads.len() {
@@ -208,7 +214,7 @@ fn listed(
         let n_made = on_nodes.len() + pending.len();
         match lacks(seen, &world, workload, n_made, refusals) {
             Some(lacking) if lacking.reason.is_empty() => {
-                open.insert(lacking.of());
+                open.extend(limited.contains(&lacking.namespace).then(|| lacking.of()));
             }
             lacking => unmade.extend(lacking),
         }
@@ -256,6 +262,14 @@ fn listed(
         unmade,
         open,
     })
+}
+
+/// True for what lets the API server refuse pods of a namespace.
+fn limits_pods(object: &KubeObject) -> bool {
+    matches!(
+        object,
+        KubeObject::ResourceQuota(_) | KubeObject::LimitRange(_)
+    )
 }
 
 /// What a workload lacks of the pods that it asks for; the reason is empty if no refusal is known.

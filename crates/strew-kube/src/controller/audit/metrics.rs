@@ -9,7 +9,7 @@ strew_scheduler::catalogue! {
     SURVIVES = "strew_audit_workload_survives", Gauge, ["namespace", "workload", "topology_key", "domain", "event"],
         "1 if a workload survives the event (loss, shift, drain) of the domain, else 0; none if that is unknown";
     LOST = "strew_audit_workload_lost", Gauge, ["namespace", "workload", "topology_key", "domain", "event"],
-        "1 for a workload that is LOST: at rest no pod is ready, or fewer than a budget asks for";
+        "1 for a workload that is LOST: at rest no pod is ready, or fewer than before and than a budget asks for";
     OUTAGE = "strew_audit_workload_outage", Gauge, ["namespace", "workload", "topology_key", "domain", "event"],
         "The seconds without a ready pod of a workload that comes back by itself, if it asks for more than one pod";
     DEGRADED = "strew_audit_workload_degraded", Gauge, ["namespace", "workload", "topology_key", "domain", "event"],

@@ -14,16 +14,14 @@ use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_view::away::{self, Refusing};
-use strew_view::cluster_state::ClusterState;
 use strew_view::loss::{Loss, LossVerdict};
-use strew_view::moment::{Frame, Moment, world};
-use strew_view::workload::Workloads;
 
 use super::budget::Budgets;
 use super::replicas::Replicas;
 use super::{eviction, is, is_counted, name, workload_of};
 use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message, other_scheduler};
+use crate::expect::present::world_of;
 use crate::expect::{Present, Verdict};
 use crate::format::ObjectTarget;
 
@@ -187,7 +185,7 @@ pub enum Missing {
     Evicted(usize, String),
     /// So many terminate on a lost node. For a StatefulSet, whose next pod has the same name, that is the cause.
     Terminating(usize, Kind),
-    /// So many stay on lost nodes, whose taints they tolerate without an end.
+    /// This number stays on lost nodes: the pods tolerate their taints without an end.
     Staying(usize),
     /// So many are Pending.
     Pending(usize, Hindrance),
@@ -207,23 +205,6 @@ impl Missing {
 
 /// Answers why hard constraints refuse the Pending pod of a uid, where the reason is no domain without pods.
 type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<Refusing>;
-
-/// The cluster, as the engine explains it.
-fn world_of(present: &dyn Present) -> ClusterState {
-    let moment = Moment {
-        tables: present.server().tables(),
-        scheduler: None,
-        names: present.names(),
-        profiles: present.profiles(),
-    };
-    let mut frame = Frame {
-        names: present.names().clone(),
-        profiles: present.profiles().to_vec(),
-        workloads: Workloads::default(),
-        keys: Vec::new(),
-    };
-    world(moment, &mut frame).0
-}
 
 /// What keeps a Pending pod from the nodes that are left.
 #[derive(Debug, Clone, PartialEq, Eq)]
