@@ -1,7 +1,7 @@
 //! ReplicaSets and ReplicationControllers: a number of pods of a template.
 //!
-//! A sync after one pod's change does not visit the other pods: their counts are maintained with each change. Only a
-//! deletion visits them, to choose the pods.
+//! A sync after one pod's change does not visit the other pods: their counts are maintained with each change, and from
+//! the first choice of pods to delete on their order, too.
 //!
 //! Difference from upstream: a sync that adopts or releases pods ends there, and the next one follows when the watch
 //! has shown the change.
@@ -15,19 +15,20 @@ pub mod ranking;
 pub mod status;
 #[cfg(test)]
 mod tests;
+mod victims;
 mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use strew_apiserver::object::{Key, Name, Object, Pod, ReplicaSet, ReplicationController};
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
 use self::kind::Replicating;
-use self::ranking::{Candidate, candidate, first_to_go};
 use self::status::next_status;
+use self::victims::Victims;
 use self::watched::Watched;
 
 use crate::controller::{Change, Context, Controller};
@@ -47,6 +48,9 @@ pub struct ReplicaSetController<R = ReplicaSet> {
     own_writes: OwnWrites,
     /// The sets, as they were when their syncs began, of syncs that wait for answers.
     begun: BTreeMap<Name, Arc<R>>,
+    /// The uids of the sets in whose order of victims pods on a node stand, by node. A set that has none there any more
+    /// is forgotten with the next change on the node.
+    ordered_on: FxHashMap<Arc<str>, FxHashSet<Arc<str>>>,
 }
 
 impl ReplicaSetController<ReplicaSet> {
@@ -79,6 +83,7 @@ impl<R: Replicating> ReplicaSetController<R> {
             expectations: Expectations::default(),
             own_writes: OwnWrites::default(),
             begun: BTreeMap::new(),
+            ordered_on: FxHashMap::default(),
         }
     }
 
@@ -91,16 +96,70 @@ impl<R: Replicating> ReplicaSetController<R> {
                 self.own_writes.forget(uid);
             }
         }
-        let Some(new) = new else {
+        let owner = |set: Option<&Arc<R>>| {
+            let owner = set.and_then(|set| set.meta().controller());
+            owner.map(|owner| Arc::clone(&owner.uid))
+        };
+        let (was, is) = (owner(old), owner(new));
+        let keeps = new.is_some_and(|new| {
+            let known = self.watched.get_mut(&new.meta().uid);
+            known.is_some_and(|known| known.keeps(new))
+        });
+        if let Some(new) = new.filter(|_| !keeps) {
+            let uid = &new.meta().uid;
+            let watched = Watched::new(new, self.watched.get(uid), cache);
+            self.watched.insert(Arc::clone(uid), watched);
+        }
+        if !keeps || was != is {
+            self.forget_victims(was.as_deref(), cache);
+            self.forget_victims(is.as_deref(), cache);
+        }
+    }
+
+    /// The sets of this controller have other siblings now, so that other pods are related.
+    fn forget_victims(&mut self, owner_uid: Option<&str>, cache: &Tables) {
+        let Some(owner_uid) = owner_uid.filter(|_| !self.ordered_on.is_empty()) else {
             return;
         };
-        let uid = &new.meta().uid;
-        let known = self.watched.get_mut(uid);
-        if known.is_some_and(|known| known.keeps(new)) {
+        for set in cache.iter_dependents(owner_uid) {
+            if let Some(watched) = self.watched.get_mut(&set.meta().uid) {
+                watched.victims = None;
+            }
+        }
+    }
+
+    /// A pod has changed: the number of related pods on its node may be another one.
+    fn observe_ranks(&mut self, old: Option<&Pod>, new: Option<&Pod>) {
+        if self.ordered_on.is_empty() {
             return;
         }
-        let watched = Watched::new(new, self.watched.get(uid), cache);
-        self.watched.insert(Arc::clone(uid), watched);
+        let owner = |pod: &Pod| pod.meta.controller().map(|owner| Arc::clone(&owner.uid));
+        let is_same = old.zip(new).is_some_and(|(old, new)| {
+            old.node == new.node
+                && old.is_active() == new.is_active()
+                && old.meta.labels == new.meta.labels
+                && owner(old) == owner(new)
+        });
+        if is_same {
+            return;
+        }
+        for node in [old, new]
+            .into_iter()
+            .flatten()
+            .filter_map(|pod| pod.node.as_ref())
+        {
+            let Some(sets) = self.ordered_on.get_mut(node) else {
+                continue;
+            };
+            sets.retain(|uid| {
+                let set = self.watched.get_mut(uid);
+                let victims = set.and_then(|set| set.victims.as_mut());
+                victims.is_some_and(|victims| victims.node_changed(node))
+            });
+            if sets.is_empty() {
+                self.ordered_on.remove(node);
+            }
+        }
     }
 
     fn observe_pod(
@@ -110,6 +169,7 @@ impl<R: Replicating> ReplicaSetController<R> {
         cache: &Tables,
         queue: &mut Queue,
     ) {
+        self.observe_ranks(old, new);
         let owner = |pod: Option<&Pod>| {
             pod.and_then(|pod| pod.meta.controller())
                 .map(|o| Arc::clone(&o.uid))
@@ -260,21 +320,18 @@ impl<R: Replicating> ReplicaSetController<R> {
         cx: &mut Context<'_>,
     ) -> Result<(), ApiError> {
         let uid = &set.meta().uid;
-        let Some(watched) = self.watched.get(uid) else {
-            return Ok(());
-        };
-        let cache = cx.cache;
-        let victims: Vec<&Arc<Pod>> = match n == n_active {
-            true => watched.active(cache).collect(),
-            false => {
-                let candidates = self.ranked(watched, cache);
-                first_to_go(candidates, n, cx.now, cx.dice)
+        let victims = match n == n_active {
+            true => {
+                let watched = self.watched.get(uid);
+                let active = watched.into_iter().flat_map(|set| set.active(cx.cache));
+                active.cloned().collect()
             }
+            false => self.first_to_go(uid, n, cx),
         };
         let owner = R::into_object(Arc::clone(set));
         let (mut uids, mut outcome) = (Vec::with_capacity(n), Ok(()));
         for pod in victims {
-            match delete_pod(cx, R::SOURCE, &owner, pod) {
+            match delete_pod(cx, R::SOURCE, &owner, &pod) {
                 Ok(()) => uids.push(Arc::clone(&pod.meta.uid)),
                 Err(ApiError::Lost) => return Err(ApiError::Lost),
                 // The watch will show that the pod is gone.
@@ -288,30 +345,41 @@ impl<R: Replicating> ReplicaSetController<R> {
         outcome
     }
 
-    /// The active pods, with the number of related pods on the node of each.
+    /// The pods of the set with this uid that a scale-down by `n` deletes.
     ///
     /// Source: spec/controllers §1.3, rule 5: related are the active pods that the selector of any ReplicaSet with the
     /// same controller matches; without a controller there are none.
-    fn ranked<'a>(&'a self, watched: &'a Watched<R>, cache: &'a Tables) -> Vec<Candidate<'a>> {
+    fn first_to_go(&mut self, uid: &Arc<str>, n: usize, cx: &mut Context<'_>) -> Vec<Arc<Pod>> {
+        let cache = cx.cache;
+        let known = self.watched.get_mut(uid);
+        let known = known.and_then(|watched| watched.victims.take());
+        let Some(watched) = self.watched.get(uid) else {
+            return Vec::new();
+        };
+        let mut victims = known
+            .filter(|known| !known.is_stale())
+            .unwrap_or_else(|| Victims::of(watched.active(cache)));
         let meta = watched.set.meta();
-        let Some(owner) = meta.controller() else {
-            let active = watched.active(cache);
-            return active.map(|pod| candidate(pod, 0)).collect();
+        let owner = meta.controller();
+        let siblings = owner.map_or_else(Vec::new, |owner| self.siblings(&owner.uid, cache));
+        let rank = |node: &Arc<str>| {
+            let pods = cache.pods_on(node).filter(|pod| {
+                pod.is_active()
+                    && pod.meta.name.namespace == meta.name.namespace
+                    && siblings.iter().any(|sibling| sibling.selects(pod))
+            });
+            pods.count()
         };
-        let siblings: Vec<&Watched<R>> = self.siblings(&owner.uid, cache);
-        let mut n_related: FxHashMap<&str, usize> = FxHashMap::default();
-        let mut rank = |node: &'a Arc<str>| {
-            *n_related.entry(node).or_insert_with(|| {
-                let pods = cache.pods_on(node).filter(|pod| {
-                    pod.is_active()
-                        && pod.meta.name.namespace == meta.name.namespace
-                        && siblings.iter().any(|s| s.selects(pod))
-                });
-                pods.count()
-            })
-        };
-        let ranked = |pod: &'a Arc<Pod>| candidate(pod, pod.node.as_ref().map_or(0, &mut rank));
-        watched.active(cache).map(ranked).collect()
+        let is_own = |name: &str| watched.active_pod(name, cache);
+        for node in victims.bring_up_to_date(cx.now, is_own, rank) {
+            let sets = self.ordered_on.entry(Arc::clone(node)).or_default();
+            sets.insert(Arc::clone(uid));
+        }
+        let chosen = victims.first_to_go(n, cx.now, cx.dice);
+        if let Some(watched) = self.watched.get_mut(uid) {
+            watched.victims = Some(victims);
+        }
+        chosen
     }
 
     fn siblings(&self, owner_uid: &str, cache: &Tables) -> Vec<&Watched<R>> {

@@ -11,6 +11,7 @@ use strew_model::time::Instant;
 
 use super::kind::Replicating;
 use super::status::Counts;
+use super::victims::Victims;
 use crate::pod_control;
 
 /// A ReplicaSet as last seen, and the few of its pods that need attention.
@@ -30,6 +31,8 @@ pub(super) struct Watched<R> {
     poorly_labelled: BTreeSet<Name>,
     /// Active and ready pods that are not available yet, by the time when they will be.
     settling: BTreeSet<(Instant, Name)>,
+    /// Kept from the first choice of victims on.
+    pub(super) victims: Option<Victims>,
 }
 
 impl<R: Replicating> Watched<R> {
@@ -54,6 +57,7 @@ impl<R: Replicating> Watched<R> {
             candidates: BTreeSet::new(),
             poorly_labelled: BTreeSet::new(),
             settling: BTreeSet::new(),
+            victims: None,
         };
         let meta = set.meta();
         for pod in cache
@@ -89,6 +93,9 @@ impl<R: Replicating> Watched<R> {
             return;
         };
         self.candidates.remove(name);
+        if let Some(victims) = &mut self.victims {
+            victims.pod_changed(name);
+        }
         if let Some(due) = old.and_then(|pod| self.available_at(pod)) {
             self.settling.remove(&(due, name.clone()));
         }
@@ -180,7 +187,17 @@ impl<R: Replicating> Watched<R> {
     pub(super) fn active<'a>(&'a self, cache: &'a Tables) -> impl Iterator<Item = &'a Arc<Pod>> {
         let owned = cache.pods_of(&self.set.meta().uid);
         let pods = owned.into_iter().flat_map(OwnedPods::iter);
-        pods.filter(|pod| pod.is_active() && !self.strangers.contains(&pod.meta.name))
+        pods.filter(|pod| self.counts_in(pod))
+    }
+
+    /// The pod of this name, if it is one of its active pods.
+    pub(super) fn active_pod<'a>(&self, name: &str, cache: &'a Tables) -> Option<&'a Arc<Pod>> {
+        let pod = cache.pods_of(&self.set.meta().uid)?.get(name)?;
+        self.counts_in(pod).then_some(pod)
+    }
+
+    fn counts_in(&self, pod: &Pod) -> bool {
+        pod.is_active() && !self.strangers.contains(&pod.meta.name)
     }
 }
 

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 use strew_apiserver::object::{Name, Pod};
 use strew_manifest::kinds::{self, Pods};
-use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
 use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
@@ -191,7 +190,8 @@ fn listed(
     let mut sums = Sums::default();
     let (mut unmade, mut open) = (Vec::new(), BTreeSet::new());
     let limited: BTreeSet<String> = { tables.all_plain() }
-        .filter(|plain| limits_pods(&plain.object))
+        // By these the API server refuses pods.
+        .filter(|plain| matches!(plain.object.kind(), "ResourceQuota" | "LimitRange"))
         .map(|plain| plain.meta.name.namespace.to_string())
         .collect();
     let mut known: BTreeMap<(usize, usize), Told> = BTreeMap::new();
@@ -262,14 +262,6 @@ fn listed(
         unmade,
         open,
     })
-}
-
-/// True for what lets the API server refuse pods of a namespace.
-fn limits_pods(object: &KubeObject) -> bool {
-    matches!(
-        object,
-        KubeObject::ResourceQuota(_) | KubeObject::LimitRange(_)
-    )
 }
 
 /// What a workload lacks of the pods that it asks for; the reason is empty if no refusal is known.

@@ -5,10 +5,14 @@
 //!
 //! Source: spec/controllers §1.3.
 
+mod ordered;
+
 use std::cmp::{Ordering, Reverse};
 
 use strew_model::Prng;
 use strew_model::time::Instant;
+
+pub use self::ordered::{Member, Ordered};
 
 /// The annotation with a pod's deletion cost; pods with lower costs are deleted first.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -90,6 +94,14 @@ impl Properties<'_> {
             is_ready: self.life.ready_since.is_some(),
         }
     }
+
+    fn foremost(&self, rank: usize, now: Instant) -> Foremost {
+        let Life {
+            cost, ready_since, ..
+        } = self.life;
+        let bucket = ready_since.map_or(0, |since| bucket(since, now));
+        (self.stage(), cost, Reverse(rank), bucket)
+    }
 }
 
 /// A pod that may be deleted.
@@ -108,11 +120,7 @@ type Foremost = (Stage, i32, Reverse<usize>, i32);
 
 impl<P> Candidate<'_, P> {
     fn foremost(&self, now: Instant) -> Foremost {
-        let Life {
-            cost, ready_since, ..
-        } = self.properties.life;
-        let bucket = ready_since.map_or(0, |since| bucket(since, now));
-        (self.properties.stage(), cost, Reverse(self.rank), bucket)
+        self.properties.foremost(self.rank, now)
     }
 
     /// Rules 6 (by uid) to 8. This is no total order if some times are equal and others are not: of three pods, each
