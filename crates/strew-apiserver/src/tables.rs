@@ -119,6 +119,18 @@ impl OwnedPods {
         }
         self.pods.remove(&pod.meta.name.name);
     }
+
+    fn replace(&mut self, old: &Pod, new: &Arc<Pod>) {
+        for (counts, counter) in self.counters(old) {
+            *counter -= usize::from(counts);
+        }
+        for (counts, counter) in self.counters(new) {
+            *counter += usize::from(counts);
+        }
+        if let Some(pod) = self.pods.get_mut(&new.meta.name.name) {
+            *pod = Arc::clone(new);
+        }
+    }
 }
 
 /// Objects of all kinds.
@@ -164,6 +176,13 @@ impl Tables {
     pub fn set(&mut self, object: Object) -> Option<Object> {
         let new = object.clone();
         let old = object.put(self);
+        if let (Some(Object::Pod(old)), Object::Pod(new)) = (&old, &new)
+            && old.node == new.node
+            && old.meta.owners == new.meta.owners
+        {
+            self.replace_pod(old, new);
+            return Some(Object::Pod(Arc::clone(old)));
+        }
         if let Some(old) = &old {
             self.forget(old);
         }
@@ -250,6 +269,28 @@ impl Tables {
                 let of_owner = self.dependents.entry(Arc::clone(&owner.uid)).or_default();
                 of_owner.insert(object.key());
             }
+        }
+    }
+
+    /// Takes in a new version of a pod with the same owners, on the same node.
+    fn replace_pod(&mut self, old: &Pod, new: &Arc<Pod>) {
+        let name = &new.meta.name;
+        let unowned = match new.meta.controller() {
+            Some(owner) => {
+                if let Some(owned) = self.by_owner.get_mut(&owner.uid) {
+                    owned.replace(old, new);
+                }
+                None
+            }
+            None => self.orphans.get_mut(name),
+        };
+        let on_node = new
+            .node
+            .as_ref()
+            .and_then(|node| self.by_node.get_mut(node));
+        let on_node = on_node.and_then(|pods| pods.get_mut(name));
+        for known in [unowned, on_node].into_iter().flatten() {
+            *known = Arc::clone(new);
         }
     }
 

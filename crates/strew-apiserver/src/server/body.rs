@@ -62,8 +62,9 @@ impl Body {
         }
     }
 
-    /// A body of another type, decoded; an empty body is the type's zero value.
-    pub(super) fn of_type<T>(body: &Value) -> Result<(Self, T), Answer>
+    /// A body of another type, decoded; an empty body is the type's zero value. With unknown fields the body, too, to be
+    /// refused.
+    pub(super) fn of_type<T>(body: &Value) -> Result<(T, Option<Self>), Answer>
     where
         T: Json,
     {
@@ -71,9 +72,7 @@ impl Body {
             Value::Null => Value::Object(Map::new()),
             body => body.clone(),
         };
-        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-        let (kind, api_version) = (text("kind"), text("apiVersion"));
-        let read = T::of_json(value.clone()).map_err(|error| {
+        let read = T::of_json(value).map_err(|error| {
             failure(
                 400,
                 "BadRequest",
@@ -81,18 +80,18 @@ impl Body {
             )
         })?;
         let mut unknown = Vec::new();
-        let kept = read.to_json();
-        find_lost("", &value, &kept, &mut unknown);
+        find_lost(&mut Vec::new(), body, &read.to_json(), &mut unknown);
         // Types such as DeleteOptions do not have these fields.
         unknown.retain(|field| field != "apiVersion" && field != "kind");
-        let body = Self {
-            value,
-            kind,
-            api_version,
+        let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
+        let refused = (!unknown.is_empty()).then(|| Self {
+            value: body.clone(),
+            kind: text("kind"),
+            api_version: text("apiVersion"),
             unknown,
             mistyped: Vec::new(),
-        };
-        Ok((body, read))
+        });
+        Ok((read, refused))
     }
 
     /// Sets the namespace of a created object to that of its request.
@@ -162,26 +161,45 @@ impl Body {
     }
 }
 
-/// The paths of fields that were sent but not decoded.
-fn find_lost(path: &str, sent: &Value, kept: &Value, lost: &mut Vec<String>) {
-    let at = |name: &str| match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
-    };
+/// A step of a path.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+/// The paths of fields that were sent but not decoded. `at`: the path of the two values.
+fn find_lost<'a>(at: &mut Vec<Step<'a>>, sent: &'a Value, kept: &Value, lost: &mut Vec<String>) {
     match (sent, kept) {
         (Value::Object(sent), kept) => {
             for (name, value) in sent.iter().filter(|(_, value)| !value.is_null()) {
+                at.push(Step::Field(name));
                 match kept.get(name) {
-                    Some(kept) => find_lost(&at(name), value, kept, lost),
-                    None => lost.push(at(name)),
+                    Some(kept) => find_lost(at, value, kept, lost),
+                    None => lost.push(path(at)),
                 }
+                at.pop();
             }
         }
         (Value::Array(sent), Value::Array(kept)) => {
             for (index, (sent, kept)) in sent.iter().zip(kept).enumerate() {
-                find_lost(&format!("{path}[{index}]"), sent, kept, lost);
+                at.push(Step::Item(index));
+                find_lost(at, sent, kept, lost);
+                at.pop();
             }
         }
         _ => {}
     }
+}
+
+fn path(steps: &[Step<'_>]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        let dot = if path.is_empty() { "" } else { "." };
+        path += &match step {
+            Step::Field(name) => format!("{dot}{name}"),
+            Step::Item(index) => format!("[{index}]"),
+        };
+    }
+    path
 }

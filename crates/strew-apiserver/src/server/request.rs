@@ -133,8 +133,8 @@ impl Server {
     where
         T: Json,
     {
-        let (body, value) = Body::of_type(body)?;
-        self.refuse_unknown(request, &body)?;
+        let (value, refused) = Body::of_type(body)?;
+        refused.map_or(Ok(()), |body| self.refuse_unknown(request, &body))?;
         Ok(value)
     }
 
