@@ -46,10 +46,12 @@ impl Prng {
         if span == 0 {
             return self.next_u64();
         }
-        // Lemire's multiplication; the few products that would favour some numbers are rejected.
+        // Lemire's multiplication; the few products that would favour some numbers are rejected. The remainder costs more
+        // than all else and is below the span.
         loop {
             let product = u128::from(self.next_u64()) * u128::from(span);
-            if (product as u64) >= span.wrapping_neg() % span {
+            let fraction = product as u64;
+            if fraction >= span || fraction >= span.wrapping_neg() % span {
                 return low + (product >> 64) as u64;
             }
         }

@@ -15,6 +15,9 @@ pub struct GroupLimits {
     pub decisions_min: u32,
     /// The largest size of the groups of all classes together, in bytes; beyond it all are built again.
     pub bytes_max: usize,
+    /// The number of consecutive nodes that are passed over together if none of them can be the first of the best; at
+    /// least 1.
+    pub nodes_per_block: usize,
 }
 
 impl GroupLimits {
@@ -25,6 +28,7 @@ impl GroupLimits {
         rest_decisions: 512,
         decisions_min: 8,
         bytes_max: 32 << 20,
+        nodes_per_block: 256,
     };
 
     /// The largest useful number of groups of this many nodes.

@@ -7,6 +7,7 @@
 //! If all nodes differ (a hard constraint on a key with many domains, host ports, odd sizes), groups do not help, and
 //! every node is evaluated.
 
+mod blocks;
 mod reader;
 
 use rustc_hash::FxHashMap;
@@ -23,7 +24,9 @@ use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, TieRule};
 use crate::scoring::{Chance, Sums, take};
-use crate::ties::{FirstInHeap, heap_preorder};
+use crate::ties::FirstInHeap;
+use crate::workers::Workers;
+use blocks::{Blocks, Standing};
 use reader::Reader;
 
 /// All numbers by which decisions of a class distinguish nodes; empty for a node that no such pod can go to.
@@ -45,6 +48,8 @@ struct Groups {
     usage_seen: u64,
     /// By position in the order of nodes.
     group_of: Vec<u16>,
+    /// `None`: there are too many groups.
+    blocks: Option<Blocks>,
     groups: Vec<Group>,
     by_signature: FxHashMap<Signature, u16>,
     free: Vec<u16>,
@@ -70,6 +75,7 @@ pub(crate) struct Representatives {
     groups: Vec<u16>,
     /// Per group: 0 not feasible, 1 feasible, 2 among the best.
     standing: Vec<u8>,
+    by_block: Standing,
 }
 
 impl Groups {
@@ -82,6 +88,7 @@ impl Groups {
             },
             usage_seen: 0,
             group_of: Vec::new(),
+            blocks: None,
             groups: Vec::new(),
             by_signature: FxHashMap::default(),
             free: Vec::new(),
@@ -93,7 +100,10 @@ impl Groups {
 
     /// Bytes on the heap that grow with the cluster.
     fn bytes(&self) -> usize {
-        2 * self.group_of.capacity() + std::mem::size_of::<Group>() * self.groups.capacity()
+        let blocks = self.blocks.as_ref().map_or(0, Blocks::bytes);
+        2 * self.group_of.capacity()
+            + std::mem::size_of::<Group>() * self.groups.capacity()
+            + blocks
     }
 
     /// Updates the groups. Returns false if every node must be evaluated.
@@ -139,7 +149,7 @@ impl Groups {
             }
             None => {
                 self.age = 0;
-                self.rebuild(cluster, &reader)
+                self.rebuild(cluster, &reader, limits)
             }
         };
         self.basis = basis;
@@ -151,13 +161,15 @@ impl Groups {
         done
     }
 
-    fn rebuild(&mut self, cluster: &Cluster, reader: &Reader<'_>) -> bool {
+    fn rebuild(&mut self, cluster: &Cluster, reader: &Reader<'_>, limits: GroupLimits) -> bool {
         self.groups.clear();
         self.by_signature.clear();
         self.free.clear();
         self.group_of.clear();
-        for &node in cluster.node_order() {
-            let Some(group) = self.enter(node, reader) else {
+        let order = cluster.node_order();
+        self.blocks = Some(Blocks::new(order.len(), limits.nodes_per_block));
+        for (position, &node) in order.iter().enumerate() {
+            let Some(group) = self.enter(node, position, reader) else {
                 return false;
             };
             self.group_of.push(group);
@@ -167,6 +179,9 @@ impl Groups {
 
     fn regroup(&mut self, node: NodeIdx, position: usize, reader: &Reader<'_>) -> bool {
         let old = self.group_of[position];
+        if let Some(blocks) = &mut self.blocks {
+            blocks.remove(old, position);
+        }
         let row = &mut self.groups[usize::from(old)];
         row.nodes -= 1;
         if row.representative == Some(node) {
@@ -176,7 +191,7 @@ impl Groups {
             self.by_signature.remove(&row.signature);
             self.free.push(old);
         }
-        match self.enter(node, reader) {
+        match self.enter(node, position, reader) {
             Some(group) => {
                 self.group_of[position] = group;
                 true
@@ -185,8 +200,18 @@ impl Groups {
         }
     }
 
-    /// Counts a node into the group of its signature; `None` if there would be too many groups.
-    fn enter(&mut self, node: NodeIdx, reader: &Reader<'_>) -> Option<u16> {
+    /// Counts the node at a position into the group of its signature; `None` if there would be too many groups.
+    fn enter(&mut self, node: NodeIdx, position: usize, reader: &Reader<'_>) -> Option<u16> {
+        let group = self.group_for(node, reader)?;
+        if let Some(blocks) = &mut self.blocks
+            && !blocks.add(group, position)
+        {
+            self.blocks = None;
+        }
+        Some(group)
+    }
+
+    fn group_for(&mut self, node: NodeIdx, reader: &Reader<'_>) -> Option<u16> {
         let signature = reader.signature(node);
         if let Some(&group) = self.by_signature.get(&signature) {
             let row = &mut self.groups[usize::from(group)];
@@ -288,44 +313,77 @@ impl Representatives {
             })
     }
 
-    /// The first of these nodes in pre-order of the heap. This is the longest loop of a decision, so it is a simple
-    /// one.
+    /// The first of these nodes in pre-order of the heap. Blocks in which it cannot be are passed over.
     fn first_in_heap_order(
-        &self,
+        &mut self,
         groups: &Groups,
         order: &[NodeIdx],
         start: usize,
     ) -> Option<NodeIdx> {
+        let all;
+        let blocks = match &groups.blocks {
+            Some(blocks) => {
+                let standing = { self.groups.iter() }
+                    .map(|&group| (group, self.standing[usize::from(group)] == 2));
+                self.by_block.add_up(blocks, standing);
+                blocks
+            }
+            None => {
+                all = Blocks::new(order.len(), usize::MAX);
+                &all
+            }
+        };
         let mut first = FirstInHeap::default();
         let mut place = 0;
-        for positions in [start..order.len(), 0..start] {
-            let nodes = order[positions.clone()].iter();
-            for (&node, &group) in nodes.zip(&groups.group_of[positions]) {
+        for part in [start..order.len(), 0..start]
+            .into_iter()
+            .flat_map(|p| blocks.parts(p))
+        {
+            if let Some(block) = part.block.filter(|_| groups.blocks.is_some()) {
+                let (feasible, has_best) = self.by_block.of(block);
+                if !has_best || !first.wants_below(place + feasible) {
+                    place += feasible;
+                    continue;
+                }
+            }
+            let nodes = order[part.positions.clone()].iter();
+            // The longest loop of a decision, so it is a simple one.
+            for (&node, &group) in nodes.zip(&groups.group_of[part.positions]) {
                 let standing = self.standing[usize::from(group)];
                 first.offer(standing == 2, place, node);
                 place += usize::from(standing > 0);
+            }
+            if first.is_certain() {
+                break;
             }
         }
         first.item()
     }
 
-    /// As [`Self::first_in_heap_order`], if nodes were finished in another order than visited, given by visiting
-    /// indexes.
+    /// As [`Self::first_in_heap_order`], if workers finish nodes in another order than that of visiting.
     fn first_in_heap_as_finished(
         &self,
         groups: &Groups,
         order: &[NodeIdx],
         start: usize,
-        finished: &[u32],
+        workers: &mut Workers,
     ) -> Option<NodeIdx> {
         let mut first = FirstInHeap::default();
         let mut place = 0;
-        for &visited in finished {
-            let position = (start + visited as usize) % order.len();
+        workers.finish_until(order.len(), |visited| {
+            let position = start + visited as usize;
+            // Cheaper than a remainder, which would dominate the loop.
+            let position = position
+                - if position < order.len() {
+                    0
+                } else {
+                    order.len()
+                };
             let standing = self.standing[usize::from(groups.group_of[position])];
-            first.offer(standing == 2, place, order[position]);
+            let is_first = first.offer(standing == 2, place, order[position]);
             place += usize::from(standing > 0);
-        }
+            is_first && first.is_certain()
+        });
         first.item()
     }
 
@@ -336,11 +394,6 @@ impl Representatives {
             .iter()
             .position(|&spoken_for| spoken_for == group)
     }
-
-    /// True if the node at a position of the order is in a best group.
-    fn is_best(&self, groups: &Groups, position: usize) -> bool {
-        self.standing[usize::from(groups.group_of[position])] == 2
-    }
 }
 
 /// The groups of every class decided on, bounded in bytes: beyond the bound all are built again.
@@ -348,8 +401,6 @@ pub(crate) struct GroupsByClass {
     limits: GroupLimits,
     by_class: Vec<Option<Groups>>,
     bytes: usize,
-    /// Positions in pre-order of the heap over all nodes: the order for ties if all nodes are feasible.
-    heap_order: Vec<u32>,
 }
 
 impl GroupsByClass {
@@ -358,7 +409,6 @@ impl GroupsByClass {
             limits,
             by_class: Vec::new(),
             bytes: 0,
-            heap_order: Vec::new(),
         }
     }
 
@@ -442,27 +492,7 @@ impl GroupsByClass {
         representatives.stand(|place| sums.totals()[place] == highest);
         let node = match (chance.workers.as_mut(), cx.profile.ties) {
             (Some(workers), _) => {
-                let finished = workers.finish_order(order.len());
-                representatives.first_in_heap_as_finished(groups, order, start, finished)?
-            }
-            (None, TieRule::Upstream136) if feasible == order.len() => {
-                if self.heap_order.len() != order.len() {
-                    heap_preorder(order.len(), &mut self.heap_order);
-                }
-                let groups = self.by_class[class.index()].as_ref()?;
-                let rotated = self.heap_order.iter().map(|&p| {
-                    let position = start + p as usize;
-                    // Cheaper than a remainder, which would dominate the loop.
-                    if position < order.len() {
-                        position
-                    } else {
-                        position - order.len()
-                    }
-                });
-                rotated
-                    .filter(|&p| representatives.is_best(groups, p))
-                    .map(|p| order[p])
-                    .next()?
+                representatives.first_in_heap_as_finished(groups, order, start, workers)?
             }
             (None, TieRule::Upstream136) => {
                 representatives.first_in_heap_order(groups, order, start)?

@@ -36,34 +36,36 @@ impl<T> Default for FirstInHeap<T> {
 }
 
 impl<T> FirstInHeap<T> {
-    /// Takes the item with the next higher index, if it is a candidate.
+    /// Takes the item with the next higher index, if it is a candidate. Returns true if it is the first one now.
     #[inline]
-    pub(crate) fn offer(&mut self, is_one: bool, index: usize, item: T) {
+    pub(crate) fn offer(&mut self, is_one: bool, index: usize, item: T) -> bool {
         // One rarely taken branch: `is_one` alone is unpredictable, and would cost a misprediction per item.
         if !(is_one & (index >= self.level)) {
-            return;
+            return false;
         }
         self.level = usize::MAX >> (index + 1).leading_zeros();
         let first = self.first.as_ref();
-        if first.is_none_or(|&(first, _)| heap_precedes(index, first)) {
+        let precedes = first.is_none_or(|&(first, _)| heap_precedes(index, first));
+        if precedes {
             self.first = Some((index, item));
         }
+        precedes
+    }
+
+    /// False if no index below `end` can be offered with success any more.
+    #[inline]
+    pub(crate) fn wants_below(&self, end: usize) -> bool {
+        end > self.level
+    }
+
+    /// True if no higher index comes before the item: only its ancestors do.
+    pub(crate) fn is_certain(&self) -> bool {
+        let first = self.first.as_ref();
+        first.is_some_and(|&(first, _)| (first + 1).is_power_of_two())
     }
 
     pub(crate) fn item(self) -> Option<T> {
         self.first.map(|(_, item)| item)
-    }
-}
-
-/// Lists the indexes below `n` in that order.
-pub(crate) fn heap_preorder(n: usize, out: &mut Vec<u32>) {
-    out.clear();
-    let mut pending = vec![0];
-    while let Some(i) = pending.pop() {
-        if i < n {
-            out.push(i as u32);
-            pending.extend([2 * i + 2, 2 * i + 1]);
-        }
     }
 }
 
@@ -84,9 +86,6 @@ mod tests {
         for n in 1..70 {
             let mut walk = Vec::new();
             preorder(0, n, &mut walk);
-            let mut listed = Vec::new();
-            heap_preorder(n, &mut listed);
-            assert!(listed.iter().map(|&i| i as usize).eq(walk.iter().copied()));
             for (i, &a) in walk.iter().enumerate() {
                 for (j, &b) in walk.iter().enumerate() {
                     assert_eq!(heap_precedes(b, a), j < i, "{b} before {a} of {n}");
@@ -98,16 +97,26 @@ mod tests {
     #[test]
     fn the_first_of_some_is_found_in_one_pass() {
         let mut order = Vec::new();
-        heap_preorder(70, &mut order);
+        preorder(0, 70, &mut order);
         let mut dice = strew_model::Prng::new(7);
         for _ in 0..1000 {
-            let some: Vec<u32> = (0..70).filter(|_| dice.index(8) == 0).collect();
-            let mut first = FirstInHeap::default();
-            for &index in &some {
-                first.offer(true, index as usize, index);
-            }
+            let some: Vec<usize> = (0..70).filter(|_| dice.index(8) == 0).collect();
             let expected = order.iter().copied().find(|index| some.contains(index));
+            let (mut first, mut early) = (FirstInHeap::default(), None);
+            for &index in &some {
+                if first.is_certain() && early.is_none() {
+                    early = first.first;
+                }
+                if !first.wants_below(index + 1) {
+                    let before = first.first;
+                    first.offer(true, index, index);
+                    assert_eq!(first.first, before, "{some:?}");
+                }
+                first.offer(true, index, index);
+            }
             assert_eq!(first.item(), expected, "{some:?}");
+            let early = early.map(|(_, item)| item);
+            assert!(early.is_none() || early == expected, "{some:?}");
         }
     }
 

@@ -46,16 +46,39 @@ impl Workers {
     ///
     /// Cost: one random number per node.
     pub(crate) fn finish_order(&mut self, nodes: usize) -> &[u32] {
+        let mut finished = std::mem::take(&mut self.finished);
+        finished.clear();
+        self.finish_until(nodes, |node| {
+            finished.push(node);
+            false
+        });
+        self.finished = finished;
+        &self.finished
+    }
+
+    /// Finishes the nodes in that order, until `is_enough` returns true for one. The next call draws the same numbers as
+    /// if all had been finished, except with a probability of nodes / 2^60.
+    ///
+    /// Cost: one random number per node; those of the nodes that are left are drawn and not used.
+    pub(crate) fn finish_until(&mut self, nodes: usize, mut is_enough: impl FnMut(u32) -> bool) {
         let size = chunk_size(nodes, self.workers);
         let starts = (0..nodes).step_by(size);
         let mut waiting = starts.map(|start| start as u32..(start + size).min(nodes) as u32);
         self.chunks.clear();
         self.chunks.extend(waiting.by_ref().take(self.cores));
-        self.finished.clear();
+        let mut n_left = nodes;
         while !self.chunks.is_empty() {
             let worker = self.rng.index(self.chunks.len());
             let chunk = &mut self.chunks[worker];
-            self.finished.extend(chunk.next());
+            let node = chunk.start;
+            chunk.start += 1;
+            n_left -= 1;
+            if is_enough(node) {
+                for _ in 0..n_left {
+                    self.rng.next_u64();
+                }
+                return;
+            }
             if chunk.start == chunk.end {
                 match waiting.next() {
                     Some(next) => *chunk = next,
@@ -63,7 +86,6 @@ impl Workers {
                 }
             }
         }
-        &self.finished
     }
 }
 
@@ -119,6 +141,25 @@ mod tests {
                     assert_eq!(node as usize % size, *next, "seed {seed}, node {node}");
                     *next += 1;
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn after_an_early_end_the_next_order_is_that_after_a_whole_one() {
+        for seed in 0..100 {
+            let Some(mut whole) = Workers::new(16, seed) else {
+                continue;
+            };
+            let mut early = whole.clone();
+            for (nodes, n_wanted) in [(100, 1), (8, 8), (1_000, 400), (33, 5)] {
+                let order = whole.finish_order(nodes).to_vec();
+                let mut begun = Vec::new();
+                early.finish_until(nodes, |node| {
+                    begun.push(node);
+                    begun.len() == n_wanted
+                });
+                assert_eq!(begun, order[..n_wanted], "seed {seed}");
             }
         }
     }

@@ -89,6 +89,7 @@ fn asking_one_node_of_a_group_is_asking_all() {
                 rest_decisions: small(4) as u32,
                 decisions_min: small(3) as u32,
                 bytes_max: if small(3) == 0 { 0 } else { 1 << 20 },
+                nodes_per_block: 1 + small(7) as usize,
             });
         }
         (0..20).for_each(|_| world.set_node());
