@@ -280,6 +280,7 @@ impl Counts {
         if changed.is_empty() {
             return;
         }
+        let mut anew = Vec::new();
         for (key, rule) in changed {
             let index = self.follow(ground, rule);
             let empty = self.rules[index].empty.clone();
@@ -301,12 +302,15 @@ impl Counts {
                 }),
             }
             self.rules[index].users.push((workload, place));
+            anew.push(place);
         }
         let counted = &mut self.workloads[workload];
         if counted.groups.iter().any(|group| group.n_pods > 0) {
             let own = self.places.values();
             for place in own.filter(|place| place.workload == workload) {
-                counted.count(ground, &self.rules, &place.node, 1);
+                for &key in &anew {
+                    counted.by_key[key].count(ground, &self.rules, &place.node, 1);
+                }
             }
         }
         self.touched.insert(workload);
@@ -344,13 +348,18 @@ impl Counts {
     }
 }
 
+impl ByKey {
+    fn count(&mut self, ground: &Ground, rules: &[Followed], node: &str, delta: i32) {
+        if let Some(domain) = ground.domain(rules[self.rule].column, node) {
+            self.tally.add(domain, delta);
+        }
+    }
+}
+
 impl Counted {
     fn count(&mut self, ground: &Ground, rules: &[Followed], node: &str, delta: i32) {
         for by_key in &mut self.by_key {
-            let column = rules[by_key.rule].column;
-            if let Some(domain) = ground.domain(column, node) {
-                by_key.tally.add(domain, delta);
-            }
+            by_key.count(ground, rules, node, delta);
         }
     }
 

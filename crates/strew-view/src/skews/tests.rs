@@ -37,7 +37,8 @@ fn node(dice: &mut Prng) -> Object {
     }))
 }
 
-/// Pods of three ReplicaSets; those of the third are of two subsets, and one of them looks at taints.
+/// Pods of three ReplicaSets. Those of the first are of two revisions, of which one looks at taints, so that other nodes
+/// count by zone alone; those of the third are of two subsets.
 fn pod(dice: &mut Prng) -> Object {
     let number = dice.between(0, PODS - 1);
     let name = format!("p{number}");
@@ -49,7 +50,7 @@ fn pod(dice: &mut Prng) -> Object {
             "maxSkew": 1,
             "topologyKey": "topology.kubernetes.io/zone",
             "whenUnsatisfiable": "DoNotSchedule",
-            "nodeTaintsPolicy": if set == 1 { "Honor" } else { "Ignore" },
+            "nodeTaintsPolicy": if set == 1 || number % 6 == 3 { "Honor" } else { "Ignore" },
             "labelSelector": {"matchLabels": {"app": format!("r{set}")}},
         }],
     });
