@@ -287,6 +287,20 @@ impl<'a> Files<'a> {
         })
     }
 
+    /// True if the selector selects a pod of the namespace that is written in the files, whoever made it.
+    pub(super) fn has_pod(&self, namespace: &str, selector: &Selector) -> bool {
+        let mut pods = self.objects.iter().filter_map(|object| match object {
+            KubeObject::Pod(pod) if object.namespace().unwrap_or("default") == namespace => {
+                Some(pod.metadata.labels.as_ref())
+            }
+            _ => None,
+        });
+        pods.any(|written| {
+            let labels = facts::labels(written, &mut self.names.borrow_mut());
+            selector.matches(&labels)
+        })
+    }
+
     /// The constraints of each workload that has pods: the index of the workload, the index of the constraint.
     pub(super) fn constraints(
         &self,

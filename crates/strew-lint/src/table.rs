@@ -277,6 +277,12 @@ pub const RULES: &[Rule] = &[
          files, only misspelt well-known keys are found.",
         zone::unknown_key,
     ),
+    rule(
+        "zone-aware-unreviewed",
+        "A budget by zone is in a namespace whose evictions are not reviewed",
+        "The webhook leaves kube-system and strew's own namespace alone, so that it can never hold up the control plane:          there the plain budget decides.",
+        zone::unreviewed,
+    ),
     tried(
         "budget-below-zone-loss",
         "A budget asks for more pods than the loss of a zone leaves",

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use strew_manifest::read::Diagnostic;
+use serde_json::Value;
+use strew_manifest::read::{Diagnostic, documents};
 use strew_scenario::format::GROUP;
 
-use crate::input::Input;
+use crate::input::{Input, sources};
 use crate::options::Options;
 
 /// True if the file seems to contain a document of strew's simulation; reading it decides.
@@ -14,7 +15,25 @@ pub fn holds_scenario(input: &Input) -> bool {
     let text = &input.bytes;
     let version = format!("{GROUP}/");
     let mut all = text.windows(version.len()).enumerate();
-    all.any(|(at, part)| part == version.as_bytes() && is_api_version(&text[..at]))
+    let is_named = all.any(|(at, part)| part == version.as_bytes() && is_api_version(&text[..at]));
+    // The text may be the content of one of these.
+    let is_carried = || input.holds(b"ConfigMap") || input.holds(b"Secret");
+    is_named && (!is_carried() || has_document_of(input, &version))
+}
+
+/// True if a document, or an item of a list, is of this version; also if the text cannot be read, which is told then.
+fn has_document_of(input: &Input, version: &str) -> bool {
+    let (documents, errors) = documents(&sources(vec![input.clone()]));
+    let is_of = |value: &Value| {
+        let given = value["apiVersion"].as_str();
+        given.is_some_and(|given| given.starts_with(version))
+    };
+    let mut values = documents.iter().map(|document| &document.value);
+    !errors.is_empty()
+        || values.any(|value| {
+            let items = value["items"].as_array();
+            is_of(value) || items.is_some_and(|items| items.iter().any(is_of))
+        })
 }
 
 /// True if a text ends with the key `apiVersion`, in YAML or JSON: labels may begin with the group, too.

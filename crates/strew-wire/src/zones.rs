@@ -14,7 +14,7 @@ use strew_zones::{
     PodRow, RETRY_AFTER_S,
 };
 
-pub use strew_zones::{CLAIM, ZONE_AWARE};
+pub use strew_zones::{CLAIM, UNREVIEWED, ZONE_AWARE};
 
 use crate::facts::{Named, PodView, labelled, labels, selector};
 use crate::request::{Answer, Precondition, Request, Resource, Verb};

@@ -34,7 +34,7 @@ use strew_wire::config::AdmissionOptions;
 use crate::validation::{self, Validate};
 pub use binding::bind_labels;
 pub use defaults::SetDefaults;
-pub use object::{admit_object, admit_object_update, read_back};
+pub use object::{admit_object, admit_object_update, errors_of_stored, read_back};
 pub use priority::PriorityClasses;
 pub use refusal::Refusal;
 pub use runtime_class::RuntimeClasses;

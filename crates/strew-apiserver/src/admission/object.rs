@@ -99,6 +99,22 @@ pub fn admit_object(
     }
 }
 
+/// The errors of an object that comes from an API server: nothing, unless it was edited since. Kinds whose stored objects
+/// have fields that nobody may create are not checked.
+pub fn errors_of_stored(object: &KubeObject) -> Vec<FieldError> {
+    match object {
+        KubeObject::Deployment(object) => object.validate(),
+        KubeObject::ReplicaSet(object) => object.validate(),
+        KubeObject::ReplicationController(object) => object.validate(),
+        KubeObject::StatefulSet(object) => object.validate(),
+        KubeObject::DaemonSet(object) => object.validate(),
+        KubeObject::CronJob(object) => object.validate(),
+        KubeObject::PodDisruptionBudget(object) => object.validate(),
+        KubeObject::HorizontalPodAutoscaler(object) => object.validate(),
+        _ => Vec::new(),
+    }
+}
+
 /// Admits an update; `old` is the stored object.
 ///
 /// # Errors

@@ -66,7 +66,19 @@ pub struct Drain {
     node: Option<NodeDrain>,
     /// Nodes that could not be drained, with the reasons.
     failed: Vec<(Name, String)>,
+    left: Vec<Left>,
     is_done: bool,
+}
+
+/// A pod that was still there when the timeout of its node was over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The node.
+    pub node: Arc<str>,
+    /// The pod.
+    pub pod: Name,
+    /// The last refusal of its eviction; `None` if it terminates and does not end.
+    pub refusal: Option<ApiError>,
 }
 
 /// The node that is being emptied.
@@ -76,6 +88,7 @@ struct NodeDrain {
     /// When its timeout is over.
     end: Option<Instant>,
     pods: BTreeMap<Name, Leaving>,
+    left: Vec<Left>,
     errors: Vec<String>,
 }
 
@@ -83,6 +96,8 @@ struct NodeDrain {
 struct Leaving {
     uid: Arc<str>,
     state: State,
+    /// The last refusal.
+    refusal: Option<ApiError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +120,7 @@ impl Drain {
             is_begun: false,
             node: None,
             failed: Vec::new(),
+            left: Vec::new(),
             is_done: false,
         }
     }
@@ -157,7 +173,10 @@ impl Drain {
             pod.name, pod.namespace
         );
         match answer {
-            Ok(()) => leaving.state = State::Gone(now),
+            Ok(()) => {
+                leaving.state = State::Gone(now);
+                leaving.refusal = None;
+            }
             // The pod is gone already: nothing is printed.
             Err(ApiError::NotFound(_)) => {
                 node.pods.remove(pod);
@@ -166,6 +185,7 @@ impl Drain {
                 leaving.state = State::Try(now + RETRY);
                 let line = format!("{what} (will retry after 5s): {error}");
                 self.steps.push_back(DrainAction::Complain(line));
+                leaving.refusal = Some(error);
             }
             Err(error) => {
                 node.pods.remove(pod);
@@ -187,6 +207,11 @@ impl Drain {
     /// `Some` when it is done: true if kubectl would exit with 0.
     pub fn outcome(&self) -> Option<bool> {
         (self.is_done && self.steps.is_empty()).then_some(self.failed.is_empty())
+    }
+
+    /// The pods that were on nodes when it gave these up.
+    pub fn left(&self) -> &[Left] {
+        &self.left
     }
 
     fn cordon(&mut self, tables: &Tables) {
@@ -214,6 +239,7 @@ impl Drain {
             end: self.options.timeout.map(|timeout| now + timeout),
             node: name,
             pods: BTreeMap::new(),
+            left: Vec::new(),
             errors: sorted.errors,
         };
         if !node.errors.is_empty() {
@@ -232,6 +258,7 @@ impl Drain {
             let leaving = Leaving {
                 uid: Arc::clone(&pod.meta.uid),
                 state: State::Asked,
+                refusal: None,
             };
             node.ask(&pod.meta.name, &leaving.uid, &self.options, &mut self.steps);
             node.pods.insert(pod.meta.name.clone(), leaving);
@@ -239,7 +266,8 @@ impl Drain {
         self.node = Some(node);
     }
 
-    fn end_node(&mut self, node: NodeDrain, tables: &Tables) {
+    fn end_node(&mut self, mut node: NodeDrain, tables: &Tables) {
+        self.left.append(&mut node.left);
         if node.errors.is_empty() {
             self.steps.push_back(DrainAction::Print(format!(
                 "node/{} drained",
@@ -314,7 +342,7 @@ impl NodeDrain {
             };
             match pod.state {
                 State::Try(_) if is_over => {
-                    self.pods.remove(&name);
+                    self.leave(&name);
                     self.errors.push(timed_out("evicting", &name, options));
                 }
                 State::Try(_) => {
@@ -351,6 +379,17 @@ impl NodeDrain {
         }
     }
 
+    /// Gives a pod up.
+    fn leave(&mut self, name: &Name) {
+        if let Some(pod) = self.pods.remove(name) {
+            self.left.push(Left {
+                node: Arc::clone(&self.node.name),
+                pod: name.clone(),
+                refusal: pod.refusal,
+            });
+        }
+    }
+
     /// Checks an accepted pod: it is gone, replaced by another one of its name, or still there.
     fn look_for(
         &mut self,
@@ -371,11 +410,12 @@ impl NodeDrain {
             pod.state = State::Gone(now + POLL);
             return;
         }
-        self.pods.remove(name);
         if is_there {
+            self.leave(name);
             self.errors.push(timed_out("waiting for", name, options));
             return;
         }
+        self.pods.remove(name);
         let verb = if options.disable_eviction {
             "deleted"
         } else {

@@ -57,10 +57,14 @@ pub(super) fn pod(
     meta.annotations = Arc::new(annotations);
     meta.finalizers = finalizers.into();
     meta.owners = [owner(job)].into();
+    let node = spec.node_name.clone().filter(|node| !node.is_empty());
+    if node.is_some() {
+        Arc::make_mut(&mut spec).node_name = None;
+    }
     Pod {
         meta,
         spec,
-        node: None,
+        node: node.map(Into::into),
         status: PodStatus::default(),
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn owner_of<T: Stored>(controller: &T) -> Owner {
 /// A pod of a template, not stored yet; the caller sets the name.
 pub(crate) fn pod_of(
     template: &PodTemplateSpec,
-    spec: PodSpec,
+    mut spec: PodSpec,
     owner: Owner,
     name: Name,
     labels: &[(&str, &str)],
@@ -134,10 +134,11 @@ pub(crate) fn pod_of(
     meta.annotations = Arc::new(given.annotations.unwrap_or_default());
     meta.finalizers = given.finalizers.unwrap_or_default().into();
     meta.owners = Arc::new([owner]);
+    let node = spec.node_name.take().filter(|node| !node.is_empty());
     Pod {
         meta,
         spec: Arc::new(spec),
-        node: None,
+        node: node.map(Into::into),
         status: PodStatus::default(),
     }
 }

@@ -68,6 +68,10 @@ pub(crate) fn selects_none(files: &Files<'_>) -> Vec<Found> {
         if files.more_come || !is_idle || elsewhere_of(files, budget).is_some() {
             continue;
         }
+        // Labels that only running pods have: those of their controller, and of people.
+        if files.has_pod(budget.namespace, &budget.selector) {
+            continue;
+        }
         let wire = budget
             .budget
             .spec

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{known_label, nearest, nearest_label};
-use strew_wire::zones::{CLAIM, ZONE_AWARE};
+use strew_wire::zones::{CLAIM, UNREVIEWED, ZONE_AWARE};
 
 use crate::Found;
 use crate::files::{Budget, Files};
@@ -54,6 +54,22 @@ pub(crate) fn unknown_key(files: &Files<'_>) -> Vec<Found> {
         };
         if let Some(finding) = of_key(files, budget, key) {
             found.push(finding);
+        }
+    }
+    found
+}
+
+/// Budgets by zone in a namespace whose evictions the webhook does not review.
+pub(crate) fn unreviewed(files: &Files<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for budget in &files.budgets {
+        let is_annotated = annotations(budget).any(|(key, _)| key == ZONE_AWARE);
+        if is_annotated && UNREVIEWED.contains(&budget.namespace) {
+            let message = format!(
+                "evictions in {} are not reviewed, so that the budget is kept by pods, not by zone",
+                budget.namespace
+            );
+            found.push(Found::warning(budget.object, path_of(ZONE_AWARE), message));
         }
     }
     found

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_apiserver::Tables;
 use strew_apiserver::eviction::{self, Eviction};
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
+use strew_apiserver::{ApiError, Tables};
+use strew_controllers::drain::Left;
 use strew_model::Instant;
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom};
@@ -145,12 +146,14 @@ impl Watcher for Follow<'_> {
         &mut self,
         number: usize,
         _: &Step,
-        _: &StepResult,
+        result: &StepResult,
         simulation: &Simulation,
     ) -> ControlFlow<()> {
         if number == EVENT_STEP && self.question.event == Event::Drain {
-            let now = simulation.now();
-            self.blocked = blocked(simulation.server().tables(), &self.away, now);
+            let (now, tables) = (simulation.now(), simulation.server().tables());
+            self.blocked = blocked(tables, &self.away, now);
+            let left = result.refused.iter().flat_map(|refused| &refused.left);
+            take_left(&mut self.blocked, left, tables);
         }
         ControlFlow::Continue(())
     }
@@ -323,6 +326,78 @@ fn bare_pod(tables: &Tables, pods: &[&Arc<Pod>]) -> Option<String> {
     })
 }
 
+/// Adds the pods that a drain has left for a reason that is no longer seen: one for each workload that is not told yet.
+fn take_left<'a>(
+    blocked: &mut Vec<Blocked>,
+    left: impl Iterator<Item = &'a Left>,
+    tables: &Tables,
+) {
+    let known: BTreeSet<String> = blocked.iter().map(|known| known.object.clone()).collect();
+    let mut found: BTreeMap<String, Blocked> = BTreeMap::new();
+    for left in left {
+        let pod = tables.get::<Pod>(&left.pod);
+        let Some(pod) = pod.filter(|pod| pod.node.as_ref() == Some(&left.node)) else {
+            continue;
+        };
+        let object = object_of(tables, pod);
+        if known.contains(&object) {
+            continue;
+        }
+        let blocked = found.entry(object).or_insert_with_key(|object| {
+            let (code, why) = why_left(left);
+            let budgets = eviction::budgets_of(pod, tables);
+            let budget = budgets.first().filter(|_| left.refusal.is_some());
+            Blocked {
+                object: object.clone(),
+                pods: 0,
+                code: code.to_owned(),
+                why,
+                budget: budget.map(|budget| {
+                    let name = &budget.meta.name;
+                    [name.namespace.to_string(), name.name.to_string()]
+                }),
+            }
+        });
+        blocked.pods += 1;
+    }
+    blocked.extend(found.into_values());
+}
+
+/// Why a drain has left a pod: a code, and a sentence.
+fn why_left(left: &Left) -> (&'static str, String) {
+    let Left { node, pod, refusal } = left;
+    let Some(refusal) = refusal else {
+        let text = format!(
+            "{} stays on {node}: it terminates and does not end",
+            pod.name
+        );
+        return ("terminating", text);
+    };
+    let (code, said) = match refusal {
+        ApiError::TooManyRequests { cause, .. } if !cause.is_empty() => {
+            ("budget", cause.to_string())
+        }
+        other => ("refused", other.to_string()),
+    };
+    // What a webhook says, without the API server's words around it.
+    let said = said
+        .split_once("denied the request: ")
+        .map_or(&*said, |(_, said)| said);
+    let text = format!("{} stays on {node}: {said}", pod.name);
+    (code, text)
+}
+
+/// The workload of a pod in words; without one the pod itself.
+fn object_of(tables: &Tables, pod: &Pod) -> String {
+    match workload(tables, pod) {
+        Some((kind, of, _)) => name(&Key { kind, name: of }),
+        None => name(&Key {
+            kind: Pod::KIND,
+            name: pod.meta.name.clone(),
+        }),
+    }
+}
+
 /// The pods that a drain has left on these nodes, by workload.
 fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Blocked> {
     let mut left: BTreeMap<String, Vec<&Arc<Pod>>> = BTreeMap::new();
@@ -330,14 +405,7 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Bloc
         if stays(pod) || pod.is_finished() || pod.meta.is_terminating() {
             continue;
         }
-        let object = match workload(tables, pod) {
-            Some((kind, of, _)) => name(&Key { kind, name: of }),
-            None => name(&Key {
-                kind: Pod::KIND,
-                name: pod.meta.name.clone(),
-            }),
-        };
-        left.entry(object).or_default().push(pod);
+        left.entry(object_of(tables, pod)).or_default().push(pod);
     }
     let each = left.into_iter().filter_map(|(object, pods)| {
         let n_pods = pods.len();

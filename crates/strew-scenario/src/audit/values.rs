@@ -368,7 +368,7 @@ pub struct Blocked {
     pub object: String,
     /// Its pods that are left on the nodes.
     pub pods: usize,
-    /// A stable name: `budget`, `bare-pod`.
+    /// A stable name: `budget`, `bare-pod`, `refused` (by a webhook), `terminating`.
     pub code: String,
     /// Why they are left.
     pub why: String,

@@ -11,7 +11,8 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_apiserver::admission::{
-    AdmissionContext, PriorityClasses, RuntimeClasses, admit_object, admit_pod, read_back,
+    AdmissionContext, PriorityClasses, RuntimeClasses, admit_object, admit_pod, errors_of_stored,
+    read_back,
 };
 use strew_apiserver::object::Object;
 use strew_apiserver::workloads::NameSource;
@@ -173,7 +174,14 @@ fn one(
     // What is refused is judged as it was written.
     let written = (!from_dump).then(|| object.clone());
     let admitted = match from_dump {
-        true => Ok((read_back(object), Vec::new())),
+        true => {
+            let object = read_back(object);
+            let edited = errors_of_stored(&object);
+            match edited.is_empty() {
+                true => Ok((object, Vec::new())),
+                false => Err(edited),
+            }
+        }
         false => admit_object(object, context, names),
     };
     let judge = |object: &KubeObject, errors: &mut Vec<FieldError>| {

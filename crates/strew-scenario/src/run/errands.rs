@@ -101,6 +101,7 @@ impl Errands {
                         text: under_way.text.clone(),
                         why: under_way.complaint.clone(),
                         is_breach: false,
+                        left: under_way.drain.left().to_vec(),
                     });
                     false
                 }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use strew_controllers::drain::Left;
 use strew_manifest::finding::Finding;
 use strew_model::time::Span;
 use strew_sim::{Simulation, Stuck};
@@ -158,6 +159,8 @@ pub struct Refused {
     pub why: String,
     /// True if the refusal fails the run; false for a drain that gives up, which is only reported.
     pub is_breach: bool,
+    /// The pods that a drain left on the nodes that it gave up.
+    pub left: Vec<Left>,
 }
 
 /// The results of one run.

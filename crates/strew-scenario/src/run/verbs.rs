@@ -32,6 +32,7 @@ pub fn act(
         text: text.to_owned(),
         why,
         is_breach: true,
+        left: Vec::new(),
     })
 }
 
