@@ -106,13 +106,17 @@ impl Orders {
     }
 }
 
-/// For each workload the class of a waiting pod, else of the newest one, whose constraints stand for the workload.
+/// For each workload the class of a waiting pod, else of the newest one, whose constraints stand for the workload. A pod
+/// that is being deleted stands for it only if there is no other.
 pub fn classes(world: &ClusterState) -> Vec<Option<ClassId>> {
     let of = |members: &Vec<usize>| {
-        let unbound = members
-            .iter()
-            .find(|&&entry| world.node_of(entry).is_none());
-        let entry = unbound.or(members.last())?;
+        let staying = || {
+            members
+                .iter()
+                .filter(|&&entry| !world.pods[entry].is_leaving)
+        };
+        let unbound = staying().find(|&&entry| world.node_of(entry).is_none());
+        let entry = unbound.or(staying().last()).or(members.last())?;
         Some(world.cluster.pod(world.pods[*entry].pod).class)
     };
     world.members.iter().map(of).collect()

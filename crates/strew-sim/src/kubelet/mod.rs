@@ -62,6 +62,8 @@ enum Task {
     Start,
     Finish,
     Stop,
+    /// Its `activeDeadlineSeconds` are over.
+    Expire,
 }
 
 /// The pods that a readiness setting applies to.
@@ -184,10 +186,22 @@ impl Kubelets {
         } else if pod.status.phase == Phase::Pending && under_way.is_none() {
             let at = now + self.timing.pod_start.draw(dice);
             self.plan(at, pod, Task::Start);
-        } else if pod.status.phase == Phase::Running && ends_by_itself(pod) && under_way.is_none() {
+        } else if pod.status.phase == Phase::Running && under_way.is_none() {
             // The pod was running before the start.
-            let at = now + self.timing.pod_run.draw(dice);
-            self.plan(at, pod, Task::Finish);
+            self.plan_end(now, pod, dice);
+        }
+    }
+
+    /// Plans the end of a running pod: by itself, or at its deadline.
+    fn plan_end(&mut self, now: Instant, pod: &Pod, dice: &mut Prng) {
+        let seconds = pod.spec.active_deadline_seconds;
+        let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let started = pod.status.started.unwrap_or(now);
+        let expires = seconds.map(|seconds| (started + Span::from_secs(seconds), Task::Expire));
+        let finishes =
+            ends_by_itself(pod).then(|| (now + self.timing.pod_run.draw(dice), Task::Finish));
+        if let Some((at, task)) = finishes.into_iter().chain(expires).min() {
+            self.plan(at.max(now), pod, task);
         }
     }
 
@@ -228,11 +242,14 @@ impl Kubelets {
             Task::Finish if pod.status.phase == Phase::Running && !pod.meta.is_terminating() => {
                 finish(now, &pod, Phase::Succeeded, server);
             }
+            Task::Expire if pod.status.phase == Phase::Running && !pod.meta.is_terminating() => {
+                expire(now, &pod, server);
+            }
             Task::Stop => {
                 self.under_way.remove(&pod.meta.uid);
                 stop(now, &pod, server);
             }
-            Task::Start | Task::Finish => {}
+            Task::Start | Task::Finish | Task::Expire => {}
         }
         true
     }
@@ -243,10 +260,7 @@ impl Kubelets {
         pod.status.started = Some(moment::whole_seconds(now));
         let is_ready = self.wants_ready(&pod);
         set_ready(now, &mut pod, is_ready);
-        if ends_by_itself(&pod) {
-            let at = now + self.timing.pod_run.draw(dice);
-            self.plan(at, &pod, Task::Finish);
-        }
+        self.plan_end(now, &pod, dice);
         write_status(pod, server);
     }
 
@@ -383,6 +397,17 @@ fn finish(now: Instant, pod: &Pod, phase: Phase, server: &mut Server) {
     pod.status
         .set_condition(READY, Truth::False, "PodCompleted", "", now);
     write_status(pod, server);
+}
+
+/// A pod was active for longer than it may be: its containers are ended.
+///
+/// Source: `pkg/kubelet/active_deadline.go`.
+fn expire(now: Instant, pod: &Pod, server: &mut Server) {
+    let mut pod = pod.clone();
+    pod.status.reason = Some("DeadlineExceeded".into());
+    let message = "Pod was active on the node longer than the specified deadline";
+    pod.status.message = Some(message.into());
+    finish(now, &pod, Phase::Failed, server);
 }
 
 /// The containers of a deleted pod have stopped: removes the pod, unless finalizers hold it.
