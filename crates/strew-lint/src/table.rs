@@ -2,8 +2,8 @@
 
 use super::files::Files;
 use super::rules::{
-    autoscaler, budget, claim, constraint, domains, ideal, job, labels, namespace, node, placed,
-    quota, rollout, zone,
+    autoscaler, budget, claim, constraint, domains, ideal, job, labels, namespace, node, opted,
+    placed, quota, rollout, zone,
 };
 use super::{Depth, Found};
 
@@ -282,6 +282,20 @@ pub const RULES: &[Rule] = &[
         "A budget by zone is in a namespace whose evictions are not reviewed",
         "The webhook leaves kube-system and strew's own namespace alone, so that it can never hold up the control plane:          there the plain budget decides.",
         zone::unreviewed,
+    ),
+    rule(
+        "label-of-strew-unknown",
+        "A label is nearly one by which strew is asked for something, or has a value that asks for nothing",
+        "keep.strew.dev/spread and rebalance.strew.dev/spread are set to true or false, on a workload or its namespace. \
+         Any other label or value changes nothing, and nobody tells.",
+        opted::unknown,
+    ),
+    rule(
+        "keep-without-effect",
+        "A workload has the label keep.strew.dev/spread, and no deletion cost can be written or is read",
+        "Only the controller of ReplicaSets looks at deletion costs, and strew leaves alone pods that have a cost of \
+         somebody else: of their template, or of a WorkloadSpread.",
+        opted::kept_in_vain,
     ),
     tried(
         "budget-below-zone-loss",

@@ -10,6 +10,7 @@ pub(super) mod job;
 pub(super) mod labels;
 pub(super) mod namespace;
 pub(super) mod node;
+pub(super) mod opted;
 pub(super) mod placed;
 pub(super) mod quota;
 pub(super) mod rollout;

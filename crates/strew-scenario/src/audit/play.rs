@@ -356,6 +356,7 @@ fn take_left<'a>(
                     let name = &budget.meta.name;
                     [name.namespace.to_string(), name.name.to_string()]
                 }),
+                seeds: 1,
             }
         });
         blocked.pods += 1;
@@ -433,6 +434,7 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Bloc
             code: code.to_owned(),
             why,
             budget,
+            seeds: 1,
         })
     });
     each.collect()

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::values::{Case, Endpoints, Row};
+use super::values::{Blocked, Case, Endpoints, Row};
 
 /// What chance may do: the runs of one case, each with a seed of its own. Each workload stands as in its worst run, and
 /// says in how many runs its verdict is that. What the event leaves of Services, and what keeps a drain from its end,
@@ -30,6 +30,11 @@ pub fn worst(played: Vec<Case>) -> Option<Case> {
     for row in &mut worst.workloads {
         if row.seeds < n_runs {
             row.sum = format!("{} (in {} of {n_runs} seeds)", row.sum, row.seeds);
+        }
+    }
+    for blocked in &mut worst.blocked {
+        if blocked.seeds < n_runs {
+            blocked.why = format!("{} (in {} of {n_runs} seeds)", blocked.why, blocked.seeds);
         }
     }
     worst.in_order();
@@ -66,11 +71,10 @@ fn of_both(known: Case, other: Case) -> Case {
     }
     let mut blocked = known.blocked;
     for other in other.blocked {
-        if !blocked
-            .iter()
-            .any(|b| b.object == other.object && b.budget == other.budget)
-        {
-            blocked.push(other);
+        let is_same = |b: &&mut Blocked| b.object == other.object && b.budget == other.budget;
+        match blocked.iter_mut().find(is_same) {
+            Some(known) => known.seeds += other.seeds,
+            None => blocked.push(other),
         }
     }
     let mut refused = known.refused;

@@ -375,6 +375,9 @@ pub struct Blocked {
     /// The namespace and name of the budget, if one is the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<[String; 2]>,
+    /// The number of seeds in which they are left; in the others the drain ends.
+    #[serde(default = "one")]
+    pub seeds: u64,
 }
 
 /// A change that was played: the audit with it is better.

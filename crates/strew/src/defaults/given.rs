@@ -54,9 +54,10 @@ pub(super) fn read(
         say_note(note, context);
     }
     let Some(defaults) = Defaults::of(&configuration, &names) else {
-        let error =
-            anyhow!("{file} has no default constraints: kube-scheduler's own need no policy");
-        let hint = "write `defaultingType: List` with defaultConstraints into the args of PodTopologySpread";
+        let error = anyhow!(
+            "{file} names no default constraint: kube-scheduler's own, and none at all, need no policy"
+        );
+        let hint = "write `defaultingType: List`, and one or more defaultConstraints, into the args of PodTopologySpread";
         return Err(Failure::input(error).with_hint(hint));
     };
     Ok(Some(Given {

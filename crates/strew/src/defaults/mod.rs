@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use strew_manifest::read::nearest;
 use strew_suite::label_query::LabelQuery;
 use strew_wire::default_policy::objects::{Reach, Version};
 
@@ -50,7 +51,8 @@ with the selectors of the Services that select it. Pods of DaemonSets stay as th
 A namespace opts out with the label defaults.strew.dev/apply=false, a pod with that label or annotation. Pods that
 exist keep what they have; deleting the policies ends it.
 
-Exit codes: 0 done; 1 pods would be Pending with the constraints that have a node now, or a workload is uneven under
+Exit codes: 0 done; 1 pods would be Pending with the constraints that have a node now, no node has the label of a
+constraint, or a workload is uneven under
 them and --fail-on Uneven is given; 2 wrong input, such as a file without defaultConstraints; 3 something outside
 failed.";
 
@@ -179,6 +181,25 @@ impl DefaultsArgs {
             .collect()
     }
 
+    /// Tells of excluded namespaces in which no workload is.
+    fn tell_unknown_namespaces(&self, report: &values::DefaultsReport, context: &Context) {
+        for excluded in &self.exclude_namespace {
+            let known = report
+                .workloads
+                .iter()
+                .map(|workload| workload.namespace.as_str());
+            let known: std::collections::BTreeSet<&str> = known.collect();
+            if known.contains(excluded.as_str()) {
+                continue;
+            }
+            let meant =
+                nearest(excluded, known).map_or(String::new(), |n| format!(": did you mean {n}?"));
+            let note =
+                format!("--exclude-namespace {excluded}: no workload is in this namespace{meant}");
+            diagnostics::say_note(&note, context);
+        }
+    }
+
     /// Prints the policies.
     fn print(&self, given: &Given, query: Option<&LabelQuery>) -> Result<u8, Failure> {
         if self.output == Some(DefaultsFormat::Wide) {
@@ -249,6 +270,7 @@ impl DefaultsArgs {
             return Ok(EXIT_INPUT);
         };
         let report = report::of(&life, given, &asked, context)?;
+        self.tell_unknown_namespaces(&report, context);
         let text = match format {
             Some(format) => serialized(&report, format)?,
             None => text::write(
@@ -268,7 +290,8 @@ impl DefaultsArgs {
 /// The exit code.
 fn exit(report: &DefaultsReport, fail_on: Option<FailOn>) -> u8 {
     let fails_now = fail_on == Some(FailOn::Uneven) && report.summary.uneven > 0;
-    match fails_now || report.summary.pending > 0 {
+    let has_no_effect = report.summary.without_domains > 0;
+    match fails_now || has_no_effect || report.summary.pending > 0 {
         true => EXIT_NO,
         false => 0,
     }

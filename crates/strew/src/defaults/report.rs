@@ -328,6 +328,7 @@ fn summed(workloads: BTreeMap<usize, WorkloadDefaults>) -> DefaultsReport {
         with_own: n(&|w| w.effect == Effect::Own),
         untouched: n(&|w| w.effect == Effect::Untouched),
         uneven: n(&|w| w.uneven),
+        without_domains: n(&|w| w.without_domains().is_some()),
         pending: n(&|w| w.pending > 0),
         counted_otherwise: n(&|w| w.counted_otherwise),
     };

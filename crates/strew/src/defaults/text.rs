@@ -17,7 +17,7 @@ pub(super) fn write(report: &DefaultsReport, context: &Context, top: usize) -> S
     let mut out = String::new();
     write_sum(&mut out, report, context);
     write_changed(&mut out, report, context, top);
-    write_rest(&mut out, report);
+    write_rest(&mut out, report, top);
     let dim = context.terminal.styles.dim;
     let _ = writeln!(
         out,
@@ -30,7 +30,7 @@ pub(super) fn write(report: &DefaultsReport, context: &Context, top: usize) -> S
 fn write_sum(out: &mut String, report: &DefaultsReport, context: &Context) {
     let sums = &report.summary;
     let styles = &context.terminal.styles;
-    let (mark, style) = match sums.uneven + sums.pending {
+    let (mark, style) = match sums.uneven + sums.pending + sums.without_domains {
         0 => ("✓", styles.good),
         _ => ("✗", styles.bad),
     };
@@ -49,6 +49,19 @@ fn write_sum(out: &mut String, report: &DefaultsReport, context: &Context) {
         sums.changed,
         count(sums.workloads, "workload"),
     );
+    if sums.without_domains > 0 {
+        let mut all = report
+            .workloads
+            .iter()
+            .filter_map(WorkloadDefaults::without_domains);
+        let key = all.next().map_or("", |constraint| &constraint.topology_key);
+        let _ = writeln!(
+            out,
+            "of {}, no node has the label {}: that constraint spreads nothing, and takes the place of kube-scheduler's own defaults",
+            count(sums.without_domains, "workload"),
+            printable_line(key)
+        );
+    }
     if sums.counted_otherwise > 0 {
         let _ = writeln!(
             out,
@@ -63,7 +76,9 @@ fn write_changed(out: &mut String, report: &DefaultsReport, context: &Context, t
     let changed: Vec<_> = report.workloads.iter().filter(is_changed).collect();
     let styles = &context.terminal.styles;
     for workload in changed.iter().take(top) {
-        let (mark, style) = match workload.uneven || workload.pending > 0 {
+        let is_bad =
+            workload.uneven || workload.pending > 0 || workload.without_domains().is_some();
+        let (mark, style) = match is_bad {
             true => ("✗", styles.bad),
             false => ("✓", styles.good),
         };
@@ -130,12 +145,17 @@ fn counted(constraint: &DefaultCounts) -> String {
             count(usize::try_from(n).unwrap_or(usize::MAX), "pod")
         ),
     };
+    let counts = match constraint.domains.is_empty() {
+        true => format!(
+            "no node has the label {}",
+            printable_line(&constraint.topology_key)
+        ),
+        false => format!("{}; skew {}{moves}", texts.join(", "), constraint.skew),
+    };
     format!(
-        "over {}, maxSkew {}{soft}: {}; skew {}{moves}",
+        "over {}, maxSkew {}{soft}: {counts}",
         printable_line(short_key(&constraint.topology_key)),
         constraint.max_skew,
-        texts.join(", "),
-        constraint.skew
     )
 }
 
@@ -149,8 +169,8 @@ fn name(workload: &WorkloadDefaults) -> String {
     printable_line(&text).into_owned()
 }
 
-/// The workloads that stay as they are, by reason.
-fn write_rest(out: &mut String, report: &DefaultsReport) {
+/// The workloads that stay as they are, by reason: the first of each, or all if more than these are asked for.
+fn write_rest(out: &mut String, report: &DefaultsReport, top: usize) {
     let mut by_reason: BTreeMap<(Effect, &str), Vec<&WorkloadDefaults>> = BTreeMap::new();
     for workload in &report.workloads {
         if workload.effect != Effect::Changed {
@@ -162,13 +182,18 @@ fn write_rest(out: &mut String, report: &DefaultsReport) {
     if by_reason.is_empty() {
         return;
     }
+    let n_shown = if top == usize::MAX { top } else { 1 };
     out.push_str("\nstay as they are\n");
     for ((_, reason), workloads) in by_reason {
-        let first = workloads.first().map(|workload| name(workload));
-        let more = match workloads.len() {
-            1 => String::new(),
-            n => format!(" and {}", count(n - 1, "more workload")),
+        let shown = workloads
+            .iter()
+            .take(n_shown)
+            .map(|workload| name(workload));
+        let shown: Vec<String> = shown.collect();
+        let more = match workloads.len() - shown.len() {
+            0 => String::new(),
+            n => format!(" and {}", count(n, "more workload")),
         };
-        let _ = writeln!(out, "  {}{more}: {reason}", first.unwrap_or_default());
+        let _ = writeln!(out, "  {}{more}: {reason}", shown.join(", "));
     }
 }

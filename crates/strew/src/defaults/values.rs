@@ -37,6 +37,8 @@ pub(crate) struct DefaultsSums {
     pub(crate) uneven: usize,
     /// Changed ones of which pods stay Pending with the constraints, but not without them, if all are created again.
     pub(crate) pending: usize,
+    /// Changed ones with a constraint over a key that none of their nodes has.
+    pub(crate) without_domains: usize,
     /// Changed ones of which the policy counts other pods than kube-scheduler's own defaults would.
     pub(crate) counted_otherwise: usize,
 }
@@ -81,6 +83,14 @@ pub(crate) enum Effect {
     Own,
     /// They stay as they are.
     Untouched,
+}
+
+impl WorkloadDefaults {
+    /// The first constraint over a key that none of its nodes has.
+    pub(crate) fn without_domains(&self) -> Option<&DefaultCounts> {
+        let mut constraints = self.constraints.iter();
+        constraints.find(|constraint| constraint.domains.is_empty())
+    }
 }
 
 /// A constraint of a workload.
