@@ -43,6 +43,8 @@ enum Command {
         suite: Option<bench::Suite>,
         /// Only measurements whose name contains one of these (of decide: cycle/5000, deployment, build, …)
         names: Vec<String>,
+        #[command(flatten)]
+        keep: bench::Keep,
     },
     /// Pack what is published: an archive, checksums, the manifest for krew
     Dist(dist::Dist),
@@ -101,7 +103,7 @@ fn main() -> anyhow::Result<ExitCode> {
             no_e2e,
             all_tools,
         } => ci::run(keep_going, no_e2e, all_tools),
-        Command::Bench { suite, names } => bench::run(suite, &names),
+        Command::Bench { suite, names, keep } => bench::run(suite, &names, keep),
         Command::Dist(options) => dist::run(&options),
         Command::Clients { clients } => clients::run(xtask::top(), &clients),
         Command::Web(options) => web::run(xtask::top(), &options),

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use strew_apiserver::Tables;
-use strew_apiserver::object::{Name, Node, Pod, Stored, moment};
+use strew_apiserver::object::{Node, Pod, Stored, moment};
 use strew_apiserver::server::{Cursor, Server};
 use strew_cel::{Program, Unknown, Value, Variables};
 use strew_manifest::conditions::node_ready;
@@ -53,8 +52,14 @@ impl Views {
         let (server, has_specs) = (present.server(), self.has_specs);
         let tables = server.tables();
         let pods = || {
-            tables.of::<Pod>().iter().map(|pod| {
-                let node = node_of(tables, pod);
+            let nodes = tables.of::<Node>().iter();
+            let nodes: HashMap<&str, &Arc<Node>> =
+                nodes.map(|node| (&*node.meta.name.name, node)).collect();
+            tables.of::<Pod>().iter().map(move |pod| {
+                let node = pod
+                    .node
+                    .as_deref()
+                    .and_then(|node| nodes.get(node).copied());
                 let version = node.map_or(0, |node| node.meta.version);
                 ((pod.meta.version, version), move || {
                     self::pod(pod, node, has_specs)
@@ -93,7 +98,8 @@ type Versions = (u64, u64);
 #[derive(Default)]
 struct Listed {
     made: Option<(Cursor, Value)>,
-    elements: HashMap<Versions, Value>,
+    /// In the order of the list.
+    elements: Vec<(Versions, Value)>,
 }
 
 impl Listed {
@@ -108,17 +114,62 @@ impl Listed {
         self.made.take_if(|(seen, _)| server.is_behind(seen));
         let elements = &mut self.elements;
         let (_, list) = self.made.get_or_insert_with(|| {
-            let mut known = std::mem::take(elements);
+            let mut known = Known::new(std::mem::take(elements));
             let value = |(versions, make): (Versions, M)| {
-                let known = known.remove(&versions);
+                let known = known.take(versions);
                 let value = known.unwrap_or_else(|| Value::from_json(&make()));
-                elements.insert(versions, value.clone());
+                elements.push((versions, value.clone()));
                 value
             };
             let list = Value::list(items().map(value));
             (server.listen(), list)
         });
         list.clone()
+    }
+}
+
+/// The elements of the last list. The next one has nearly the same in the same order, so an element is looked for where
+/// the last one was found; if that fails often, by its versions.
+struct Known {
+    elements: Vec<(Versions, Value)>,
+    next: usize,
+    n_missed: usize,
+    by_versions: Option<HashMap<Versions, usize>>,
+}
+
+impl Known {
+    /// How many elements may have gone between two that stay.
+    const NEAR: usize = 8;
+    /// After so many elements that were not near, all are found by their versions.
+    const MISSED_MAX: usize = 32;
+
+    fn new(elements: Vec<(Versions, Value)>) -> Self {
+        Self {
+            elements,
+            next: 0,
+            n_missed: 0,
+            by_versions: None,
+        }
+    }
+
+    fn take(&mut self, versions: Versions) -> Option<Value> {
+        let mut near = self.elements.iter().skip(self.next).take(Self::NEAR);
+        let mut found = near
+            .position(|(known, _)| *known == versions)
+            .map(|place| self.next + place);
+        if found.is_none() {
+            self.n_missed += 1;
+        }
+        if found.is_none() && self.n_missed > Self::MISSED_MAX {
+            let by_versions = self.by_versions.get_or_insert_with(|| {
+                let each = self.elements.iter().enumerate();
+                each.map(|(place, (versions, _))| (*versions, place))
+                    .collect()
+            });
+            found = by_versions.get(&versions).copied();
+        }
+        self.next = found? + 1;
+        self.elements.get(found?).map(|(_, value)| value.clone())
     }
 }
 
@@ -159,10 +210,6 @@ pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Op
 
 /// Fields that an error lists by name.
 const KEYS_TOLD: usize = 20;
-
-fn node_of<'a>(tables: &'a Tables, pod: &Pod) -> Option<&'a Arc<Node>> {
-    tables.get::<Node>(&Name::new("", pod.node.as_deref()?))
-}
 
 /// A pod as a CEL value; `domains` holds the labels of its node.
 fn pod(pod: &Arc<Pod>, node: Option<&Arc<Node>>, has_spec: bool) -> Json {
