@@ -218,7 +218,9 @@ fn at_rest(missing: &Missing, event: Event) -> Cause {
         Missing::Evicted(..) | Missing::Staying(_) => CauseCode::Other,
         Missing::Refused(_, why) if why.contains("exceeded quota") => CauseCode::Quota,
         Missing::Refused(..) => CauseCode::Other,
-        Missing::Terminating(_, Kind::StatefulSet) => CauseCode::StatefulSetWaits,
+        Missing::Terminating(_, Kind::StatefulSet) | Missing::Behind(..) => {
+            CauseCode::StatefulSetWaits
+        }
         Missing::Terminating(..) => CauseCode::Other,
         Missing::Pending(_, hindrance) => match hindrance {
             Hindrance::Volume => CauseCode::VolumePin,

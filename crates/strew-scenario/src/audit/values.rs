@@ -311,7 +311,7 @@ pub enum CauseCode {
     SingleReplica,
     /// It is a pod without a workload.
     BarePod,
-    /// Its pods on lost nodes keep their names, and a StatefulSet makes no second one.
+    /// Its pods on lost nodes keep their names, and a StatefulSet makes no second one; or an earlier pod is not ready.
     StatefulSetWaits,
     /// Affinity to pods.
     PodAffinity,

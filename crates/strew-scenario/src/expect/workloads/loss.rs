@@ -191,6 +191,8 @@ pub enum Missing {
     Pending(usize, Hindrance),
     /// The API server refuses to create this many: why.
     Refused(usize, String),
+    /// A StatefulSet makes this many in order only, after this pod, which is not ready.
+    Behind(usize, String),
 }
 
 impl Missing {
@@ -246,6 +248,10 @@ impl fmt::Display for Missing {
             ),
             Self::Pending(n, why) => write!(f, "{n} Pending: {why}"),
             Self::Refused(n, why) => write!(f, "{n} not made: {why}"),
+            Self::Behind(n, first) => write!(
+                f,
+                "{n} not made: its StatefulSet makes pods in order, and {first} is not ready"
+            ),
         }
     }
 }
@@ -336,6 +342,9 @@ fn missing(
         }
         return match leaving.len() {
             0 => {
+                if let Some(behind) = behind(tables, &active, record) {
+                    return Some(behind);
+                }
                 let staying = active.iter().filter(|pod| stays(tables, pod)).count();
                 (staying > 0).then_some(Missing::Staying(staying))
             }
@@ -344,6 +353,25 @@ fn missing(
     };
     let hindrance = hindrance(present, refusing, first);
     Some(Missing::Pending(pending.len(), hindrance))
+}
+
+/// The pods that a StatefulSet does not make because an earlier one is not ready.
+fn behind(tables: &Tables, active: &[&Arc<Pod>], record: &Record) -> Option<Missing> {
+    let Some(Object::StatefulSet(set)) = tables.find(&record.key) else {
+        return None;
+    };
+    let is_parallel = set.spec.pod_management_policy.as_deref() == Some("Parallel");
+    let n = (record.wanted as usize).saturating_sub(active.len());
+    let first = active.iter().filter(|pod| !pod.is_ready());
+    let first = first.min_by_key(|pod| {
+        let name = &pod.meta.name.name;
+        let ordinal = name
+            .rsplit_once('-')
+            .and_then(|(_, ordinal)| ordinal.parse::<u32>().ok());
+        ordinal.unwrap_or(u32::MAX)
+    })?;
+    let name = first.meta.name.name.to_string();
+    (n > 0 && !is_parallel).then_some(Missing::Behind(n, name))
 }
 
 /// Why pods of a workload were refused at their creation; `None` if none is missing, of the newest template either, or
