@@ -149,7 +149,7 @@ impl Choice {
             return Ok(());
         }
         if all.is_empty() {
-            return Err(Failure::input("no workload passed to simulate"));
+            return Err(Failure::input("no workload in the input"));
         }
         let names = all.iter().map(|workload| workload.name.namespace.as_str());
         let known: BTreeSet<&str> = names.collect();

@@ -365,7 +365,7 @@ fn life(
         names,
         inputs,
         args.format(),
-        None,
+        Some("explain"),
         context,
     )
 }

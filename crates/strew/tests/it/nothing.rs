@@ -37,7 +37,9 @@ fn an_input_without_objects_is_an_error() {
     for input in empty.into_iter().chain(lists) {
         for args in ["simulate -", "simulate - -q", "explain deployment/web -"] {
             let said = refused(args, input);
-            assert!(said.contains("no objects passed to simulate"), "{said}");
+            let verb = args.split(' ').next().unwrap();
+            let expected = format!("no objects passed to {verb}");
+            assert!(said.contains(&expected), "{said}");
         }
     }
 }
