@@ -38,6 +38,16 @@ fn is_placed(kind: &str) -> bool {
     kind == "Job" || kinds::of_kind(kind).is_some_and(|row| row.scales)
 }
 
+/// True for a kind whose pods are to find a node, wherever: those of a CronJob, of one of its Jobs.
+fn is_judged(files: &Files<'_>, workload: &Workload<'_>) -> bool {
+    match files.objects[workload.object] {
+        // Pods of an owner that is not in the files count together, and some of them may run.
+        KubeObject::Pod(_) => workload.n_pods == Some(1),
+        KubeObject::CronJob(cron) => cron.spec.suspend != Some(true),
+        _ => is_placed(workload.kind),
+    }
+}
+
 impl Placings {
     pub(crate) fn of(files: &Files<'_>) -> Self {
         let mut placings = Self {
@@ -53,6 +63,10 @@ impl Placings {
         for (number, workload) in files.workloads.iter().enumerate() {
             if let Some(found) = daemons_without_node(files, workload, &mut bench) {
                 let of_rule = placings.found.entry("selector-matches-no-node");
+                of_rule.or_default().push(found);
+            }
+            if let Some(found) = daemons_without_room(files, workload, &mut bench) {
+                let of_rule = placings.found.entry("pods-do-not-fit");
                 of_rule.or_default().push(found);
             }
             let Some(mut case) = Case::of(files, number, &mut bench, &mut all) else {
@@ -98,6 +112,35 @@ fn daemons_without_node(
     Some(note.help("compare them with the labels of the nodes"))
 }
 
+/// A DaemonSet whose pods find room on no node that they ask for. Taints are left out, since its controller adds
+/// tolerations.
+fn daemons_without_room(
+    files: &Files<'_>,
+    workload: &Workload<'_>,
+    bench: &mut Bench,
+) -> Option<Found> {
+    if workload.kind != "DaemonSet" || files.grows {
+        return None;
+    }
+    let pods = pods_of(files, workload, bench)?;
+    if !bench.is_wanted(&pods.spec) || !running(workload, bench).is_empty() {
+        return None;
+    }
+    let nothing = bench.symbol("");
+    let pods = pods.on_tainted(nothing);
+    let reason = bench.place(&pods, 1).refused?;
+    let priority = priority_of(workload, &classes(files))?;
+    let never = workload.spec.preemption_policy.as_deref() == Some("Never");
+    if !never && bench.place_of_lower(&[], &pods, 1, priority).is_some() {
+        return None;
+    }
+    let message = format!("none of its pods finds a node: {reason}");
+    let warning = Found::warning(workload.object, workload.spec_path.clone(), message);
+    Some(warning.help(
+        "other workloads of the files are not even counted: larger nodes, or smaller requests",
+    ))
+}
+
 /// A workload that the engine is to place.
 struct Case<'f, 'a, 'b> {
     files: &'f Files<'a>,
@@ -130,7 +173,7 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let n_pods = workload
             .n_pods
             .filter(|n| (1..=PODS_MAX).contains(n))
-            .filter(|_| is_placed(workload.kind))?;
+            .filter(|_| is_judged(files, workload))?;
         let mut pods = pods_of(files, workload, bench)?;
         let before = match all.before(files, number, &pods, bench) {
             Some(before) => before,

@@ -196,7 +196,8 @@ pub const RULES: &[Rule] = &[
         "pods-do-not-fit",
         "The pods of a workload do not fit on the nodes of the files",
         "They are placed alone, beside the pods that run already, without the other workloads of the files; only those that \
-         a required podAffinity asks for are placed first. Nothing is said where the files have something that adds nodes.",
+         a required podAffinity asks for are placed first. Of a CronJob, the pods of one Job count; of a DaemonSet without \
+         running pods, one pod that tolerates all taints. Nothing is said where the files have something that adds nodes.",
         placed::no_room,
     ),
     tried(
@@ -252,7 +253,8 @@ pub const RULES: &[Rule] = &[
         "budget-allows-none",
         "A PodDisruptionBudget allows no eviction even when all pods are healthy",
         "Drains of the nodes of these pods, and with them upgrades, wait until somebody deletes the budget. \
-         maxUnavailable: 1 lets one pod go at a time. Where an autoscaler (a HorizontalPodAutoscaler, a ScaledObject of KEDA) \
+         maxUnavailable: 1 lets one pod go at a time. A budget with neither minAvailable nor maxUnavailable allows none \
+         either. Where an autoscaler (a HorizontalPodAutoscaler, a ScaledObject of KEDA) \
          chooses the number, its smallest counts; that of an unknown kind is not known. Nothing is said of DaemonSets and \
          Jobs: kubectl drain leaves pods of DaemonSets where they are, and those of Jobs end.",
         budget::allows_none,

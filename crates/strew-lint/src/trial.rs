@@ -433,6 +433,17 @@ impl Pods {
         })
     }
 
+    /// The same pods, which tolerate every taint.
+    pub(crate) fn on_tainted(&self, nothing: Symbol) -> Self {
+        let all = Toleration {
+            key: None,
+            operator: TolerationOperator::Exists,
+            value: nothing,
+            effect: None,
+        };
+        self.with(|spec| spec.tolerations = Box::new([all]))
+    }
+
     /// The same pods, which cordoned nodes take, too.
     pub(crate) fn on_cordoned(&self, unschedulable: Symbol, nothing: Symbol) -> Self {
         let taken = Toleration {

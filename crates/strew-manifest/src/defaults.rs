@@ -127,7 +127,7 @@ fn default_pod_level_requests(spec: &mut PodSpec) {
 
 /// The sum of the containers' requests (spec/scheduler.md §3.8, "Pod request"); `None` if no container requests the
 /// resource. Validation reports invalid amounts and overflows.
-fn containers_request(spec: &PodSpec, resource: &str) -> Option<Quantity> {
+pub(crate) fn containers_request(spec: &PodSpec, resource: &str) -> Option<Quantity> {
     let request = |container: &Container| -> Option<Quantity> {
         let requests = container.resources.as_ref()?.requests.as_ref()?;
         Quantity::try_from(requests.get(resource)?).ok()

@@ -119,6 +119,11 @@ pub enum FieldErrorKind {
         /// The value as the API server prints it.
         value: String,
     },
+    /// `Not found: VALUE`
+    NotFound {
+        /// The value as the API server prints it.
+        value: String,
+    },
     /// `Forbidden`
     Forbidden,
     /// `Internal error`: whether the value is valid cannot be decided.
@@ -183,6 +188,12 @@ impl FieldError {
         Self::new(path, FieldErrorKind::Duplicate { value }, "")
     }
 
+    /// The value names something that is not there.
+    pub fn not_found(path: FieldPath, value: &str) -> Self {
+        let value = format!("{value:?}");
+        Self::new(path, FieldErrorKind::NotFound { value }, "")
+    }
+
     /// The field may not be set here.
     pub fn forbidden(path: FieldPath, detail: impl Into<String>) -> Self {
         Self::new(path, FieldErrorKind::Forbidden, detail)
@@ -216,6 +227,7 @@ impl fmt::Display for FieldError {
             FieldErrorKind::Invalid { value } => write!(f, "Invalid value: {value}")?,
             FieldErrorKind::NotSupported { value } => write!(f, "Unsupported value: {value}")?,
             FieldErrorKind::Duplicate { value } => write!(f, "Duplicate value: {value}")?,
+            FieldErrorKind::NotFound { value } => write!(f, "Not found: {value}")?,
             FieldErrorKind::Forbidden => f.write_str("Forbidden")?,
             FieldErrorKind::Internal => f.write_str("Internal error")?,
             FieldErrorKind::TooLong => f.write_str("Too long")?,

@@ -13,9 +13,12 @@ use k8s_openapi::api::apps::v1::{
     RollingUpdateStatefulSetStrategy, StatefulSet,
 };
 use k8s_openapi::api::batch::v1::{CronJob, Job, JobSpec};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, Service};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use strew_manifest::defaults::{default_pod, default_template, set_if_empty, set_namespace};
@@ -160,6 +163,22 @@ impl SetDefaults for CronJob {
 impl SetDefaults for Service {
     fn set_defaults(&mut self) {
         set_namespace(&mut self.metadata);
+    }
+}
+
+impl SetDefaults for PersistentVolumeClaim {
+    /// No volume controller has seen a new claim. A claim of a file may come with its status.
+    fn set_defaults(&mut self) {
+        set_namespace(&mut self.metadata);
+        let status = self.status.get_or_insert_default();
+        status.phase.get_or_insert_with(|| "Pending".to_owned());
+    }
+}
+
+impl SetDefaults for StorageClass {
+    fn set_defaults(&mut self) {
+        set_if_empty(&mut self.reclaim_policy, "Delete");
+        set_if_empty(&mut self.volume_binding_mode, "Immediate");
     }
 }
 

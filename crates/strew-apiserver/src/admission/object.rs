@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::update::{Update, admit_pod_update, admit_update};
-use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod, disabled_fields};
+use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod, disabled_fields, priority};
 use crate::validation::Validate;
 use crate::workloads::NameSource;
 use strew_manifest::field::{FieldError, FieldPath};
@@ -18,13 +18,6 @@ pub type AdmittedObject = (KubeObject, Vec<String>);
 macro_rules! kinds {
     (updated: $($updated:ident)*; created: $($created:ident)*; of_hub: $($of_hub:ident)*;) => {
         fn admit_plain(object: KubeObject) -> Result<AdmittedObject, Vec<FieldError>> {
-            fn plain<T: SetDefaults + Validate>(object: T) -> Result<AdmittedObject, Vec<FieldError>>
-            where
-                KubeObject: From<T>,
-            {
-                let Admitted { object, warnings } = admit(object)?;
-                Ok((object.into(), warnings))
-            }
             match object {
                 $(KubeObject::$updated(object) => plain(*object),)*
                 $(KubeObject::$created(object) => plain(*object),)*
@@ -73,6 +66,14 @@ kinds! {
     of_hub: ManagedCluster ManagedClusterSet ManagedClusterSetBinding AddOnPlacementScore Placement PlacementDecision;
 }
 
+fn plain<T: SetDefaults + Validate>(object: T) -> Result<AdmittedObject, Vec<FieldError>>
+where
+    KubeObject: From<T>,
+{
+    let Admitted { object, warnings } = admit(object)?;
+    Ok((object.into(), warnings))
+}
+
 /// Admits an object to create; `names` completes the name of a pod that has only a `generateName`.
 ///
 /// # Errors
@@ -89,11 +90,11 @@ pub fn admit_object(
             let Admitted { object, warnings } = admit_pod(*pod, context)?;
             Ok((object.into(), warnings))
         }
-        KubeObject::PersistentVolumeClaim(mut claim) => {
-            // `PrepareForCreate`: no volume controller has seen it yet. A claim of a file may come with its status.
-            let status = claim.status.get_or_insert_default();
-            status.phase.get_or_insert_with(|| "Pending".to_owned());
-            Ok((KubeObject::PersistentVolumeClaim(claim), Vec::new()))
+        KubeObject::PersistentVolumeClaim(claim) => plain(*claim),
+        KubeObject::StorageClass(class) => plain(*class),
+        KubeObject::PriorityClass(class) => {
+            priority::admit_class(&class, context.priority_classes).map_err(|error| vec![error])?;
+            plain(*class)
         }
         object => admit_plain(object),
     }

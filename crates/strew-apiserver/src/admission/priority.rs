@@ -71,6 +71,24 @@ fn class(value: i32, preemption_policy: Option<&str>) -> Class {
     }
 }
 
+/// Admits a class that is created: there is one global default.
+///
+/// # Errors
+/// The plug-in refuses a second global default.
+pub fn admit_class(class: &PriorityClass, classes: &PriorityClasses) -> Result<(), FieldError> {
+    let default = classes.default.as_ref();
+    let is_default = class.global_default == Some(true);
+    match default.filter(|name| is_default && class.metadata.name.as_ref() != Some(name)) {
+        None => Ok(()),
+        Some(name) => Err(FieldError::forbidden(
+            FieldPath::root().child("globalDefault"),
+            format!(
+                "PriorityClass {name} is already marked as default. Only one default can exist"
+            ),
+        )),
+    }
+}
+
 /// Sets `priority`, `preemptionPolicy` and, from the global default, `priorityClassName`.
 ///
 /// # Errors
@@ -173,6 +191,23 @@ mod tests {
         check(
             json!({"preemptionPolicy": "Never"}),
             "spec.preemptionPolicy: Forbidden: the string value of PreemptionPolicy (Never) must not be provided in pod spec; priority admission controller computed PreemptLowerPriority from the given PriorityClass name",
+        );
+    }
+
+    #[test]
+    fn one_class_is_the_global_default() {
+        let class = |name: &str, is_default: bool| -> PriorityClass {
+            let class = json!({"metadata": {"name": name}, "globalDefault": is_default});
+            serde_json::from_value(class).unwrap()
+        };
+        let classes = [class("first", true)];
+        let classes = PriorityClasses::new(&classes);
+        let says = |class| admit_class(&class, &classes).map_err(|error| error.to_string());
+        assert_eq!(says(class("first", true)), Ok(()));
+        assert_eq!(says(class("second", false)), Ok(()));
+        assert_eq!(
+            says(class("second", true)).unwrap_err(),
+            "globalDefault: Forbidden: PriorityClass first is already marked as default. Only one default can exist",
         );
     }
 

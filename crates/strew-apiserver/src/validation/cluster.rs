@@ -1,8 +1,8 @@
-//! Nodes, Namespaces, Services, PriorityClasses, PodDisruptionBudgets.
+//! Nodes, Namespaces, PriorityClasses, PodDisruptionBudgets.
 //!
 //! Source: `pkg/apis/{core,scheduling,policy}/validation`, v1.36.
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
@@ -49,17 +49,6 @@ impl Validate for Node {
 impl Validate for Namespace {
     fn validate(&self) -> Vec<FieldError> {
         metadata::validate(&self.metadata, Scope::Cluster, text::dns_label)
-    }
-}
-
-impl Validate for Service {
-    fn validate(&self) -> Vec<FieldError> {
-        let rule = text::dns_1035_label;
-        let mut errors = metadata::validate(&self.metadata, Scope::Namespaced, rule);
-        let labels = self.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        let path = FieldPath::root().child("spec.selector");
-        metadata::labels(labels, &path, &mut errors);
-        errors
     }
 }
 

@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job, JobSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::Validate;
+use super::job_policy;
 use super::workload::{nonnegative_each, spec_path, warnings_of};
 use strew_manifest::field::{FieldError, FieldErrorKind, FieldPath};
 use strew_manifest::schedule::{self, Schedule};
@@ -110,6 +111,7 @@ fn job(spec: &JobSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
         ("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished),
     ];
     nonnegative_each(&numbers, path, errors);
+    job_policy::limits_per_index(spec, path, errors);
     if let Some(mode) = &spec.completion_mode {
         one_of(
             mode,
@@ -119,8 +121,10 @@ fn job(spec: &JobSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
         );
         if mode == "Indexed" {
             indexed_job(spec, path, errors);
+            job_policy::limits_of_indexed(spec, path, errors);
         }
     }
+    job_policy::policies(spec, path, errors);
     validate_template(&spec.template, &path.child("template"), errors);
     let policy = spec
         .template
@@ -133,6 +137,10 @@ fn job(spec: &JobSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
         "Always" => {
             let detail = "valid values: \"OnFailure\", \"Never\"";
             errors.push(FieldError::required(at, detail));
+        }
+        "OnFailure" if spec.pod_failure_policy.is_some() => {
+            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.push(FieldError::invalid(at, "OnFailure", detail));
         }
         policy => one_of(policy, &["OnFailure", "Never"], &at, errors),
     }

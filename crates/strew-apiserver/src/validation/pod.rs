@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::validation::metadata::{self, Scope};
 use strew_manifest::validation::pod::{deletion_cost, validate_spec};
-use strew_manifest::validation::spread::{self, SharedKeys};
-use strew_manifest::validation::text;
+use strew_manifest::validation::spread::SharedKeys;
+use strew_manifest::validation::{text, warnings};
 use strew_wire::config::AdmissionOptions;
 
 use super::Validate;
@@ -18,12 +18,9 @@ impl Validate for Pod {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let path = FieldPath::root().child("spec.topologySpreadConstraints");
-        let constraints = self
-            .spec
-            .as_ref()
-            .and_then(|s| s.topology_spread_constraints.as_ref());
-        spread::warnings(constraints.map_or(&[], Vec::as_slice), &path)
+        let path = FieldPath::root().child("spec");
+        let spec = self.spec.as_ref();
+        spec.map_or(Vec::new(), |spec| warnings::of_spec(spec, &path))
     }
 }
 

@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Validate;
+use crate::workloads::set_claim_volumes;
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::validation::metadata::{self, Scope};
 use strew_manifest::validation::pod::{template_warnings, validate_template};
@@ -114,6 +115,7 @@ impl Validate for StatefulSet {
         let spec = self.spec.clone().unwrap_or_default();
         let path = spec_path();
         stateful_set_strategy(&spec, &path, &mut errors);
+        claim_retention(&spec, &path, &mut errors);
         let numbers = [
             ("replicas", spec.replicas),
             ("minReadySeconds", spec.min_ready_seconds),
@@ -125,7 +127,10 @@ impl Validate for StatefulSet {
         nonnegative_each(&numbers, &path, &mut errors);
         selector_required(&spec.selector, &path, &mut errors);
         selected_template(&spec.selector, &spec.template, &path, &mut errors);
-        template_of("StatefulSet", &spec.template, &path, &mut errors);
+        let mut template = spec.template.clone();
+        let claims = spec.volume_claim_templates.as_deref().unwrap_or_default();
+        set_claim_volumes(template.spec.get_or_insert_default(), claims, "pod");
+        template_of("StatefulSet", &template, &path, &mut errors);
         errors
     }
 
@@ -315,6 +320,23 @@ fn stateful_set_strategy(spec: &StatefulSetSpec, path: &FieldPath, errors: &mut 
             json(strategy),
             "must be 'RollingUpdate' or 'OnDelete'",
         )),
+    }
+}
+
+/// Source: `ValidatePersistentVolumeClaimRetentionPolicy`. Both are `Retain` by default.
+fn claim_retention(spec: &StatefulSetSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(policy) = &spec.persistent_volume_claim_retention_policy else {
+        return;
+    };
+    let path = path.child("persistentVolumeClaimRetentionPolicy");
+    let fields = [
+        ("whenDeleted", &policy.when_deleted),
+        ("whenScaled", &policy.when_scaled),
+    ];
+    for (field, given) in fields {
+        if let Some(given) = given.as_deref().filter(|given| !given.is_empty()) {
+            one_of(given, &["Retain", "Delete"], &path.child(field), errors);
+        }
     }
 }
 

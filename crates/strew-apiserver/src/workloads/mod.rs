@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use daemon_set::{DaemonFit, DaemonTemplate, daemon_pod_node};
 pub use eligibility::{Eligibility, NodeView};
 pub use names::generated_name;
-pub use stateful_set::set_stateful_identity;
+pub use stateful_set::{set_claim_volumes, set_stateful_identity};
 pub use strew_manifest::names::NameSource;
 pub use template::{template_hash, template_hash_after};
 

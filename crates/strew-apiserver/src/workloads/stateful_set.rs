@@ -1,7 +1,9 @@
 //! StatefulSets: the identity of their pods.
 
 use k8s_openapi::api::apps::v1::StatefulSetSpec;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, PodSpec, Volume};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, PodSpec, Volume,
+};
 
 use super::name_of;
 
@@ -11,8 +13,17 @@ use super::name_of;
 pub fn set_stateful_identity(spec: &mut PodSpec, set: &StatefulSetSpec, pod_name: &str) {
     spec.hostname = Some(pod_name.to_string());
     spec.subdomain = set.service_name.clone();
-    let claims = set.volume_claim_templates.iter().flatten();
-    let claims: Vec<&str> = claims.map(|claim| name_of(&claim.metadata)).collect();
+    let claims = set.volume_claim_templates.as_deref().unwrap_or_default();
+    set_claim_volumes(spec, claims, pod_name);
+}
+
+/// Gives a pod of this name a volume for each claim template, instead of the volumes of that name.
+/// Source: `updateStorage`.
+pub fn set_claim_volumes(spec: &mut PodSpec, claims: &[PersistentVolumeClaim], pod_name: &str) {
+    let claims: Vec<&str> = claims
+        .iter()
+        .map(|claim| name_of(&claim.metadata))
+        .collect();
     if claims.is_empty() {
         return;
     }

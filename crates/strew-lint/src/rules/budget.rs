@@ -166,7 +166,7 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>, minimums: &Minimums<'_>) -> Op
             let all = scaled(least, whole, Rounding::Up) >= whole;
             (path.child("minAvailable"), least, all.then_some(known)?)
         }
-        (None, None) => return None,
+        (None, None) => return Some(without_bound(budget, &path)),
     };
     let field = path.to_string().replace("spec.", "");
     let value = match value {
@@ -204,6 +204,14 @@ fn blocks(files: &Files<'_>, budget: &Budget<'_>, minimums: &Minimums<'_>) -> Op
         Some(n) => warning.number("pods", n),
         None => warning,
     })
+}
+
+/// A budget without a bound expects no pods, and then its status allows no eviction.
+fn without_bound(budget: &Budget<'_>, path: &FieldPath) -> Found {
+    let message = "the budget allows no eviction: it has neither minAvailable nor maxUnavailable, so a drain of their nodes waits for ever";
+    let warning = Found::warning(budget.object, path.clone(), message.to_owned());
+    let warning = warning.help("maxUnavailable: 1 lets one pod go at a time");
+    warning.fix(Fix::set(&path.child("maxUnavailable"), 1))
 }
 
 /// The number of pods that a budget expects of a workload.

@@ -32,7 +32,9 @@ impl Broken {
                 .iter()
                 .any(|step| step == &PathSegment::Name("selector".into()))
         };
+        let is_not_found = matches!(error.kind, FieldErrorKind::NotFound { .. });
         self.faults.is_unsure(&error.path)
+            || (is_not_found && self.faults.may_lack_volumes())
             || (compares_selector && self.faults.unsure.iter().any(|p| in_selector(&p)))
             || (error.kind == FieldErrorKind::Required
                 && self
@@ -48,6 +50,13 @@ impl Faults {
     pub(super) fn is_unsure(&self, path: &FieldPath) -> bool {
         let mut unsure = self.unsure.iter();
         unsure.any(|other| overlap(path.steps(), other.steps()))
+    }
+
+    /// True if a volume may be missing only because it, or the field that has it, could not be read.
+    fn may_lack_volumes(&self) -> bool {
+        let is_of_volumes = |step: &PathSegment| matches!(step, PathSegment::Name(name) if name == "volumes" || name == "volumeClaimTemplates");
+        let mut unsure = self.unsure.iter();
+        !self.lost.is_empty() || unsure.any(|path| path.steps().iter().any(is_of_volumes))
     }
 
     /// Records a field whose value is unknown.

@@ -1,6 +1,6 @@
 //! The pod template of objects that make pods.
 
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::KubeObject;
@@ -44,6 +44,17 @@ impl KubeObject {
             Self::AdvancedStatefulSet(o) => Some(&mut o.spec.as_mut()?.template),
             _ => None,
         }
+    }
+
+    /// The templates of the claims that each pod of the object gets.
+    pub fn claim_templates(&self) -> &[PersistentVolumeClaim] {
+        let claims = match self {
+            Self::StatefulSet(o) => o.spec.as_ref().map(|s| &s.volume_claim_templates),
+            Self::CloneSet(o) => o.spec.as_ref().map(|s| &s.volume_claim_templates),
+            Self::AdvancedStatefulSet(o) => o.spec.as_ref().map(|s| &s.volume_claim_templates),
+            _ => None,
+        };
+        claims.and_then(Option::as_deref).unwrap_or_default()
     }
 
     /// The label selector of an object that makes pods; `None` if it makes none, or has none. That of a

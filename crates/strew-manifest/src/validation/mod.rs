@@ -7,13 +7,17 @@
 
 pub mod affinity;
 pub mod container;
+mod env;
 pub mod metadata;
 pub mod pod;
+pub mod probe;
 pub mod resources;
 pub mod selector;
 pub mod spread;
 pub mod taint;
 pub mod text;
+mod volume;
+pub mod warnings;
 
 use serde::Serialize;
 

@@ -9,12 +9,14 @@ use k8s_openapi::api::core::v1::{PodSchedulingGate, PodSpec, PodTemplateSpec};
 
 use super::spread::SharedKeys;
 use super::{
-    affinity, container, invalid_each, metadata, nonnegative, one_of, resources, spread, taint,
-    text,
+    affinity, container, invalid_each, json, metadata, one_of, resources, spread, taint, text,
+    volume, warnings,
 };
 use crate::field::{FieldError, FieldPath};
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+const N_DNS_SERVERS_MAX: usize = 3;
 
 /// Checks a template at `path`. Upstream leaves `.metadata` out of the labels' path.
 pub fn validate_template(
@@ -45,12 +47,10 @@ pub fn validate_template(
 
 /// The API server's warnings about a template at `path`.
 pub fn template_warnings(template: &PodTemplateSpec, path: &FieldPath) -> Vec<String> {
-    let constraints = template
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.topology_spread_constraints.as_ref());
-    let path = path.child("spec.topologySpreadConstraints");
-    spread::warnings(constraints.map_or(&[], Vec::as_slice), &path)
+    let spec = template.spec.as_ref();
+    spec.map_or(Vec::new(), |spec| {
+        warnings::of_spec(spec, &path.child("spec"))
+    })
 }
 
 /// Checks the spec of a pod at `path`.
@@ -60,18 +60,11 @@ pub fn validate_spec(
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
-    if let Some(seconds) = spec.termination_grace_period_seconds {
-        nonnegative(
-            seconds,
-            &path.child("terminationGracePeriodSeconds"),
-            errors,
-        );
-    }
-    let init_containers = spec.init_containers.as_deref().unwrap_or_default();
-    container::validate(&spec.containers, init_containers, path, errors);
-    if let Some(requirements) = &spec.resources {
-        resources::requirements(requirements, &path.child("resources"), errors);
-    }
+    let volumes = spec.volumes.as_deref().unwrap_or_default();
+    let volumes = volume::validate(volumes, &path.child("volumes"), errors);
+    container::validate(spec, &volumes, path, errors);
+    resources::of_pod(spec, path, errors);
+    container::host_network(spec, path, errors);
     match spec.restart_policy.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(path.child("restartPolicy"), "")),
         policy => {
@@ -79,6 +72,8 @@ pub fn validate_spec(
             one_of(policy, &known, &path.child("restartPolicy"), errors);
         }
     }
+    let policy = spec.dns_policy.as_deref();
+    container::given_one_of(policy, &DNS_POLICIES, &path.child("dnsPolicy"), errors);
     metadata::labels(
         spec.node_selector.as_ref(),
         &path.child("nodeSelector"),
@@ -87,6 +82,7 @@ pub fn validate_spec(
     if let Some(given) = &spec.affinity {
         affinity::validate(given, &path.child("affinity"), errors);
     }
+    dns_config(spec, &path.child("dnsConfig"), errors);
     let gates = spec.scheduling_gates.as_deref().unwrap_or_default();
     scheduling_gates(gates, &path.child("schedulingGates"), errors);
     let constraints = spec
@@ -102,6 +98,7 @@ pub fn validate_spec(
     named_fields(spec, path, errors);
     let tolerations = spec.tolerations.as_deref().unwrap_or_default();
     taint::tolerations(tolerations, &path.child("tolerations"), errors);
+    host_aliases(spec, &path.child("hostAliases"), errors);
     let class = spec.priority_class_name.as_deref().unwrap_or_default();
     if !class.is_empty() {
         invalid_each(
@@ -118,7 +115,51 @@ pub fn validate_spec(
     resources::amounts(spec.overhead.as_ref(), &path.child("overhead"), errors);
 }
 
+/// A pod that takes nothing from the cluster's DNS names its servers. Source: `validatePodDNSConfig`.
+fn dns_config(spec: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let config = spec.dns_config.as_ref();
+    let servers = config.and_then(|config| config.nameservers.as_deref());
+    let servers = servers.unwrap_or_default();
+    let at = path.child("nameservers");
+    match (spec.dns_policy.as_deref(), config) {
+        (Some("None"), None) => errors.push(FieldError::required(
+            path.clone(),
+            "must provide `dnsConfig` when `dnsPolicy` is None",
+        )),
+        (Some("None"), Some(_)) if servers.is_empty() => errors.push(FieldError::required(
+            at,
+            "must provide at least one DNS nameserver when `dnsPolicy` is None",
+        )),
+        _ if servers.len() > N_DNS_SERVERS_MAX => {
+            let detail = format!("must not have more than {N_DNS_SERVERS_MAX} nameservers");
+            errors.push(FieldError::invalid_raw(at, json(&servers), detail));
+        }
+        _ => {
+            for (i, server) in servers.iter().enumerate() {
+                invalid_each(text::ip(server), server, &at.index(i), errors);
+            }
+        }
+    }
+}
+
+/// Source: `ValidateHostAliases`.
+fn host_aliases(spec: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (i, alias) in spec.host_aliases.iter().flatten().enumerate() {
+        let path = path.index(i);
+        invalid_each(text::ip(&alias.ip), &alias.ip, &path.child("ip"), errors);
+        for (j, name) in alias.hostnames.iter().flatten().enumerate() {
+            let at = path.child("hostnames").index(j);
+            invalid_each(text::dns_subdomain(name), name, &at, errors);
+        }
+    }
+}
+
 fn named_fields(spec: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let account = spec.service_account_name.as_deref().unwrap_or_default();
+    if !account.is_empty() {
+        let at = path.child("serviceAccountName");
+        invalid_each(text::dns_subdomain(account), account, &at, errors);
+    }
     let node = spec.node_name.as_deref().unwrap_or_default();
     if !node.is_empty() {
         invalid_each(

@@ -1,14 +1,15 @@
 //! Requests, limits, capacities.
 //!
-//! Source: `ValidateContainerResourceRequirements`, `ValidateResourceQuantityValue` of
+//! Source: `ValidateContainerResourceRequirements`, `validatePodResourceConsistency`, `ValidateResourceQuantityValue` of
 //! `pkg/apis/core/validation`, v1.36.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
 use super::{invalid_each, text};
+use crate::defaults::containers_request;
 use crate::field::{FieldError, FieldPath};
 use crate::quantity::Quantity;
 
@@ -73,6 +74,86 @@ pub fn requirements(
             }
             _ => {}
         }
+    }
+}
+
+/// Refuses huge pages of a container that asks for neither cpu nor memory; `path` is that of the requirements.
+pub(super) fn huge_pages_alone(
+    resources: &ResourceRequirements,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let all = named(resources.limits.as_ref()).chain(named(resources.requests.as_ref()));
+    let names: Vec<&str> = all.map(|(name, _)| name).collect();
+    let has_pages = names.iter().any(|name| name.starts_with("hugepages-"));
+    let has_others = names.iter().any(|name| ["cpu", "memory"].contains(name));
+    if has_pages && !has_others {
+        let detail = "HugePages require cpu or memory";
+        errors.push(FieldError::forbidden(path.clone(), detail));
+    }
+}
+
+/// Refuses amounts of a whole pod that its containers exceed; `path` is that of the pod's spec.
+pub(super) fn of_pod(spec: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(resources) = &spec.resources else {
+        return;
+    };
+    let at = path.child("resources");
+    requirements(resources, &at, errors);
+    for (name, request) in named(resources.requests.as_ref()) {
+        let (Ok(request), Some(sum)) =
+            (Quantity::try_from(request), containers_request(spec, name))
+        else {
+            continue;
+        };
+        if sum > request {
+            let (request, sum) = (request.round_up_to_milli(), sum.round_up_to_milli());
+            errors.push(FieldError::invalid(
+                at.child("requests").key(name),
+                &request.to_string(),
+                format!("must be greater than or equal to aggregate container requests of {sum}"),
+            ));
+        }
+    }
+    for (i, container) in spec.containers.iter().enumerate() {
+        let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref());
+        for (name, limit) in named(limits) {
+            let of_pod = resources.limits.as_ref().and_then(|all| all.get(name));
+            let (Ok(limit), Some(Ok(of_pod))) =
+                (Quantity::try_from(limit), of_pod.map(Quantity::try_from))
+            else {
+                continue;
+            };
+            if limit > of_pod {
+                let at = path.child("containers").index(i).child("resources.limits");
+                let (limit, of_pod) = (limit.round_up_to_milli(), of_pod.round_up_to_milli());
+                errors.push(FieldError::invalid(
+                    at.key(name),
+                    &limit.to_string(),
+                    format!("must be less than or equal to pod limits of {of_pod}"),
+                ));
+            }
+        }
+    }
+}
+
+/// Checks the storage that a claim asks for, which is more than none. Source: `ValidatePersistentVolumeClaimSpec`.
+pub fn storage_of_claim(
+    wire: Option<&WireQuantity>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(wire) = wire else {
+        errors.push(FieldError::required(path.clone(), ""));
+        return;
+    };
+    match Quantity::try_from(wire) {
+        Ok(quantity) if quantity.signum() <= 0 => {
+            let printed = quantity.round_up_to_milli().to_string();
+            let detail = "must be greater than zero";
+            errors.push(FieldError::invalid(path.clone(), &printed, detail));
+        }
+        _ => drop(amount("storage", wire, path, errors)),
     }
 }
 

@@ -169,6 +169,35 @@ pub fn port_name(text: &str) -> Vec<String> {
     sentences
 }
 
+/// The name of a variable of a container's environment. Source: `IsRelaxedEnvVarName`.
+pub fn variable_name(text: &str) -> Vec<String> {
+    let is_allowed = |c: char| matches!(c, ' '..='~') && c != '=';
+    if text.chars().all(is_allowed) {
+        return Vec::new();
+    }
+    let sentence = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+    vec![sentence.to_owned()]
+}
+
+/// An IP address. Leading zeros are allowed, as in objects that older versions have stored.
+pub fn ip(text: &str) -> Vec<String> {
+    let plain = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    let is_ip = match text.contains(':') {
+        true => text.parse::<core::net::IpAddr>().is_ok(),
+        false => {
+            let parts: Vec<String> = text.split('.').map(plain).collect();
+            parts.join(".").parse::<core::net::Ipv4Addr>().is_ok()
+        }
+    };
+    if is_ip {
+        return Vec::new();
+    }
+    vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
+}
+
 /// `25%`.
 pub fn percent(text: &str) -> Vec<String> {
     let digits = text.strip_suffix('%').unwrap_or_default();
@@ -270,6 +299,21 @@ mod tests {
                 ("1", "must contain at least"),
                 ("a--b", "must not contain"),
                 ("HTTP", "must contain only"),
+            ],
+        );
+        check(
+            variable_name,
+            &["A", "a.b-c", "1 2"],
+            &[("A=B", "a valid env"), ("\u{fc}", "a valid env")],
+        );
+        check(
+            ip,
+            &["10.0.0.1", "010.001.000.1", "::1", "2001:db8::ffff"],
+            &[
+                ("300.1.1.1", "must be a valid IP"),
+                ("10.0.0", "must be a valid IP"),
+                ("a", "must be a valid IP"),
+                ("", "must be a valid IP"),
             ],
         );
         check(

@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, PodTemplateSpec,
+};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,8 +17,9 @@ use strew_apiserver::admission::{
     read_back,
 };
 use strew_apiserver::object::Object;
-use strew_apiserver::workloads::NameSource;
-use strew_manifest::field::FieldError;
+use strew_apiserver::validation::storage::validate_claim;
+use strew_apiserver::workloads::{NameSource, set_claim_volumes};
+use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::{Broken, KubeObject, Located};
 use strew_model::Interner;
@@ -149,16 +152,37 @@ fn admit_all(
     judged
 }
 
-fn classes<'a>(stream: impl Iterator<Item = &'a Located>) -> (PriorityClasses, RuntimeClasses) {
-    let mut priority: Vec<&PriorityClass> = Vec::new();
+/// The classes of a stream. A class of a file that is a global default beside an earlier one is refused, so that its value
+/// is that of no other pod.
+fn classes<'a>(
+    stream: impl Iterator<Item = &'a Located> + Clone,
+) -> (PriorityClasses, RuntimeClasses) {
+    let is_default = |located: &&Located| matches!(&located.object, KubeObject::PriorityClass(class) if class.global_default == Some(true));
+    // Those of a dump were there before.
+    let mut defaults = stream.clone().filter(is_default);
+    let first = defaults.clone().find(|located| located.from_dump);
+    let first = first.or_else(|| defaults.next());
+    let is_second_default = |located: &Located| {
+        let is_another = first.is_some_and(|first| first.object.name() != located.object.name());
+        !located.from_dump && is_default(&located) && is_another
+    };
+    let mut priority: Vec<Cow<'_, PriorityClass>> = Vec::new();
     let mut runtime: Vec<&RuntimeClass> = Vec::new();
     for located in stream {
         match &located.object {
-            KubeObject::PriorityClass(class) => priority.push(class),
+            KubeObject::PriorityClass(class) if is_second_default(located) => {
+                let class = PriorityClass {
+                    global_default: None,
+                    ..(**class).clone()
+                };
+                priority.push(Cow::Owned(class));
+            }
+            KubeObject::PriorityClass(class) => priority.push(Cow::Borrowed(&**class)),
             KubeObject::RuntimeClass(class) => runtime.push(class),
             _ => {}
         }
     }
+    let priority = priority.iter().map(|class| &**class);
     (PriorityClasses::new(priority), RuntimeClasses::new(runtime))
 }
 
@@ -230,7 +254,8 @@ fn template_errors(
     let Some((template, path)) = object.pod_template().filter(|_| makes_pods) else {
         return Vec::new();
     };
-    let pod = pod_of(template);
+    let claims = object.claim_templates();
+    let pod = pod_of(template, claims);
     let mut errors = facts::pod(&pod, &mut Interner::new())
         .err()
         .unwrap_or_default();
@@ -240,19 +265,43 @@ fn template_errors(
     for error in &mut errors {
         error.path = path.join(&error.path);
     }
+    if !from_dump {
+        errors.extend(claim_errors(claims));
+    }
     errors
 }
 
-/// A pod from a template, with a valid name.
-fn pod_of(template: &PodTemplateSpec) -> Pod {
+/// The errors of the claims that the pods of a workload get. The API server stores the workload and refuses each claim,
+/// so that no pod is made.
+fn claim_errors(claims: &[PersistentVolumeClaim]) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = FieldPath::root().child("spec.volumeClaimTemplates");
+    let empty = PersistentVolumeClaimSpec::default();
+    for (i, claim) in claims.iter().enumerate() {
+        let spec = claim.spec.as_ref().unwrap_or(&empty);
+        validate_claim(spec, &path.index(i).child("spec"), &mut errors);
+    }
+    let help = "the API server refuses each claim of this template, so that no pod is made";
+    errors
+        .into_iter()
+        .map(|error| error.with_help(help))
+        .collect()
+}
+
+/// A pod from a template, with a valid name and a volume for each claim template.
+fn pod_of(template: &PodTemplateSpec, claims: &[PersistentVolumeClaim]) -> Pod {
     let metadata = template.metadata.clone().unwrap_or_default();
+    let mut spec = template.spec.clone();
+    if let Some(spec) = &mut spec {
+        set_claim_volumes(spec, claims, "pod");
+    }
     Pod {
         metadata: ObjectMeta {
             name: Some("pod".to_owned()),
             namespace: Some("default".to_owned()),
             ..metadata
         },
-        spec: template.spec.clone(),
+        spec,
         ..Pod::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes, Namespaces, Services, PriorityClasses, PodDisruptionBudgets.
+//! Nodes, Namespaces, names of Services, PriorityClasses, PodDisruptionBudgets.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn the_rest() {
         &["metadata.name: Invalid value: \"a.b\": must not contain dots"],
     );
     check::<Service>(
-        json!({"metadata": {"name": "0"}, "spec": {"selector": {"k": "-"}}}),
+        json!({"metadata": {"name": "0"}, "spec": {"selector": {"k": "-"}, "ports": [{"port": 80}]}}),
         &[
             "metadata.name: Invalid value: \"0\": a DNS-1035 label…",
             "spec.selector: Invalid value: \"-\": a valid label…",

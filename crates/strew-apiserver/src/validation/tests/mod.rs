@@ -1,8 +1,11 @@
 //! One `check` helper a shape of input, and the tests by kind of object.
 
 mod cluster;
+mod container;
+mod job;
 mod pod;
 mod seeds;
+mod service;
 mod spread;
 mod workload;
 
@@ -10,10 +13,12 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{
-    LimitRange, Namespace, Node, Pod, ReplicationController, ResourceQuota, Service,
+    LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota,
+    Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

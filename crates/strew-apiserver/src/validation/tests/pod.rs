@@ -240,11 +240,10 @@ fn other_fields_of_pods() {
         json!({
             "nodeSelector": {"k": "a b"}, "restartPolicy": "Maybe", "nodeName": "N",
             "schedulingGates": [{"name": "g"}, {"name": "g"}], "activeDeadlineSeconds": 0,
-            "priorityClassName": "vip", "terminationGracePeriodSeconds": -1,
+            "priorityClassName": "vip",
         }),
         &[
             "spec.priorityClassName: Forbidden: no PriorityClass with name vip was found",
-            "spec.terminationGracePeriodSeconds: Invalid value: -1: must be greater than or equal to 0",
             "spec.restartPolicy: Unsupported value: \"Maybe\": supported values: \"Always\", \"OnFailure\", \"Never\"",
             "spec.nodeSelector: Invalid value: \"a b\": a valid label…",
             "spec.schedulingGates[1]: Duplicate value: \"g\"",
