@@ -82,10 +82,15 @@ fn goes_unhealthy(budget: &Budget) -> bool {
     budget.status.current_healthy.unwrap_or(0) >= desired && desired > 0
 }
 
+/// True if no controller has counted a budget since its spec changed: until then no eviction is charged to it.
+pub fn is_stale(budget: &Budget) -> bool {
+    budget.status.observed_generation.unwrap_or(0) < budget.meta.generation
+}
+
 fn refusal(budget: &Budget) -> Option<ApiError> {
     let name = &budget.meta.name.name;
     let status = &budget.status;
-    if status.observed_generation.unwrap_or(0) < budget.meta.generation {
+    if is_stale(budget) {
         let cause = format!("The disruption budget {name} is still being processed by the server.");
         return Some(too_many(cause, Some(Span::from_secs(10))));
     }

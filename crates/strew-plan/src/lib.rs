@@ -6,7 +6,7 @@
 //! cluster is copied: what is tried is taken back.
 //!
 //! Reading order: [`written`] (how changes are written), [`part`] (which nodes are meant), [`change`], `edit` and `apply`
-//! (carrying out), [`lives`], [`rule`] (constraints with their counts), [`transaction`], [`mod@rebalance`], `candidates`
+//! (carrying out), [`lives`], [`health`], [`rule`] (constraints with their counts), [`transaction`], [`mod@rebalance`], `candidates`
 //! (which changes are worth a try), `deletions`, `node_words`, [`mod@suggest`].
 
 mod apply;
@@ -14,6 +14,7 @@ mod candidates;
 pub mod change;
 mod deletions;
 mod edit;
+pub mod health;
 pub mod lives;
 mod node_words;
 pub mod part;
@@ -24,9 +25,11 @@ pub mod transaction;
 pub mod written;
 
 pub use change::{Change, ChangeKind, Target};
+pub use health::Health;
 pub use lives::{Lived, Lives};
 pub use part::{Member, Part};
 pub use rebalance::rebalance;
 pub use rule::{Measure, Rule};
+pub use strew_zones::Away;
 pub use suggest::{Suggestion, WhatIf, decide_after, suggest};
 pub use transaction::{Fate, Refusal, Savepoint, Skew, Touched, Transaction, Turned};

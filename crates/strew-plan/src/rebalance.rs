@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use strew_cluster::{CensusId, ClassId, NodeIdx, OwnerRef, PodIdx};
@@ -39,6 +40,17 @@ pub struct Wanted {
 pub enum Stays {
     /// Pods of its workload are not to be evicted.
     LeftAlone,
+    /// Its controller is about to make or delete pods, or would make none or another one in its place.
+    Unsettled {
+        /// A word for programs.
+        reason: &'static str,
+        /// Why, after "the pod".
+        message: String,
+    },
+    /// No other pod is made in its place before the pod of this name, of a lower ordinal, is ready.
+    MadeAfter(Arc<str>),
+    /// The pod in its place would get a node only by preempting others.
+    Preempts,
     /// No controller makes another one.
     NoController,
     /// It is made for its node, as those of DaemonSets are.
@@ -113,7 +125,9 @@ pub struct ConstraintChange {
     pub rule: Rule,
     /// True if it was asked about; the others are only to get no worse.
     pub is_meant: bool,
-    /// Before.
+    /// Now, without the pods that wait and fit.
+    pub now: ConstraintState,
+    /// Before the first step, with them.
     pub before: ConstraintState,
     /// After all steps.
     pub after: ConstraintState,
@@ -156,10 +170,9 @@ pub fn rebalance(
     wanted: Wanted,
     kept: &BTreeMap<PodIdx, Stays>,
 ) -> Rebalanced {
-    let n_waited = trial.n_waiting();
-    trial.place_waiting();
-    let placed = n_waited - trial.n_waiting();
     let mut plan = Rebalancer::new(trial, &wanted, kept);
+    let now = plan.standings();
+    let placed = plan.place_waiting();
     let before = plan.measure;
     let standings = plan.standings();
     plan.take_steps();
@@ -171,19 +184,21 @@ pub fn rebalance(
         left,
         ..
     } = plan;
-    let each = rules.into_iter().zip(standings).zip(after).zip(left);
-    let outcome =
-        |(((rule, before), after), left): (((Rule, _), ConstraintState), _)| ConstraintChange {
-            is_meant: wanted.means(&rule),
-            rule,
-            before,
-            left: if after.moves == 0 {
-                BTreeMap::new()
-            } else {
-                left
-            },
-            after,
-        };
+    let before_and_after = now.into_iter().zip(standings).zip(after);
+    let each = rules.into_iter().zip(before_and_after).zip(left);
+    type States = ((ConstraintState, ConstraintState), ConstraintState);
+    let outcome = |((rule, ((now, before), after)), left): ((Rule, States), _)| ConstraintChange {
+        is_meant: wanted.means(&rule),
+        rule,
+        now,
+        before,
+        left: if after.moves == 0 {
+            BTreeMap::new()
+        } else {
+            left
+        },
+        after,
+    };
     Rebalanced {
         rules: each.map(outcome).collect(),
         steps,
@@ -195,7 +210,7 @@ pub fn rebalance(
 
 impl Wanted {
     fn means(&self, rule: &Rule) -> bool {
-        let is_in = |only: &HashSet<_>| only.contains(&(rule.namespace, rule.owner));
+        let is_in = |only: &HashSet<_>| rule.owners().any(|owner| only.contains(&owner));
         self.only.as_ref().is_none_or(is_in)
     }
 }
@@ -208,6 +223,8 @@ struct Rebalancer<'t, 'a> {
     /// The moves of each rule.
     moves: Vec<u64>,
     measure: Measure,
+    /// Whether the pods of a class would preempt others where they get no node.
+    preempting: FxHashMap<ClassId, bool>,
     /// The rules that count the pods of a class.
     rules_of: FxHashMap<ClassId, Vec<usize>>,
     /// The classes whose pods a rule counts.
@@ -240,9 +257,9 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         let mut rules = trial.rules();
         // Of several workloads' constraints that count the same, that of one which was asked about stays.
         rules.sort_by_key(|rule| !wanted.means(rule));
-        let mut rules = Rule::distinct(rules);
-        rules.retain(|rule| rule.constraint.hard || wanted.soft);
         let cluster = trial.cluster();
+        let mut rules = Rule::distinct(rules, cluster);
+        rules.retain(|rule| rule.constraint.hard || wanted.soft);
         let moves: Vec<u64> = rules.iter().map(|rule| rule.moves(cluster)).collect();
         let mut measure = Measure {
             pending: trial.n_waiting(),
@@ -278,11 +295,31 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
             rules,
             moves,
             measure,
+            preempting: FxHashMap::default(),
             rules_of,
             classes_of,
             steps: Vec::new(),
             evicted: BTreeSet::new(),
         }
+    }
+
+    /// Places the pods that wait and fit, as the scheduler does; returns how many.
+    fn place_waiting(&mut self) -> usize {
+        let start = self.trial.savepoint();
+        let n_waited = self.trial.n_waiting();
+        self.trial.place_waiting();
+        self.recount(start);
+        n_waited - self.measure.pending
+    }
+
+    /// Brings moves and measure up to date with what has changed since a savepoint.
+    fn recount(&mut self, start: Savepoint) {
+        for (rule, now) in self.changed(start) {
+            let sum = self.measure.of(&self.rules[rule]);
+            *sum = *sum + now - self.moves[rule];
+            self.moves[rule] = now;
+        }
+        self.measure.pending = self.trial.n_waiting();
     }
 
     fn standings(&self) -> Vec<ConstraintState> {
@@ -429,8 +466,17 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         candidates.sort_by_cached_key(|candidate| {
             let domain = self.domain(rule, candidate.node);
             let pods = domain.map_or(0, |domain| tally.count(domain));
-            let name = std::sync::Arc::clone(&cluster.pod(candidate.pod).name);
-            (Reverse(candidate.bound), Reverse(pods), name, candidate.pod)
+            let name = Arc::clone(&cluster.pod(candidate.pod).name);
+            // The eviction of a pod that is not ready takes nothing away, and what waits for that pod waits no more.
+            let is_ready = self.trial.away(candidate.pod).is_none();
+            let pods = Reverse(pods);
+            (
+                Reverse(candidate.bound),
+                is_ready,
+                pods,
+                name,
+                candidate.pod,
+            )
         });
         candidates
     }
@@ -468,6 +514,9 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
         if cluster.spec_of(pod).priority >= SYSTEM_PRIORITY {
             return Some(Stays::Critical);
         }
+        if let Some(lower) = self.trial.made_after(pod) {
+            return Some(Stays::MadeAfter(Arc::clone(&cluster.pod(lower).name)));
+        }
         self.trial.eviction_refused(pod).map(Stays::Refused)
     }
 
@@ -484,7 +533,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
 
     /// The node, and by how much an eviction lowered hard and soft moves, if it did.
     fn judged(
-        &self,
+        &mut self,
         candidate: &Candidate,
         start: Savepoint,
         relocated: Result<NodeIdx, Option<Rc<Unfit>>>,
@@ -497,12 +546,27 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
                     false => Err(self.in_vain(candidate, to)),
                 }
             }
+            Err(_) if self.preempts(candidate) => Err(Stays::Preempts),
             Err(unfit) => {
                 let cluster = self.trial.cluster();
                 let message = unfit.map(|u| u.message(cluster.nodes_present(), &cluster.names));
                 Err(Stays::Pending(message.unwrap_or_default()))
             }
         }
+    }
+
+    /// Whether a pod that gets no node would preempt others: of each class the first one is asked. What that changes is
+    /// to be taken back with the eviction.
+    fn preempts(&mut self, candidate: &Candidate) -> bool {
+        let class = candidate.group.0;
+        if let Some(&known) = self.preempting.get(&class) {
+            return known;
+        }
+        let cluster = self.trial.cluster();
+        let is_lowest = cluster.lowest_priority() >= Some(cluster.spec_of(candidate.pod).priority);
+        let preempts = !is_lowest && self.trial.preempts(candidate.pod);
+        self.preempting.insert(class, preempts);
+        preempts
     }
 
     /// Why an eviction does not help whose pod comes back on this node.
@@ -562,12 +626,7 @@ impl<'t, 'a> Rebalancer<'t, 'a> {
                 return Err(why);
             }
         };
-        for (rule, now) in self.changed(start) {
-            let sum = self.measure.of(&self.rules[rule]);
-            *sum = *sum + now - self.moves[rule];
-            self.moves[rule] = now;
-        }
-        self.measure.pending = self.trial.n_waiting();
+        self.recount(start);
         self.evicted.insert(candidate.pod);
         let skews = skews_before.into_iter().zip(self.skews(&rules));
         let domains = candidate.group.1.iter();

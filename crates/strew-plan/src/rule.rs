@@ -1,7 +1,7 @@
 //! Constraints of workloads with what they count, and how far a cluster is from keeping them.
 
-use rustc_hash::FxHashSet;
-use strew_cluster::{Cluster, KeyId, OwnerRef, SpreadConstraint, TallyId};
+use rustc_hash::FxHashMap;
+use strew_cluster::{CensusId, Cluster, KeyId, OwnerRef, SpreadConstraint, TallyId};
 use strew_model::Symbol;
 use strew_spread::Limit;
 
@@ -20,6 +20,9 @@ pub struct Rule {
     pub is_default: bool,
     /// True if the profile disables this part of the plugin: then it has no effect.
     pub is_off: bool,
+    /// The namespaces and controllers of further pods with a constraint that counts the same pods on the same nodes,
+    /// with the same limit.
+    pub shared: Vec<(Symbol, Option<OwnerRef>)>,
     pub(crate) key: KeyId,
     pub(crate) tally: TallyId,
 }
@@ -59,12 +62,41 @@ impl Rule {
         self.limit().moves(cluster.tally(self.tally))
     }
 
-    /// Those that have an effect; of those that count the same with the same limit the first one.
-    pub(crate) fn distinct(mut rules: Vec<Self>) -> Vec<Self> {
-        let mut seen = FxHashSet::default();
-        rules.retain(|rule| {
-            !rule.is_off && seen.insert((rule.tally, rule.limit(), rule.constraint.hard))
-        });
-        rules
+    /// The namespaces and controllers of the pods that have it.
+    pub fn owners(&self) -> impl Iterator<Item = (Symbol, Option<OwnerRef>)> + '_ {
+        let own = (self.namespace, self.owner);
+        std::iter::once(own).chain(self.shared.iter().copied())
+    }
+
+    /// Those that have an effect; of those that count the same pods on the same nodes with the same limit the first one,
+    /// which is [shared](Self::shared) by the others.
+    pub(crate) fn distinct(rules: Vec<Self>, cluster: &Cluster) -> Vec<Self> {
+        type Counted = (CensusId, KeyId, Limit, bool);
+        let mut seen: FxHashMap<Counted, Vec<usize>> = FxHashMap::default();
+        let mut distinct: Vec<Self> = Vec::new();
+        for rule in rules.into_iter().filter(|rule| !rule.is_off) {
+            let hard = rule.constraint.hard;
+            let alike = seen
+                .entry((rule.tally.census, rule.key, rule.limit(), hard))
+                .or_default();
+            let counts_the_same = |other: &&usize| {
+                let tally = distinct[**other].tally;
+                tally == rule.tally || cluster.tally_nodes(tally) == cluster.tally_nodes(rule.tally)
+            };
+            match alike.iter().find(counts_the_same).copied() {
+                Some(first) => {
+                    let owner = (rule.namespace, rule.owner);
+                    let first = &mut distinct[first];
+                    if first.owners().all(|known| known != owner) {
+                        first.shared.push(owner);
+                    }
+                }
+                None => {
+                    alike.push(distinct.len());
+                    distinct.push(rule);
+                }
+            }
+        }
+        distinct
     }
 }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 use strew_cluster::{
-    ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodIdx, PodSpec, Policy, SpreadConstraint, TallyId,
+    ClassId, Cluster, Draft, NodeIdx, OwnerRef, PodClaim, PodIdx, PodSpec, Policy,
+    SpreadConstraint, TallyId,
 };
 use strew_model::{Labels, Selector, Symbol};
 use strew_scheduler::plugins::pod_topology_spread::Origin;
@@ -18,6 +19,7 @@ use strew_zones::{Away, Place, PodState, Verdict, decide};
 
 use crate::apply::{Subject, is_made_for};
 use crate::change::Change;
+use crate::health::{Health, renewed};
 use crate::lives::Lives;
 use crate::rule::{Measure, Rule};
 use crate::suggest::own_constraints;
@@ -36,6 +38,7 @@ pub struct Transaction<'a> {
     profiles: Profiles,
     budgets: Budgets,
     lives: Lives,
+    health: Health,
     nominations: Nominations,
     /// The pods that were on no node at the beginning.
     waited: Vec<PodIdx>,
@@ -80,8 +83,25 @@ pub enum Refusal {
     Budget(Symbol),
     /// The budget of this name has no status: how many disruptions it allows was not counted yet.
     NotCounted(Symbol),
+    /// The budget of this name was not counted since its spec changed.
+    Stale(Symbol),
+    /// The budget of this name is one by zone, and pods of another zone are away.
+    OtherZone(Symbol),
     /// Several budgets select it.
     SeveralBudgets,
+}
+
+impl Refusal {
+    /// The budget that refuses; `None` if it is not a single one.
+    pub fn budget(self) -> Option<Symbol> {
+        match self {
+            Self::Budget(name)
+            | Self::NotCounted(name)
+            | Self::Stale(name)
+            | Self::OtherZone(name) => Some(name),
+            Self::SeveralBudgets => None,
+        }
+    }
 }
 
 /// A state of a transaction to which it can be taken back.
@@ -150,6 +170,7 @@ impl<'a> Transaction<'a> {
             profiles: Profiles::new(&mut cluster.names, profiles.to_vec()),
             budgets,
             lives: Lives::default(),
+            health: Health::default(),
             nominations: Nominations::of(cluster),
             draft: Draft::new(cluster),
             pods: BTreeMap::new(),
@@ -163,6 +184,29 @@ impl<'a> Transaction<'a> {
     /// Sets what decides which pods a scale-down takes. Without it, pods are ready, and alike but for their nodes.
     pub fn set_lives(&mut self, lives: Lives) {
         self.lives = lives;
+    }
+
+    /// Sets which pods are not available, and what the Eviction API knows beside the numbers of budgets. Without it, pods
+    /// are available.
+    pub fn set_health(&mut self, health: Health) {
+        self.health = health;
+    }
+
+    /// Why a pod is not available now; `None` if it is. One that has moved since the beginning is.
+    pub(crate) fn away(&self, pod: PodIdx) -> Option<Away> {
+        let has_moved = || self.pods.contains_key(&pod) && self.draft.pod(pod).node.is_some();
+        let why = self.health.away.get(&pod).copied();
+        why.filter(|_| !has_moved())
+    }
+
+    /// The first pod of a lower ordinal that is not available, without which no other pod is made in place of this one;
+    /// `None` if there is none.
+    pub fn made_after(&self, pod: PodIdx) -> Option<PodIdx> {
+        let lower = self.health.after.get(&pod)?;
+        lower
+            .iter()
+            .copied()
+            .find(|&lower| self.away(lower).is_some())
     }
 
     /// The cluster as it is now.
@@ -403,20 +447,55 @@ impl<'a> Transaction<'a> {
         charges
     }
 
-    /// The first budget that allows no eviction of a pod.
-    fn refusing(&self, pod: PodIdx, charges: &Charges) -> Option<Symbol> {
-        let is_used_up = |(id, budget): &(&(Symbol, Symbol), &Budget)| {
-            charges.get(*id).copied().unwrap_or(0) >= budget.disruptions_allowed
+    /// Why the first of a pod's budgets that does so refuses its eviction. A pod that is not ready may go whatever its
+    /// budget allows, if that says so; and it takes nothing from its zone.
+    fn refusing(&self, pod: PodIdx, charges: &Charges) -> Option<Refusal> {
+        let is_away = self.away(pod).is_some();
+        if self.is_free(pod) {
+            return None;
+        }
+        let refuses = |(id, budget): (&(Symbol, Symbol), &Budget)| {
+            let name = id.1;
+            let used = charges.get(id).copied().unwrap_or(0);
+            if self.health.stale.contains(id) {
+                return Some(Refusal::Stale(name));
+            }
+            if used >= budget.disruptions_allowed
+                && used >= budget.disruptions_allowed + self.healed(*id, budget)
+            {
+                return Some(Refusal::Budget(name));
+            }
+            let waits = !is_away && self.waits_for_another_zone(pod, budget);
+            waits.then_some(Refusal::OtherZone(name))
         };
-        let refuses = |budget: &(&(Symbol, Symbol), &Budget)| {
-            is_used_up(budget) || self.waits_for_another_zone(pod, budget.1)
-        };
-        let found = self.budgets.of(&self.draft, pod).find(refuses);
-        found.map(|((_, name), _)| *name)
+        self.budgets.of(&self.draft, pod).find_map(refuses)
     }
 
-    /// Whether a budget by zone keeps a pod where it is, since pods of another zone that it selects have lost their
-    /// nodes.
+    /// Whether the Eviction API evicts a pod whatever its budget allows.
+    fn is_free(&self, pod: PodIdx) -> bool {
+        self.health.free.contains(&pod) && self.away(pod).is_some()
+    }
+
+    /// How many disruptions more a budget allows than its status says, since pods that were not ready have moved.
+    fn healed(&self, id: (Symbol, Symbol), budget: &Budget) -> i32 {
+        let was_unready = |(pod, why): &(&PodIdx, &Away)| {
+            **why == Away::NotReady
+                && self.is_selected(**pod, id.0, budget)
+                && self.away(**pod).is_none()
+        };
+        let n_healed = self.health.away.iter().filter(was_unready).count();
+        let n_healed = i32::try_from(n_healed).unwrap_or(i32::MAX);
+        let lacking = self.health.lacking.get(&id).copied().unwrap_or(0);
+        n_healed.saturating_sub(lacking).max(0)
+    }
+
+    fn is_selected(&self, pod: PodIdx, namespace: Symbol, budget: &Budget) -> bool {
+        self.draft.class_of(pod).key.namespace == namespace
+            && budget.selector.matches(self.draft.labels_of(pod))
+    }
+
+    /// Whether a budget by zone keeps a pod where it is, since pods of another zone that it selects are not available or
+    /// have lost their nodes.
     fn waits_for_another_zone(&self, pod: PodIdx, budget: &Budget) -> bool {
         let Some(key) = budget.zone else { return false };
         let name = |node: NodeIdx| self.draft.node(node).name();
@@ -434,15 +513,20 @@ impl<'a> Transaction<'a> {
         };
         let namespace = self.draft.class_of(pod).key.namespace;
         let asked = state(pod, name(node), None);
-        let selected = self.unplaced.iter().filter(|&&other| {
-            self.draft.class_of(other).key.namespace == namespace
-                && budget.selector.matches(self.draft.labels_of(other))
-        });
-        let away = selected.filter_map(|&other| {
+        let is_selected = |other: &PodIdx| self.is_selected(*other, namespace, budget);
+        let selected = self.unplaced.iter().filter(|other| is_selected(other));
+        let lost = selected.filter_map(|&other| {
             let from = self.pods.get(&other)?.from?;
             Some(state(other, from, Some(Away::Pending)))
         });
-        let pods: Vec<PodState<'_>> = away.chain([asked]).collect();
+        let were_away = self.health.away.keys().filter(|other| is_selected(other));
+        let away = were_away.filter_map(|&other| {
+            let node = self.draft.node(self.draft.pod(other).node?);
+            let is_there = other != pod && node.fact().is_some();
+            let why = self.away(other).filter(|_| is_there)?;
+            Some(state(other, node.name(), Some(why)))
+        });
+        let pods: Vec<PodState<'_>> = lost.chain(away).chain([asked]).collect();
         let situation = Situation {
             pods: &pods,
             missing: 0,
@@ -592,7 +676,9 @@ impl<'a> Transaction<'a> {
             let node = self.draft.pod(pod).node;
             let to = match node.map(|node| self.draft.node(node).name()) {
                 _ if standing.is_gone => Fate::Gone,
-                Some(_) if standing.is_asked_to_leave => Fate::Kept(self.refusing(pod, &charges)?),
+                Some(_) if standing.is_asked_to_leave => {
+                    Fate::Kept(self.refusing(pod, &charges)?.budget()?)
+                }
                 Some(node) if from == Some(node) => return None,
                 Some(node) => Fate::On(node),
                 None if from.is_none() && !standing.is_new => return None,
@@ -629,7 +715,7 @@ impl<'a> Transaction<'a> {
             pending: self.waiting().len(),
             ..Measure::default()
         };
-        let rules = Rule::distinct(self.rules());
+        let rules = Rule::distinct(self.rules(), &self.draft);
         for rule in rules {
             *measure.of(&rule) += rule.moves(&self.draft);
         }
@@ -655,7 +741,7 @@ impl<'a> Transaction<'a> {
     /// It stays Pending; then the state is between, and is to be taken back.
     pub fn relocate(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
         let left = self.draft.pod(pod).node;
-        self.apply(&Change::DeletePod { pod }, &[]);
+        self.replace(pod);
         let mut refused: FxHashSet<ClassId> = FxHashSet::default();
         for (.., waiting) in self.waiting() {
             let class = self.draft.pod(waiting).class;
@@ -695,9 +781,36 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// It stays Pending.
     pub(crate) fn relocate_alone(&mut self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
-        self.apply(&Change::DeletePod { pod }, &[]);
+        self.replace(pod);
         self.place(pod);
         self.node_or_refusal(pod)
+    }
+
+    /// Takes a pod off its node, and has the one that its controller makes instead wait, with new claims for its generic
+    /// ephemeral volumes.
+    fn replace(&mut self, pod: PodIdx) {
+        self.apply(&Change::DeletePod { pod }, &[]);
+        let cluster = self.cluster();
+        let claims = &cluster.spec_of(pod).claims;
+        if claims.iter().all(|used| used.named.is_some()) {
+            return;
+        }
+        let name = renewed(&cluster.pod(pod).name);
+        let namespace = cluster.class_of(pod).key.namespace;
+        let has_new_claim = |used: &PodClaim| {
+            let claim = cluster.names.get(&used.claim_name(&name, &cluster.names));
+            let fact = claim.and_then(|claim| cluster.volumes().claim((namespace, claim)));
+            used.named.is_none() && fact.is_some()
+        };
+        if claims.iter().any(has_new_claim) {
+            self.draft.rename(pod, name.into());
+        }
+    }
+
+    /// Whether a pod that no node took would preempt others. Carries that out; it is to be taken back.
+    pub(crate) fn preempts(&mut self, pod: PodIdx) -> bool {
+        self.place(pod);
+        !self.preempt(pod).is_empty()
     }
 
     fn node_or_refusal(&self, pod: PodIdx) -> Result<NodeIdx, Option<Rc<Unfit>>> {
@@ -707,6 +820,9 @@ impl<'a> Transaction<'a> {
 
     /// Why the Eviction API refuses to evict a pod now.
     pub fn eviction_refused(&self, pod: PodIdx) -> Option<Refusal> {
+        if self.is_free(pod) {
+            return None;
+        }
         let budgets = self.budgets.of(&self.draft, pod);
         let budgets: Vec<_> = budgets
             .map(|((_, name), budget)| (*name, budget.counted))
@@ -714,7 +830,7 @@ impl<'a> Transaction<'a> {
         match *budgets {
             [_, _, ..] => Some(Refusal::SeveralBudgets),
             [(name, false)] => Some(Refusal::NotCounted(name)),
-            _ => self.refusing(pod, &self.charges()).map(Refusal::Budget),
+            _ => self.refusing(pod, &self.charges()),
         }
     }
 
@@ -803,6 +919,7 @@ impl<'a> Transaction<'a> {
                     index,
                     is_default: plan.effective.origin != Origin::Pod,
                     is_off: plan.is_off(index),
+                    shared: Vec::new(),
                     key: column,
                     tally,
                 });

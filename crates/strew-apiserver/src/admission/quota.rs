@@ -121,6 +121,40 @@ pub fn charge_pod(
     charge(&pod_usage(pod, now), quotas, binding).map_err(refuse)
 }
 
+/// Why the quotas of its namespace would not let a controller make this pod again after it has gone; `None` if they would.
+/// The pod counts in their usage now, so they would if no limit that it counts for is exceeded already. A quota that no
+/// controller has counted yet is left out.
+pub fn refuses_again(pod: &Pod, quotas: &[ResourceQuota], now: Timestamp) -> Option<String> {
+    let usage = pod_usage(pod, now);
+    let of_quota = |quota: &ResourceQuota| {
+        let wanted: BTreeSet<&str> = of_pods(quota).collect();
+        if let Some(missing) = missing(pod, &wanted) {
+            return Some(format!("failed quota: {}: {missing}", name_of(quota)));
+        }
+        let status = quota.status.as_ref();
+        let (used, hard) = (
+            read(status.and_then(|status| status.used.as_ref())),
+            hard(quota),
+        );
+        let is_over = |name: &&String| match (used.get(*name), hard.get(*name)) {
+            (Some(used), Some(hard)) => used > hard,
+            _ => false,
+        };
+        let asked = usage.iter().filter(|(_, amount)| amount.signum() != 0);
+        let exceeded: Vec<&String> = asked.map(|(name, _)| name).filter(is_over).collect();
+        (!exceeded.is_empty()).then(|| {
+            format!(
+                "exceeded quota: {}, used: {}, limited: {}",
+                name_of(quota),
+                printed(&exceeded, &used),
+                printed(&exceeded, &hard)
+            )
+        })
+    };
+    let mut binding = quotas.iter().filter(|quota| binds_pod(quota, pod));
+    binding.find_map(of_quota)
+}
+
 /// The usage of a quota by the pods of a namespace: all its limits on pods, unused ones included.
 pub fn used_by_pods<'a>(
     quota: &ResourceQuota,

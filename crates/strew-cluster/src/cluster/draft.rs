@@ -44,6 +44,10 @@ enum Entry {
         assumed: Vec<(ClaimKey, Option<Symbol>)>,
     },
     Added(Arc<str>),
+    Renamed {
+        pod: PodIdx,
+        name: Arc<str>,
+    },
 }
 
 impl<'a> Draft<'a> {
@@ -71,7 +75,7 @@ impl<'a> Draft<'a> {
         self.log[n..].iter().filter_map(|entry| match entry {
             Entry::Pod { pod, .. } => Some(*pod),
             Entry::Added(uid) => self.cluster.find_pod(uid),
-            Entry::Node { .. } => None,
+            Entry::Node { .. } | Entry::Renamed { .. } => None,
         })
     }
 
@@ -140,6 +144,15 @@ impl<'a> Draft<'a> {
     pub fn respec(&mut self, pod: PodIdx, spec: &PodSpec) {
         self.note_pod(pod);
         self.cluster.respec(pod, spec);
+    }
+
+    /// Gives a pod that is on no node another name, as the pod has that is made in its place: the claims of its generic
+    /// ephemeral volumes are those of that name.
+    pub fn rename(&mut self, pod: PodIdx, name: Arc<str>) {
+        let row = self.cluster.row_mut(pod);
+        debug_assert!(row.node.is_none(), "its node counts the claims of its name");
+        let name = std::mem::replace(&mut row.name, name);
+        self.log.push(Entry::Renamed { pod, name });
     }
 
     /// Takes all changes back after the first `n`.
@@ -222,6 +235,7 @@ impl Cluster {
                 }
             }
             Entry::Added(uid) => self.remove_pod(&uid),
+            Entry::Renamed { pod, name } => self.row_mut(pod).name = name,
         }
     }
 }

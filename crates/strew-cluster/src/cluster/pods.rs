@@ -109,7 +109,7 @@ impl Cluster {
         self.join(class);
     }
 
-    fn row_mut(&mut self, pod: PodIdx) -> &mut PodRow {
+    pub(super) fn row_mut(&mut self, pod: PodIdx) -> &mut PodRow {
         self.pods
             .get_mut(pod)
             .expect("an index is used only while its pod is there")

@@ -40,7 +40,7 @@ pub(super) fn wanted(spec: &StatefulSetSpec) -> Range<u32> {
 ///
 /// Without the block `rollingUpdate`, the number of pods of the current revision is compared with the index. This looks
 /// wrong, but is upstream's behaviour.
-pub(super) fn is_made_from_current(spec: &StatefulSetSpec, n_current: i32, index: u32) -> bool {
+pub fn is_made_from_current(spec: &StatefulSetSpec, n_current: i32, index: u32) -> bool {
     let strategy = spec.update_strategy.as_ref();
     let kind = strategy.and_then(|s| s.type_.as_deref());
     if !matches!(kind, None | Some("" | "RollingUpdate")) {

@@ -19,6 +19,8 @@ use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
+pub use identity::is_made_from_current;
+
 use crate::workers;
 use state::Places;
 use steps::Sync;

@@ -445,6 +445,7 @@ mod tests {
             kind: KIND.to_owned(),
             summary: Sums::default(),
             steps: (0..n).map(step).collect(),
+            notes: Vec::new(),
             constraints: Vec::new(),
         }
     }

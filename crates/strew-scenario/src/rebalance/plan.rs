@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Pod};
-use strew_cluster::{NodeIdx, OwnerRef, PodIdx};
+use strew_cluster::{NodeIdx, OwnerRef, PodIdx, Policy};
 use strew_manifest::printable::printable_line;
 use strew_model::{Interner, Symbol};
+use strew_plan::health::add_new_claims;
 use strew_plan::rebalance::{
     ConstraintChange, ConstraintState, Count, Effect, Move, Rebalanced, Stays, Wanted,
 };
@@ -15,9 +16,10 @@ use strew_view::cluster_state::ClusterState;
 use strew_view::natural_order::natural_order;
 use strew_view::workload::{Workload, WorkloadName};
 
+use super::settled::Settled;
 use super::values::{
     ConstraintCounts, DomainCount, KIND, LeftPods, PlannedConstraint, PlannedEffect, PlannedStep,
-    RebalancePlan, Sums,
+    RebalancePlan, Sums, WorkloadNote,
 };
 
 /// What is asked for.
@@ -48,7 +50,9 @@ pub fn plan(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> Opt
         .iter()
         .filter(|(_, workload)| is_meant(workload));
     let only: HashSet<_> = meant.map(|(key, _)| *key).collect();
-    let kept = kept(world, tables, asked);
+    let settled = Settled::of(world, tables);
+    let kept = kept(world, tables, asked, &settled);
+    add_new_claims(&mut world.cluster);
     let wanted = Wanted {
         soft: asked.soft,
         evictions_max: asked.evictions_max,
@@ -58,9 +62,16 @@ pub fn plan(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> Opt
     let budgets = world.schedulers.budgets.clone();
     let plan = {
         let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
+        trial.set_health(settled.health.clone());
         rebalance(&mut trial, wanted, &kept)
     };
-    Some(names.plan(world, &plan, asked.soft))
+    let notes = Notes {
+        world,
+        names: &names,
+        asked,
+    };
+    let notes = notes.of(&plan, &settled);
+    Some(names.plan(world, &plan, asked.soft, notes))
 }
 
 /// Annotations with which a pod asks to stay, with the value that says so; `None`: any value.
@@ -74,7 +85,12 @@ const ANNOTATIONS: [(&str, Option<&str>); 3] = [
 ];
 
 /// The pods that must stay, for reasons that deciding does not read.
-fn kept(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> BTreeMap<PodIdx, Stays> {
+fn kept(
+    world: &mut ClusterState,
+    tables: &Tables,
+    asked: &Asked<'_>,
+    settled: &Settled,
+) -> BTreeMap<PodIdx, Stays> {
     let keys = ANNOTATIONS.map(|(key, _)| world.cluster.names.intern(key));
     let mut kept = BTreeMap::new();
     for entry in &world.pods {
@@ -104,11 +120,14 @@ fn kept(world: &mut ClusterState, tables: &Tables, asked: &Asked<'_>) -> BTreeMa
             let mut volumes = pod.spec.volumes.iter().flatten();
             volumes.any(|volume| volume.empty_dir.is_some())
         };
-        let why = match annotated {
-            Some((key, _)) => Some(Stays::Annotated(key)),
-            None if is_job || is_once => Some(Stays::RunsOnce),
-            None => (!asked.deletes_empty_dirs && has_data()).then_some(Stays::LocalData),
-        };
+        let why =
+            match annotated {
+                Some((key, _)) => Some(Stays::Annotated(key)),
+                None if is_job || is_once => Some(Stays::RunsOnce),
+                None => settled.pods.get(&entry.pod).cloned().or_else(|| {
+                    (!asked.deletes_empty_dirs && has_data()).then_some(Stays::LocalData)
+                }),
+            };
         kept.extend(why.map(|why| (entry.pod, why)));
     }
     kept
@@ -137,19 +156,41 @@ impl Names {
         Some(&world.workloads[*index].name)
     }
 
-    fn plan(&self, world: &ClusterState, plan: &Rebalanced, soft: bool) -> RebalancePlan {
+    /// The indexes of the workloads that have a constraint.
+    fn workloads(&self, rule: &Rule) -> BTreeSet<usize> {
+        let all = rule.owners();
+        all.filter_map(|owner| self.workload_of.get(&owner).copied())
+            .collect()
+    }
+
+    fn plan(
+        &self,
+        world: &ClusterState,
+        plan: &Rebalanced,
+        soft: bool,
+        notes: Vec<(usize, WorkloadNote)>,
+    ) -> RebalancePlan {
         let meant = || plan.rules.iter().filter(|outcome| outcome.is_meant);
         let having = |is_such: &dyn Fn(&ConstraintChange) -> bool| {
             let rules = meant().filter(|outcome| is_such(outcome));
-            let of = rules.map(|outcome| self.workload(world, &outcome.rule));
+            let of = rules.flat_map(|outcome| self.workloads(&outcome.rule));
             of.collect::<BTreeSet<_>>().len()
         };
-        let all: BTreeSet<_> = meant().map(|o| self.workload(world, &o.rule)).collect();
+        let noted = |reason: &str| {
+            let of = notes.iter().filter(|(_, note)| note.reason == reason);
+            of.map(|(workload, _)| workload)
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        let hard_moves = |state: &dyn Fn(&ConstraintChange) -> u64| {
+            let hard = meant().filter(|outcome| outcome.rule.constraint.hard);
+            hard.map(state).sum()
+        };
         let is_told =
-            |outcome: &&ConstraintChange| outcome.before.moves > 0 || outcome.after.moves > 0;
+            |outcome: &&ConstraintChange| outcome.now.moves > 0 || outcome.after.moves > 0;
         let mut constraints: Vec<PlannedConstraint> = meant()
             .filter(is_told)
-            .map(|outcome| self.constraint(world, outcome))
+            .flat_map(|outcome| self.constraints(world, outcome))
             .collect();
         constraints.sort_by(|a, b| {
             let key = |c: &PlannedConstraint| (c.after.moves == 0, !c.hard);
@@ -164,15 +205,17 @@ impl Names {
             summary: Sums {
                 soft,
                 evictions: plan.steps.len(),
-                workloads: all.len(),
-                uneven_before: having(&|outcome| outcome.before.moves > 0),
+                workloads: having(&|_| true),
+                uneven_before: having(&|outcome| outcome.now.moves > 0),
                 uneven_after: having(&|outcome| outcome.after.moves > 0),
                 without_domain: having(&|outcome| {
                     outcome.rule.constraint.hard && outcome.after.counts.is_empty()
                 }),
-                other_scheduler: unplayed(world),
-                moves_before: plan.before.hard,
-                moves_after: plan.after.hard,
+                other_scheduler: noted(OTHER_SCHEDULER),
+                off_nodes: noted(OFF_NODES),
+                not_enforced: noted(NOT_ENFORCED),
+                moves_before: hard_moves(&|outcome| outcome.now.moves),
+                moves_after: hard_moves(&|outcome| outcome.after.moves),
                 pending: plan.after.pending,
                 placed_first: plan.placed,
             },
@@ -182,6 +225,7 @@ impl Names {
                 .map(|step| self.step(world, plan, step))
                 .collect(),
             constraints,
+            notes: notes.into_iter().map(|(_, note)| note).collect(),
         }
     }
 
@@ -202,15 +246,28 @@ impl Names {
             from: node(step.from),
             to: node(step.to),
             effects: effects
-                .map(|effect| self.effect(world, plan, effect))
+                .map(|effect| self.effect(world, plan, step, effect))
                 .collect(),
         }
     }
 
-    fn effect(&self, world: &ClusterState, plan: &Rebalanced, effect: &Effect) -> PlannedEffect {
+    fn effect(
+        &self,
+        world: &ClusterState,
+        plan: &Rebalanced,
+        step: &Move,
+        effect: &Effect,
+    ) -> PlannedEffect {
         let rule = &plan.rules[effect.rule].rule;
         let names = &world.cluster.names;
-        let workload = self.workload(world, rule);
+        // Of several workloads that have it, that of the pod.
+        let key = &world.cluster.class_of(step.pod).key;
+        let own = self.workload_of.get(&(key.namespace, key.owner));
+        let has_it = |index: &&usize| self.workloads(rule).contains(index);
+        let workload = match own.filter(has_it) {
+            Some(&own) => Some(&world.workloads[own].name),
+            None => self.workload(world, rule),
+        };
         let count = |count: Count| domain_count(names, count);
         PlannedEffect {
             workload_kind: workload.map_or_else(String::new, |name| name.kind.clone()),
@@ -225,9 +282,24 @@ impl Names {
         }
     }
 
-    fn constraint(&self, world: &ClusterState, outcome: &ConstraintChange) -> PlannedConstraint {
+    /// A constraint as each workload has it.
+    fn constraints(
+        &self,
+        world: &ClusterState,
+        outcome: &ConstraintChange,
+    ) -> Vec<PlannedConstraint> {
+        let all = self.workloads(&outcome.rule).into_iter();
+        let named = all.map(|index| self.constraint(world, outcome, &world.workloads[index].name));
+        named.collect()
+    }
+
+    fn constraint(
+        &self,
+        world: &ClusterState,
+        outcome: &ConstraintChange,
+        workload: &WorkloadName,
+    ) -> PlannedConstraint {
         let names = &world.cluster.names;
-        let workload = self.workload(world, &outcome.rule);
         let constraint = &outcome.rule.constraint;
         let left = outcome.left.iter().map(|(why, &pods)| {
             let (reason, message) = reason(names, why, pods);
@@ -238,31 +310,141 @@ impl Names {
             }
         });
         PlannedConstraint {
-            namespace: names.text(outcome.rule.namespace).to_owned(),
-            workload_kind: workload.map_or_else(String::new, |name| name.kind.clone()),
-            workload_name: workload.map_or_else(String::new, |name| name.name.clone()),
+            namespace: workload.namespace.clone(),
+            workload_kind: workload.kind.clone(),
+            workload_name: workload.name.clone(),
             topology_key: names.text(constraint.key).to_owned(),
             max_skew: constraint.max_skew,
+            selector: constraint.selector.text(names),
             min_domains: constraint.min_domains,
             hard: constraint.hard,
             is_default: outcome.rule.is_default,
-            before: counts(names, &outcome.before),
+            before: counts(names, &outcome.now),
             after: counts(names, &outcome.after),
             left: left.collect(),
         }
     }
 }
 
-/// The number of workloads with a hard constraint whose scheduler is not simulated.
-fn unplayed(world: &ClusterState) -> usize {
-    let pods = world.pods.iter().filter(|entry| {
-        let spec = world.cluster.spec_of(entry.pod);
-        let is_played = world.schedulers.has(spec.scheduler_name);
-        !is_played && spec.spread.iter().any(|constraint| constraint.hard)
-    });
-    pods.map(|entry| entry.workload)
-        .collect::<BTreeSet<_>>()
-        .len()
+const OTHER_SCHEDULER: &str = "otherScheduler";
+const OFF_NODES: &str = "offNodes";
+const NOT_ENFORCED: &str = "notEnforced";
+const WITHOUT_DOMAIN: &str = "withoutDomain";
+
+/// What is to be said of workloads that were asked about, beside their counts.
+struct Notes<'a> {
+    world: &'a ClusterState,
+    names: &'a Names,
+    asked: &'a Asked<'a>,
+}
+
+impl Notes<'_> {
+    /// The notes, each with the index of its workload, by workload.
+    fn of(&self, plan: &Rebalanced, settled: &Settled) -> Vec<(usize, WorkloadNote)> {
+        let meant = || plan.rules.iter().filter(|outcome| outcome.is_meant);
+        let looked_at: BTreeSet<usize> = meant()
+            .flat_map(|outcome| self.names.workloads(&outcome.rule))
+            .collect();
+        let enforced: BTreeSet<usize> = plan
+            .rules
+            .iter()
+            .filter(|outcome| outcome.rule.constraint.hard)
+            .flat_map(|outcome| self.names.workloads(&outcome.rule))
+            .collect();
+        let mut notes = self.of_schedulers(&enforced);
+        for (&workload, &n_pods) in &settled.off_nodes {
+            if looked_at.contains(&workload) {
+                let message = match n_pods {
+                    1 => "1 of its pods is on a node that is not there".to_owned(),
+                    n => format!("{n} of its pods are on nodes that are not there"),
+                };
+                notes.push(self.note(workload, OFF_NODES, message));
+            }
+        }
+        let is_without = |outcome: &&ConstraintChange| {
+            outcome.rule.constraint.hard && outcome.after.counts.is_empty()
+        };
+        for outcome in meant().filter(is_without) {
+            for workload in self.names.workloads(&outcome.rule) {
+                if (self.asked.means)(&self.world.workloads[workload]) {
+                    let message = self.why_without_domain(&outcome.rule, workload);
+                    notes.push(self.note(workload, WITHOUT_DOMAIN, message));
+                }
+            }
+        }
+        notes.sort_by_key(|(workload, _)| *workload);
+        notes
+    }
+
+    /// Workloads whose hard constraints nothing enforces that is simulated.
+    fn of_schedulers(&self, enforced: &BTreeSet<usize>) -> Vec<(usize, WorkloadNote)> {
+        let mut notes: BTreeMap<usize, WorkloadNote> = BTreeMap::new();
+        for entry in &self.world.pods {
+            let spec = self.world.cluster.spec_of(entry.pod);
+            let workload = entry.workload;
+            let has_hard = spec.spread.iter().any(|constraint| constraint.hard);
+            let is_known = notes.contains_key(&workload) || entry.is_leaving;
+            if is_known || !has_hard || !(self.asked.means)(&self.world.workloads[workload]) {
+                continue;
+            }
+            let name = spec.scheduler_name;
+            let (reason, message) = match self.world.schedulers.has(name) {
+                true if enforced.contains(&workload) => continue,
+                true => (
+                    NOT_ENFORCED,
+                    "the scheduler's profile does not enforce its constraints".to_owned(),
+                ),
+                false => {
+                    let name = printable_line(self.world.cluster.names.text(name)).into_owned();
+                    (OTHER_SCHEDULER, format!("its schedulerName is {name}"))
+                }
+            };
+            notes.insert(workload, self.note(workload, reason, message).1);
+        }
+        notes.into_iter().collect()
+    }
+
+    fn note(&self, workload: usize, reason: &str, message: String) -> (usize, WorkloadNote) {
+        let name = &self.world.workloads[workload].name;
+        let note = WorkloadNote {
+            namespace: name.namespace.clone(),
+            workload_kind: name.kind.clone(),
+            workload_name: name.name.clone(),
+            reason: reason.to_owned(),
+            message,
+        };
+        (workload, note)
+    }
+
+    /// Why no node is a domain of a constraint.
+    fn why_without_domain(&self, rule: &Rule, workload: usize) -> String {
+        let cluster = &self.world.cluster;
+        let key = rule.constraint.key;
+        let label = printable_line(cluster.names.text(key)).into_owned();
+        let rows = (0..cluster.node_rows()).map(NodeIdx::from);
+        let nodes: Vec<_> = rows.filter_map(|node| cluster.node(node).fact()).collect();
+        if nodes.iter().all(|node| node.labels.get(key).is_none()) {
+            return format!("no node has the label {label}");
+        }
+        let pod = self.world.members[workload].first();
+        let affinity = pod.map(|&pod| &cluster.spec_of(self.world.pods[pod].pod).node_affinity);
+        let affinity = affinity.filter(|_| rule.constraint.node_affinity_policy == Policy::Honor);
+        let mut allowed = nodes.iter().filter(|node| {
+            affinity.is_none_or(|a| a.matches(node.name, &node.labels, &cluster.names))
+        });
+        let Some(first) = allowed.next() else {
+            return "no node matches the nodeSelector and node affinity of its pods".to_owned();
+        };
+        let mut allowed = std::iter::once(first).chain(allowed);
+        match allowed.any(|node| node.labels.get(key).is_some()) {
+            false => format!(
+                "no node that matches the nodeSelector and node affinity of its pods has the label {label}"
+            ),
+            true => format!(
+                "no node with the label {label} counts: each lacks the label of another constraint of the pod, or has a taint that it does not tolerate"
+            ),
+        }
+    }
 }
 
 fn domain_count(names: &Interner, count: Count) -> DomainCount {
@@ -296,6 +478,17 @@ fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) 
             "leftAlone",
             format!("{is} of a workload that is not to be evicted from"),
         ),
+        Stays::Unsettled { reason, message } => (*reason, printable_line(message).into_owned()),
+        Stays::MadeAfter(lower) => (
+            "order",
+            format!(
+                "would not be made anew before {lower} is ready: {its} StatefulSet makes pods in order"
+            ),
+        ),
+        Stays::Preempts => (
+            "preempts",
+            "would preempt pods of lower priority: a plan evicts none for another one".to_owned(),
+        ),
         Stays::NoController => (
             "noController",
             format!("{has} no controller that makes another one"),
@@ -303,7 +496,7 @@ fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) 
         Stays::OfNode => ("ofNode", format!("{is} made for {its} node")),
         Stays::RunsOnce => (
             "runsOnce",
-            "would begin its work anew, as a pod of a Job".to_owned(),
+            format!("would begin {its} work anew, as a pod of a Job"),
         ),
         Stays::LocalData => (
             "localData",
@@ -326,6 +519,20 @@ fn reason(names: &Interner, why: &Stays, pods: usize) -> (&'static str, String) 
             "budget",
             format!(
                 "may not leave: {its} budget {} has no status, and the Eviction API allows nothing before it has",
+                name(budget)
+            ),
+        ),
+        Stays::Refused(Refusal::Stale(budget)) => (
+            "budget",
+            format!(
+                "may not leave: {its} budget {} was not counted since it changed, and the Eviction API allows nothing before",
+                name(budget)
+            ),
+        ),
+        Stays::Refused(Refusal::OtherZone(budget)) => (
+            "budget",
+            format!(
+                "may not leave: {its} budget by zone {} allows no eviction while pods of another zone are away",
                 name(budget)
             ),
         ),

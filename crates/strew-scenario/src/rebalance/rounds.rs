@@ -18,6 +18,7 @@ use strew_wire::request::Answer;
 
 use super::carry::{Carrying, Next, NodeLabels, PodSeen};
 use super::plan::{self, Asked};
+use super::settled::Settled;
 use super::values::{PlannedStep, RebalancePlan};
 
 /// The label of a workload, of its pods or of a namespace: `true` or `false`. That of the workload comes before that of
@@ -118,6 +119,7 @@ impl Rounds {
     fn planned(&self, now: Span, world: &mut ClusterState, tables: &Tables) -> Round {
         let mut round = Round::default();
         let mut chosen = BTreeSet::new();
+        let settled = Settled::of(world, tables);
         for (index, workload) in world.workloads.iter().enumerate() {
             let members = &world.members[index];
             if members.is_empty() || !is_labelled(tables, workload) {
@@ -127,7 +129,8 @@ impl Rounds {
             let pods = members.iter().map(|&pod| &world.pods[pod]);
             let why = match self.rests.get(&workload.name) {
                 Some(rest) if now < rest.until => Some(rest.why.clone()),
-                _ => unsettled(tables, &workload.name, pods),
+                _ => unsettled(tables, &workload.name, pods)
+                    .or_else(|| settled.unsettled.get(&index).cloned()),
             };
             match why {
                 Some(why) => round.waiting.push((workload.name.clone(), why)),

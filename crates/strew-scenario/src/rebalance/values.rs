@@ -18,8 +18,11 @@ pub struct RebalancePlan {
     pub summary: Sums,
     /// The evictions.
     pub steps: Vec<PlannedStep>,
-    /// The constraints that were not kept before, or are not afterwards.
+    /// The constraints that were not kept before, or are not afterwards: of each workload its own.
     pub constraints: Vec<PlannedConstraint>,
+    /// Workloads about whose constraints there is something else to say.
+    #[serde(default)]
+    pub notes: Vec<WorkloadNote>,
 }
 
 /// Numbers of a plan.
@@ -36,13 +39,20 @@ pub struct Sums {
     pub uneven_before: usize,
     /// Those of them with a constraint that is not kept after the last eviction.
     pub uneven_after: usize,
-    /// Those of them with a hard constraint without a domain: no node that it counts has its label, so new pods get no node.
+    /// Those of them with a hard constraint without a domain, so new pods get no node; `notes` say why.
     #[serde(default)]
     pub without_domain: usize,
     /// Workloads with a hard constraint that were not looked at: their scheduler is not simulated.
     #[serde(default)]
     pub other_scheduler: usize,
-    /// The least number of pods that must change their domain, summed over all hard constraints.
+    /// Those of the workloads that have pods on nodes which are not there: whether their constraints are kept is not
+    /// known.
+    #[serde(default)]
+    pub off_nodes: usize,
+    /// Workloads with hard constraints that have no effect, since the scheduler's profile does not enforce them.
+    #[serde(default)]
+    pub not_enforced: usize,
+    /// The least number of pods that must change their domain, summed over all hard constraints that were looked at.
     pub moves_before: u64,
     /// The same after the last eviction.
     pub moves_after: u64,
@@ -50,6 +60,22 @@ pub struct Sums {
     pub pending: usize,
     /// Pods that wait and get a node before the first eviction, as the scheduler would give them one.
     pub placed_first: usize,
+}
+
+/// Something about a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkloadNote {
+    /// The namespace.
+    pub namespace: String,
+    /// The kind of the workload.
+    pub workload_kind: String,
+    /// The name of the workload.
+    pub workload_name: String,
+    /// A word for programs: `offNodes`, `otherScheduler`, `withoutDomain` or `notEnforced`.
+    pub reason: String,
+    /// What it is, for people.
+    pub message: String,
 }
 
 /// An eviction.
@@ -124,6 +150,9 @@ pub struct PlannedConstraint {
     pub topology_key: String,
     /// `maxSkew`
     pub max_skew: i32,
+    /// The pods that it counts, in the form of `kubectl -l`.
+    #[serde(default)]
+    pub selector: String,
     /// `minDomains`
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub min_domains: Option<i32>,
@@ -132,7 +161,7 @@ pub struct PlannedConstraint {
     /// True for a default of the cluster.
     #[serde(rename = "default")]
     pub is_default: bool,
-    /// Before the first eviction.
+    /// Now, before the scheduler places what waits and fits, and before the first eviction.
     pub before: ConstraintCounts,
     /// After the last one.
     pub after: ConstraintCounts,

@@ -24,7 +24,7 @@ impl Released {
         (!each.is_empty()).then(|| {
             let list = each.join(", ");
             format!(
-                "objects whose owners are not in the files are kept as if they had none: {list}"
+                "objects whose owners are not in the files, or of a kind that is not modelled, are kept as if they had none: {list}"
             )
         })
     }

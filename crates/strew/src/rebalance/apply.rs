@@ -74,11 +74,12 @@ pub(super) fn run(path: &Path, how: &How<'_>, context: &Context) -> Result<u8, F
 fn plan_of(path: &Path) -> Result<RebalancePlan, Failure> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()));
-    let text = text.map_err(Failure::input)?;
+    let text = text.map_err(Failure::outside)?;
     let hint = "strew rebalance -o yaml --out plan.yaml writes one";
     let plan: RebalancePlan = serde_saphyr::from_str(&text).map_err(|error| {
         let error = error.to_string();
         let error = error.lines().next().unwrap_or_default();
+        let error = error.strip_prefix("error: ").unwrap_or(error);
         let error = anyhow!("{} is no RebalancePlan: {error}", path.display());
         Failure::input(error).with_hint(hint)
     })?;

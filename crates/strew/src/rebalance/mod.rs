@@ -53,8 +53,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 Each step evicts one pod, as the Eviction API does; its controller makes another one, and the scheduler's own code
 decides where that goes, on the cluster as it is after the steps before. A step is in the plan only if fewer pods have
-to move after it, and its pod has a node again. Budgets are kept, and nothing more stays Pending. Pods stay that no
-controller makes again, that are made for a node, run to an end (Jobs), have an emptyDir (see
+to move after it, and its pod has a node again. Budgets are kept, and nothing more stays Pending. Workloads are left
+alone that are not settled: their controllers are about to make or delete pods. Pods stay that no controller makes again, that are made for a node, run to an end (Jobs), have an emptyDir (see
 --delete-emptydir-data), are critical to the cluster, or whose annotation says so:
 cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\", karpenter.sh/do-not-disrupt: \"true\",
 descheduler.alpha.kubernetes.io/prefer-no-eviction. They count nevertheless.
@@ -93,14 +93,14 @@ pub(crate) struct RebalanceArgs {
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["files", "filename", "output", "out", "fail_on"])]
     apply: Option<PathBuf>,
     /// With --apply: ask no question
-    #[arg(long, requires = "apply")]
+    #[arg(long)]
     yes: bool,
     /// With --apply: the API server checks each eviction alone, and evicts nothing
-    #[arg(long, requires = "apply", value_name = "WHO", value_parser = ["server"])]
+    #[arg(long, value_name = "WHO", value_parser = ["server"])]
     dry_run: Option<String>,
-    /// With --apply: how long a step may wait for its budget, and for the pod in its place
-    #[arg(long, requires = "apply", value_name = "DURATION", default_value = "10m", value_parser = time_of)]
-    step_timeout: Span,
+    /// With --apply: how long a step may wait for its budget, and for the pod in its place [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = time_of)]
+    step_timeout: Option<Span>,
     /// How to write the plan
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<PlanFormat>,
@@ -143,6 +143,7 @@ pub(crate) fn run(args: &RebalanceArgs, context: &Context) -> Result<u8, Failure
     if let Some(plan) = &args.apply {
         return args.apply(plan, context);
     }
+    args.check_apart()?;
     let names = args.world.names(&args.files);
     planned(args, &names, context).inspect_err(|failure| {
         let first_file = names.first().map_or("", String::as_str);
@@ -193,7 +194,8 @@ fn planned(args: &RebalanceArgs, names: &[String], context: &Context) -> Result<
 fn exit(plan: &RebalancePlan, fail_on: Option<FailOn>) -> u8 {
     let fails_now = fail_on == Some(FailOn::Uneven) && plan.summary.uneven_before > 0;
     let sums = &plan.summary;
-    let fails = sums.uneven_after + sums.without_domain + sums.other_scheduler > 0;
+    let unknown = sums.other_scheduler + sums.off_nodes;
+    let fails = sums.uneven_after + sums.without_domain + unknown > 0;
     match fails_now || fails {
         true => EXIT_NO,
         false => 0,
@@ -242,7 +244,27 @@ pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(RebalancePlan).to_value()
 }
 
+/// How long a step may wait, by default.
+const STEP_TIMEOUT: Span = Span::from_secs(600);
+
 impl RebalanceArgs {
+    /// Refuses flags that mean something with `--apply` alone. (clap drops `requires` where the argument conflicts with
+    /// another one that is there.)
+    fn check_apart(&self) -> Result<(), Failure> {
+        let given = [
+            ("--yes", self.yes),
+            ("--dry-run", self.dry_run.is_some()),
+            ("--step-timeout", self.step_timeout.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let error = anyhow!("{flag} belongs to --apply: without it nothing is evicted");
+                Err(Failure::input(error).with_hint("--apply PLAN carries out a plan of -o yaml"))
+            }
+        }
+    }
+
     /// The plan for the cluster of the files.
     ///
     /// # Errors
@@ -290,7 +312,7 @@ impl RebalanceArgs {
             access: &self.access,
             yes: self.yes,
             dry_run: self.dry_run.is_some(),
-            patience: self.step_timeout,
+            patience: self.step_timeout.unwrap_or(STEP_TIMEOUT),
         };
         apply::run(plan, &how, context)
     }

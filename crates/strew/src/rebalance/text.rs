@@ -1,10 +1,12 @@
 //! A plan for people: the sum first, then the evictions in their order, then what is left uneven and why.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use strew_manifest::printable::printable_line;
 use strew_scenario::rebalance::values::{
     ConstraintCounts, DomainCount, PlannedConstraint, PlannedEffect, PlannedStep, RebalancePlan,
+    WorkloadNote,
 };
 
 use crate::context::Context;
@@ -39,97 +41,156 @@ fn write_sum(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         true => "constraint",
         false => "hard constraint",
     };
-    if sums.other_scheduler > 0 {
-        let s = styles.bad;
-        let of = count(sums.other_scheduler, "workload");
-        let (have, their) = match sums.other_scheduler {
-            1 => ("has", "its"),
-            _ => ("have", "their"),
-        };
-        let _ = writeln!(
-            out,
-            "{s}?{s:#} {of} with a hard constraint {have} a scheduler that is not simulated: where {their} pods would go is not known"
-        );
-    }
-    if sums.workloads == 0 && sums.other_scheduler > 0 {
-        return;
-    }
+    write_notes(out, plan, look);
     if sums.workloads == 0 {
-        let hint = match sums.soft {
-            true => "",
-            false => " (--soft looks at soft ones and the cluster's defaults)",
-        };
-        let _ = writeln!(
-            out,
-            "no workload has a {kind} over domains: nothing to do{hint}"
-        );
+        if sums.other_scheduler + sums.not_enforced == 0 {
+            let hint = match sums.soft {
+                true => "",
+                false => " (--soft looks at soft ones and the cluster's defaults)",
+            };
+            let _ = writeln!(
+                out,
+                "no workload has a {kind} over domains: nothing to do{hint}"
+            );
+        }
         return;
     }
-    let of = count(
-        sums.workloads.saturating_sub(sums.without_domain),
-        "workload",
-    );
-    if sums.without_domain > 0 {
-        let s = styles.bad;
-        let of = count(sums.without_domain, "workload");
-        let have = if sums.without_domain == 1 {
-            "has"
-        } else {
-            "have"
-        };
-        let _ = writeln!(
-            out,
-            "{s}✗{s:#} {of} {have} a hard constraint without a domain: no node that it counts has its label, so new pods get no node"
-        );
-        if sums.without_domain == sums.workloads {
-            return;
-        }
-    }
+    let n_others = sums.without_domain.max(sums.off_nodes);
+    let of = match sums.workloads.saturating_sub(n_others) {
+        0 if sums.uneven_before == 0 => return,
+        n if n == sums.workloads || sums.uneven_before > 0 => count(sums.workloads, "workload"),
+        n => format!("{n} of {}", count(sums.workloads, "workload")),
+    };
     if sums.uneven_before == 0 {
         let (s, dim) = (&styles.good, &styles.dim);
         let _ = writeln!(
             out,
             "{s}✓{s:#} nothing to do: every {kind} of {of} is kept {dim}(workloads without one are left out){dim:#}"
         );
-        return;
+    } else {
+        write_result(out, plan, look, &of);
     }
+    if sums.placed_first > 0 {
+        let pods = count(sums.placed_first, "Pending pod");
+        let _ = match plan.steps.is_empty() {
+            true if sums.uneven_before > 0 && sums.uneven_after == 0 => Ok(()),
+            true => writeln!(out, "the scheduler places {pods} now, without an eviction"),
+            false => writeln!(out, "before them the scheduler places {pods}"),
+        };
+    }
+}
+
+/// What notes say of workloads, in this order: the word of the note, whether it is known that something is wrong, and the
+/// sentence after the number of workloads.
+const NOTED: [(&str, bool, fn(usize) -> String); 4] = [
+    ("otherScheduler", false, |n| {
+        let (have, their) = have(n);
+        format!(
+            "with a hard constraint {have} a scheduler that is not simulated: where {their} pods would go is not known"
+        )
+    }),
+    ("offNodes", false, |n| {
+        let (have, their) = have(n);
+        format!(
+            "{have} pods on nodes that are not there: whether {their} constraints are kept is not known"
+        )
+    }),
+    ("notEnforced", false, |n| {
+        let (have, _) = have(n);
+        format!("with a hard constraint {have} a scheduler whose profile does not enforce it")
+    }),
+    ("withoutDomain", true, |n| {
+        let (have, _) = have(n);
+        format!("{have} a hard constraint without a domain")
+    }),
+];
+
+fn have(n: usize) -> (&'static str, &'static str) {
+    match n {
+        1 => ("has", "its"),
+        _ => ("have", "their"),
+    }
+}
+
+/// What is to be said of workloads beside their counts, each kind with its workloads.
+fn write_notes(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
+    let styles = &look.context.terminal.styles;
+    for (reason, is_wrong, sentence) in NOTED {
+        let notes: Vec<&WorkloadNote> = plan.notes.iter().filter(|n| n.reason == reason).collect();
+        let of: BTreeSet<String> = notes.iter().map(|note| name(note)).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let s = styles.bad;
+        let sign = if is_wrong { '✗' } else { '?' };
+        let lacks_label = |note: &&WorkloadNote| note.message.starts_with("no node has the label");
+        let more = match (is_wrong, notes.iter().all(lacks_label)) {
+            (false, _) => "",
+            (true, true) => ": no node that it counts has its label, so new pods get no node",
+            (true, false) => ", so new pods get no node",
+        };
+        let n = count(of.len(), "workload");
+        let _ = writeln!(out, "{s}{sign}{s:#} {n} {}{more}", sentence(of.len()));
+        for note in notes.iter().take(look.top) {
+            let _ = writeln!(out, "    {}: {}", name(note), note.message);
+        }
+        write_more(out, notes.len().saturating_sub(look.top), "workload", look);
+    }
+}
+
+fn name(note: &WorkloadNote) -> String {
+    let (namespace, kind) = (&note.namespace, note.workload_kind.to_lowercase());
+    printable_line(&format!("{namespace}/{kind}/{}", note.workload_name)).into_owned()
+}
+
+/// What comes of constraints that are not kept now.
+fn write_result(out: &mut String, plan: &RebalancePlan, look: &Look<'_>, of: &str) {
+    let styles = &look.context.terminal.styles;
+    let sums = &plan.summary;
     let (before, after) = (sums.uneven_before, sums.uneven_after);
     let evictions = count(sums.evictions, "eviction");
     let make = if sums.evictions == 1 { "makes" } else { "make" };
     let simulated = "each simulated with those before it; budgets kept, nothing more Pending";
-    match (sums.evictions, after) {
-        (0, _) => {
-            let s = styles.bad;
-            let are = if before == 1 { "is" } else { "are" };
-            let _ = writeln!(
+    let are = if before == 1 { "is" } else { "are" };
+    let (good, bad) = (styles.good, styles.bad);
+    let _ = match (sums.evictions, after) {
+        (0, 0) => {
+            let they = if before == 1 { "it is" } else { "they are" };
+            writeln!(
                 out,
-                "{s}✗{s:#} {before} of {of} {are} uneven, and no eviction helps"
-            );
+                "{good}✓{good:#} {before} of {of} {are} uneven now; the scheduler places {}, and then {they} even",
+                count(sums.placed_first, "Pending pod")
+            )
         }
-        (_, 0) => {
-            let s = styles.good;
-            let _ = writeln!(
-                out,
-                "{s}✓{s:#} {evictions} {make} {before} of {of} even again ({simulated})"
-            );
-        }
+        (0, _) => writeln!(
+            out,
+            "{bad}✗{bad:#} {before} of {of} {are} uneven, and {}",
+            why_nothing(plan)
+        ),
+        (_, 0) => writeln!(
+            out,
+            "{good}✓{good:#} {evictions} {make} {before} of {of} even again ({simulated})"
+        ),
         _ => {
-            let s = styles.bad;
             let even = before.saturating_sub(after);
             let stay = if after == 1 { "stays" } else { "stay" };
-            let _ = writeln!(
+            writeln!(
                 out,
-                "{s}✗{s:#} {evictions} {make} {even} of {} even again, and {after} {stay} uneven ({simulated})",
+                "{bad}✗{bad:#} {evictions} {make} {even} of {} even again, and {after} {stay} uneven ({simulated})",
                 count(before, "uneven workload"),
-            );
+            )
         }
-    }
-    if sums.placed_first > 0 {
-        let _ = writeln!(
-            out,
-            "before them the scheduler places {}",
-            count(sums.placed_first, "Pending pod")
-        );
+    };
+}
+
+/// Why a plan has no eviction.
+fn why_nothing(plan: &RebalancePlan) -> &'static str {
+    let left = || plan.constraints.iter().flat_map(|c| &c.left);
+    let is = |reasons: &[&str]| left().any(|pods| reasons.contains(&&*pods.reason));
+    match () {
+        () if is(&["maxEvictions"]) => "--max-evictions allows no eviction",
+        () if is(&["notSettled", "order"]) => "nothing is evicted before it is settled",
+        () => "no eviction helps",
     }
 }
 
@@ -226,8 +287,17 @@ fn effect_text(effect: &PlannedEffect, step: &PlannedStep) -> String {
     )
 }
 
-/// `shop/deployment/web over zone, maxSkew 1`
-fn title(constraint: &PlannedConstraint) -> String {
+/// `shop/deployment/web over zone, maxSkew 1`; with the pods that it counts if another constraint is called so.
+fn title(plan: &RebalancePlan, constraint: &PlannedConstraint) -> String {
+    let text = short_title(constraint);
+    let mut same = plan.constraints.iter().filter(|c| short_title(c) == text);
+    match same.any(|other| other.selector != constraint.selector) {
+        true => format!("{text}, of {}", printable_line(&constraint.selector)),
+        false => text,
+    }
+}
+
+fn short_title(constraint: &PlannedConstraint) -> String {
     let soft = if constraint.hard {
         ""
     } else {
@@ -298,7 +368,7 @@ fn write_outcomes(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         let _ = writeln!(
             out,
             "{good}✓{good:#} {}: {}; {}",
-            title(constraint),
+            title(plan, constraint),
             domains(before, after),
             skews(before, after)
         );
@@ -327,10 +397,20 @@ fn write_left(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         let _ = writeln!(
             out,
             "{bad}✗{bad:#} {}: {}; {}",
-            title(constraint),
+            title(plan, constraint),
             domains(before, after),
             skews(before, after)
         );
+        let n_domains = constraint.after.domains.len();
+        if let Some(min) = constraint.min_domains
+            && usize::try_from(min).is_ok_and(|min| min > n_domains)
+        {
+            let _ = writeln!(
+                out,
+                "    minDomains needs {}, and {n_domains} exist: no eviction makes one more",
+                count(usize::try_from(min).unwrap_or(0), "domain")
+            );
+        }
         for pods in &constraint.left {
             let _ = writeln!(out, "    {} {}", count(pods.pods, "pod"), pods.message);
         }
