@@ -478,12 +478,16 @@ impl<'a> Transaction<'a> {
 
     /// How many disruptions more a budget allows than its status says, since pods that were not ready have moved.
     fn healed(&self, id: (Symbol, Symbol), budget: &Budget) -> i32 {
-        let was_unready = |(pod, why): &(&PodIdx, &Away)| {
-            **why == Away::NotReady
-                && self.is_selected(**pod, id.0, budget)
+        let away = &self.health.away;
+        let is_healed = |pod: &&PodIdx| {
+            away.get(*pod) == Some(&Away::NotReady)
                 && self.away(**pod).is_none()
+                && self.is_selected(**pod, id.0, budget)
         };
-        let n_healed = self.health.away.iter().filter(was_unready).count();
+        let n_healed = match away.len() < self.pods.len() {
+            true => away.keys().filter(is_healed).count(),
+            false => self.pods.keys().filter(is_healed).count(),
+        };
         let n_healed = i32::try_from(n_healed).unwrap_or(i32::MAX);
         let lacking = self.health.lacking.get(&id).copied().unwrap_or(0);
         n_healed.saturating_sub(lacking).max(0)

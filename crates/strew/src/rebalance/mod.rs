@@ -54,10 +54,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 Each step evicts one pod, as the Eviction API does; its controller makes another one, and the scheduler's own code
 decides where that goes, on the cluster as it is after the steps before. A step is in the plan only if fewer pods have
 to move after it, and its pod has a node again. Budgets are kept, and nothing more stays Pending. Workloads are left
-alone that are not settled: their controllers are about to make or delete pods. Pods stay that no controller makes again, that are made for a node, run to an end (Jobs), have an emptyDir (see
---delete-emptydir-data), are critical to the cluster, or whose annotation says so:
-cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\", karpenter.sh/do-not-disrupt: \"true\",
-descheduler.alpha.kubernetes.io/prefer-no-eviction. They count nevertheless.
+alone whose controllers are about to make or delete pods. Pods stay that no controller makes again as they are, that
+are made for a node, run to an end (Jobs), have an emptyDir (see --delete-emptydir-data), are critical to the cluster,
+or whose annotation says so: cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\",
+karpenter.sh/do-not-disrupt: \"true\", descheduler.alpha.kubernetes.io/prefer-no-eviction. They count nevertheless.
 
 --apply evicts the pods of a plan one after the other, each by its uid, and waits until the pod in its place is ready
 in the domain of the plan. What goes otherwise ends it; then make a new plan. Nothing else evicts.
@@ -69,7 +69,7 @@ one without pods on nodes; 3 something outside failed.";
 const NO_POD: &str = "no pod is on a node in the input, so there is nothing to rebalance";
 
 const NO_POD_HINT: &str =
-    "rebalance looks at a dump of a cluster: kubectl get all,nodes,pdb -A -o json";
+    "rebalance looks at a dump of a cluster: kubectl get all,nodes,pdb,quota,pvc,pv,sc -A -o json";
 
 /// Arguments of `strew rebalance`.
 #[derive(Args, Debug)]

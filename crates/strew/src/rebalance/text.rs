@@ -1,6 +1,6 @@
 //! A plan for people: the sum first, then the evictions in their order, then what is left uneven and why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use strew_manifest::printable::printable_line;
@@ -287,13 +287,26 @@ fn effect_text(effect: &PlannedEffect, step: &PlannedStep) -> String {
     )
 }
 
-/// `shop/deployment/web over zone, maxSkew 1`; with the pods that it counts if another constraint is called so.
-fn title(plan: &RebalancePlan, constraint: &PlannedConstraint) -> String {
-    let text = short_title(constraint);
-    let mut same = plan.constraints.iter().filter(|c| short_title(c) == text);
-    match same.any(|other| other.selector != constraint.selector) {
-        true => format!("{text}, of {}", printable_line(&constraint.selector)),
-        false => text,
+/// The selectors of constraints by what they are called.
+struct Titles(BTreeMap<String, BTreeSet<String>>);
+
+impl Titles {
+    fn of(plan: &RebalancePlan) -> Self {
+        let mut titles: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for constraint in &plan.constraints {
+            let selectors = titles.entry(short_title(constraint)).or_default();
+            selectors.insert(constraint.selector.clone());
+        }
+        Self(titles)
+    }
+
+    /// `shop/deployment/web over zone, maxSkew 1`; with the pods that it counts if another constraint is called so.
+    fn title(&self, constraint: &PlannedConstraint) -> String {
+        let text = short_title(constraint);
+        match self.0.get(&text).is_some_and(|all| all.len() > 1) {
+            true => format!("{text}, of {}", printable_line(&constraint.selector)),
+            false => text,
+        }
     }
 }
 
@@ -361,6 +374,7 @@ fn write_outcomes(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
     if kept.is_empty() {
         return;
     }
+    let titles = Titles::of(plan);
     out.push('\n');
     let good = look.context.terminal.styles.good;
     for constraint in kept.iter().take(look.top) {
@@ -368,7 +382,7 @@ fn write_outcomes(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         let _ = writeln!(
             out,
             "{good}✓{good:#} {}: {}; {}",
-            title(plan, constraint),
+            titles.title(constraint),
             domains(before, after),
             skews(before, after)
         );
@@ -391,13 +405,14 @@ fn write_left(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
         return;
     }
     out.push_str("\nleft uneven\n");
+    let titles = Titles::of(plan);
     let bad = look.context.terminal.styles.bad;
     for constraint in left.iter().take(look.top) {
         let (before, after) = (&constraint.before, &constraint.after);
         let _ = writeln!(
             out,
             "{bad}✗{bad:#} {}: {}; {}",
-            title(plan, constraint),
+            titles.title(constraint),
             domains(before, after),
             skews(before, after)
         );
