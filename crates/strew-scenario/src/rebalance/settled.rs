@@ -111,7 +111,7 @@ impl Settled {
         }
     }
 
-    /// What the Eviction API knows of budgets, and whom it evicts regardless of them.
+    /// What the Eviction API knows of budgets, and the pods that it evicts regardless of them.
     fn look_at_budgets(
         &mut self,
         world: &mut ClusterState,
@@ -381,7 +381,7 @@ impl Settled {
     }
 }
 
-/// Who controls which pods.
+/// The pods by their controllers, and the workloads by name.
 struct Owned<'a> {
     /// The indexes of pods by the uid of their controller.
     by_owner: HashMap<&'a str, Vec<usize>>,

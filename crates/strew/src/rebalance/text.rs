@@ -80,9 +80,11 @@ fn write_sum(out: &mut String, plan: &RebalancePlan, look: &Look<'_>) {
     }
 }
 
-/// What notes say of workloads, in this order: the word of the note, whether it is known that something is wrong, and the
-/// sentence after the number of workloads.
-const NOTED: [(&str, bool, fn(usize) -> String); 4] = [
+/// The word of a note, whether it is known that something is wrong, and the sentence after the number of workloads.
+type Noted = (&'static str, bool, fn(usize) -> String);
+
+/// What notes say of workloads, in this order.
+const NOTED: [Noted; 4] = [
     ("otherScheduler", false, |n| {
         let (have, their) = have(n);
         format!(
