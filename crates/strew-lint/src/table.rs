@@ -335,6 +335,13 @@ pub const RULES: &[Rule] = &[
         "It scales nothing. Nothing is said if the files have no workload of its namespace.",
         autoscaler::no_target,
     ),
+    rule(
+        "autoscalers-share-target",
+        "Two autoscalers scale one workload",
+        "Each sets the number of replicas that it wants, and takes back what the other has set: the workload never comes to \
+         rest. Leave one, with the metrics of both.",
+        autoscaler::shared_target,
+    ),
     // Selectors, nodes, namespaces, volumes.
     rule(
         "selectors-overlap",
@@ -388,8 +395,8 @@ pub const RULES: &[Rule] = &[
     rule(
         "suspended",
         "A Job or a CronJob is suspended, or a Deployment paused",
-        "It makes no pods, so that nothing of it is judged. It is a note; a Job is resumed by spec.suspend: false, a \
-         Deployment by spec.paused: false.",
+        "It makes no pods. Nothing of a Job is judged then; a Deployment is not rolled out, and fails the steps of simulate. \
+         It is a note; a Job is resumed by spec.suspend: false, a Deployment by spec.paused: false.",
         job::suspended,
     ),
     // Elsewhere: what the API server says, WorkloadSpreads, Placements.

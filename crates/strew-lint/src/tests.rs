@@ -288,6 +288,21 @@ fn claims_that_pods_name_are_there() {
 }
 
 #[test]
+fn two_autoscalers_of_one_workload_are_told() {
+    let scaler = |name: &str, target: &str| {
+        format!(
+            "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}, namespace: shop}}\nspec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}}}\n---\n"
+        )
+    };
+    let files = deployment("web", "") + &scaler("a", "web") + &scaler("b", "web");
+    assert_eq!(found_of(&files), ["autoscalers-share-target"]);
+    let other = deployment("web", "").replace("name: web, ", "name: web2, ");
+    let other = other.replace("app: web", "app: web2");
+    let files = deployment("web", "") + &other + &scaler("a", "web") + &scaler("b", "web2");
+    assert_eq!(found_of(&files), [""; 0]);
+}
+
+#[test]
 fn suspended_jobs_are_told() {
     let job = |suspend: bool| {
         format!(

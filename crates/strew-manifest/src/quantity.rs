@@ -56,6 +56,11 @@ pub enum QuantityError {
     /// The amount is too large to calculate with.
     #[error("quantity is larger than 9223372036854775807 (2^63-1)")]
     Overflow,
+    /// The amount in thousandths, as cpu is counted, is too large to calculate with.
+    #[error(
+        "quantity is larger than 9223372036854775.807 ((2^63-1)/1000), the most that is counted in thousandths"
+    )]
+    MilliOverflow,
 }
 
 const NANO_DIGITS: i64 = 9;
@@ -158,9 +163,10 @@ impl Quantity {
     /// Thousandths of a unit, rounded away from zero.
     ///
     /// # Errors
-    /// [`QuantityError::Overflow`] if the number does not fit in 64 bits, from some 9.2e15 units.
+    /// [`QuantityError::MilliOverflow`] if the number does not fit in 64 bits, from some 9.2e15 units.
     pub fn checked_milli_value(self) -> Result<i64, QuantityError> {
-        checked(divide_away_from_zero(self.nano, MICRO))
+        let milli = checked(divide_away_from_zero(self.nano, MICRO));
+        milli.map_err(|_| QuantityError::MilliOverflow)
     }
 
     /// The sum, in the format of `self`.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_apiserver::object::{Name, Object, is_applied};
+use strew_apiserver::object::{Name, Object, Pod, is_applied};
 use strew_apiserver::server::{Cursor, Server};
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
@@ -107,6 +107,21 @@ pub enum Stuck {
         /// The number of pods.
         n: u64,
     },
+    /// Pods are created and deleted again within one instant.
+    #[error(
+        "the pods of {workload} are made and deleted again without end: {n_pods} of them at {after} after the start, \
+         without a pause{why}"
+    )]
+    Churn {
+        /// What makes them: `ReplicaSet default/web-7d4b9c`.
+        workload: String,
+        /// The pods that were made in this instant.
+        n_pods: usize,
+        /// The time since the start.
+        after: Span,
+        /// What deletes them: `: TaintManagerEviction: Marking for deletion Pod default/web-x`, or empty.
+        why: String,
+    },
     /// Pods are created without end, beyond what the workloads ask for.
     #[error(
         "pods are created without end: {n_pods} pods at {after} after the start, while the workloads \
@@ -127,7 +142,7 @@ impl Stuck {
     pub fn is_of_input(&self) -> bool {
         match self {
             Self::Endless { .. } | Self::Standing { .. } => false,
-            Self::TooMany { .. } | Self::Runaway { .. } => true,
+            Self::TooMany { .. } | Self::Runaway { .. } | Self::Churn { .. } => true,
         }
     }
 }
@@ -414,10 +429,7 @@ impl Simulation {
         while self.step() {
             n_steps += 1;
             if n_steps.is_multiple_of(STEPS_MIN) && n_steps > self.steps_max() {
-                return Err(Stuck::Endless {
-                    steps: n_steps,
-                    after: self.elapsed(),
-                });
+                return Err(self.endless(n_steps));
             }
             if n_steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
                 self.check_bounds()?;
@@ -433,9 +445,22 @@ impl Simulation {
         self.bounds.check(&self.server, after)
     }
 
+    /// Pods that terminate are not counted: a loop that makes pods and deletes them has more of them with each step.
     fn steps_max(&self) -> u64 {
-        let n_objects = self.server.tables().all().len() as u64;
+        let tables = self.server.tables();
+        let leaving = tables.of::<Pod>().iter();
+        let n_leaving = leaving.filter(|pod| pod.meta.is_terminating()).count();
+        let n_objects = tables.all().len().saturating_sub(n_leaving) as u64;
         (n_objects + 1).saturating_mul(STEPS_PER_OBJECT)
+    }
+
+    /// Why the present instant does not end.
+    fn endless(&self, steps: u64) -> Stuck {
+        let after = self.elapsed();
+        match bounds::churn(&self.server, self.now, after) {
+            Some(churn) => churn,
+            None => Stuck::Endless { steps, after },
+        }
     }
 
     /// Lets one actor take one step. Returns false if none had work.

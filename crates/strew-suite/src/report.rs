@@ -78,7 +78,8 @@ pub struct VariantReport<'a> {
     pub name: &'a str,
     /// `hold`, `fail` or `mayFail`.
     pub must: &'static str,
-    /// `held`, `broken`, `brokeAsItMust`, `brokeNowhere`, `brokeAsItMay` or `unknown`.
+    /// `held`, `broken`, `brokeAsItMust`, `brokeNowhere`, `brokeAsItMay`, `unknown`, or `notJudged`: `--until` ended
+    /// each run before anything was decided.
     pub result: &'static str,
     pub seeds: Vec<u64>,
     pub broken: u64,

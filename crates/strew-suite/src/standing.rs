@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strew_manifest::read::Severity;
 use strew_model::Span;
 use strew_scenario::format::{
-    Claim, Counts, Expectation, ExpectedResult, SpreadClaim, Step, Subject,
+    Claim, Counts, Expectation, ExpectedResult, SpreadClaim, Step, Subject, Verb,
 };
 use strew_scenario::run::{ExpectationOutcome, POD_CREATION};
 
@@ -308,14 +308,17 @@ fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
                 row.held += 1;
                 continue;
             };
-            if refused.is_breach {
-                row.broken += 1;
-                row.add_broken(began);
-                is_broken |= row.decides;
+            match refused.is_breach {
+                true => {
+                    row.broken += 1;
+                    row.add_broken(at(run.seed, refused.at));
+                    is_broken |= row.decides && (!must_fail || is_outcome(&verb.verb));
+                }
+                false => row.held += 1,
             }
             row.add_first(Breach {
                 seed: run.seed,
-                at: result.began,
+                at: refused.at,
                 why: refused.why.clone(),
                 cause: None,
                 counts: None,
@@ -328,6 +331,12 @@ fn add(cast: &Cast, rows: &mut [RowSum], run: &Run) -> bool {
         }
     }
     is_broken
+}
+
+/// True if a refusal is the cluster's judgement on what the verb brings. That of another verb, such as a patch of a field
+/// that is not there, is a mistake of the scenario: it is no proof that a variant fails as it must.
+fn is_outcome(verb: &Verb) -> bool {
+    matches!(verb, Verb::Apply(_) | Verb::Create(_) | Verb::Drain { .. })
 }
 
 fn at(seed: u64, at: Span) -> SeedAt {

@@ -88,6 +88,7 @@ pub fn story(
         &applied,
         scheduling.seed,
         &gates(&scheduling.feature_gates),
+        has_hard_defaults(options),
     );
     let mut text = serialized(&document, Notation::Yaml)?;
     let assumed = assumed::assumed(&reading.objects, &sources, &options.assumed);
@@ -113,6 +114,16 @@ pub fn story(
         text,
         n_assumed_nodes,
         notes: made.note.into_iter().collect(),
+    })
+}
+
+/// True if the scheduler's configuration may give pods hard constraints that their manifests do not have.
+fn has_hard_defaults(options: &Options) -> bool {
+    let config = options.config.as_ref();
+    config.is_some_and(|config| {
+        config
+            .iter()
+            .any(|(_, file)| file.text().contains("DoNotSchedule"))
     })
 }
 
@@ -200,7 +211,8 @@ fn no_pods_asked(reading: &Reading, locator: &mut Locator<'_>) -> Option<Diagnos
     let makes = |located: &&Located| {
         kinds::of_kind(located.object.kind()).is_some_and(|row| row.pods != Pods::No)
     };
-    let asks = |located: &Located| located.object.replicas().is_none_or(|n| n > 0);
+    // A negative number is an error of its own.
+    let asks = |located: &Located| located.object.replicas().is_none_or(|n| n != 0);
     if all().filter(makes).any(asks) {
         return None;
     }

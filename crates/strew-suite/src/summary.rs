@@ -273,11 +273,13 @@ pub enum Result {
     BrokeAsItMay,
     /// It must break, and not all of its seeds were played.
     Unknown,
+    /// Each run was ended before anything was judged.
+    NotJudged,
 }
 
 impl Result {
     pub fn is_red(self) -> bool {
-        matches!(self, Self::Broken | Self::BrokeNowhere)
+        matches!(self, Self::Broken | Self::BrokeNowhere | Self::NotJudged)
     }
 
     /// Its name in JSON.
@@ -289,6 +291,7 @@ impl Result {
             Self::BrokeNowhere => "brokeNowhere",
             Self::BrokeAsItMay => "brokeAsItMay",
             Self::Unknown => "unknown",
+            Self::NotJudged => "notJudged",
         }
     }
 }
@@ -366,6 +369,7 @@ impl VariantSum {
     /// Its result.
     pub fn result(&self) -> Result {
         match (self.must, self.broken) {
+            (Must::Hold | Must::MayFail, 0) if self.is_unjudged() => Result::NotJudged,
             (Must::Hold | Must::MayFail, 0) => Result::Held,
             (Must::Hold, _) => Result::Broken,
             (Must::MayFail, _) => Result::BrokeAsItMay,
@@ -373,6 +377,16 @@ impl VariantSum {
             (Must::Fail, 0) => Result::Unknown,
             (Must::Fail, _) => Result::BrokeAsItMust,
         }
+    }
+
+    /// True if `--until` ended each run before the first of its claims was decided: a green result would say nothing.
+    fn is_unjudged(&self) -> bool {
+        let mut claims = self.rows.iter().filter(|row| !row.verb).peekable();
+        let has_claims = claims.peek().is_some();
+        self.cut
+            && self.n_played() > 0
+            && has_claims
+            && claims.all(|row| row.held + row.broken == 0)
     }
 
     /// The command that plays a seed again, up to a moment.

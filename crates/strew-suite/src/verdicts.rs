@@ -174,7 +174,7 @@ fn seeds_text(seeds: u64, reached: u64, first: u64) -> String {
 }
 
 impl StepVerdict<'_> {
-    /// `ok`, `failed (12 of 20 seeds)`.
+    /// `ok`, `failed (12 of 20 seeds)`, `not played` where each run was ended before it.
     pub fn word(&self) -> String {
         let of = |n: u64| match (n, self.reached) {
             (_, 0 | 1) => String::new(),
@@ -186,6 +186,7 @@ impl StepVerdict<'_> {
         };
         match self {
             Self { failed: 1.., .. } => format!("failed{}", of(self.failed)),
+            Self { reached: 0, .. } => "not played".to_owned(),
             Self { open: 1.., .. } => "open".to_owned(),
             Self { warned: 1.., .. } => format!("warned{}", of(self.warned)),
             _ => "ok".to_owned(),

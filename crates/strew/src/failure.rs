@@ -41,9 +41,14 @@ impl Failure {
 
     /// A simulation did not end.
     pub(crate) fn stuck(stuck: Stuck) -> Self {
-        match stuck.is_of_input() {
-            true => Self::input(stuck),
-            false => Self::outside(stuck),
+        match stuck {
+            // A real cluster does the same: the answer is no.
+            Stuck::Churn { .. } => Self {
+                exit: EXIT_NO,
+                ..Self::input(stuck)
+            },
+            stuck if stuck.is_of_input() => Self::input(stuck),
+            stuck => Self::outside(stuck),
         }
     }
 

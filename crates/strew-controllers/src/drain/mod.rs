@@ -214,6 +214,12 @@ impl Drain {
         &self.left
     }
 
+    /// True if it gave nodes up because the time was over, and none for another reason.
+    pub fn has_only_timed_out(&self) -> bool {
+        let has_left = |node: &Name| self.left.iter().any(|left| left.node == node.name);
+        !self.failed.is_empty() && self.failed.iter().all(|(node, _)| has_left(node))
+    }
+
     fn cordon(&mut self, tables: &Tables) {
         for name in &self.waiting {
             let node = tables.get::<Node>(name);

@@ -1,5 +1,7 @@
 //! HorizontalPodAutoscalers and what they scale.
 
+use std::collections::BTreeMap;
+
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::read::{KubeObject, nearest};
@@ -50,6 +52,37 @@ pub(crate) fn no_target(files: &Files<'_>) -> Vec<Found> {
             (None, Some(meant)) => format!("did you mean {meant:?}?"),
             (None, None) => "name the file that has it, too".to_owned(),
         };
+        found.push(Found::warning(object, path, message).help(help));
+    }
+    found
+}
+
+/// Autoscalers of a workload that an earlier one of the files scales, too. A HorizontalPodAutoscaler that KEDA made of a
+/// ScaledObject is that one's.
+pub(crate) fn shared_target(files: &Files<'_>) -> Vec<Found> {
+    let all = || files.objects.iter().enumerate();
+    let scalers = all().filter_map(|(object, wire)| Some((object, wire, Target::of(wire)?)));
+    let scalers = scalers.filter(|(_, wire, _)| {
+        let owners = wire
+            .metadata()
+            .and_then(|meta| meta.owner_references.as_ref());
+        owners.is_none_or(Vec::is_empty)
+    });
+    let mut known: BTreeMap<[&str; 3], String> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (object, wire, target) in scalers {
+        let key = [target.namespace, target.kind, target.name];
+        let name = format!("{} {}", wire.kind(), wire.name());
+        let Some(first) = known.get(&key) else {
+            known.insert(key, name);
+            continue;
+        };
+        let message = format!(
+            "{first} scales {} {:?}, too: each takes back what the other sets",
+            target.kind, target.name
+        );
+        let path = FieldPath::root().child("spec.scaleTargetRef");
+        let help = "leave one autoscaler, with the metrics of both";
         found.push(Found::warning(object, path, message).help(help));
     }
     found

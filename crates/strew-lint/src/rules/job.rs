@@ -24,10 +24,11 @@ pub(crate) fn suspended(files: &Files<'_>) -> Vec<Found> {
             }
             _ => return None,
         };
-        let message = format!(
-            "the {} is {word}: it makes no {makes}, and where they would go is not judged",
-            wire.kind()
-        );
+        let end = match word {
+            "paused" => "so that no rollout of it ends",
+            _ => "and where they would go is not judged",
+        };
+        let message = format!("the {} is {word}: it makes no {makes}, {end}", wire.kind());
         let path = FieldPath::root().child("spec").child(field);
         is_idle?.then(|| Found::note(object, path, message))
     });

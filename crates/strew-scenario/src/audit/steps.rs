@@ -108,7 +108,13 @@ fn event(base: &Plan, question: &Question) -> Step {
                 within: DRAIN_WITHIN,
                 ..Rest::default()
             };
-            (vec![Verb::Drain { nodes, timeout }], rest)
+            let must_fail = false;
+            let drain = Verb::Drain {
+                nodes,
+                timeout,
+                must_fail,
+            };
+            (vec![drain], rest)
         }
     };
     let survives = Expectation {

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Name, Object, Pod, Stored};
+use strew_apiserver::object::pod::DISRUPTION_TARGET;
+use strew_apiserver::object::{Key, Kind, Name, Object, Phase, Pod, Stored, Truth};
 use strew_apiserver::server::{Cursor, Server};
 use strew_model::Span;
 
@@ -27,7 +28,9 @@ pub struct Availability {
     pods: HashMap<Arc<str>, PodState>,
     /// The records that changed in this instant.
     touched: BTreeSet<Arc<str>>,
-    /// The pods without a workload that were gone or leaving when the step began, by uid.
+    /// The pods without a workload that were leaving at second 0, by uid: no step of the run did that.
+    left_before: BTreeSet<Arc<str>>,
+    /// Those that were gone or leaving when the step began.
     leaving: BTreeSet<Arc<str>>,
     preemptions: Vec<Preemption>,
 }
@@ -39,6 +42,10 @@ pub struct Record {
     pub key: Key,
     /// The pods that it asks for.
     pub wanted: u32,
+    /// How often that number has changed since the step began.
+    n_wanted: u32,
+    /// The last such change.
+    wanted_at: Span,
     /// The available ones.
     pub ready: u32,
     /// The available ones when the step began.
@@ -56,6 +63,9 @@ pub struct Record {
     /// True for a pod without a workload that was on a node and is gone, though no verb deleted it.
     pub is_gone: bool,
 }
+
+/// Changes of a number of replicas in one step that no rollout and no single decision of an autoscaler makes.
+const RESTLESS: u32 = 10;
 
 /// A time with interruptions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,6 +137,8 @@ impl Record {
         Self {
             key,
             wanted,
+            n_wanted: 0,
+            wanted_at: Span::default(),
             ready: 0,
             before: 0,
             at_once: 0,
@@ -136,6 +148,13 @@ impl Record {
             none: Stopwatch::default(),
             is_gone: false,
         }
+    }
+
+    /// How often the number of pods that it asks for has changed since the step began, if it still does: the last change
+    /// is no older than `quiet`.
+    pub fn still_changes(&self, now: Span, quiet: Span) -> Option<u32> {
+        let is_new = now.0.saturating_sub(self.wanted_at.0) <= quiet.0;
+        (is_new && self.n_wanted >= RESTLESS).then_some(self.n_wanted)
     }
 
     /// The time with fewer available pods than it asks for, since the step began.
@@ -151,6 +170,7 @@ impl Record {
     fn begin_step(&mut self, now: Span) {
         (self.before, self.at_once, self.fewest) = (self.ready, self.ready, self.ready);
         (self.short, self.none) = Default::default();
+        self.n_wanted = 0;
         self.over_time = OverTime::default();
         self.settle(now);
     }
@@ -218,16 +238,18 @@ impl Availability {
             workloads: HashMap::new(),
             pods: HashMap::new(),
             touched: BTreeSet::new(),
+            left_before: BTreeSet::new(),
             leaving: BTreeSet::new(),
             preemptions: Vec::new(),
         };
         let tables = server.tables();
         for object in super::workloads::replicated(tables) {
-            all.workload(&object);
+            all.workload(&object, Span::default());
         }
         for pod in tables.of::<Pod>().iter() {
             all.pod(tables, pod);
         }
+        all.left_before = all.bare_and_leaving(tables);
         all
     }
 
@@ -241,10 +263,23 @@ impl Availability {
         self.records.iter()
     }
 
-    /// The pods without a workload that ran when the step began and are gone.
-    pub fn gone(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+    /// The pods without a workload that ran and are gone, though no verb deleted them. Of those with a uid in `recorded`,
+    /// only those that went since the step began.
+    pub fn gone<'a>(
+        &'a self,
+        recorded: &'a BTreeSet<Arc<str>>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Record)> {
         let gone = self.records.iter().filter(|(_, record)| record.is_gone);
-        gone.filter(|(uid, _)| !self.leaving.contains(*uid))
+        gone.filter(|(uid, _)| {
+            let is_of_before = self.leaving.contains(*uid) && recorded.contains(*uid);
+            !self.left_before.contains(*uid) && !is_of_before
+        })
+    }
+
+    /// True if there was a Job at any time: Jobs that are done may be gone.
+    pub fn has_seen_jobs(&self) -> bool {
+        let mut kinds = self.workloads.values().map(|key| &key.kind);
+        kinds.any(|kind| *kind == Kind::Job)
     }
 
     /// The preemption since the step began whose victim has this name.
@@ -318,7 +353,7 @@ impl Availability {
             match (&change.old, &change.new) {
                 (_, Some(Object::Pod(pod))) => self.pod(tables, pod),
                 (Some(Object::Pod(pod)), None) => self.pod_gone(pod),
-                (_, Some(object)) => self.workload(object),
+                (_, Some(object)) => self.workload(object, now),
                 (Some(object), None) => {
                     self.records.remove(&object.meta().uid);
                 }
@@ -343,7 +378,7 @@ impl Availability {
         }
     }
 
-    fn workload(&mut self, object: &Object) {
+    fn workload(&mut self, object: &Object, now: Span) {
         if super::workloads::is_replicated(&object.kind()) {
             let uid = Arc::clone(&object.meta().uid);
             self.workloads.entry(uid).or_insert_with(|| object.key());
@@ -357,9 +392,12 @@ impl Availability {
         let uid = &object.meta().uid;
         let wanted = u32::try_from(replicas.wanted).unwrap_or(0);
         let record = self.records.entry(Arc::clone(uid));
-        record
-            .or_insert_with(|| Record::new(object.key(), wanted))
-            .wanted = wanted;
+        let record = record.or_insert_with(|| Record::new(object.key(), wanted));
+        if record.wanted != wanted {
+            record.wanted = wanted;
+            record.n_wanted = record.n_wanted.saturating_add(1);
+            record.wanted_at = now;
+        }
         self.touched.insert(Arc::clone(uid));
     }
 
@@ -374,7 +412,7 @@ impl Availability {
             return;
         };
         if *of == **uid {
-            let wanted = u32::from(!pod.is_finished());
+            let wanted = u32::from(!has_ended(pod));
             let key = Key {
                 kind: Pod::KIND,
                 name: pod.meta.name.clone(),
@@ -395,7 +433,7 @@ impl Availability {
         let uid = &pod.meta.uid;
         self.set(uid, None);
         if let Some(record) = self.records.get_mut(uid) {
-            match pod.node.is_some() && !pod.is_finished() {
+            match pod.node.is_some() && !has_ended(pod) {
                 true => record.is_gone = true,
                 false => drop(self.records.remove(uid)),
             }
@@ -448,6 +486,14 @@ impl Availability {
             by_of: by.and_then(of),
         })
     }
+}
+
+/// True if the pod came to its end. One that Kubernetes disrupts, as the garbage collector does those of nodes that are
+/// not there, is marked Failed and did not.
+fn has_ended(pod: &Pod) -> bool {
+    let condition = pod.status.condition(DISRUPTION_TARGET);
+    let is_disrupted = condition.is_some_and(|condition| condition.status == Truth::True);
+    pod.is_finished() && !(is_disrupted && pod.status.phase == Phase::Failed)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use strew_cel::Program;
 use strew_manifest::advice::Advice;
 use strew_manifest::finding::Finding;
 use strew_manifest::read::Severity;
+use strew_model::Span;
 use strew_scheduler::Profile;
 use strew_view::ground::Ground;
 
@@ -33,7 +34,7 @@ use expression::Views;
 pub use present::Present;
 use workloads::{Exceeded, LossOf};
 
-use crate::format::{Claim, Expectation, ObjectTarget};
+use crate::format::{Claim, Expectation, ObjectTarget, Step, Verb};
 use crate::run::Plan;
 
 /// The answer to a claim.
@@ -149,8 +150,6 @@ pub struct Judge {
     /// What was exceeded at the end of the last step in which a claim asked, and in this one, if one has.
     exceeded_last: workloads::ExceededBefore,
     exceeded_this: Option<workloads::ExceededBefore>,
-    /// The Jobs that had failed when the step began, by uid: they fail the step in which they did.
-    failed_before: BTreeSet<Arc<str>>,
     /// The subjects of lasting remarks that were true when the step began, by uid.
     lasting_before: BTreeSet<Arc<str>>,
     /// The pods of subsets when the step began.
@@ -158,6 +157,10 @@ pub struct Judge {
     /// What the last judged claim about a loss found, for the facts of its step.
     losses: Vec<LossOf>,
     exceeded: Vec<Exceeded>,
+    /// `Some` if the cluster did not come to rest in the step: how long it would have to be silent.
+    restless: Option<Span>,
+    /// True if a verb of the step takes nodes or pods away.
+    takes_away: bool,
     /// `None` if no claim asks for pods over time.
     availability: Option<Availability>,
     /// The number of claims of `always`.
@@ -221,11 +224,12 @@ impl Judge {
             exceeded_before: Default::default(),
             exceeded_last: Default::default(),
             exceeded_this: None,
-            failed_before: BTreeSet::new(),
             lasting_before: BTreeSet::new(),
             subsets_before: Default::default(),
             losses: Vec::new(),
             exceeded: Vec::new(),
+            restless: None,
+            takes_away: false,
             availability,
             n_always: plan.scenario.always.len(),
             budgets_due: BTreeSet::new(),
@@ -248,13 +252,14 @@ impl Judge {
         ground
     }
 
-    /// Begins a step; none of its verbs is done.
-    pub fn begin_step(&mut self, present: &dyn Present) {
+    /// Begins this step; none of its verbs is done.
+    pub fn begin_step(&mut self, present: &dyn Present, step: &Step) {
+        self.restless = None;
+        self.takes_away = step.verbs.iter().any(|verb| takes_away(&verb.verb));
         let Some(availability) = &mut self.availability else {
             return;
         };
         let server = present.server();
-        self.failed_before = workloads::failed(server.tables());
         self.lasting_before = workloads::lasting(server.tables());
         self.subsets_before = workloads::subset_pods(server.tables());
         self.losses.clear();
@@ -287,6 +292,11 @@ impl Judge {
             exceeded: std::mem::take(&mut self.exceeded),
             preemptions: preemptions.unwrap_or_default().to_vec(),
         }
+    }
+
+    /// The cluster did not come to rest: it was never silent for so long.
+    pub fn no_rest(&mut self, quiet: Span) {
+        self.restless = Some(quiet);
     }
 
     /// From now on claims of `always` judge the present budgets, also those that never had their pods: the cluster has
@@ -335,6 +345,10 @@ impl Judge {
             Claim::Removed(claim) => removed::judge(present, claim, before.as_deref()),
             Claim::Placement(claim) => placement::judge(present, claim, before.as_deref()),
             Claim::RolledOut(of) => self.rolled_out(present, of.as_ref()),
+            Claim::Survives(_) if !self.takes_away => Verdict::of(
+                Answer::Nothing,
+                "no verb of its step takes nodes or pods away, so there is nothing to survive",
+            ),
             Claim::Survives(of) => match &self.availability {
                 Some(availability) => {
                     let leave = [&self.short_before, &self.recorded];
@@ -403,8 +417,9 @@ impl Judge {
         };
         let (server, before) = (present.server(), &self.short_before);
         let profiles = present.profiles();
-        let failed = &self.failed_before;
-        let verdict = workloads::rolled_out(server, profiles, of, [before, failed], availability);
+        let restless = self.restless.map(|quiet| (present.elapsed(), quiet));
+        let leave = [before, &self.recorded];
+        let verdict = workloads::rolled_out(server, profiles, of, leave, (availability, restless));
         match of {
             Some(_) => verdict,
             None => verdict.with_findings(workloads::of_rollout(
@@ -416,4 +431,12 @@ impl Judge {
             )),
         }
     }
+}
+
+/// True for a verb that takes nodes or pods away from workloads.
+fn takes_away(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Lose(_) | Verb::Shift(_) | Verb::Drain { .. } | Verb::Delete(_) | Verb::Taint(_)
+    )
 }

@@ -383,6 +383,30 @@ pub(super) fn wrong_kind(by: &str, kinds: &[&str], found: &str) -> Diagnostic {
     error("wrong-kind", message).with_help(format!("it takes {}", kinds.join(", ")))
 }
 
+pub(super) fn deadline_at_rest() -> Diagnostic {
+    error(
+        "deadline-at-rest",
+        "a step with rest judges its claims once, at rest, where a deadline comes too late",
+    )
+    .with_help("leave rest out of the step: within begins with its verbs then")
+}
+
+/// `known`: all kinds.
+pub(super) fn no_kind<'a>(kind: &str, known: impl Iterator<Item = &'a str>) -> Diagnostic {
+    let message = format!("there is no kind {}", shortened(kind));
+    match nearest(kind, known) {
+        Some(meant) => error("not-there", format!("{message}, did you mean {meant:?}?")),
+        None => error("not-there", message)
+            .with_help("write the kind as in a manifest, such as Deployment"),
+    }
+}
+
+/// `versions`: those in which objects of the kind are stored.
+pub(super) fn no_version(kind: &str, version: &str, versions: &[&str]) -> Diagnostic {
+    let message = format!("no {kind} has apiVersion {}", shortened(version));
+    error("not-there", message).with_help(format!("write {}", versions.join(" or ")))
+}
+
 /// `known`: all objects of its kind.
 pub(super) fn not_there<'a>(
     target: &ObjectTarget,

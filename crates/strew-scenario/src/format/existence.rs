@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use strew_manifest::field::FieldPath;
+use strew_manifest::kinds::KINDS;
 use strew_manifest::read::{KubeObject, Located};
 
 use super::diagnostics;
@@ -61,13 +62,19 @@ pub(super) enum Mention {
     },
     /// A verb names a container of an object.
     Container(ObjectTarget, String, FieldPath),
+    /// An expectation is about objects of a kind, in an API version if it names one.
+    Kind {
+        api_version: String,
+        kind: String,
+        path: FieldPath,
+    },
 }
 
 impl Mention {
     /// True if the mention requires something to exist, and creates nothing.
     pub(super) fn is_name(&self) -> bool {
         match self {
-            Self::Named(..) | Self::Label { .. } | Self::Container(..) => true,
+            Self::Named(..) | Self::Label { .. } | Self::Container(..) | Self::Kind { .. } => true,
             Self::Made(..) | Self::Patched(..) | Self::Labelled(..) => false,
         }
     }
@@ -75,9 +82,10 @@ impl Mention {
     /// True if the mention comes from this field or one below it.
     pub(super) fn is_below(&self, field: &FieldPath) -> bool {
         match self {
-            Self::Named(_, path) | Self::Label { path, .. } | Self::Container(_, _, path) => {
-                path.steps().starts_with(field.steps())
-            }
+            Self::Named(_, path)
+            | Self::Label { path, .. }
+            | Self::Container(_, _, path)
+            | Self::Kind { path, .. } => path.steps().starts_with(field.steps()),
             Self::Made(..) | Self::Patched(..) | Self::Labelled(..) => false,
         }
     }
@@ -154,7 +162,32 @@ impl Judge<'_> {
                 path,
             } => self.label(*of, key, values, path),
             Mention::Container(target, name, path) => self.container(target, name, path),
+            Mention::Kind {
+                api_version,
+                kind,
+                path,
+            } => self.kind(api_version, kind, path),
         }
+    }
+
+    /// An object of a kind or an API version that is nowhere is never there: a claim about it is decided before the run.
+    fn kind(&mut self, api_version: &str, kind: &str, path: &FieldPath) {
+        let rows = || KINDS.iter().filter(|row| row.kind == kind);
+        let is_it = |version: &str| api_version.is_empty() || version == api_version;
+        let others = &self.known.kinds;
+        let mut versions = rows().map(|row| row.api_version);
+        let is_other = |(version, name): &(String, String)| name == kind && is_it(version);
+        if versions.any(is_it) || others.iter().any(is_other) {
+            return;
+        }
+        let versions: Vec<&str> = rows().map(|row| row.api_version).collect();
+        if !versions.is_empty() {
+            let error = diagnostics::no_version(kind, api_version, &versions);
+            return self.problems.add(&path.child("apiVersion"), error);
+        }
+        let known = others.iter().map(|(_, name)| name.as_str());
+        let error = diagnostics::no_kind(kind, KINDS.iter().map(|row| row.kind).chain(known));
+        self.problems.add(&path.child("kind"), error);
     }
 
     fn object(&mut self, target: &ObjectTarget, path: &FieldPath) {

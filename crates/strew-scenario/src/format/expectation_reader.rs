@@ -22,7 +22,7 @@ use super::flow;
 use super::known::Bearer;
 use super::problems::Problems;
 use super::target::{
-    BUDGETED, CLUSTER, DEFAULT_NAMESPACE, ObjectTarget, Targets, WITH_PODS, Wanted,
+    BUDGETED, CLUSTER, DEFAULT_NAMESPACE, NODE, ObjectTarget, Targets, WITH_PODS, Wanted,
 };
 use super::value::{At, Fields};
 use super::verb_reader::workloads;
@@ -369,6 +369,20 @@ impl Reader<'_> {
         };
         problems.add_faults(&at.path, check_partial(at.value));
         let metadata = &at.value["metadata"];
+        let api_version = at.value["apiVersion"].as_str().unwrap_or_default();
+        self.targets.kind(api_version, kind, &at.path);
+        let bearer = match kind {
+            "Pod" => Some(Bearer::Pod),
+            NODE => Some(Bearer::Node),
+            CLUSTER => Some(Bearer::Cluster),
+            _ => None,
+        };
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        for (bearer, (key, value)) in bearer.into_iter().cycle().zip(labels) {
+            let path = at.path.child("metadata.labels").key(key.as_str());
+            let values = value.as_str().map(str::to_owned).into_iter().collect();
+            self.targets.label(bearer, key, values, &path);
+        }
         if let (Some(row), Some(name)) = (kinds::find(kind), metadata["name"].as_str()) {
             let namespace = metadata["namespace"].as_str().unwrap_or(DEFAULT_NAMESPACE);
             let target = ObjectTarget {

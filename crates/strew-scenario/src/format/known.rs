@@ -42,6 +42,8 @@ pub(super) type Labels = BTreeMap<String, BTreeSet<String>>;
 pub(super) struct Known {
     /// Every object.
     pub(super) objects: Vec<ObjectKey>,
+    /// API version and kind of the objects whose kind strew does not model.
+    pub(super) kinds: BTreeSet<(String, String)>,
     node_labels: Labels,
     pod_labels: Labels,
     cluster_labels: Labels,
@@ -93,6 +95,10 @@ impl Known {
         for located in objects {
             let object = &located.object;
             let key = ObjectKey::of(object);
+            if let KubeObject::Other(other) = object {
+                let kind = (other.api_version.clone(), other.kind.clone());
+                known.kinds.insert(kind);
+            }
             match object {
                 KubeObject::Node(node) => {
                     for (label, value) in node.metadata.labels.iter().flatten() {
@@ -111,6 +117,9 @@ impl Known {
     /// An object that a step makes.
     pub(super) fn add(&mut self, key: ObjectKey, value: &Value) {
         self.learn(&key.kind, value);
+        if let Some(version) = value["apiVersion"].as_str() {
+            self.kinds.insert((version.to_owned(), key.kind.clone()));
+        }
         let containers = containers(value);
         if self.looks_at_templates && !containers.is_empty() {
             self.containers.push((key.clone(), containers));

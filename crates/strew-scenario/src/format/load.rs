@@ -179,6 +179,7 @@ fn finish(
     let mut is_good = true;
     for mut draft in drafts {
         check_patches(&mut draft, sources, stream);
+        check_deadlines(&mut draft);
         let mut objects = Arc::clone(&stream.objects);
         let is_own =
             !draft.patches.is_empty() || Some(&draft.scenario.params) != base_params.as_ref();
@@ -246,6 +247,18 @@ fn check_patches(draft: &mut Draft, sources: &Sources, stream: &Stream) {
                 diagnostics::not_patched(&patch.target, &error.message),
             );
         }
+    }
+}
+
+/// Reports deadlines in steps that wait for rest: their claims are judged once, at rest, so that the deadline would begin
+/// when all is over.
+fn check_deadlines(draft: &mut Draft) {
+    let steps = draft.scenario.timeline.iter();
+    let at_rest = steps.filter(|step| step.rest.is_some());
+    let deadlines = at_rest.flat_map(|step| &step.expect);
+    for expectation in deadlines.filter(|e| e.within.is_some_and(|within| within.0 > 0)) {
+        let path = expectation.path.child("within");
+        draft.problems.add(&path, diagnostics::deadline_at_rest());
     }
 }
 

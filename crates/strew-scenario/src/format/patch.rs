@@ -2,7 +2,10 @@
 //! place; [`strew_manifest::patch`] applies them.
 
 use serde_json::{Value, json};
+use strew_manifest::field::FieldPath;
+use strew_manifest::kinds::KindRow;
 use strew_manifest::patch::{self, OperationFailure, merge_patch};
+use strew_manifest::read::check_partial;
 
 use super::diagnostics;
 use super::problems::Problems;
@@ -56,6 +59,18 @@ impl Pointer {
         let steps = text.strip_prefix('/')?.split('/');
         let unescaped = |step: &str| step.replace("~1", "/").replace("~0", "~");
         Some(Self(steps.map(unescaped).collect()))
+    }
+
+    /// An object with this value at the place, and nothing else. A number is taken for a place in a list.
+    fn around(&self, value: Value) -> Value {
+        let steps = self.0.iter().rev();
+        steps.fold(value, |value, step| {
+            let is_index = step == "-" || step.bytes().all(|byte| byte.is_ascii_digit());
+            match is_index && !step.is_empty() {
+                true => Value::Array(vec![value]),
+                false => Value::Object(std::iter::once((step.clone(), value)).collect()),
+            }
+        })
     }
 
     fn text(&self) -> String {
@@ -129,6 +144,37 @@ fn operation(at: &At<'_>, problems: &mut Problems) -> Option<Operation> {
         }
         _ => Operation::Remove(path?),
     })
+}
+
+/// Reports the fields of a patch that the kind does not have: the API server drops them, and the patch changes nothing.
+pub(super) fn check_fields(at: &At<'_>, of: &KindRow, problems: &mut Problems) {
+    let faults_of = |mut whole: Value| {
+        if let Some(fields) = whole.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), of.api_version.into());
+            fields.insert("kind".to_owned(), of.kind.into());
+        }
+        check_partial(&whole)
+    };
+    let Value::Array(steps) = at.value else {
+        return problems.add_faults(&at.path, faults_of(at.value.clone()));
+    };
+    for (number, step) in steps.iter().enumerate() {
+        let Some(pointer) = step["path"].as_str().and_then(Pointer::parse) else {
+            continue;
+        };
+        let step_path = at.path.index(number);
+        let faults = faults_of(pointer.around(step["value"].clone()));
+        for mut fault in faults.into_iter().filter(|fault| fault.is_unknown) {
+            match fault.path.steps().get(pointer.0.len()..) {
+                // The value that the operation puts there.
+                Some(below @ [_, ..]) => {
+                    fault.path = FieldPath::from(below);
+                    problems.add_faults(&step_path.child("value"), vec![fault]);
+                }
+                _ => problems.add(&step_path.child("path"), fault.diagnostic),
+            }
+        }
+    }
 }
 
 impl Patch {

@@ -349,6 +349,15 @@ impl Targets<'_> {
         self.mentions.borrow_mut().push(mention);
     }
 
+    /// Records that there must be objects of a kind, in this API version unless it is empty.
+    pub(super) fn kind(&self, api_version: &str, kind: &str, path: &FieldPath) {
+        self.mentions.borrow_mut().push(Mention::Kind {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            path: path.clone(),
+        });
+    }
+
     /// Records that nodes, pods or clusters are selected by a label, with one of these values; any value if the list is
     /// empty.
     pub(super) fn label(&self, of: Bearer, key: &str, values: Vec<String>, path: &FieldPath) {

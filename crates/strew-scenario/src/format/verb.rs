@@ -39,6 +39,8 @@ pub enum Verb {
         nodes: Vec<NodeTarget>,
         /// Evictions are retried until this time has passed; `None`: without end.
         timeout: Option<Span>,
+        /// True if it must give up: then one that ends fails the run.
+        must_fail: bool,
     },
     /// Sets the readiness gate of pods.
     Ready(Vec<(PodTarget, bool)>),

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use strew_manifest::field::FieldPath;
-use strew_model::Span;
+use strew_manifest::kinds::{self, KindRow};
 use strew_wire::config::FeatureGates;
 
 use super::diagnostics;
@@ -188,6 +188,9 @@ impl Reader<'_> {
             problems,
             |text, at, problems| {
                 let target = target(text, at, problems)?;
+                if let Some(row) = row_of(&target) {
+                    patch::check_fields(at, row, problems);
+                }
                 let patched = Mention::Patched(kind_of(&target), at.value.clone());
                 self.targets.mentions.borrow_mut().push(patched);
                 Some(target)
@@ -249,14 +252,22 @@ impl Reader<'_> {
     fn drain(&self, at: &At<'_>, problems: &mut Problems) -> Option<Verb> {
         if !at.value.is_object() {
             let nodes = self.nodes(at, problems);
-            let timeout: Option<Span> = None;
-            return Some(Verb::Drain { nodes, timeout });
+            return Some(Verb::Drain {
+                nodes,
+                timeout: None,
+                must_fail: false,
+            });
         }
         let fields = at.fields(&DRAIN, problems)?;
         let timeout = fields.get("timeout").and_then(|at| at.span(problems));
+        let must_fail = fields.get("mustFail").and_then(|at| at.boolean(problems));
         let nodes = fields.required("nodes", problems)?;
         let nodes = self.nodes(&nodes, problems);
-        Some(Verb::Drain { nodes, timeout })
+        Some(Verb::Drain {
+            nodes,
+            timeout,
+            must_fail: must_fail.unwrap_or(false),
+        })
     }
 
     fn ready(&self, at: &At<'_>, problems: &mut Problems) -> Verb {
@@ -345,6 +356,13 @@ pub(super) fn gates(at: &At<'_>, problems: &mut Problems) -> Vec<(String, bool)>
         }
     }
     found
+}
+
+fn row_of(target: &Target) -> Option<&'static KindRow> {
+    match target {
+        Target::Object(object) => Some(object.type_name),
+        Target::NodeLabel(..) => kinds::find(NODE),
+    }
 }
 
 fn kind_of(target: &Target) -> &'static str {

@@ -267,6 +267,7 @@ pub(super) static DRAIN: Shape = shape(
     fields! {
         "nodes" must: &TARGETS, "The nodes.";
         "timeout": &Form::Span, "Evictions are retried for this long. Default: without end.";
+        "mustFail": &Boolean, "It must give up; one that ends fails the run. Default: false.";
     },
 );
 

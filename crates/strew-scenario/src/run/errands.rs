@@ -23,6 +23,8 @@ pub struct Errands {
     pub(super) lost_as: Vec<String>,
     /// Domains and nodes chosen for targets such as `zone=<most pods>`, until the report takes them.
     pub(super) chosen: Vec<String>,
+    /// The number of the present step.
+    pub(super) step: usize,
     drains: Vec<UnderWay>,
     dice: Prng,
 }
@@ -30,11 +32,40 @@ pub struct Errands {
 struct UnderWay {
     /// The verb's text.
     text: String,
+    /// The number of the step that began it.
+    step: usize,
+    /// True if it must give up.
+    must_fail: bool,
     drain: Drain,
     /// True if it ends by itself, whatever budgets refuse.
     gives_up: bool,
     /// The last reason why it is not done, or why it gave up.
     complaint: String,
+}
+
+/// Why a drain fails a run though it ended.
+const ENDED: &str = "it ended, and mustFail says that it gives up";
+
+/// Why a drain fails a run that is over.
+const UNDER_WAY: &str = "the drain was not done when the run ended";
+
+impl UnderWay {
+    /// It is not done, or must not be; with the number of its step. Who writes a `timeout` has said how long to try: that
+    /// it is over is told, and what must be then is for expectations.
+    fn refused(&self, why: String, at: Span) -> (usize, Refused) {
+        let is_limit = match self.drain.outcome() {
+            Some(_) => self.drain.has_only_timed_out(),
+            None => self.gives_up,
+        };
+        let refused = Refused {
+            text: self.text.clone(),
+            is_breach: why == ENDED || !(self.must_fail || is_limit),
+            why,
+            at,
+            left: self.drain.left().to_vec(),
+        };
+        (self.step, refused)
+    }
 }
 
 impl Errands {
@@ -46,6 +77,7 @@ impl Errands {
             lost: BTreeSet::new(),
             lost_as: Vec::new(),
             chosen: Vec::new(),
+            step: 0,
             drains: Vec::new(),
             dice: Prng::new(seed),
         }
@@ -58,6 +90,7 @@ impl Errands {
         nodes: Vec<Name>,
         timeout: Option<Span>,
         text: &str,
+        must_fail: bool,
     ) {
         let options = DrainOptions {
             ignore_daemon_sets: true,
@@ -67,6 +100,8 @@ impl Errands {
         };
         self.drains.push(UnderWay {
             text: text.to_owned(),
+            step: self.step,
+            must_fail,
             drain: Drain::new(options, nodes),
             gives_up: timeout.is_some(),
             complaint: String::new(),
@@ -88,25 +123,41 @@ impl Errands {
         drains.any(|under_way| under_way.gives_up && under_way.drain.outcome().is_none())
     }
 
-    /// Continues the drains that are due; returns those that gave up.
-    pub fn act(&mut self, simulation: &mut Simulation) -> Vec<Refused> {
+    /// True while any drain is under way.
+    pub(super) fn is_draining(&self) -> bool {
+        !self.drains.is_empty()
+    }
+
+    /// Continues the drains that are due; returns those that gave up, and those that ended though they must give up,
+    /// each with the number of the step that began it.
+    pub fn act(&mut self, simulation: &mut Simulation) -> Vec<(usize, Refused)> {
         self.advance(simulation);
-        let mut given_up = Vec::new();
-        self.drains
-            .retain(|under_way| match under_way.drain.outcome() {
-                None => true,
-                Some(true) => false,
-                Some(false) => {
-                    given_up.push(Refused {
-                        text: under_way.text.clone(),
-                        why: under_way.complaint.clone(),
-                        is_breach: false,
-                        left: under_way.drain.left().to_vec(),
-                    });
-                    false
-                }
-            });
-        given_up
+        let at = simulation.elapsed();
+        let mut ended = Vec::new();
+        self.drains.retain(|under_way| {
+            let refused = match (under_way.drain.outcome(), under_way.must_fail) {
+                (None, _) => return true,
+                (Some(true), false) => return false,
+                (Some(true), true) => under_way.refused(ENDED.to_owned(), at),
+                (Some(false), _) => under_way.refused(under_way.complaint.clone(), at),
+            };
+            ended.push(refused);
+            false
+        });
+        ended
+    }
+
+    /// Ends the drains that are under way because the run is over, as [`act`](Self::act) does those that gave up.
+    pub(super) fn give_up(&mut self, at: Span) -> Vec<(usize, Refused)> {
+        let drains = std::mem::take(&mut self.drains).into_iter();
+        let given_up = drains.map(|under_way| {
+            let why = match under_way.complaint.as_str() {
+                "" => UNDER_WAY.to_owned(),
+                complaint => format!("{UNDER_WAY}: {complaint}"),
+            };
+            under_way.refused(why, at)
+        });
+        given_up.collect()
     }
 
     fn advance(&mut self, simulation: &mut Simulation) {

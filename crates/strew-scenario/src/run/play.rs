@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use strew_apiserver::server::Cursor;
 use strew_model::time::Span;
 use strew_sim::Simulation;
+use strew_view::time_text::time_text;
 
 use super::errands::Errands;
 use super::plan::Plan;
 use super::played::{
-    ExpectationOutcome, POD_CREATION, Played, RunError, StepResult, StepState, Watcher,
+    ExpectationOutcome, POD_CREATION, Played, Refused, RunError, StepResult, StepState, Watcher,
 };
 use super::quiet::slowest_ready;
 use super::verbs;
@@ -79,6 +80,10 @@ pub fn play(
         n_events: 0,
     };
     let is_partial = life.whole(&mut simulation, watcher)?.is_break();
+    if !is_partial && !life.played.is_cut {
+        let drains = life.errands.give_up(simulation.elapsed());
+        life.refuse(drains, watcher);
+    }
     watcher.end(&simulation);
     Ok(life.finish(&simulation, is_partial))
 }
@@ -152,9 +157,13 @@ impl<'a> Life<'a> {
                 return Ok(flow);
             }
         }
-        match is_whole && plan.scenario.until.is_none() {
-            true => self.live_until_rest(simulation, watcher),
-            false => Ok(ControlFlow::Continue(())),
+        if !is_whole || plan.scenario.until.is_some() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let flow = self.live_until_rest(simulation, watcher)?;
+        match flow.is_break() {
+            true => Ok(flow),
+            false => self.live_until_drained(simulation, watcher),
         }
     }
 
@@ -256,12 +265,44 @@ impl<'a> Life<'a> {
 
     fn run_errands(&mut self, simulation: &mut Simulation, watcher: &mut dyn Watcher) {
         let done = self.errands.act(simulation);
-        for refused in done {
-            watcher.verb(simulation.elapsed(), &refused.text, Some(&refused.why));
-            if let Some(step) = self.played.steps.last_mut() {
+        self.refuse(done, watcher);
+    }
+
+    /// Adds drains that are not done to the steps that began them.
+    fn refuse(&mut self, drains: Vec<(usize, Refused)>, watcher: &mut dyn Watcher) {
+        for (step, refused) in drains {
+            watcher.verb(refused.at, &refused.text, Some(&refused.why));
+            if let Some(step) = self.played.steps.get_mut(step) {
                 step.refused.push(refused);
             }
         }
+    }
+
+    /// Runs until the drains that are under way are done, or no longer come on, for an hour at most.
+    fn live_until_drained(
+        &mut self,
+        simulation: &mut Simulation,
+        watcher: &mut dyn Watcher,
+    ) -> Result<ControlFlow<()>, RunError> {
+        let rest = Rest::default();
+        let began = simulation.elapsed();
+        while self.errands.is_draining() {
+            let end = later(began, rest.within);
+            let end = match self.errands.go_on() {
+                true => end,
+                false => later(self.last_change.max(began), rest.quiet).min(end),
+            };
+            let end = self.until.map_or(end, |until| until.min(end));
+            if end <= simulation.elapsed() {
+                break;
+            }
+            let stop = self.next_errand(simulation, end);
+            let flow = self.live(simulation, stop, watcher)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     fn step(
@@ -284,7 +325,8 @@ impl<'a> Life<'a> {
             refused: Vec::new(),
             facts: StepFacts::default(),
         };
-        self.judge.begin_step(simulation);
+        self.judge.begin_step(simulation, step);
+        self.errands.step = number;
         let held_before = self.held_before(simulation, step, first_program);
         for located in &step.verbs {
             let done = verbs::act(&located.verb, &located.text, simulation, &mut self.errands);
@@ -388,6 +430,9 @@ impl<'a> Life<'a> {
         };
         if let Some(step) = self.played.steps.last_mut() {
             (step.state, step.ended) = (state, ended);
+        }
+        if state == StepState::NotAtRest {
+            self.judge.no_rest(rest.quiet);
         }
         self.decided = self.decided.max(simulation.elapsed());
         Ok(ControlFlow::Continue(()))
@@ -550,11 +595,22 @@ impl<'a> Life<'a> {
         if !is_cut {
             self.end_rest(now, "when the run ended");
         }
-        let waits = |open: &&Open<'_>| is_cut && open.holds_until.is_none() && open.deadline > now;
-        for open in self.open.iter().filter(waits) {
+        for open in &self.open {
             let step = self.played.steps.get_mut(open.step);
-            if let Some(outcome) = step.and_then(|step| step.expectations.get_mut(open.place)) {
-                outcome.is_open = true;
+            let Some(outcome) = step.and_then(|step| step.expectations.get_mut(open.place)) else {
+                continue;
+            };
+            match open.holds_until {
+                None => outcome.is_open |= is_cut && open.deadline > now,
+                // It held so far, and has to for longer.
+                Some(until) if until > now => {
+                    let left = time_text(Span(until.0.saturating_sub(now.0)));
+                    outcome.held = false;
+                    outcome.is_open = is_cut;
+                    outcome.why = format!("it held, and the run ended {left} too early to tell");
+                    outcome.at = now;
+                }
+                Some(_) => {}
             }
         }
         self.judge_creation(simulation, now);

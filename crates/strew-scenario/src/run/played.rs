@@ -157,7 +157,9 @@ pub struct Refused {
     pub text: String,
     /// Why.
     pub why: String,
-    /// True if the refusal fails the run; false for a drain that gives up, which is only reported.
+    /// When it was refused, or given up.
+    pub at: Span,
+    /// True if the refusal fails the run; false for a drain that must give up, and does.
     pub is_breach: bool,
     /// The pods that a drain left on the nodes that it gave up.
     pub left: Vec<Left>,

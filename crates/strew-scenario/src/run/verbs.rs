@@ -28,9 +28,11 @@ pub fn act(
     simulation: &mut Simulation,
     errands: &mut Errands,
 ) -> Result<(), Refused> {
+    let at = simulation.elapsed();
     done(verb, text, simulation, errands).map_err(|why| Refused {
         text: text.to_owned(),
         why,
+        at,
         is_breach: true,
         left: Vec::new(),
     })
@@ -88,10 +90,14 @@ fn done(
         }
         Verb::Cordon(targets) => cordon(sim, errands, targets, true),
         Verb::Uncordon(targets) => cordon(sim, errands, targets, false),
-        Verb::Drain { nodes, timeout } => {
+        Verb::Drain {
+            nodes,
+            timeout,
+            must_fail,
+        } => {
             let nodes = self::nodes(nodes, sim, errands)?.into_iter();
             let nodes = nodes.map(|node| Name::new("", node)).collect();
-            errands.drain(sim, nodes, *timeout, text);
+            errands.drain(sim, nodes, *timeout, text, *must_fail);
             Ok(())
         }
         Verb::Ready(targets) => {
@@ -131,10 +137,16 @@ fn done(
                 Ok(())
             })
         }
-        Verb::Restore(targets) => each(&nodes(targets, sim, errands)?, |node| {
-            errands.lost.remove(node);
-            sim.restore(node)
-        }),
+        Verb::Restore(targets) => {
+            let nodes = nodes(targets, sim, errands)?;
+            if !nodes.iter().any(|node| errands.lost.contains(node)) {
+                return Err("none of these nodes is lost".to_owned());
+            }
+            each(&nodes, |node| {
+                errands.lost.remove(node);
+                sim.restore(node)
+            })
+        }
         Verb::Gates(gates) => set_gates(sim, errands, gates),
         Verb::Metric(targets) => {
             for (target, percent) in targets {

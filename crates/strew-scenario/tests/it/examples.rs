@@ -199,7 +199,7 @@ fn every_form_of_every_verb_is_read() {
         NodeTarget::Label("zone".to_owned(), "a".to_owned()),
     ];
     assert!(verbs.iter().any(
-        |verb| matches!(verb, Verb::Drain { nodes: found, timeout: Some(timeout) }
+        |verb| matches!(verb, Verb::Drain { nodes: found, timeout: Some(timeout), .. }
         if *found == nodes && *timeout == Span::from_secs(120))
     ));
     assert!(verbs.iter().any(|verb| matches!(verb, Verb::Ready(pods)

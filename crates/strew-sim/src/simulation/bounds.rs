@@ -1,8 +1,11 @@
 //! Bounds of a simulation: it ends with a reason if pods are created without end.
 
+use std::collections::BTreeMap;
+
 use strew_apiserver::object::{Kind, Object, Pod};
 use strew_apiserver::server::Server;
 use strew_model::Span;
+use strew_model::time::Instant;
 
 use super::Stuck;
 
@@ -113,6 +116,38 @@ impl Bounds {
             }),
         }
     }
+}
+
+/// More pods than this that one object makes in an instant that does not end are the work of a loop.
+const CHURNED_MIN: usize = 100;
+
+/// The loop that makes pods and deletes them within one instant, as its events tell; `None` if there is none.
+pub(crate) fn churn(server: &Server, now: Instant, after: Span) -> Option<Stuck> {
+    let recent = || {
+        server
+            .events()
+            .iter()
+            .rev()
+            .take_while(|event| event.at == now)
+    };
+    let mut made: BTreeMap<String, usize> = BTreeMap::new();
+    for event in recent().filter(|event| &*event.reason == "SuccessfulCreate") {
+        let n_pods = made.entry(event.regarding.to_string()).or_default();
+        *n_pods = n_pods.saturating_add(1);
+    }
+    let (workload, n_pods) = made.into_iter().max_by_key(|(_, n)| *n)?;
+    if n_pods < CHURNED_MIN {
+        return None;
+    }
+    let mut of_pods = recent().filter(|event| event.regarding.kind == Kind::Pod);
+    let deletion = of_pods.find(|event| &*event.reason != "Scheduled");
+    let why = deletion.map(|event| format!(": {}: {}", event.reason, event.note));
+    Some(Stuck::Churn {
+        workload,
+        n_pods,
+        after,
+        why: why.unwrap_or_default(),
+    })
 }
 
 fn n_pods(server: &Server) -> u64 {

@@ -468,7 +468,8 @@ fn exit(
         return Ok(2);
     }
     let mut views = shown.iter().map(|(decided, _)| &decided.view);
-    Ok(match views.any(PlacementView::is_trouble) {
+    let is_no = |view: &PlacementView| view.is_trouble() || view.is_unsatisfied();
+    Ok(match views.any(is_no) {
         true => EXIT_NO,
         false => 0,
     })

@@ -3,7 +3,7 @@
 use strew_apiserver::object::WorkloadSpread;
 use strew_scenario::expect::workloads::{self, PATCH_NOT_APPLIED};
 use strew_scenario::format::Step;
-use strew_scenario::run::StepResult;
+use strew_scenario::run::{StepResult, StepState};
 use strew_sim::Simulation;
 use strew_suite::host::{self, Written};
 
@@ -131,10 +131,14 @@ impl host::Screen for Screen<'_> {
             if !spreads.is_empty() {
                 self.steps.push_str(&(spreads + "\n"));
             }
-            if !has_head && !told.is_empty() {
+            let is_restless = result.state == StepState::NotAtRest;
+            if !has_head && (is_restless || !told.is_empty()) {
                 let title = self.look.terminal.styles.title;
-                let text = format!("{title}{name}{title:#}\n{told}\n");
-                self.steps.push_str(&text);
+                let head = match is_restless {
+                    true => text::step_head(&name, step, result, &self.look),
+                    false => format!("{title}{name}{title:#}\n"),
+                };
+                self.steps.push_str(&format!("{head}{told}\n"));
             }
             self.summary = text::summary_line(view, shown, self.look.terminal);
             let names = shown.workloads.iter();
@@ -198,7 +202,7 @@ fn left_alone(world: &ClusterState) -> Vec<String> {
     if nowhere > 0 {
         let pods = text::count(nowhere, "pod");
         notes.push(format!(
-            "{pods} on nodes that are not in the files: garbage collection removes them, and their owners make others"
+            "{pods} on nodes that are not in the files: garbage collection removes them; workloads make others, and a pod without one is gone"
         ));
     }
     notes

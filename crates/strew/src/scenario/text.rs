@@ -114,7 +114,9 @@ fn story(
     let steps = steps.iter().map(|step| {
         let style = match step {
             StepVerdict { failed: 1.., .. } => styles.bad,
-            StepVerdict { open: 1.., .. } | StepVerdict { warned: 1.., .. } => styles.warning,
+            StepVerdict { reached: 0, .. }
+            | StepVerdict { open: 1.., .. }
+            | StepVerdict { warned: 1.., .. } => styles.warning,
             _ => styles.good,
         };
         let aside = match step.failed > 0 && !step.decides {
@@ -127,7 +129,14 @@ fn story(
     if !steps.is_empty() {
         let _ = writeln!(out, "steps: {}", steps.join(", "));
     }
+    if variant.result() == Result::NotJudged {
+        let bad = styles.bad;
+        let _ = writeln!(out, "{bad}{NOT_JUDGED}{bad:#}");
+    }
 }
+
+/// What is told of a variant of which nothing was decided.
+const NOT_JUDGED: &str = "nothing was judged: --until ends each run before that";
 
 /// Prints the notes about the start of each run that is shown step by step.
 pub(super) fn say_notes(answer: &Answer, context: &Context) {
@@ -265,7 +274,7 @@ impl Paper<'_> {
         let styles = &self.context.terminal.styles;
         let result = variant.result();
         let style = match result {
-            Result::Broken | Result::BrokeNowhere => styles.bad,
+            Result::Broken | Result::BrokeNowhere | Result::NotJudged => styles.bad,
             Result::Unknown => styles.warning,
             _ => styles.good,
         };
@@ -507,6 +516,7 @@ pub(super) fn result_text(variant: &VariantSum) -> String {
         Result::BrokeAsItMay => format!("broke in {broken} of {seeds}, as it may"),
         Result::BrokeNowhere => format!("must break, and held in all of {seeds}"),
         Result::Unknown => format!("must break; not yet in {seeds}"),
+        Result::NotJudged => NOT_JUDGED.to_owned(),
     }
 }
 
@@ -518,8 +528,16 @@ fn last_line(out: &mut String, summary: &Summary, took: Option<Duration>, contex
     out.push_str(&product(summary));
     let mut parts = Vec::new();
     let broken = summary.variants().map(|variant| variant.broken);
-    let n_held = n_runs.saturating_sub(broken.fold(0, u64::saturating_add));
+    let unjudged = summary.variants();
+    let unjudged = unjudged.filter(|v| v.result() == Result::NotJudged);
+    let n_unjudged = unjudged.map(VariantSum::n_played).sum::<u64>();
+    let n_broken = broken.fold(0, u64::saturating_add);
+    let n_held = n_runs.saturating_sub(n_broken).saturating_sub(n_unjudged);
     parts.push(format!("{n_held} held"));
+    if n_unjudged > 0 {
+        let bad = styles.bad;
+        parts.push(format!("{bad}{n_unjudged} not judged{bad:#}"));
+    }
     let told = [
         (Result::BrokeAsItMust, styles.good, "broke as they must"),
         (Result::BrokeAsItMay, styles.good, "broke as they may"),

@@ -181,14 +181,10 @@ fn all_steps(cluster: &mut Followed<'_>, scenario: &Scenario, plan: &Plan) -> an
     let mut n_judged = plan.scenario().always.len();
     for (wanted, step) in scenario.steps.iter().zip(&plan.scenario().timeline) {
         real::wait_for_moment(cluster.begin, wanted.at)?;
-        judge.begin_step(&cluster.mirror);
+        judge.begin_step(&cluster.mirror, step);
         for (verb, argument) in &wanted.verbs {
             let done = verb::perform(cluster.kubectl, verb, argument);
-            let done = done.or_else(|error| match is_given_up(&error) {
-                true => Ok(()),
-                false => Err(error),
-            });
-            done.with_context(|| format!("{}: {verb}", wanted.text))?;
+            done_as_wanted(done, argument).with_context(|| format!("{}: {verb}", wanted.text))?;
         }
         let snapshot = cluster.look()?;
         let lost: BTreeSet<Arc<str>> = snapshot.lost_nodes().map(Arc::from).collect();
@@ -207,9 +203,18 @@ fn all_steps(cluster: &mut Followed<'_>, scenario: &Scenario, plan: &Plan) -> an
     Ok(())
 }
 
-/// Whether a drain with a time limit ended because of it, which is no failure: the simulation goes on as well.
-fn is_given_up(error: &anyhow::Error) -> bool {
-    error.to_string().contains("global timeout reached")
+/// The outcome of a verb; of a drain that must give up, the opposite. That a time limit is over is no failure. The
+/// simulation judges so, too.
+fn done_as_wanted(done: anyhow::Result<()>, argument: &Value) -> anyhow::Result<()> {
+    match done {
+        Ok(()) => {
+            let must_fail = argument["mustFail"] == true;
+            ensure!(!must_fail, "it ended, and mustFail says that it gives up");
+            Ok(())
+        }
+        Err(error) if error.to_string().contains("global timeout reached") => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A step whose verbs are done.

@@ -173,7 +173,8 @@ fn finish(simulation: &mut Simulation, errands: &mut Errands) -> anyhow::Result<
         live_until(simulation, wake)?;
         given_up.extend(errands.act(simulation));
     }
-    Ok(given_up)
+    let given_up = given_up.into_iter().map(|(_, refused)| refused);
+    Ok(given_up.collect())
 }
 
 fn live_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 //! The scheduler checks a constraint when it places a pod, against the pods that are there then. What is removed later
 //! can leave a skew above the limit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
@@ -17,7 +17,7 @@ use strew_view::ground::Ground;
 use strew_view::spread::HardConstraint;
 
 use super::{is, is_counted, name, replicated};
-use crate::expect::{Verdict, subject};
+use crate::expect::{Answer, Verdict, subject};
 use crate::format::ObjectTarget;
 
 /// The rule of findings about constraints that are exceeded at rest.
@@ -72,10 +72,45 @@ pub fn within_constraints(
     if of.is_none() {
         exceeded.retain(|one| !before.contains(&(one.of.clone(), one.by.clone())));
     }
+    if exceeded.is_empty()
+        && let Some(why) = unjudged(server.tables(), ground, of)
+    {
+        return (Verdict::of(Answer::Nothing, why), exceeded);
+    }
     let told: Vec<String> = exceeded.iter().map(Exceeded::sentence).collect();
     let findings = exceeded.iter().map(Exceeded::finding).collect();
     let verdict = Verdict::new(told.is_empty(), told.join("; ")).with_findings(findings);
     (verdict, exceeded)
+}
+
+/// Why no constraint of all workloads, or of that of `of`, can be judged; `None` if one can.
+fn unjudged(tables: &Tables, ground: &mut Ground, of: Option<&ObjectTarget>) -> Option<String> {
+    let mut is_hard = |pod: &Arc<Pod>| !ground.hard(pod).is_empty();
+    let Some(target) = of else {
+        // Pods of one template share their spec.
+        let mut seen = HashSet::new();
+        let mut pods = tables.of::<Pod>().iter();
+        let is_of_pods = pods.any(|pod| seen.insert(Arc::as_ptr(&pod.spec)) && is_hard(pod));
+        // A template without pods is judged, too: it keeps its constraint.
+        let is_there = is_of_pods || tables.all().iter().any(asks);
+        return (!is_there).then(|| "there is no hard spread constraint".to_owned());
+    };
+    let Some(object) = tables.find(&target.key()) else {
+        return Some(format!("there is no {target}"));
+    };
+    let own = newest(tables, &target.key());
+    if own.iter().any(|pod| is_hard(pod)) {
+        return None;
+    }
+    Some(match asks(&object) {
+        true => format!("no pod of {target} is on a node"),
+        false => format!("{target} has no hard spread constraint"),
+    })
+}
+
+/// True if an object may ask for a hard constraint, of its pods or of others.
+fn asks(object: &Object) -> bool {
+    object.to_json().to_string().contains("DoNotSchedule")
 }
 
 impl Exceeded {

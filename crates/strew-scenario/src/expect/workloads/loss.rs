@@ -22,7 +22,7 @@ use super::{eviction, is, is_counted, name, workload_of};
 use crate::expect::availability::{Availability, Record};
 use crate::expect::pods::{blocked_by, message, other_scheduler};
 use crate::expect::present::world_of;
-use crate::expect::{Present, Verdict};
+use crate::expect::{Answer, Present, Verdict};
 use crate::format::ObjectTarget;
 
 /// The cause of such a finding.
@@ -84,6 +84,15 @@ pub fn survives(
         })
         .collect();
     losses.sort_by(|a, b| a.place().cmp(&b.place()));
+    if let Some(target) = of
+        && losses
+            .iter()
+            .all(|of| of.loss.verdict() == LossVerdict::Unknown)
+    {
+        let known = losses.first().map(LossOf::sentence);
+        let why = known.unwrap_or_else(|| format!("the ready pods of {target} are not counted"));
+        return (Verdict::of(Answer::Nothing, why), losses);
+    }
     let lost = losses.iter();
     let lost = lost.filter(|of| of.severity() == Some(Severity::Error));
     let lost: Vec<String> = lost.map(LossOf::sentence).collect();

@@ -24,11 +24,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Taint;
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod, ReplicaSet, Stored};
+use strew_apiserver::object::{Job, Key, Kind, Name, Node, Object, Pod, ReplicaSet, Stored};
 use strew_apiserver::server::{EventLog, Server};
 use strew_controllers::taint_eviction::no_execute;
 use strew_controllers::taint_eviction::toleration::{Stay, stay};
 use strew_manifest::kinds::{self, KINDS, KindRow, Pods};
+use strew_model::Span;
 use strew_scheduler::Profile;
 use strew_view::time_text::time_text;
 
@@ -129,36 +130,82 @@ pub fn short_before(
 }
 
 /// The Jobs that have failed, by uid.
-pub fn failed(tables: &Tables) -> BTreeSet<Arc<str>> {
+fn failed(tables: &Tables) -> BTreeSet<Arc<str>> {
     let jobs = tables.all_of(&Kind::Job).into_iter();
     let failed = jobs.filter(|job| Replicas::of(job).is_some_and(|r| r.failed.is_some()));
     failed.map(|job| Arc::clone(&job.meta().uid)).collect()
 }
 
 /// Judges whether every workload is rolled out as `kubectl rollout status` understands it: all pods are created, of the
-/// newest template, and available. Also, no Job fails in the step, no pod of a Job or without a workload waits for a
-/// node, and no pod without a workload is gone. `before` and `failed` are not judged: what was short at second 0, and
-/// the Jobs that had failed when the step began.
+/// newest template, and available. Also, no Job has failed, no pod of a Job or without a workload waits for a node, and
+/// no pod without a workload is gone that no verb deleted. Without `of`, what was short at second 0 (`before`) is not
+/// judged; pods of a dump beside which something new comes (`recorded`) are missed in the step in which they go.
+/// `restless`: the time, and how long the cluster would have to be silent, where it did not come to rest; then
+/// workloads whose number of replicas still changes are not rolled out.
 pub fn rolled_out(
     server: &Server,
     profiles: &[Profile],
     of: Option<&ObjectTarget>,
-    [before, failed]: [&BTreeSet<Arc<str>>; 2],
-    availability: &Availability,
+    [before, recorded]: [&BTreeSet<Arc<str>>; 2],
+    (availability, restless): (&Availability, Option<(Span, Span)>),
 ) -> Verdict {
     let mut short = short(stored(server), profiles);
-    short.retain(|short| !failed.contains(&short.uid));
     for short in &mut short {
         short.why += &preempted(&short.key, availability);
     }
-    short.extend(gone(server, availability));
+    short.extend(gone(server, availability, recorded));
+    let restless = restless.map(|(now, quiet)| restless_ones(availability, now, quiet));
+    for new in restless.into_iter().flatten() {
+        if !short.iter().any(|known| known.uid == new.uid) {
+            short.push(new);
+        }
+    }
     match of {
+        None if short.is_empty()
+            && is_without_workload(server.tables())
+            && !availability.has_seen_jobs() =>
+        {
+            Verdict::of(Answer::Nothing, "there is no workload and no pod")
+        }
         None => of_all(short, before),
         Some(target) => match server.tables().find(&target.key()) {
-            Some(_) => of_one(short, |short| is(&short.key, target)),
+            Some(object) => of_one(short, |short| {
+                is(&short.key, target) || is_job_of(server.tables(), &short.key, &object)
+            }),
             None => Verdict::of(Answer::Nothing, format!("there is no {target}")),
         },
     }
+}
+
+/// Workloads that ask for another number of pods again and again.
+fn restless_ones(availability: &Availability, now: Span, quiet: Span) -> Vec<Short> {
+    let records = availability.records();
+    let changing = records.filter_map(|(uid, record)| {
+        let n = record.still_changes(now, quiet)?;
+        Some(Short {
+            key: record.key.clone(),
+            uid: Arc::clone(uid),
+            is_observed: true,
+            is_refused: false,
+            why: format!("its number of replicas was changed {n} times, and does not come to rest"),
+        })
+    });
+    changing.collect()
+}
+
+/// True if there is neither a pod nor anything that makes pods.
+fn is_without_workload(tables: &Tables) -> bool {
+    let rows = KINDS.iter().filter(|row| row.pods != Pods::No);
+    let mut kinds = rows.map(|row| Kind::of(row.kind));
+    tables.of::<Pod>().is_empty() && kinds.all(|kind| tables.all_of(&kind).is_empty())
+}
+
+/// True for a Job of this CronJob.
+fn is_job_of(tables: &Tables, key: &Key, cron_job: &Object) -> bool {
+    let job = tables.get::<Job>(&key.name);
+    let owner = job.filter(|_| key.kind == Job::KIND);
+    let owner = owner.and_then(|job| job.meta.controller());
+    cron_job.kind() == Kind::CronJob && owner.is_some_and(|o| o.uid == cron_job.meta().uid)
 }
 
 /// `, 2 preempted for deployment/high`: the pods of a workload that were deleted in the step to make room.
@@ -173,8 +220,8 @@ fn preempted(key: &Key, availability: &Availability) -> String {
 }
 
 /// Pods without a workload that ran when the step began and are gone: nothing makes them again.
-fn gone(server: &Server, availability: &Availability) -> Vec<Short> {
-    let gone = availability.gone();
+fn gone(server: &Server, availability: &Availability, recorded: &BTreeSet<Arc<str>>) -> Vec<Short> {
+    let gone = availability.gone(recorded);
     gone.map(|(uid, record)| {
         let why = match availability.preemption_of(&record.key.name) {
             Some(preemption) => format!("preempted for {}", preemption.by_text()),

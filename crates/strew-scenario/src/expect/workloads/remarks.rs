@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Key, Stored, WorkloadSpread};
+use strew_apiserver::object::{Key, Object, Stored, WorkloadSpread};
 use strew_manifest::finding::Finding;
 use strew_manifest::kruise::v1beta1::SubsetStatus;
 use strew_manifest::read::Severity;
@@ -30,7 +30,9 @@ const SHORT_AFTER_ROLLOUT: &str = "short-after-rollout";
 /// template that wait for their deletion, and WorkloadSpreads with a patch that is not applied.
 pub(in crate::expect) fn lasting(tables: &Tables) -> BTreeSet<Arc<str>> {
     let waiting = replicated(tables).filter(|object| {
-        Replicas::of(object).is_some_and(|replicas| old_template("", &replicas).is_some())
+        Replicas::of(object).is_some_and(|replicas| {
+            old_template("", &replicas).is_some() || is_nowhere(object, &replicas)
+        })
     });
     let waiting = waiting.map(|object| Arc::clone(&object.meta().uid));
     let spreads = tables.of::<WorkloadSpread>().iter();
@@ -106,6 +108,9 @@ pub(in crate::expect) fn of_rollout(
         };
         let is_new = !known.contains(uid);
         remarks.extend(old_template(&name(&key), &replicas).filter(|_| is_new));
+        if is_new && is_nowhere(&object, &replicas) {
+            remarks.push(nowhere(&name(&key)));
+        }
         let record = availability.of(uid);
         remarks.extend(record.and_then(|record| without_ready(&name(&key), record, now)));
     }
@@ -146,6 +151,16 @@ fn old_template(name: &str, replicas: &Replicas) -> Option<Finding> {
             .with_number("updated", updated.into())
             .with_number("pods", to_be.into())
     })
+}
+
+/// True for a DaemonSet that its controller has looked at, and that no node matches.
+fn is_nowhere(object: &Object, replicas: &Replicas) -> bool {
+    matches!(object, Object::DaemonSet(_)) && replicas.is_observed && replicas.wanted == 0
+}
+
+fn nowhere(name: &str) -> Finding {
+    let message = format!("{name}: no node matches it, and it has no pods");
+    Finding::new(Severity::Note, "no-node", message).about(name)
 }
 
 /// A workload that had ready pods before the step, and none for a while.

@@ -185,10 +185,11 @@ impl Replicas {
         }
     }
 
-    /// Why the last pod was refused at creation; `None` if no pod is missing, or none was refused. `recorded` looks for
-    /// the reason in the events.
+    /// Why the last pod was refused at creation; `None` if no pod is missing, of the newest template or at all, or none
+    /// was refused. `recorded` looks for the reason in the events.
     pub(super) fn refusal(&self, recorded: impl FnOnce() -> Option<String>) -> Option<String> {
-        let is_missing = self.pods < self.wanted;
+        let is_old = self.updated.is_some_and(|(n, to_be)| n < to_be) && !self.waits_for_deletion;
+        let is_missing = self.pods < self.wanted || is_old;
         is_missing.then(|| self.refused.clone().or_else(recorded))?
     }
 
