@@ -118,9 +118,12 @@ fn a_run_that_is_ended_early_leaves_open_what_may_still_come() {
     let spec =
         "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}, within: 1h}]}]
 ";
+    // Nothing was judged: that is told, and not green.
     let run = strew("simulate - --until 2m").stdin(scenario(spec));
-    let text = stdout(&run.assert().code(0));
-    assert!(text.contains("1 not decided"), "{text}");
+    let text = stdout(&run.assert().code(1));
+    for part in ["1 not decided", "nothing was judged"] {
+        assert!(text.contains(part), "{text}");
+    }
     strew("simulate -").stdin(scenario(spec)).assert().code(1);
 }
 
