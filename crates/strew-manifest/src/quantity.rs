@@ -532,7 +532,10 @@ mod tests {
         }
         let large = Quantity::parse("9223372036854775807").unwrap();
         assert_eq!(large.checked_value(), Ok(i64::MAX));
-        assert_eq!(large.checked_milli_value(), Err(QuantityError::Overflow));
+        assert_eq!(
+            large.checked_milli_value(),
+            Err(QuantityError::MilliOverflow)
+        );
         assert_eq!(
             large.checked_add(Quantity::from_units(1)),
             Err(QuantityError::Overflow)

@@ -56,14 +56,7 @@ fn plan() -> Option<Plan> {
     sources.add("dump.json".to_owned(), dump().to_string());
     let reading = read_applying(&sources);
     let gates = FeatureGates::default();
-    let story = story::story(
-        &reading.objects,
-        &[],
-        &[],
-        Some(0),
-        &Default::default(),
-        false,
-    );
+    let story = story::story(&reading.objects, &[], &[], Some(0), &Default::default());
     sources.add("story.json".to_owned(), story.to_string());
     let reading = read_applying(&sources);
     let loaded = load_read(&sources, reading);

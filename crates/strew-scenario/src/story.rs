@@ -13,7 +13,7 @@ use crate::format::{API_VERSION, KIND};
 pub const FIRST_STEP: &str = "deploy";
 
 /// The scenario's annotation `story`.
-const STORY: &str = "deploy, roll out, lose the largest zone, restore it, scale to half";
+pub(crate) const STORY: &str = "deploy, roll out, lose the largest zone, restore it, scale to half";
 
 /// [`lost_within`], as a scenario writes it.
 fn lost_within_text(n_nodes: u64) -> String {
@@ -57,7 +57,6 @@ const PODS_OF_A_CRON_JOB: u64 = 900;
 
 /// The story of a stream of manifests, with these nodes in addition to the stream's, and these manifests applied when it
 /// begins: a document of kind Scenario. `seed` is the only one that it plays; `None`: as many as cost little.
-/// `is_constrained`: the scheduler's configuration has hard constraints of its own.
 ///
 /// Each step ends when the cluster is at rest. Then all workloads must be rolled out, and keep their hard constraints
 /// where a manifest can see to it. After the loss, which comes at full size, they must have a ready pod and be within
@@ -68,7 +67,6 @@ pub fn story(
     applied: &[Value],
     seed: Option<u64>,
     feature_gates: &BTreeMap<String, bool>,
-    is_constrained: bool,
 ) -> Value {
     let workloads = Workloads::of(stream, applied);
     let mut spec = Map::new();
@@ -90,20 +88,10 @@ pub fn story(
     let halves = (!workloads.scaled.is_empty()).then_some(("scale", halves));
     let restarted = some(&workloads.restarted).map(|names| ("rollout-restart", names));
     let rolled_out = || json!({"rolledOut": {}});
-    // Without a constraint there is nothing to judge.
-    let is_constrained = is_constrained
-        || stream
-            .iter()
-            .any(|located| asks_for_spread(&located.object.to_json()))
-        || applied.iter().any(asks_for_spread);
-    let with = |claim: Value| match is_constrained {
-        true => json!([rolled_out(), claim]),
-        false => json!([rolled_out()]),
-    };
     // A manifest can keep its rollouts even.
-    let even = || with(json!({"withinConstraints": {}}));
+    let even = || json!([rolled_out(), {"withinConstraints": {}}]);
     // Pods that run are not moved, and a ReplicaSet does not ask its constraints which pods to delete.
-    let told = || with(json!({"withinConstraints": {}, "warn": true}));
+    let told = || json!([rolled_out(), {"withinConstraints": {}, "warn": true}]);
     // Schedules that come around every few minutes leave no cluster at rest.
     let rest = || match n_cron_jobs {
         0 => json!({}),
@@ -135,16 +123,6 @@ pub fn story(
         "metadata": {"name": "story", "annotations": {"story": STORY}},
         "spec": spec,
     })
-}
-
-/// True if an object may ask for a hard spread constraint, of its pods or of others.
-fn asks_for_spread(object: &Value) -> bool {
-    match object {
-        Value::String(text) => text.contains("DoNotSchedule"),
-        Value::Array(items) => items.iter().any(asks_for_spread),
-        Value::Object(fields) => fields.values().any(asks_for_spread),
-        _ => false,
-    }
 }
 
 /// A step that ends at rest.

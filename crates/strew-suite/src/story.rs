@@ -88,7 +88,6 @@ pub fn story(
         &applied,
         scheduling.seed,
         &gates(&scheduling.feature_gates),
-        has_hard_defaults(options),
     );
     let mut text = serialized(&document, Notation::Yaml)?;
     let assumed = assumed::assumed(&reading.objects, &sources, &options.assumed);
@@ -114,16 +113,6 @@ pub fn story(
         text,
         n_assumed_nodes,
         notes: made.note.into_iter().collect(),
-    })
-}
-
-/// True if the scheduler's configuration may give pods hard constraints that their manifests do not have.
-fn has_hard_defaults(options: &Options) -> bool {
-    let config = options.config.as_ref();
-    config.is_some_and(|config| {
-        config
-            .iter()
-            .any(|(_, file)| file.text().contains("DoNotSchedule"))
     })
 }
 

@@ -158,12 +158,6 @@ impl PlacementView {
         spread.is_some_and(|spread| spread.reason == too_few) || !satisfied.is_some_and(holds)
     }
 
-    /// True if its condition says that it is not satisfied, as that of a Placement that asks for no cluster does.
-    pub fn is_unsatisfied(&self) -> bool {
-        let satisfied = self.condition(ConditionType::Satisfied);
-        !self.is_ignored() && satisfied.is_some_and(|satisfied| !holds(satisfied))
-    }
-
     /// True if it is not spread as asked for.
     pub fn is_uneven(&self) -> bool {
         let spread = self.condition(ConditionType::SpreadSatisfied);

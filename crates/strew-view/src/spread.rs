@@ -116,7 +116,7 @@ pub fn classes(world: &ClusterState) -> Vec<Option<ClassId>> {
                 .filter(|&&entry| !world.pods[entry].is_leaving)
         };
         let unbound = staying().find(|&&entry| world.node_of(entry).is_none());
-        let entry = unbound.or(staying().last()).or(members.last())?;
+        let entry = unbound.or(staying().next_back()).or(members.last())?;
         Some(world.cluster.pod(world.pods[*entry].pod).class)
     };
     world.members.iter().map(of).collect()

@@ -159,7 +159,7 @@ pub struct Refused {
     pub why: String,
     /// When it was refused, or given up.
     pub at: Span,
-    /// True if the refusal fails the run; false for a drain that must give up, and does.
+    /// True if the refusal fails the run; false for a drain that must give up, and does, or whose time limit is over.
     pub is_breach: bool,
     /// The pods that a drain left on the nodes that it gave up.
     pub left: Vec<Left>,

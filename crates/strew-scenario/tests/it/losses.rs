@@ -206,14 +206,7 @@ fn verdicts_are_those_of_a_plain_reading() {
         let mut sources = Sources::new();
         sources.add("in.yaml", manifests.as_str());
         let stream = load(&sources).objects;
-        let mut document = story(
-            &stream,
-            &[],
-            &[],
-            Some(number as u64),
-            &BTreeMap::new(),
-            false,
-        );
+        let mut document = story(&stream, &[], &[], Some(number as u64), &BTreeMap::new());
         let timeline = document["spec"]["timeline"].as_array_mut().unwrap();
         timeline.retain(|step| ["deploy", "lose"].contains(&step["name"].as_str().unwrap()));
         let loaded = crate::good(&format!("{manifests}{document}"));

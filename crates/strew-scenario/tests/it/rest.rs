@@ -166,7 +166,6 @@ fn the_story_is_a_scenario() {
         &[],
         Some(7),
         &[("MinDomainsInPodTopologySpread".to_owned(), true)].into(),
-        false,
     );
     assert_eq!(
         document["spec"]["timeline"][1]["rollout-restart"][0],

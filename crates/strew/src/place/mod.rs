@@ -468,8 +468,7 @@ fn exit(
         return Ok(2);
     }
     let mut views = shown.iter().map(|(decided, _)| &decided.view);
-    let is_no = |view: &PlacementView| view.is_trouble() || view.is_unsatisfied();
-    Ok(match views.any(is_no) {
+    Ok(match views.any(PlacementView::is_trouble) {
         true => EXIT_NO,
         false => 0,
     })

@@ -186,6 +186,13 @@ fn conditions(decided: &Decided, page: &mut Page) {
                 // The condition is that of a Placement without clusters: it says nothing good.
                 page.line(2, "· nothing is spread: no cluster was selected");
             }
+            ConditionType::Satisfied if !is_good(condition) && !view.is_trouble() => {
+                // It asks for none: OCM's condition is False, and nothing is wrong.
+                page.line(
+                    2,
+                    &format!("· no cluster is asked for ({})", condition.reason),
+                );
+            }
             _ => page_condition(condition, page),
         }
     }

@@ -61,7 +61,7 @@ fn mounts_are_of_volumes_of_the_pod() {
                 {"name": "date", "mountPath": "/a"},
                 {"name": "data", "mountPath": "", "subPath": "a", "subPathExpr": "$(A)"},
             ],
-            "volumeDevices": [{"name": "disk", "devicePath": "/dev/x"}],
+            "volumeDevices": [{"name": "disk", "devicePath": "/block/x"}],
         }),
         &[
             "volumeMounts[1].name: Not found: \"date\"",

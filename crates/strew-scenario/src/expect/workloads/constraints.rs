@@ -92,7 +92,13 @@ fn unjudged(tables: &Tables, ground: &mut Ground, of: Option<&ObjectTarget>) -> 
         let mut pods = tables.of::<Pod>().iter();
         let is_of_pods = pods.any(|pod| seen.insert(Arc::as_ptr(&pod.spec)) && is_hard(pod));
         // A template without pods is judged, too: it keeps its constraint.
-        let is_there = is_of_pods || tables.all().iter().any(asks);
+        let others = || {
+            tables
+                .all()
+                .into_iter()
+                .filter(|object| object.kind() != Kind::Pod)
+        };
+        let is_there = is_of_pods || others().any(|object| asks(&object));
         return (!is_there).then(|| "there is no hard spread constraint".to_owned());
     };
     let Some(object) = tables.find(&target.key()) else {
