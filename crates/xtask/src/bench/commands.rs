@@ -20,10 +20,10 @@ const LAST: &str = "docs/bench-commands.json";
 const GROWTH_MAX: f64 = 1.3;
 
 /// Below this ratio and this many MiB a figure is too small to be compared.
-const RATIO_MIN: f64 = 0.2;
+const RATIO_MIN: f64 = 0.1;
 const MIB_MIN: f64 = 40.0;
 
-/// The line that the others are compared with: 3,000 pods on 500 nodes.
+/// The line that the others are compared with: 10,000 pods on 500 nodes.
 const REFERENCE: &str = "reference";
 
 /// A measured command.
@@ -48,7 +48,7 @@ const NODES: [&str; 6] = [
 const LINES: &[Line] = &[
     Line {
         name: REFERENCE,
-        file: ("d3000.yaml", || inputs::one(3_000)),
+        file: ("d10000.yaml", || inputs::one(10_000)),
         args: &["simulate", "--nodes=500", "--seed=0"],
         codes: &[0],
     },
