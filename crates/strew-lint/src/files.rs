@@ -287,7 +287,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// True if the selector selects a pod of the namespace that is written in the files, whoever made it.
+    /// True if the selector selects a pod of the files in this namespace.
     pub(super) fn has_pod(&self, namespace: &str, selector: &Selector) -> bool {
         let mut pods = self.objects.iter().filter_map(|object| match object {
             KubeObject::Pod(pod) if object.namespace().unwrap_or("default") == namespace => {

@@ -289,14 +289,14 @@ pub const RULES: &[Rule] = &[
         "label-of-strew-unknown",
         "A label is nearly one by which strew is asked for something, or has a value that asks for nothing",
         "keep.strew.dev/spread and rebalance.strew.dev/spread are set to true or false, on a workload or its namespace. \
-         Any other label or value changes nothing, and nobody tells.",
+         strew ignores any other label or value.",
         opted::unknown,
     ),
     rule(
         "keep-without-effect",
         "A workload has the label keep.strew.dev/spread, and no deletion cost can be written or is read",
         "Only the controller of ReplicaSets looks at deletion costs, and strew leaves alone pods that have a cost of \
-         somebody else: of their template, or of a WorkloadSpread.",
+         their template or of a WorkloadSpread.",
         opted::kept_in_vain,
     ),
     tried(

@@ -173,7 +173,7 @@ impl Series {
     fn write_fleet(&mut self, simulation: &Simulation) {
         let rows = fleet::rows(simulation.server().tables());
         let at = clock(simulation.elapsed());
-        let before = std::mem::replace(&mut self.fleet, rows.clone());
+        let before = std::mem::take(&mut self.fleet);
         let gone = before.keys().filter(|key| !rows.contains_key(*key));
         let new = rows
             .iter()
@@ -182,6 +182,7 @@ impl Series {
         for (key, row) in changed.chain(gone.map(|key| (key, None))) {
             self.line(&json!({"at": at, "type": "fleet", "of": key, "row": row}));
         }
+        self.fleet = rows;
     }
 
     fn write(

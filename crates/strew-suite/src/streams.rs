@@ -21,7 +21,7 @@ pub fn holds_scenario(input: &Input) -> bool {
     is_named && (!is_carried() || has_document_of(input, &version))
 }
 
-/// True if a document, or an item of a list, is of this version; also if the text cannot be read, which is told then.
+/// True if a document, or an item of a list, is of this version; also if the text has errors: reading reports them.
 fn has_document_of(input: &Input, version: &str) -> bool {
     let (documents, errors) = documents(&sources(vec![input.clone()]));
     let is_of = |value: &Value| {

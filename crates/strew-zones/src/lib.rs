@@ -29,8 +29,7 @@ pub use rule::{Away, Domain, Place, PodState, Refusal, Verdict, decide};
 /// The annotation of a PodDisruptionBudget with the topology key whose domains must not be disrupted at once.
 pub const ZONE_AWARE: &str = "strew.dev/zone-aware";
 
-/// The namespaces whose evictions are not reviewed unless `strew install` is told otherwise: the control plane's, and
-/// strew's own.
+/// The namespaces whose evictions the webhook does not review: the control plane's, and strew's own.
 pub const UNREVIEWED: [&str; 2] = ["kube-system", "strew-system"];
 
 /// The annotation of a PodDisruptionBudget with the [`Claim`]; strew writes it.

@@ -60,7 +60,7 @@ pub(crate) fn unknown(files: &Files<'_>) -> Vec<Found> {
     found
 }
 
-/// Workloads that ask for deletion costs which nobody reads, or which strew never writes.
+/// Workloads with the label whose deletion costs no controller reads, or strew does not write.
 pub(crate) fn kept_in_vain(files: &Files<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (index, workload) in files.workloads.iter().enumerate() {

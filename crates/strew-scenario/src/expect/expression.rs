@@ -140,7 +140,7 @@ struct Known {
 impl Known {
     /// How many elements may have gone between two that stay.
     const NEAR: usize = 8;
-    /// After so many elements that were not near, all are found by their versions.
+    /// After this many elements that were not near, the versions find all others.
     const MISSED_MAX: usize = 32;
 
     fn new(elements: Vec<(Versions, Value)>) -> Self {

@@ -374,19 +374,22 @@ impl Judge {
                     let is_smaller = record.is_some_and(|record| record.wanted < record.before);
                     is_smaller && !last.contains(&(object.key(), by.to_owned()))
                 };
+                // The built-in story asks for it of whatever files there are.
+                let is_built_in = self.is_built_in;
+                let server = present.server();
                 let ground = self.ground(present);
                 let (verdict, exceeded) = workloads::within_constraints(
-                    present.server(),
+                    server,
                     ground,
                     of.as_ref(),
                     &before,
                     is_by_scale_down,
                 );
-                // The built-in story asks for it of whatever files there are.
-                let verdict = match verdict.answer {
-                    Answer::Nothing if self.is_built_in => Verdict::new(true, String::new()),
-                    _ => verdict,
+                let nothing = match exceeded.is_empty() && !is_built_in {
+                    true => workloads::unconstrained(server.tables(), ground, of.as_ref()),
+                    false => None,
                 };
+                let verdict = nothing.map_or(verdict, |why| Verdict::of(Answer::Nothing, why));
                 self.exceeded_before = before;
                 self.exceeded_last = last;
                 let keys = exceeded.iter().map(|one| (one.of.clone(), one.by.clone()));

@@ -50,21 +50,22 @@ const ENDED: &str = "it ended, and mustFail says that it gives up";
 const UNDER_WAY: &str = "the drain was not done when the run ended";
 
 impl UnderWay {
-    /// It is not done, or must not be; with the number of its step. Who writes a `timeout` has said how long to try: that
-    /// it is over is told, and what must be then is for expectations.
-    fn refused(&self, why: String, at: Span) -> (usize, Refused) {
-        let is_limit = match self.drain.outcome() {
-            Some(_) => self.drain.has_only_timed_out(),
-            None => self.gives_up,
-        };
+    /// What it tells, with the number of its step.
+    fn refused(&self, why: String, at: Span, is_breach: bool) -> (usize, Refused) {
         let refused = Refused {
             text: self.text.clone(),
-            is_breach: why == ENDED || !(self.must_fail || is_limit),
             why,
             at,
+            is_breach,
             left: self.drain.left().to_vec(),
         };
         (self.step, refused)
+    }
+
+    /// True if the run fails because the drain gave up. A `timeout` says how long to try: expectations judge what is true
+    /// after it.
+    fn fails(&self) -> bool {
+        !(self.must_fail || self.drain.has_only_timed_out())
     }
 }
 
@@ -138,8 +139,10 @@ impl Errands {
             let refused = match (under_way.drain.outcome(), under_way.must_fail) {
                 (None, _) => return true,
                 (Some(true), false) => return false,
-                (Some(true), true) => under_way.refused(ENDED.to_owned(), at),
-                (Some(false), _) => under_way.refused(under_way.complaint.clone(), at),
+                (Some(true), true) => under_way.refused(ENDED.to_owned(), at, true),
+                (Some(false), _) => {
+                    under_way.refused(under_way.complaint.clone(), at, under_way.fails())
+                }
             };
             ended.push(refused);
             false
@@ -155,7 +158,8 @@ impl Errands {
                 "" => UNDER_WAY.to_owned(),
                 complaint => format!("{UNDER_WAY}: {complaint}"),
             };
-            under_way.refused(why, at)
+            let has_limit = under_way.must_fail || under_way.gives_up;
+            under_way.refused(why, at, !has_limit)
         });
         given_up.collect()
     }

@@ -17,7 +17,7 @@ use strew_view::ground::Ground;
 use strew_view::spread::HardConstraint;
 
 use super::{is, is_counted, name, replicated};
-use crate::expect::{Answer, Verdict, subject};
+use crate::expect::{Verdict, subject};
 use crate::format::ObjectTarget;
 
 /// The rule of findings about constraints that are exceeded at rest.
@@ -72,11 +72,6 @@ pub fn within_constraints(
     if of.is_none() {
         exceeded.retain(|one| !before.contains(&(one.of.clone(), one.by.clone())));
     }
-    if exceeded.is_empty()
-        && let Some(why) = unjudged(server.tables(), ground, of)
-    {
-        return (Verdict::of(Answer::Nothing, why), exceeded);
-    }
     let told: Vec<String> = exceeded.iter().map(Exceeded::sentence).collect();
     let findings = exceeded.iter().map(Exceeded::finding).collect();
     let verdict = Verdict::new(told.is_empty(), told.join("; ")).with_findings(findings);
@@ -84,7 +79,11 @@ pub fn within_constraints(
 }
 
 /// Why no constraint of all workloads, or of that of `of`, can be judged; `None` if one can.
-fn unjudged(tables: &Tables, ground: &mut Ground, of: Option<&ObjectTarget>) -> Option<String> {
+pub fn unconstrained(
+    tables: &Tables,
+    ground: &mut Ground,
+    of: Option<&ObjectTarget>,
+) -> Option<String> {
     let mut is_hard = |pod: &Arc<Pod>| !ground.hard(pod).is_empty();
     let Some(target) = of else {
         // Pods of one template share their spec.

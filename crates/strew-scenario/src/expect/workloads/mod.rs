@@ -13,7 +13,7 @@ pub(super) mod replicas;
 pub(crate) use budget::Budgets;
 pub use budget::{met as budgets_met, within_budget};
 pub use constraints::{
-    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, exceeded_now, within_constraints,
+    CONSTRAINT_EXCEEDED, Exceeded, ExceededBefore, exceeded_now, unconstrained, within_constraints,
 };
 pub use loss::{Hindrance, LossOf, Missing, survives};
 pub use remarks::{PATCH_NOT_APPLIED, unpatched};
