@@ -1,7 +1,8 @@
 //! The arithmetic of skew, for the scheduler, WorkloadSpread and placement.
 //!
 //! A *domain* is a value of a topology key (or a tuple of values, in a hierarchy), given as a dense [`DomainIdx`] whose
-//! meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching. A [`Limit`] is a
+//! meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching; [`Sparse`] counts
+//! a few replicas over the domains of one. A [`Limit`] is a
 //! hard constraint; [`SkewCheck`] is one verdict with its numbers. [`soft`] scores preferences; [`level`] scores
 //! domains in a hierarchy, with weights if some should hold more. [`removal`] orders replicas for their removal.
 //!
@@ -22,7 +23,9 @@ pub mod level;
 pub mod limit;
 pub mod removal;
 pub mod soft;
+pub mod sparse;
 pub mod tally;
 
 pub use limit::{Limit, Minimum, SkewCheck};
+pub use sparse::Sparse;
 pub use tally::{DomainIdx, Tally};

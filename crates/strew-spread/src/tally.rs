@@ -24,9 +24,35 @@ pub struct Tally {
     counts: Vec<i32>,
     /// Per domain: the number of its places.
     places: Vec<u32>,
-    /// The distinct counts of existing domains, ascending, each with the number of domains that have it.
-    levels: Vec<(i32, u32)>,
+    /// Those of existing domains.
+    levels: Levels,
     domains: u32,
+}
+
+/// Distinct counts, ascending, each with the number of domains that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Levels(Vec<(i32, u32)>);
+
+impl Levels {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (i32, u32)> + '_ {
+        self.0.iter().copied()
+    }
+
+    pub(crate) fn enter(&mut self, count: i32) {
+        match self.0.binary_search_by_key(&count, |&(c, _)| c) {
+            Ok(i) => self.0[i].1 += 1,
+            Err(i) => self.0.insert(i, (count, 1)),
+        }
+    }
+
+    pub(crate) fn leave(&mut self, count: i32) {
+        let found = self.0.binary_search_by_key(&count, |&(c, _)| c);
+        let i = found.expect("an existing domain stands at the level of its count");
+        self.0[i].1 -= 1;
+        if self.0[i].1 == 0 {
+            self.0.remove(i);
+        }
+    }
 }
 
 impl Tally {
@@ -44,13 +70,8 @@ impl Tally {
         let mut sorted: Vec<i32> = existing.map(|(&count, _)| count).collect();
         sorted.sort_unstable();
         let domains = sorted.len() as u32;
-        let mut levels: Vec<(i32, u32)> = Vec::new();
-        for count in sorted {
-            match levels.last_mut() {
-                Some((last, n)) if *last == count => *n += 1,
-                _ => levels.push((count, 1)),
-            }
-        }
+        let equal = sorted.chunk_by(|a, b| a == b);
+        let levels = Levels(equal.map(|some| (some[0], some.len() as u32)).collect());
         Self {
             counts,
             places,
@@ -72,7 +93,7 @@ impl Tally {
         self.places[i] += places;
         if is_new {
             self.domains += 1;
-            self.enter_level(self.counts[i]);
+            self.levels.enter(self.counts[i]);
         }
     }
 
@@ -94,7 +115,7 @@ impl Tally {
         self.places[i] -= places;
         if self.places[i] == 0 && places > 0 {
             self.domains -= 1;
-            self.leave_level(self.counts[i]);
+            self.levels.leave(self.counts[i]);
         }
     }
 
@@ -105,8 +126,8 @@ impl Tally {
         let before = self.counts[i];
         self.counts[i] = before + delta;
         if self.places[i] > 0 && delta != 0 {
-            self.leave_level(before);
-            self.enter_level(before + delta);
+            self.levels.leave(before);
+            self.levels.enter(before + delta);
         }
     }
 
@@ -147,12 +168,12 @@ impl Tally {
     /// The smallest count of an existing domain.
     #[inline]
     pub fn minimum(&self) -> Option<i32> {
-        self.levels.first().map(|&(count, _)| count)
+        self.levels.iter().next().map(|(count, _)| count)
     }
 
     /// The largest count of an existing domain.
     pub fn maximum(&self) -> Option<i32> {
-        self.levels.last().map(|&(count, _)| count)
+        self.levels.iter().next_back().map(|(count, _)| count)
     }
 
     /// The largest minus the smallest count; 0 without domains.
@@ -162,45 +183,27 @@ impl Tally {
 
     /// The replicas that existing domains have above a count, all together.
     pub(crate) fn above(&self, count: i64) -> u64 {
-        let above = |&(of_level, n): &(i32, u32)| {
-            (i64::from(of_level) - count).max(0) as u64 * u64::from(n)
-        };
+        let above =
+            |(of_level, n): (i32, u32)| (i64::from(of_level) - count).max(0) as u64 * u64::from(n);
         self.levels.iter().map(above).sum()
     }
 
     /// The replicas that existing domains lack to a count, all together.
     pub(crate) fn below(&self, count: i64) -> u64 {
-        let below = |&(of_level, n): &(i32, u32)| {
-            (count - i64::from(of_level)).max(0) as u64 * u64::from(n)
-        };
+        let below =
+            |(of_level, n): (i32, u32)| (count - i64::from(of_level)).max(0) as u64 * u64::from(n);
         self.levels.iter().map(below).sum()
     }
 
     /// Bytes on the heap, for a budget over many tallies.
     pub fn bytes(&self) -> usize {
-        4 * (self.counts.capacity() + self.places.capacity()) + 8 * self.levels.capacity()
+        4 * (self.counts.capacity() + self.places.capacity()) + 8 * self.levels.0.capacity()
     }
 
     fn reserve(&mut self, domain: DomainIdx) {
         if self.counts.len() <= domain.index() {
             self.counts.resize(domain.index() + 1, 0);
             self.places.resize(domain.index() + 1, 0);
-        }
-    }
-
-    fn enter_level(&mut self, count: i32) {
-        match self.levels.binary_search_by_key(&count, |&(c, _)| c) {
-            Ok(i) => self.levels[i].1 += 1,
-            Err(i) => self.levels.insert(i, (count, 1)),
-        }
-    }
-
-    fn leave_level(&mut self, count: i32) {
-        let found = self.levels.binary_search_by_key(&count, |&(c, _)| c);
-        let i = found.expect("an existing domain stands at the level of its count");
-        self.levels[i].1 -= 1;
-        if self.levels[i].1 == 0 {
-            self.levels.remove(i);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A moment of a cluster: its objects, how they are spread, and which pods stay Pending and why.
 //!
 //! Reading order: [`moment`] (objects as a [`cluster_state`] with its [`schedulers`] and [`workload`]s), [`facts`] (a moment
-//! without a simulation), [`spread`] (each constraint with its counts: the one rule for domains that count), [`loss`]
+//! without a simulation), [`spread`] (each constraint with its counts: the one rule for domains that count, which are [`domains`]), [`loss`]
 //! (what the loss of a domain does to a workload), [`away`] (a cluster without some of its nodes), [`blocked`],
 //! [`usage`], [`view`] (all of this for one moment), [`values`] (the same as text and numbers), [`ground`] (domains that
 //! count, kept current), [`wrong`] (what a person should
@@ -12,6 +12,7 @@
 pub mod away;
 pub mod blocked;
 pub mod cluster_state;
+pub mod domains;
 pub mod explanation;
 pub mod facts;
 pub mod fleet;

@@ -10,7 +10,7 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::{Kind, Name, Object, Pod};
 use strew_apiserver::server::{Change, Server};
 use strew_cluster::KeyId;
-use strew_spread::Tally;
+use strew_spread::{Sparse, Tally};
 
 use crate::ground::{Ground, Rule, Stand, moves_node};
 use crate::moment::Frame;
@@ -95,7 +95,7 @@ struct ByKey {
     key: String,
     /// The index of the rule that says which nodes count for one of the groups.
     rule: usize,
-    tally: Tally,
+    counts: Sparse,
     largest: Largest,
 }
 
@@ -117,8 +117,11 @@ impl Skews {
 
     /// Begins a new step, with its own largest skews.
     pub fn begin_step(&mut self) {
-        for by_key in self.counts.by_key() {
-            by_key.largest.step = by_key.tally.skew();
+        let Counts {
+            workloads, rules, ..
+        } = &mut self.counts;
+        for by_key in workloads.iter_mut().flat_map(|counted| &mut counted.by_key) {
+            by_key.largest.step = by_key.skew(rules);
         }
     }
 
@@ -143,15 +146,15 @@ impl Skews {
     /// A workload's own pods by domain, for each of its keys.
     pub fn now(&self, workload: usize) -> impl Iterator<Item = Now<'_>> {
         self.shown(workload).map(|by_key| {
-            let column = self.counts.rules[by_key.rule].column;
-            let text = |domain| self.ground.text(column, domain);
-            let domains = by_key.tally.existing();
+            let Followed { column, empty, .. } = &self.counts.rules[by_key.rule];
+            let text = |domain| self.ground.text(*column, domain);
+            let domains = empty.existing();
             Now {
                 key: &by_key.key,
                 domains: domains
-                    .map(|domain| (text(domain), by_key.tally.count(domain)))
+                    .map(|domain| (text(domain), by_key.counts.count(domain)))
                     .collect(),
-                skew: by_key.tally.skew(),
+                skew: by_key.counts.skew(empty),
             }
         })
     }
@@ -165,22 +168,17 @@ impl Skews {
     fn shown(&self, workload: usize) -> impl Iterator<Item = &ByKey> {
         let counted = self.counts.workloads.get(workload).into_iter();
         let by_key = counted.flat_map(|counted| &counted.by_key);
-        by_key.filter(|by_key| by_key.tally.domains() > 0)
+        by_key.filter(|by_key| self.counts.rules[by_key.rule].empty.domains() > 0)
     }
 }
 
 impl Counts {
-    fn by_key(&mut self) -> impl Iterator<Item = &mut ByKey> {
-        self.workloads
-            .iter_mut()
-            .flat_map(|counted| &mut counted.by_key)
-    }
-
     fn read(&mut self) -> BTreeSet<usize> {
         let touched = std::mem::take(&mut self.touched);
         for &workload in &touched {
-            for ByKey { tally, largest, .. } in &mut self.workloads[workload].by_key {
-                let skew = tally.skew();
+            for by_key in &mut self.workloads[workload].by_key {
+                let skew = by_key.skew(&self.rules);
+                let largest = &mut by_key.largest;
                 largest.run = largest.run.max(skew);
                 largest.step = largest.step.max(skew);
             }
@@ -262,12 +260,31 @@ impl Counts {
             if before == after {
                 continue;
             }
-            shift(&mut followed.empty, before, after, 0);
-            for &(workload, key) in &followed.users {
+            let Followed { empty, users, .. } = followed;
+            let is_elsewhere = before.place != after.place;
+            let places = [before.place, after.place].map(|place| place.filter(|_| is_elsewhere));
+            let places = || places.into_iter().flatten();
+            for &(workload, key) in &*users {
+                let counts = &mut self.workloads[workload].by_key[key].counts;
+                places().for_each(|place| counts.leave(empty, place));
+            }
+            if is_elsewhere && let Some(place) = before.place {
+                empty.remove_place(place);
+            }
+            if is_elsewhere && let Some(place) = after.place {
+                empty.add_place(place);
+            }
+            for &(workload, key) in &*users {
                 let n_pods = n_pods(workload).unwrap_or(0);
-                let tally = &mut self.workloads[workload].by_key[key].tally;
-                shift(tally, before, after, n_pods);
-                if before.place != after.place || n_pods > 0 {
+                let counts = &mut self.workloads[workload].by_key[key].counts;
+                places().for_each(|place| counts.enter(empty, place));
+                if let Some(domain) = before.domain {
+                    counts.add(empty, domain, -n_pods);
+                }
+                if let Some(domain) = after.domain {
+                    counts.add(empty, domain, n_pods);
+                }
+                if is_elsewhere || n_pods > 0 {
                     self.touched.insert(workload);
                 }
             }
@@ -283,21 +300,20 @@ impl Counts {
         let mut anew = Vec::new();
         for (key, rule) in changed {
             let index = self.follow(ground, rule);
-            let empty = self.rules[index].empty.clone();
             let by_key = &mut self.workloads[workload].by_key;
             let place = by_key.iter().position(|by_key| by_key.key == key);
             let place = place.unwrap_or(by_key.len());
             match by_key.get_mut(place) {
                 Some(by_key) => {
                     let old = std::mem::replace(&mut by_key.rule, index);
-                    by_key.tally = empty;
+                    by_key.counts = Sparse::default();
                     let users = &mut self.rules[old].users;
                     users.retain(|user| *user != (workload, place));
                 }
                 None => by_key.push(ByKey {
                     key,
                     rule: index,
-                    tally: empty,
+                    counts: Sparse::default(),
                     largest: Largest { run: 0, step: 0 },
                 }),
             }
@@ -350,9 +366,14 @@ impl Counts {
 
 impl ByKey {
     fn count(&mut self, ground: &Ground, rules: &[Followed], node: &str, delta: i32) {
-        if let Some(domain) = ground.domain(rules[self.rule].column, node) {
-            self.tally.add(domain, delta);
+        let Followed { column, empty, .. } = &rules[self.rule];
+        if let Some(domain) = ground.domain(*column, node) {
+            self.counts.add(empty, domain, delta);
         }
+    }
+
+    fn skew(&self, rules: &[Followed]) -> i32 {
+        self.counts.skew(&rules[self.rule].empty)
     }
 }
 
@@ -397,26 +418,6 @@ impl Counted {
             known.is_none_or(|known| followed[known.rule].rule != *rule)
         });
         rules
-    }
-}
-
-/// A node with this many pods of a tally stands elsewhere now.
-fn shift(tally: &mut Tally, before: Stand, after: Stand, n_pods: i32) {
-    if before.domain != after.domain {
-        if let Some(domain) = before.domain {
-            tally.add(domain, -n_pods);
-        }
-        if let Some(domain) = after.domain {
-            tally.add(domain, n_pods);
-        }
-    }
-    if before.place != after.place {
-        if let Some(domain) = before.place {
-            tally.remove_place(domain);
-        }
-        if let Some(domain) = after.place {
-            tally.add_place(domain);
-        }
     }
 }
 

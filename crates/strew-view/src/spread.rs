@@ -11,6 +11,7 @@ use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
 use strew_spread::{DomainIdx, Limit, Tally};
 
 use crate::cluster_state::ClusterState;
+use crate::domains::{Domain, Domains, Lists};
 use crate::natural_order::natural_order;
 
 /// The spread of a workload over the domains of one key.
@@ -21,7 +22,7 @@ pub struct Spread {
     /// The constraint over this key, if there is one.
     pub constraint: Option<Constraint>,
     /// Every domain that counts, or has pods of the workload, by name.
-    pub domains: Vec<Domain>,
+    pub domains: Domains,
     /// The largest minus the smallest count of pods that the constraint counts.
     pub skew: i32,
     /// True if the constraint counts other nodes for some of the workload's pods than for others, as for the subsets
@@ -38,19 +39,6 @@ pub struct Spread {
     pub n_own: i32,
     /// Those of them that the constraint's selector does not select.
     pub n_uncounted: i32,
-}
-
-/// A domain and its pods.
-#[derive(Debug, Clone, Copy)]
-pub struct Domain {
-    /// The value of the topology key.
-    pub value: Symbol,
-    /// Pods that count in it; without a constraint, the workload's own.
-    pub count: i32,
-    /// The workload's own pods in it.
-    pub own: i32,
-    /// The count before the step, if there were pods.
-    pub before: Option<i32>,
 }
 
 /// A constraint of the pods.
@@ -90,19 +78,41 @@ pub fn of_all(
     .collect()
 }
 
-/// Per topology key its domains in the order of display: sorted once, not once per workload.
+/// What workloads share.
 #[derive(Default)]
-struct Orders(HashMap<KeyId, Vec<DomainIdx>>);
+struct Orders {
+    /// Per topology key its domains in the order of display: sorted once, not once per workload.
+    by_key: HashMap<KeyId, Vec<DomainIdx>>,
+    lists: Lists,
+}
 
 impl Orders {
-    fn of(&mut self, cluster: &Cluster, key: KeyId) -> &[DomainIdx] {
-        self.0.entry(key).or_insert_with(|| {
-            let column = cluster.column(key);
+    /// The domains of a key that hold for a predicate, each with its value and these pods.
+    fn domains(
+        &mut self,
+        cluster: &Cluster,
+        key: KeyId,
+        exists: impl Fn(DomainIdx) -> bool,
+        pods: impl Fn(DomainIdx) -> (i32, i32),
+    ) -> Domains {
+        let column = cluster.column(key);
+        let order = self.by_key.entry(key).or_insert_with(|| {
             let text = |domain: &DomainIdx| cluster.names.text(column.value(*domain));
             let mut domains: Vec<DomainIdx> = (0..column.len() as u32).map(DomainIdx).collect();
             domains.sort_by(|a, b| natural_order(text(a), text(b)));
             domains
-        })
+        });
+        let existing = order.iter().filter(|&&domain| exists(domain));
+        let each = existing.map(|&domain| {
+            let (count, own) = pods(domain);
+            Domain {
+                value: column.value(domain),
+                count,
+                own,
+                before: None,
+            }
+        });
+        Domains::new(each, &mut self.lists)
     }
 }
 
@@ -138,18 +148,15 @@ pub fn compare(
                         == world.cluster.names.text(now.key)
             };
             let before = before.iter().find(is_same);
-            let Some(before) = before.filter(|b| b.domains.iter().any(|d| d.count != 0)) else {
+            let Some(before) = before.filter(|b| b.domains.occupied().any(|d| d.count != 0)) else {
                 continue;
             };
-            let domains = before.domains.iter();
-            let counts: HashMap<&str, i32> = domains
-                .map(|d| (world_before.cluster.names.text(d.value), d.count))
-                .collect();
+            let domains = before.domains.occupied();
+            let then = domains.map(|d| (world_before.cluster.names.text(d.value), d.count));
             now.skew_before = Some(before.skew);
-            for domain in &mut now.domains {
-                let value = world.cluster.names.text(domain.value);
-                domain.before = Some(counts.get(value).copied().unwrap_or(0));
-            }
+            let text = |domain| world.cluster.names.text(domain);
+            now.domains
+                .compare(then, |domain, value| natural_order(text(domain), value));
         }
     }
 }
@@ -506,18 +513,11 @@ fn domains(
     key: KeyId,
     [tally, own]: [&Tally; 2],
     orders: &mut Orders,
-) -> Vec<Domain> {
-    let column = cluster.column(key);
-    let existing = orders
-        .of(cluster, key)
-        .iter()
-        .filter(|&&domain| tally.exists(domain) || own.exists(domain));
-    existing
-        .map(|&domain| Domain {
-            value: column.value(domain),
-            count: tally.count(domain),
-            own: own.count(domain),
-            before: None,
-        })
-        .collect()
+) -> Domains {
+    orders.domains(
+        cluster,
+        key,
+        |domain| tally.exists(domain) || own.exists(domain),
+        |domain| (tally.count(domain), own.count(domain)),
+    )
 }

@@ -200,7 +200,7 @@ fn counting(view: &mut View, node: NodeIdx) -> Vec<Counting> {
             let row = cluster.node(node);
             let counts = rule.admits(row, cluster.tables(), &cluster.names);
             let value = row.fact().and_then(|fact| fact.labels.get(spread.key));
-            let domain = value.and_then(|v| spread.domains.iter().find(|d| d.value == v));
+            let domain = value.and_then(|v| spread.domains.occupied().find(|d| d.value == v));
             let action = match constraint.hard {
                 true => "DoNotSchedule",
                 false => "ScheduleAnyway",

@@ -8,8 +8,9 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::blocked::{Eviction, PodOutcome};
 use crate::cluster_state::ClusterState;
+use crate::domains::Domain;
 use crate::skews::Skews;
-use crate::spread::{Domain, Spread};
+use crate::spread::Spread;
 use crate::usage::NodeUsage;
 use crate::view::{Finished, Summary, View};
 use crate::workload::Workload;
@@ -310,9 +311,14 @@ const DOMAINS_WRITTEN: usize = 64;
 pub(super) fn spread(world: &ClusterState, summary: &Summary, spread: &Spread) -> SpreadValues {
     let text = |symbol| world.cluster.names.text(symbol).to_owned();
     let counts = |of: fn(&Domain) -> i32| {
-        let all = spread.domains.len() <= DOMAINS_WRITTEN;
-        let written = spread.domains.iter().filter(|d| all || of(d) != 0);
-        Counts(written.map(|d| (text(d.value), of(d))).collect())
+        let written = |d: Domain| (text(d.value), of(&d));
+        Counts(match spread.domains.len() <= DOMAINS_WRITTEN {
+            true => spread.domains.iter().map(written).collect(),
+            false => {
+                let occupied = spread.domains.occupied().filter(|d| of(d) != 0);
+                occupied.map(written).collect()
+            }
+        })
     };
     let constraint = spread.constraint.as_ref().map(|c| ConstraintValues {
         source: if c.is_default {

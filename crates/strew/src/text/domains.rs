@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::{Look, count, short_key, widest};
 use crate::terminal::Terminal;
 use strew_view::cluster_state::ClusterState;
-use strew_view::spread::{Constraint, Domain, Spread};
+use strew_view::domains::Domain;
+use strew_view::spread::{Constraint, Spread};
 use strew_view::values::{warning, when_unsatisfiable};
 use strew_view::view::Summary;
 
@@ -52,14 +53,14 @@ pub(super) fn spread_block(
 /// The workload's own pods, those of old revisions included, if the constraint counts other ones too, or not all of
 /// them; empty otherwise.
 pub(super) fn own_line(world: &ClusterState, spread: &Spread, indent: &str) -> String {
-    let mut domains = spread.domains.iter();
+    let mut domains = spread.domains.occupied();
     if domains.all(|domain| domain.own == domain.count) {
         return String::new();
     }
     let mut out = format!("{indent}the workload's own pods: skew {}", spread.own_skew);
     if spread.domains.len() <= BARS_MAX {
         let each = spread.domains.iter();
-        let each = each.map(|domain| format!("{} {}", domain_name(world, domain), domain.own));
+        let each = each.map(|domain| format!("{} {}", domain_name(world, &domain), domain.own));
         let each: Vec<String> = each.collect();
         let _ = write!(out, ", {}", each.join(", "));
     }
@@ -112,7 +113,7 @@ fn constraint_text(world: &ClusterState, spread: &Spread, look: &Look<'_>) -> St
 }
 
 fn bars(out: &mut String, world: &ClusterState, spread: &Spread, look: &Look<'_>) {
-    let bar = |domain: &Domain| Bar {
+    let bar = |domain: Domain| Bar {
         name: world.cluster.names.text(domain.value),
         count: domain.count,
         more: domain.count - domain.before.unwrap_or(domain.count),

@@ -275,7 +275,7 @@ fn counts(world: &ClusterState, spread: &Spread) -> Option<(String, String)> {
     }
     let domains = spread.domains.iter();
     let before = domains.clone().map(|d| d.before.unwrap_or(0).to_string());
-    let now = domains.map(|d| format!("{} {}", domain_name(world, d), d.count));
+    let now = domains.map(|d| format!("{} {}", domain_name(world, &d), d.count));
     let before: Vec<String> = before.collect();
     let now: Vec<String> = now.collect();
     Some((before.join("/"), now.join(", ")))
