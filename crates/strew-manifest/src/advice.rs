@@ -27,7 +27,7 @@ impl Advice {
                 "the label keep.strew.dev/spread=true on it, and strew controller --controllers=keep"
             }
             Self::NotMoved => {
-                "pods that run are not moved, and scaling down does not look at constraints; of a Deployment it does with the label keep.strew.dev/spread=true (docs/keep.md)"
+                "pods that run are not moved by Kubernetes; strew rebalance plans the evictions that make them even again (docs/rebalance.md)"
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Records one run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use crate::log::Log;
 use crate::series::Series;
 use crate::shown::{Choice, Shown};
 use crate::whys;
+use strew_view::cluster_state::PodEntry;
 use strew_view::moment::Frame;
 use strew_view::skews::Skews;
 use strew_view::values::{MaxSkew, MomentValues, max_skews};
@@ -41,8 +42,8 @@ pub struct Ledger<'a> {
     is_example: bool,
     /// Uids of the pods of a dump.
     recorded: BTreeSet<Arc<str>>,
-    /// Workloads that had some of these pods at the start.
-    was_there: BTreeSet<usize>,
+    /// Workloads that had some of these pods at the start, each with the number of those on nodes.
+    was_there: BTreeMap<usize, usize>,
 }
 
 impl<'a> Ledger<'a> {
@@ -62,7 +63,7 @@ impl<'a> Ledger<'a> {
             shown: None,
             is_example,
             recorded,
-            was_there: BTreeSet::new(),
+            was_there: BTreeMap::new(),
         }
     }
 
@@ -74,7 +75,9 @@ impl<'a> Ledger<'a> {
             let uid = &world.cluster.pod(pod.pod).uid;
             self.recorded.contains(uid)
         });
-        self.was_there = recorded.map(|pod| pod.workload).collect();
+        // At the start, all that are on nodes count as placed.
+        let bound = |pod: &PodEntry| (pod.workload, start.summaries[pod.workload].placed);
+        self.was_there = recorded.map(bound).collect();
         if let Some(screen) = &mut self.screen {
             screen.begin(&start);
         }

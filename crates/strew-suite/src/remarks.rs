@@ -35,6 +35,12 @@ impl RemarkSum {
 const REMARKS_MAX: usize = 1000;
 
 impl RowSum {
+    /// What warns of it although it holds.
+    pub fn warnings(&self) -> impl Iterator<Item = &RemarkSum> {
+        let remarks = self.remarks.iter();
+        remarks.filter(|remark| remark.finding.severity == Severity::Warning)
+    }
+
     /// Adds what a run tells of it, each finding once.
     pub fn add_findings(&mut self, seed: u64, findings: &[Finding]) {
         let mut known = BTreeSet::new();

@@ -52,7 +52,8 @@ pub struct Summary {
     pub broken: u64,
     /// True if something failed: the exit code is 1.
     pub red: bool,
-    /// The number of findings that are warnings or errors; with `--fail-on warnings` they fail the command.
+    /// The number of findings that fail the command with `--fail-on warnings`: those of the files, and warnings about
+    /// steps that a change of a manifest prevents. Failed steps are counted by `broken`.
     pub warnings: usize,
     pub interrupted: bool,
 }

@@ -1,6 +1,6 @@
 //! Chooses the workloads that a command shows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use strew_view::view::{Summary, View};
 use strew_view::workload::Workload;
@@ -59,16 +59,20 @@ impl Choice {
     };
 
     /// The matching workloads in the order of the files; the worst first if only the top is shown. New workloads beside
-    /// those of a dump, `was_there`, come first; of the other ones only the changed ones are shown.
-    pub fn of(&self, view: &View, was_there: &BTreeSet<usize>) -> Shown {
+    /// those of a dump, `was_there` with the number of their pods on nodes, come first; of the other ones only the changed
+    /// ones are shown.
+    pub fn of(&self, view: &View, was_there: &BTreeMap<usize, usize>) -> Shown {
         let mut workloads = self.meant(&view.world.workloads, 0);
-        let is_old = |index: &usize| was_there.contains(index);
+        let is_old = |index: &usize| was_there.contains_key(index);
         let mut as_before = AsBefore::default();
         if self.top < usize::MAX && workloads.iter().any(is_old) && !workloads.iter().all(is_old) {
             let (old, new): (Vec<_>, Vec<_>) = workloads.into_iter().partition(is_old);
-            let is_same = |&index: &usize| {
-                let summary = &view.summaries[index];
-                summary.placed == 0 && summary.terminating == 0
+            // A pod that had to make room is Pending now, and was not before.
+            let is_same = |index: &usize| {
+                let summary = &view.summaries[*index];
+                summary.placed == 0
+                    && summary.terminating == 0
+                    && was_there.get(index) == Some(&summary.before)
             };
             let (same, changed): (Vec<_>, Vec<_>) = old.into_iter().partition(is_same);
             let sum = |of: fn(&Summary) -> usize| {

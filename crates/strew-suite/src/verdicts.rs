@@ -36,12 +36,10 @@ pub fn steps(variant: &VariantSum) -> Vec<StepVerdict<'_>> {
         let Some(name) = row.when.as_deref() else {
             continue;
         };
-        let remarks = row.remarks.iter();
-        let warnings = remarks.filter(|remark| remark.finding.severity == Severity::Warning);
         let of_row = StepVerdict {
             name,
             failed: row.broken,
-            warned: warnings.map(|remark| remark.seeds).max().unwrap_or(0),
+            warned: row.warnings().map(|remark| remark.seeds).max().unwrap_or(0),
             reached: row.n_reached(),
             open: row.open,
             decides: row.decides,
@@ -165,7 +163,7 @@ fn of_row(
 }
 
 /// ` (12 of 20 seeds, first: seed 1)`; empty if there is one seed.
-fn seeds_text(seeds: u64, reached: u64, first: u64) -> String {
+pub fn seeds_text(seeds: u64, reached: u64, first: u64) -> String {
     match (seeds, reached) {
         (_, 0 | 1) => String::new(),
         (seeds, reached) if seeds == reached => format!(" (all {reached} seeds)"),

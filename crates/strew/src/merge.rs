@@ -13,7 +13,7 @@ use crate::diagnostics::say_note;
 use crate::failure::{EXIT_NO, EXIT_OUTSIDE, Failure};
 use crate::inputs::{self, ReadArgs};
 use crate::output::{Format, serialized};
-use crate::scenario::merging::{Added, Merged, Merger};
+use crate::scenario::merging::{self, Added, Merged, Merger};
 use crate::scenario::{SummaryFormat, write_summary};
 use crate::terminal;
 use crate::text::{count, drawn};
@@ -89,9 +89,11 @@ pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
                 continue;
             }
             n_summaries += 1;
-            if let Added::Twice(first) = merger.add(&input.name, &input.bytes)? {
-                let name = &input.name;
-                say_note(&format!("{name} is the same as {first}"), context);
+            for part in merging::parts(&input.bytes) {
+                if let Added::Twice(first) = merger.add(&input.name, part)? {
+                    let name = &input.name;
+                    say_note(&format!("{name} is the same as {first}"), context);
+                }
             }
         }
     }

@@ -53,6 +53,8 @@ pub struct Server {
     documents: Documents,
     /// True once there was a ResourceQuota.
     has_quotas: bool,
+    /// True once a Namespace was being deleted.
+    has_ending_namespaces: bool,
     /// True once there was a Placement.
     is_hub: bool,
     /// True unless Open Cluster Management's registration component is left out.
@@ -78,6 +80,7 @@ impl Server {
             events: EventLog::default(),
             documents: Documents::default(),
             has_quotas: false,
+            has_ending_namespaces: false,
             is_hub: false,
             registers: true,
             dice,
@@ -132,6 +135,7 @@ impl Server {
         object.meta_mut().version = self.next_version();
         if let Object::Plain(plain) = &object {
             self.has_quotas |= matches!(plain.object, KubeObject::ResourceQuota(_));
+            self.has_ending_namespaces |= write::is_ending_namespace(&object);
             self.is_hub |= matches!(plain.object, KubeObject::Placement(_));
         }
         let old = self.tables.set(object.clone());

@@ -579,3 +579,52 @@ fn an_event_that_comes_again_is_recorded_with_its_count() {
         ]
     );
 }
+
+#[test]
+fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
+    let ending = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {
+            "name": "shop", "uid": "n1", "finalizers": ["a.b/c"],
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "status": {"phase": "Terminating"},
+    });
+    let mut server = server(&[ending]);
+    let of = |namespace: &str| {
+        let mut pod = pod();
+        pod["metadata"]["namespace"] = namespace.into();
+        Object::of_wire(read_back(KubeObject::of_json(pod).unwrap()))
+    };
+    let refused = server.create(NOW, of("shop")).unwrap_err();
+    assert!(
+        refused.to_string().ends_with(
+            "unable to create new content in namespace shop because it is being terminated"
+        ),
+        "{refused}"
+    );
+    server.create(NOW, of("other")).unwrap();
+}
+
+#[test]
+fn an_image_with_a_space_is_refused_of_a_pod_and_not_of_a_template() {
+    let mut server = server(&[]);
+    let mut spaced = pod();
+    spaced["spec"]["containers"][0]["image"] = " i".into();
+    let object = Object::of_wire(read_back(KubeObject::of_json(spaced.clone()).unwrap()));
+    let refused = server.create(NOW, object).unwrap_err().to_string();
+    assert!(
+        refused.contains("must not have leading or trailing whitespace"),
+        "{refused}"
+    );
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": spaced["spec"]},
+        },
+    });
+    let object = Object::of_wire(read_back(KubeObject::of_json(set).unwrap()));
+    server.create(NOW, object).unwrap();
+}

@@ -55,6 +55,7 @@ impl Server {
             let name = self.generate_name(&object);
             object.meta_mut().name = name;
         }
+        self.refuse_in_ending_namespace(&object)?;
         if let Object::Pod(pod) = &object {
             object = self.admission.prepare(pod, &self.tables)?.into();
         }
@@ -79,6 +80,29 @@ impl Server {
             self.keep_default_sets(now);
         }
         Ok(stored)
+    }
+
+    /// Source: `NamespaceLifecycle` of `k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`.
+    fn refuse_in_ending_namespace(&self, object: &Object) -> Result<(), ApiError> {
+        let key = object.key();
+        let namespace = &key.name.namespace;
+        if !self.has_ending_namespaces || namespace.is_empty() {
+            return Ok(());
+        }
+        let found = self.tables.find(&Key {
+            kind: Kind::of("Namespace"),
+            name: Name::new("", Arc::clone(namespace)),
+        });
+        match found.as_ref().is_some_and(is_ending_namespace) {
+            false => Ok(()),
+            true => Err(ApiError::Forbidden(
+                format!(
+                    "{key} is forbidden: unable to create new content in namespace {namespace} because it is being \
+                     terminated"
+                )
+                .into(),
+            )),
+        }
     }
 
     /// Writes metadata and spec of a changed object, if admission allows it.
@@ -252,4 +276,17 @@ pub fn pod_key(name: &Name) -> Key {
         kind: Kind::Pod,
         name: name.clone(),
     }
+}
+
+/// True for a Namespace that is being deleted.
+pub(super) fn is_ending_namespace(object: &Object) -> bool {
+    let Object::Plain(plain) = object else {
+        return false;
+    };
+    let KubeObject::Namespace(namespace) = &plain.object else {
+        return false;
+    };
+    let status = namespace.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    plain.meta.is_terminating() || phase == Some("Terminating")
 }

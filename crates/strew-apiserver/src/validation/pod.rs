@@ -2,7 +2,7 @@
 //!
 //! Source: `ValidatePodCreate` of `pkg/apis/core/validation`, v1.36.
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::validation::metadata::{self, Scope};
 use strew_manifest::validation::pod::{deletion_cost, validate_spec};
@@ -38,6 +38,13 @@ pub(crate) fn validate_created(pod: &Pod, options: &AdmissionOptions) -> Vec<Fie
         SharedKeys::Legacy
     };
     validate_spec(spec, shared, &path, &mut errors);
+    let lists = [
+        ("containers", Some(&spec.containers)),
+        ("initContainers", spec.init_containers.as_ref()),
+    ];
+    for (name, containers) in lists {
+        images(containers, &path.child(name), &mut errors);
+    }
     if spec
         .ephemeral_containers
         .as_ref()
@@ -58,4 +65,16 @@ pub(crate) fn validate_created(pod: &Pod, options: &AdmissionOptions) -> Vec<Fie
         ));
     }
     errors
+}
+
+/// A template may have them, and its pods are refused.
+fn images(containers: Option<&Vec<Container>>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (index, container) in containers.into_iter().flatten().enumerate() {
+        let image = container.image.as_deref().unwrap_or_default();
+        if image.trim() != image {
+            let path = path.index(index).child("image");
+            let why = "must not have leading or trailing whitespace";
+            errors.push(FieldError::invalid(path, image, why));
+        }
+    }
 }

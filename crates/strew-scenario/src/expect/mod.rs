@@ -120,14 +120,17 @@ impl Verdict {
     }
 
     /// The verdict on the opposite claim. What could not be judged is no success of that either.
-    fn negated(self) -> Self {
-        let answer = match self.answer {
+    fn negated(mut self) -> Self {
+        self.answer = match self.answer {
             Answer::Yes => Answer::No,
             Answer::No => Answer::Yes,
             Answer::Nothing => Answer::Nothing,
             Answer::Unknown => Answer::Unknown,
         };
-        Self { answer, ..self }
+        if self.why.is_empty() && self.answer == Answer::No {
+            "what must not hold does".clone_into(&mut self.why);
+        }
+        self
     }
 }
 

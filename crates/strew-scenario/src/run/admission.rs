@@ -4,7 +4,7 @@
 //! template would make. Objects of a dump have passed admission before.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, PodTemplateSpec,
@@ -60,12 +60,12 @@ pub fn admit(stream: Vec<Located>, options: &AdmissionOptions) -> Result<Admitte
         options,
     };
     let notes = without_effect(&stream);
-    let of_spreads = refused_spreads(&stream);
+    let of_others = refused_beside_others(&stream);
     let mut objects = Vec::with_capacity(stream.len());
     let mut judged = admit_all(stream.into_iter(), &context, &mut |_, object| {
         objects.push(Object::of_wire(object));
     });
-    judged.refused.extend(of_spreads);
+    judged.refused.extend(of_others);
     if !judged.refused.is_empty() {
         return Err(judged.refused);
     }
@@ -117,7 +117,7 @@ pub fn judge(
     };
     // One copy at a time.
     let mut judged = admit_all(stream.iter().cloned(), &context, admitted);
-    judged.refused.extend(refused_spreads(stream));
+    judged.refused.extend(refused_beside_others(stream));
     let mut names = NameSource::new(0);
     let each = broken.iter().enumerate().filter_map(|(number, broken)| {
         let mut errors = one(broken.located.clone(), &context, &mut names).err()?;
@@ -304,6 +304,44 @@ fn pod_of(template: &PodTemplateSpec, claims: &[PersistentVolumeClaim]) -> Pod {
         spec,
         ..Pod::default()
     }
+}
+
+/// Objects that are refused because of others of the stream.
+fn refused_beside_others(stream: &[Located]) -> Refusals {
+    let mut refused = refused_spreads(stream);
+    refused.extend(refused_in_ending_namespaces(stream));
+    refused
+}
+
+/// New objects in a namespace that is being deleted.
+///
+/// Source: `NamespaceLifecycle` of `k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`.
+fn refused_in_ending_namespaces(stream: &[Located]) -> Refusals {
+    let ending = stream.iter().filter_map(|located| match &located.object {
+        KubeObject::Namespace(namespace) => {
+            let phase = namespace.status.as_ref()?.phase.as_deref()?;
+            (phase == "Terminating").then(|| located.object.name())
+        }
+        _ => None,
+    });
+    let ending: BTreeSet<&str> = ending.collect();
+    if ending.is_empty() {
+        return Refusals::new();
+    }
+    let new = stream.iter().enumerate();
+    let new = new.filter(|(_, located)| !located.from_dump);
+    new.filter_map(|(number, located)| {
+        let namespace = located
+            .object
+            .namespace()
+            .filter(|of| ending.contains(of))?;
+        let path = FieldPath::root().child("metadata").child("namespace");
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        Some((number, vec![FieldError::forbidden(path, why)]))
+    })
+    .collect()
 }
 
 /// WorkloadSpreads that the webhook would refuse. A spread from a dump may be older than the webhook.

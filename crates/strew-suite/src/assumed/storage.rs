@@ -112,8 +112,14 @@ pub(super) fn assume(
 ) {
     let known = Known::of(objects, given);
     let is_new = |given: &&GivenClass| !known.classes.contains(given.name.as_str());
+    // Where the files have none, the first that is given is the default one, too.
+    let default = given.first().filter(|_| known.classes.is_empty());
+    let default = default.map(|given| given.name.as_str());
     let classes = given.iter().filter(is_new);
-    let classes = classes.map(|given| class(&given.name, given.waits, false).into());
+    let classes = classes.map(|given| {
+        let is_default = default == Some(given.name.as_str());
+        class(&given.name, given.waits, is_default).into()
+    });
     assumed.objects.extend(classes);
     let mut said: BTreeSet<Option<&str>> = BTreeSet::new();
     for located in objects {
@@ -123,7 +129,7 @@ pub(super) fn assume(
                 // Bound only to volumes that are created by hand.
                 Some("") => true,
                 Some(name) => known.has(name),
-                None => known.has_default || known.of_volumes.contains(""),
+                None => known.has_default || default.is_some() || known.of_volumes.contains(""),
             };
             if is_there || !said.insert(name) {
                 continue;
@@ -159,7 +165,9 @@ fn assumption(name: Option<&str>) -> Diagnostic {
                 "the claim has no storage class, and the files have none: a default class {DEFAULT:?} is assumed that \
                  makes a volume where the first pod of a claim goes"
             ),
-            "add the StorageClasses of the cluster to the files".to_owned(),
+            format!(
+                "add the StorageClasses of the cluster to the files, or give --storage-class {DEFAULT}=wait"
+            ),
         ),
     };
     Diagnostic::warning("assumed-storage-class", message).with_help(help)

@@ -161,6 +161,18 @@ struct Head {
     strew: Option<String>,
 }
 
+/// The summaries of a text: of several in lines of their own each one, otherwise the whole text.
+pub(crate) fn parts(text: &[u8]) -> Vec<&[u8]> {
+    let lines = text.split(|byte| *byte == b'\n');
+    let heads: Vec<&[u8]> = lines
+        .filter(|line| line.starts_with(HEAD.as_bytes()))
+        .collect();
+    match heads.len() {
+        0 | 1 => vec![text],
+        _ => heads,
+    }
+}
+
 fn read(name: &str, text: &[u8]) -> Result<Summary, Failure> {
     let none = |what: &str| {
         let error = anyhow!("{name} {what}");

@@ -14,6 +14,7 @@ use crate::diagnostics::say_note;
 use crate::terminal;
 use crate::text::{Bar, count, draw, drawn, time_text, widest};
 use strew_suite::host::Written;
+use strew_suite::remarks::RemarkSum;
 use strew_suite::standing::{Answer, Judged};
 use strew_suite::suite::Suite;
 use strew_suite::summary::{
@@ -76,29 +77,9 @@ fn story(
         return;
     };
     let styles = &context.terminal.styles;
-    let mut told = verdicts::told_once(summary);
-    told.retain(|told| told.finding.severity <= Severity::Warning);
+    let n_told = heads(out, summary, context);
     if !context.quiet {
-        for Told { finding, again, .. } in told.iter().take(TOLD_MAX) {
-            let (mark, style) = match finding.severity {
-                Severity::Error => ("✗", styles.bad),
-                _ => ("!", styles.warning),
-            };
-            let message = printable_line(&finding.message);
-            let again = match again.as_slice() {
-                [] => String::new(),
-                steps => format!("; likewise {}", steps.join(", ")),
-            };
-            let _ = writeln!(out, "{style}{mark}{style:#} {message}{again}");
-            if let Some(help) = &finding.help {
-                let hint = styles.hint;
-                let _ = writeln!(out, "  {hint}hint{hint:#}: {help}");
-            }
-        }
-        if told.len() > TOLD_MAX {
-            let _ = writeln!(out, "… {} more", told.len() - TOLD_MAX);
-        }
-        if !told.is_empty() {
+        if n_told > 0 {
             out.push('\n');
         }
         if variant.n_played() > 1 {
@@ -135,6 +116,37 @@ fn story(
     }
 }
 
+/// What a person should know of all seeds, the worst first; with `-q` only what failed. Returns how many there are.
+fn heads(out: &mut String, summary: &Summary, context: &Context) -> usize {
+    let styles = &context.terminal.styles;
+    let least = match context.quiet {
+        true => Severity::Error,
+        false => Severity::Warning,
+    };
+    let mut told = verdicts::told_once(summary);
+    told.retain(|told| told.finding.severity <= least);
+    for Told { finding, again, .. } in told.iter().take(TOLD_MAX) {
+        let (mark, style) = match finding.severity {
+            Severity::Error => ("✗", styles.bad),
+            _ => ("!", styles.warning),
+        };
+        let message = printable_line(&finding.message);
+        let again = match again.as_slice() {
+            [] => String::new(),
+            steps => format!("; likewise {}", steps.join(", ")),
+        };
+        let _ = writeln!(out, "{style}{mark}{style:#} {message}{again}");
+        if let Some(help) = finding.help.as_ref().filter(|_| !context.quiet) {
+            let hint = styles.hint;
+            let _ = writeln!(out, "  {hint}hint{hint:#}: {help}");
+        }
+    }
+    if told.len() > TOLD_MAX {
+        let _ = writeln!(out, "… {} more", told.len() - TOLD_MAX);
+    }
+    told.len()
+}
+
 /// What is told of a variant of which nothing was decided.
 const NOT_JUDGED: &str = "nothing was judged: --until ends each run before that";
 
@@ -146,7 +158,7 @@ pub(super) fn say_notes(answer: &Answer, context: &Context) {
     }
 }
 
-/// The whole text; with `-q` only the last line.
+/// The whole text; with `-q` only what failed, and the last line.
 pub(super) fn write(answer: &Answer, took: Duration, context: &Context) -> String {
     let mut out = String::new();
     let only = match answer.summary.scenarios.as_slice() {
@@ -244,6 +256,7 @@ impl Paper<'_> {
     /// `kept` has runs by scenario and variant, or is empty.
     fn scenarios(&self, out: &mut String, summary: &Summary, kept: &[Vec<Vec<Judged>>]) {
         if self.context.quiet {
+            heads(out, summary, self.context);
             return;
         }
         for (number, scenario) in summary.scenarios.iter().enumerate() {
@@ -294,7 +307,9 @@ impl Paper<'_> {
                 let _ = writeln!(out, "steps: {}", written.verdicts.join(", "));
             }
         }
-        let shows = |row: &&RowSum| written(kept).is_none() || row.broken + row.open > 0;
+        let shows = |row: &&RowSum| {
+            written(kept).is_none() || row.broken + row.open > 0 || row.warnings().next().is_some()
+        };
         let in_time = in_time(&variant.rows);
         let rows = || in_time.iter().copied().filter(shows);
         let width = widest(rows().map(RowSum::when));
@@ -334,6 +349,7 @@ impl Paper<'_> {
         let (mark, style) = match row {
             RowSum { broken: 1.., .. } => ("✗", styles.bad),
             RowSum { verb: true, .. } => ("·", styles.dim),
+            row if row.warnings().next().is_some() => ("!", styles.warning),
             RowSum { held: 1.., .. } => ("✓", styles.good),
             _ => ("?", styles.warning),
         };
@@ -359,6 +375,20 @@ impl Paper<'_> {
             out.push_str(" (not in --fail-on)");
         }
         out.push('\n');
+        for RemarkSum {
+            seeds,
+            first,
+            finding,
+        } in row.warnings()
+        {
+            let (warning, message) = (styles.warning, printable_line(&finding.message));
+            let seeds = verdicts::seeds_text(*seeds, n_reached, *first);
+            let _ = writeln!(
+                out,
+                "{:INDENT$}{warning}warning{warning:#}: {message}{seeds}",
+                ""
+            );
+        }
         // Then it does not test the step.
         if row.held_at_once > 0 && row.held_at_once == row.held && row.broken == 0 {
             let dim = styles.dim;

@@ -361,7 +361,8 @@ fn pods_of_kinds_that_nobody_models_are_judged() {
     let steps = verdicts("--nodes 1 --until deploy", &format!("{pod}\n---\n{set}"), 1);
     assert_eq!(
         steps[0].1,
-        "rolledOut: {}: replicaset/r: 0 of 1 ready, 1 Pending (0/1 nodes are available: 1 Insufficient cpu); pod/game: Pending"
+        "rolledOut: {}: replicaset/r: 0 of 1 ready, 1 Pending (0/1 nodes are available: 1 Insufficient cpu); \
+         pod/game: Pending (0/1 nodes are available: 1 Insufficient cpu)"
     );
 }
 

@@ -396,7 +396,7 @@ fn short((tables, events): (&Tables, &EventLog), profiles: &[Profile]) -> Vec<Sh
                 is_observed: true,
                 is_refused: false,
                 why: match left_to {
-                    None => "Pending".to_owned(),
+                    None => replicas::pending_text(pod),
                     Some(scheduler) => left_to_text(1, scheduler),
                 },
             }),

@@ -1,7 +1,7 @@
 //! The numbers of one workload: what its spec asks for, and what its status reports.
 
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;
-use strew_apiserver::object::Object;
+use strew_apiserver::object::{Object, Pod};
 
 use super::{DEPLOYMENT, Waiting, left_to_text};
 use crate::expect::pods::message;
@@ -229,14 +229,7 @@ impl Replicas {
             parts.push("progress deadline exceeded".to_owned());
         }
         if let Some(first) = waiting.pending.first() {
-            let n = waiting.pending.len();
-            let gates = first.spec.scheduling_gates.iter().flatten();
-            let gates: Vec<&str> = gates.map(|gate| gate.name.as_str()).collect();
-            parts.push(match (reason(message(first)), gates.is_empty()) {
-                (_, false) => format!("{n} Pending (scheduling gates: {})", gates.join(", ")),
-                ("", _) => format!("{n} Pending"),
-                (reason, _) => format!("{n} Pending ({reason})"),
-            });
+            parts.push(format!("{} {}", waiting.pending.len(), pending_text(first)));
         }
         for (why, n) in waiting.evicted.iter().filter(|_| available < wanted) {
             parts.push(format!("{n} on nodes whose {why}"));
@@ -251,6 +244,17 @@ impl Replicas {
             parts.push(format!("creation refused: {refusal}"));
         }
         Some(parts.join(", "))
+    }
+}
+
+/// `Pending`, with the reason if there is one.
+pub(super) fn pending_text(pod: &Pod) -> String {
+    let gates = pod.spec.scheduling_gates.iter().flatten();
+    let gates: Vec<&str> = gates.map(|gate| gate.name.as_str()).collect();
+    match (reason(message(pod)), gates.is_empty()) {
+        (_, false) => format!("Pending (scheduling gates: {})", gates.join(", ")),
+        ("", _) => "Pending".to_owned(),
+        (reason, _) => format!("Pending ({reason})"),
     }
 }
 
