@@ -1,5 +1,6 @@
 //! Metadata that every object has.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,12 +13,30 @@ use super::moment;
 pub type Pairs = BTreeMap<String, String>;
 
 /// Namespace and name of an object; the namespace is empty for cluster-scoped kinds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name {
     /// The namespace.
     pub namespace: Arc<str>,
     /// The name.
     pub name: Arc<str>,
+}
+
+impl Ord for Name {
+    /// By namespace, then by name. Names of one set of pods begin alike and share their namespace, and are compared more
+    /// often than anything else in a simulation: what is the same text in memory is not read.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let compared = |a: &Arc<str>, b: &Arc<str>| match Arc::ptr_eq(a, b) {
+            true => Ordering::Equal,
+            false => a.cmp(b),
+        };
+        compared(&self.namespace, &other.namespace).then_with(|| compared(&self.name, &other.name))
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Name {

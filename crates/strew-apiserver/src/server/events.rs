@@ -10,7 +10,7 @@ use strew_model::time::Instant;
 use strew_wire::request::{Answer, Request, Verb};
 
 use super::Server;
-use super::answer::{answer, failure};
+use super::answer::{failure, success};
 use super::request::{no_such_method, no_such_resource};
 
 use crate::object::{Key, Kind, Name};
@@ -91,29 +91,29 @@ impl Server {
     }
 
     fn record(&mut self, now: Instant, name: Name, request: &Request) -> Result<Answer, Answer> {
-        let event: Event = self.read_as(request, &request.body)?;
+        self.check_strictly::<Event>(request)?;
         if self.events.by_name.contains_key(&name) {
             let message = format!("events.events.k8s.io {:?} already exists", &*name.name);
             return Err(failure(409, "AlreadyExists", &message));
         }
-        let text = |text: Option<String>| -> Arc<str> { text.unwrap_or_default().into() };
-        let regarding = event.regarding.unwrap_or_default();
-        let kind = Kind::of(regarding.kind.as_deref().unwrap_or_default());
+        let body = &request.body;
+        let text = |value: &Value| -> Arc<str> { value.as_str().unwrap_or_default().into() };
+        let regarding = &body["regarding"];
         let recorded = Recorded {
             at: now,
             regarding: Key {
-                kind,
-                name: Name::new(text(regarding.namespace), text(regarding.name)),
+                kind: Kind::of(regarding["kind"].as_str().unwrap_or_default()),
+                name: Name::new(text(&regarding["namespace"]), text(&regarding["name"])),
             },
-            uid: text(regarding.uid),
-            is_warning: event.type_.as_deref() == Some("Warning"),
-            reason: text(event.reason),
-            note: text(event.note),
-            source: text(event.reporting_controller),
-            count: event.series.map_or(1, |series| count(series.count)),
+            uid: text(&regarding["uid"]),
+            is_warning: body["type"] == "Warning",
+            reason: text(&body["reason"]),
+            note: text(&body["note"]),
+            source: text(&body["reportingController"]),
+            count: count(&body["series"]),
         };
         self.events.push_named(name, recorded);
-        Ok(answer(201, request.body.clone()))
+        Ok(success(201))
     }
 
     fn repeat(&mut self, now: Instant, name: Name, request: &Request) -> Result<Answer, Answer> {
@@ -127,11 +127,11 @@ impl Server {
             return Err(failure(404, "NotFound", &message));
         };
         let mut event = known.clone();
-        let patch: Repetition = self.read_as(request, &request.body)?;
+        self.check_strictly::<Repetition>(request)?;
         event.at = now;
-        event.count = count(patch.series.count);
+        event.count = count(&request.body["series"]);
         self.events.push_named(name, event);
-        Ok(answer(200, request.body.clone()))
+        Ok(success(200))
     }
 }
 
@@ -152,6 +152,8 @@ impl Json for Repetition {
     }
 }
 
-fn count(wire: i32) -> u32 {
-    u32::try_from(wire).unwrap_or(1)
+/// 1, or how often a series says.
+fn count(series: &Value) -> u32 {
+    let count = series["count"].as_u64();
+    count.and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
 }
