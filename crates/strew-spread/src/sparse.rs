@@ -1,8 +1,6 @@
 //! Counts of a few replicas over many domains.
 
-use std::collections::HashMap;
-
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use crate::tally::{DomainIdx, Levels, Tally};
 
@@ -14,7 +12,7 @@ use crate::tally::{DomainIdx, Levels, Tally};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sparse {
     /// Per domain, without those that have none.
-    counts: HashMap<DomainIdx, i32, FxBuildHasher>,
+    counts: FxHashMap<DomainIdx, i32>,
     /// Those of existing domains.
     levels: Levels,
 }

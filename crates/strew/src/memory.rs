@@ -24,10 +24,10 @@ const OF_POD_AGAIN: u64 = 4_500;
 const OF_NODE: u64 = 16 << 10;
 
 /// The memory of a workload in the report of a step.
-const OF_WORKLOAD: u64 = 87_000;
+const OF_WORKLOAD: u64 = 95_000;
 
 /// The memory of a node in the report of a workload.
-const OF_PLACE: u64 = 50;
+const OF_PLACE: u64 = 20;
 
 /// The memory of a pod of a step on the page.
 const OF_PAGE: u64 = 7_000;
@@ -163,13 +163,13 @@ mod tests {
             ([10_000, 15_000, 1, 1], false, 362),
             ([100_000, 5_000, 1, 1], false, 735),
             ([10_000, 1_000, 100, 1], false, 154),
-            ([10_000, 5_000, 100, 1], false, 249),
-            ([10_000, 1_000, 1_000, 1], false, 268),
-            ([10_000, 5_000, 5_000, 1], false, 1_879),
+            ([10_000, 5_000, 100, 1], false, 235),
+            ([10_000, 1_000, 1_000, 1], false, 250),
+            ([10_000, 5_000, 5_000, 1], false, 893),
             ([10_000, 1_000, 100, 6], false, 433),
             ([1_000, 100, 10, 6], true, 146),
             ([10_000, 1_000, 100, 1], true, 205),
-            ([10_000, 1_000, 1_000, 2], false, 586),
+            ([10_000, 1_000, 1_000, 2], false, 558),
             ([10_000, 1_000, 1_000, 2], true, 718),
             ([6_090, 1_523, 477, 1], false, 337),
             ([6_090, 1_523, 477, 2], false, 443),
