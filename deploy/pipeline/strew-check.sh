@@ -64,6 +64,7 @@ simulate() { "$strew" simulate $files $arguments "$@"; }
 
 simulate >"$out/simulate.txt" 2>"$out/simulate.err"
 code=$?
+simulated=$code
 cat "$out/simulate.txt" "$out/simulate.err"
 simulate -o junit >"$out/junit.xml" 2>/dev/null
 # Warnings are on the error stream, each beside its line.
@@ -90,12 +91,20 @@ else
     "$strew" lint $lint_files -o sarif >"$out/strew.sarif" 2>/dev/null
     # shellcheck disable=SC2086
     "$strew" lint $lint_files -o junit >"$out/lint.xml" 2>/dev/null
-    row "\`strew lint\`" $code "$(tail -n 1 "$out/lint.txt" | tr '|' '/')"
+    told=$(tail -n 1 "$out/lint.txt" | tr '|' '/')
+    if [ "$code" -gt 1 ]; then
+        told=$(grep '^error' "$out/lint.txt" | tail -n 1 | tr '|' '/')
+    fi
+    row "\`strew lint\`" $code "$told"
 fi
 
 # compare: the files of the base revision are written beside the work tree, and played with the same words. Nothing is
 # written into the repository, which may belong to another user: a runner clones as root, and a container runs as nobody.
 compare() {
+    if [ "$simulated" -gt 1 ]; then
+        row "\`strew diff\`" - "not compared: \`strew simulate\` could not play the files"
+        return
+    fi
     if ! command -v git >/dev/null 2>&1; then
         row "\`strew diff\`" - "not compared: git is not installed"
         return
@@ -119,7 +128,22 @@ compare() {
         return
     fi
     simulate -o json >"$out/report.json" 2>/dev/null
+    # What the change adds is not in the base.
+    both=""
+    new=""
+    for file in $files; do
+        case $file in
+            /*) both="$both $file" ;;
+            *) if [ -e "$tree/base/$here$file" ]; then both="$both $file"; else new="$new $file"; fi ;;
+        esac
+    done
+    if [ -z "$both" ]; then
+        rm -rf "$tree"
+        row "\`strew diff\`" - "not compared: not in $base:$new"
+        return
+    fi
     (
+        files=$both
         cd "$tree/base/$here" 2>/dev/null && simulate -o json
     ) >"$out/base.json" 2>"$out/diff.txt"
     played=$?
@@ -131,13 +155,14 @@ compare() {
     "$strew" diff "$out/base.json" "$out/report.json" >"$out/diff.txt" 2>&1
     code=$?
     cat "$out/diff.txt"
+    compared="$base${new:+; not in it:$new}"
     case $code in
-        0) row "\`strew diff\`" - "as $base" ;;
+        0) row "\`strew diff\`" - "as $compared" ;;
         1)
             if [ "${STREW_FAIL_ON_DIFF:-false}" = true ]; then
-                row "\`strew diff\`" 1 "another spread than $base"
+                row "\`strew diff\`" 1 "another spread than $compared"
             else
-                row "\`strew diff\`" - "another spread than $base"
+                row "\`strew diff\`" - "another spread than $compared"
             fi
             ;;
         *) row "\`strew diff\`" - "not compared: $(head -n 1 "$out/diff.txt" | tr '|' '/')" ;;

@@ -48,3 +48,15 @@ pub mod work;
 
 /// The kube-scheduler whose decisions are matched.
 pub const KUBERNETES: &str = "1.36.3";
+
+/// The commit of the sources, if the build was told it: `cargo xtask dist` does where nothing was changed since.
+pub const COMMIT: Option<&str> = option_env!("STREW_COMMIT");
+
+/// The version, with the commit where it is known: two builds between releases are two engines.
+pub fn build() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    COMMIT.map_or_else(
+        || version.to_owned(),
+        |commit| format!("{version}+{commit}"),
+    )
+}

@@ -101,7 +101,7 @@ impl Standings {
         let summary = Summary {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
-            strew: env!("CARGO_PKG_VERSION").to_owned(),
+            strew: crate::build(),
             kubernetes: crate::KUBERNETES.to_owned(),
             compat: options.scheduling.compat.name().to_owned(),
             inputs: ready.inputs.clone(),

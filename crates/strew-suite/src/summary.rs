@@ -35,7 +35,7 @@ const SHAPES_MAX: usize = 1000;
 pub struct Summary {
     pub api_version: String,
     pub kind: String,
-    /// The version of strew that played the seeds.
+    /// The version of strew that played the seeds, with its commit where it is known.
     pub strew: String,
     /// The kube-scheduler whose decisions these are.
     pub kubernetes: String,

@@ -23,6 +23,22 @@ pub(crate) struct Found {
     pub(crate) place: Option<(u32, u32)>,
 }
 
+/// The project's page, if the build was told it: `cargo xtask dist --homepage`.
+const HOMEPAGE: Option<&str> = option_env!("STREW_HOMEPAGE");
+
+/// What found the results, with its rules.
+fn driver(rules: Vec<Value>, homepage: Option<&str>) -> Value {
+    let mut driver = json!({
+        "name": "strew",
+        "version": env!("CARGO_PKG_VERSION"),
+        "rules": rules,
+    });
+    if let Some(homepage) = homepage {
+        driver["informationUri"] = homepage.into();
+    }
+    driver
+}
+
 /// One run of strew with these results.
 pub(crate) fn log(found: &[Found]) -> Value {
     let rules: BTreeMap<&str, Value> = found
@@ -34,11 +50,7 @@ pub(crate) fn log(found: &[Found]) -> Value {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
-            "tool": {"driver": {
-                "name": "strew",
-                "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules.into_values().collect::<Vec<_>>(),
-            }},
+            "tool": {"driver": driver(rules.into_values().collect(), HOMEPAGE)},
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
@@ -185,5 +197,13 @@ mod tests {
         let short = |n: usize| rules[n]["shortDescription"]["text"].as_str().unwrap();
         assert_eq!([short(0), short(1)], ["Rolled out", "Surely new"]);
         assert!(rules.iter().all(|rule| rule["help"]["text"].is_string()));
+    }
+
+    #[test]
+    fn a_page_that_is_not_known_is_not_told() {
+        let page = "https://example.com/someone/strew";
+        assert_eq!(driver(Vec::new(), Some(page))["informationUri"], page);
+        let driver = driver(Vec::new(), None);
+        assert!(driver.get("informationUri").is_none(), "{driver}");
     }
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::terminal;
 
+use strew_suite::COMMIT;
 pub(crate) use strew_suite::KUBERNETES;
 
 #[derive(Args, Debug)]
@@ -22,13 +23,45 @@ enum Format {
 }
 
 pub(crate) fn run(args: &VersionArgs) -> Result<u8, Failure> {
-    let version = env!("CARGO_PKG_VERSION");
-    let value = json!({"version": version, "kubernetes": KUBERNETES});
-    let text = match args.output {
-        None => format!("strew {version}, deciding as kube-scheduler v{KUBERNETES}\n"),
-        Some(Format::Json) => format!("{value:#}\n"),
-        Some(Format::Yaml) => format!("version: {version}\nkubernetes: {KUBERNETES}\n"),
-    };
-    terminal::print(&text)?;
+    terminal::print(&text(args.output, COMMIT))?;
     Ok(0)
+}
+
+fn text(format: Option<Format>, commit: Option<&str>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match format {
+        None => {
+            let commit = commit.map(|commit| format!(" ({commit})"));
+            let commit = commit.unwrap_or_default();
+            format!("strew {version}{commit}, deciding as kube-scheduler v{KUBERNETES}\n")
+        }
+        Some(Format::Json) => {
+            let mut value = json!({"version": version, "kubernetes": KUBERNETES});
+            if let Some(commit) = commit {
+                value["commit"] = commit.into();
+            }
+            format!("{value:#}\n")
+        }
+        Some(Format::Yaml) => {
+            let commit = commit.map(|commit| format!("commit: {commit}\n"));
+            let commit = commit.unwrap_or_default();
+            format!("version: {version}\nkubernetes: {KUBERNETES}\n{commit}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_program_names_its_commit() {
+        let commit = Some("0123abcd");
+        assert!(text(None, commit).contains(" (0123abcd), deciding as "));
+        let json: serde_json::Value =
+            serde_json::from_str(&text(Some(Format::Json), commit)).unwrap();
+        assert_eq!(json["commit"], "0123abcd");
+        assert!(text(Some(Format::Yaml), commit).ends_with("\ncommit: 0123abcd\n"));
+        assert!(!text(Some(Format::Yaml), None).contains("commit"));
+    }
 }

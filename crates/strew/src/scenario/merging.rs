@@ -205,7 +205,7 @@ fn read(name: &str, text: &[u8]) -> Result<Summary, Failure> {
             "holds a {kind} of {api_version}, and no {KIND} of {API_VERSION}"
         )));
     }
-    let here = env!("CARGO_PKG_VERSION");
+    let here = strew_suite::build();
     match head.strew {
         Some(there) if there != here => {
             let error = anyhow!("{name} was written by strew {there}, and this is strew {here}");

@@ -142,6 +142,13 @@ fn each_alert_is_tested_to_fire_and_says_what_to_do() {
         }
     }
     assert_eq!(fired, defined);
+    // A release leads to it from each alert.
+    let page = read("docs/alerts.md");
+    let sections = page.lines().filter_map(|line| line.strip_prefix("## "));
+    assert_eq!(
+        sections.map(str::to_owned).collect::<BTreeSet<_>>(),
+        defined
+    );
     for key in ["summary", "description", "severity"] {
         assert_eq!(values(&alerts, key).len(), defined.len(), "{key}");
     }

@@ -138,6 +138,30 @@ fn a_change_is_compared_with_its_base() {
             .read("strew-results/summary.md")
             .contains("| as HEAD |")
     );
+    // A folder that the change adds does not end the comparison of the others.
+    fs::create_dir(folder.0.join("more")).unwrap();
+    let cache = DEPLOYMENT.replace("web", "cache");
+    fs::write(folder.0.join("more/cache.yaml"), cache).unwrap();
+    let row = |files| {
+        let environment = [("STREW_FILES", files), environment[1], environment[2]];
+        folder.check(&environment);
+        let table = folder.read("strew-results/summary.md");
+        let row = table.lines().find(|line| line.contains("strew diff"));
+        row.unwrap_or_default().to_owned()
+    };
+    let all = row("deploy/ more/");
+    assert!(
+        all.contains("another spread than HEAD; not in it: more/"),
+        "{all}"
+    );
+    assert!(folder.read("strew-results/diff.txt").contains("cache"));
+    let new = row("more/");
+    assert!(new.contains("not compared: not in HEAD: more/"), "{new}");
+    let wrong = row("absent.yaml deploy/");
+    assert!(
+        wrong.contains("not compared: `strew simulate` could not"),
+        "{wrong}"
+    );
     failing[2].1 = "nowhere";
     assert_eq!(folder.check(&failing).status.code(), Some(2));
     assert!(
@@ -190,6 +214,10 @@ fn what_does_not_hold_fails_and_says_why() {
     );
     assert!(folder.read("strew-results/junit.xml").contains("<error"));
     folder.check(&[("STREW_FILES", "absent.yaml")]);
+    let table = folder.read("strew-results/summary.md");
+    let cause =
+        "| `strew lint` | ❌ could not run (exit code 3) | error: cannot read absent.yaml |";
+    assert!(table.contains(cause), "{table}");
     let sarif = folder.read("strew-results/strew.sarif");
     assert!(sarif.contains("cannot read absent.yaml"), "{sarif}");
     assert!(folder.read("strew-results/lint.xml").contains("<error"));

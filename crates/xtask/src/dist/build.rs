@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use super::Origin;
 use super::bill::Bill;
 use super::files::run;
 use super::platform::HERE;
@@ -24,10 +25,10 @@ const SECTION: &str = ".dep-v0";
 ///
 /// With a target, flags of the compiler reach neither build scripts nor procedural macros, which cannot be static. Paths
 /// of this machine are replaced, in Rust and in C, so that every folder gives the same program, and C has one date.
-pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
+pub(super) fn built(bill: &Bill, origin: &Origin) -> anyhow::Result<PathBuf> {
     let base = top().join("target");
     if HERE.os != "linux" {
-        return plain(&base);
+        return plain(&base, origin);
     }
     let names = base.join("names.o");
     let source = top().join("deploy/static/names.c");
@@ -46,7 +47,8 @@ pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
         let replaced = format!("{}={instead}", path.display());
         flags.push(format!("--remap-path-prefix={replaced}"));
     }
-    let status = of_no_place_and_time(&mut Command::new("cargo"), &hidden)
+    let mut cargo = Command::new("cargo");
+    let status = of_no_place_and_time(of_origin(&mut cargo, origin), &hidden)
         .args(["rustc", "--locked", "--profile=dist"])
         .args(["--package=strew", "--bin=strew"])
         .arg(format!("--target={TARGET}"))
@@ -67,8 +69,8 @@ pub(super) fn built(bill: &Bill) -> anyhow::Result<PathBuf> {
 }
 
 /// Builds the program of another system, which links that system's own libraries.
-fn plain(base: &Path) -> anyhow::Result<PathBuf> {
-    let status = Command::new("cargo")
+fn plain(base: &Path, origin: &Origin) -> anyhow::Result<PathBuf> {
+    let status = of_origin(&mut Command::new("cargo"), origin)
         .args(["build", "--locked", "--profile=dist", "--package=strew"])
         .arg("--target-dir")
         .arg(base)
@@ -77,6 +79,33 @@ fn plain(base: &Path) -> anyhow::Result<PathBuf> {
         .context("starting cargo")?;
     ensure!(status.success(), "cargo build: {status}");
     Ok(base.join("dist").join(format!("strew{}", HERE.exe())))
+}
+
+/// Has the program tell the project's page and its own commit, as far as they are known.
+fn of_origin<'a>(command: &'a mut Command, origin: &Origin) -> &'a mut Command {
+    let told = [
+        ("STREW_HOMEPAGE", &origin.homepage),
+        ("STREW_COMMIT", &origin.commit),
+    ];
+    for (name, value) in told {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// The commit of the sources, if git knows it and no file differs from it.
+pub(super) fn commit() -> Option<String> {
+    let git = |words: &[&str]| {
+        let done = Command::new("git").args(words).current_dir(top()).output();
+        let done = done.ok().filter(|done| done.status.success())?;
+        Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+    };
+    let is_changed = !git(&["status", "--porcelain"])?.is_empty();
+    let commit = git(&["rev-parse", "HEAD"])?;
+    (!is_changed).then_some(commit)
 }
 
 /// Has the C compilers that this command starts replace these paths, and take the beginning of 1970 for the date and the

@@ -41,6 +41,10 @@ pub(super) struct About<'a> {
     /// The path of the program in the image.
     pub(super) entrypoint: &'a str,
     pub(super) licence: &'a str,
+    /// The address of the sources.
+    pub(super) source: Option<&'a str>,
+    /// Their commit.
+    pub(super) revision: Option<&'a str>,
 }
 
 /// Writes an image whose files are the entries `names` of the folder `root`. `scratch` is a folder that does not exist; it
@@ -63,11 +67,7 @@ pub(super) fn write(
             "config": {
                 "User": USER,
                 "Entrypoint": [about.entrypoint],
-                "Labels": {
-                    "org.opencontainers.image.title": "strew",
-                    "org.opencontainers.image.version": about.version,
-                    "org.opencontainers.image.licenses": about.licence,
-                },
+                "Labels": labels(about),
             },
             "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", layer.unpacked)]},
             "history": [{"created": CREATED, "created_by": "cargo xtask dist"}],
@@ -101,6 +101,21 @@ pub(super) fn write(
     files::tar(&layout.folder, &["blobs", "index.json", "oci-layout"], out)?;
     fs::remove_dir_all(&layout.folder)?;
     Ok(())
+}
+
+/// The labels that OCI names; what is not known has none.
+fn labels(about: &About<'_>) -> Value {
+    let told = [
+        ("title", Some("strew")),
+        ("version", Some(about.version)),
+        ("licenses", Some(about.licence)),
+        ("source", about.source),
+        ("revision", about.revision),
+    ];
+    let label = |(name, value): (&str, Option<&str>)| {
+        Some((format!("org.opencontainers.image.{name}"), value?.into()))
+    };
+    Value::Object(told.into_iter().filter_map(label).collect())
 }
 
 /// A layer: as it is stored, and the digest of its tar file.
@@ -168,7 +183,18 @@ mod tests {
         version: "1.2.3",
         entrypoint: "/usr/local/bin/strew",
         licence: "Apache-2.0",
+        source: Some("https://example.com/someone/strew"),
+        revision: None,
     };
+
+    #[test]
+    fn what_is_not_known_has_no_label() {
+        let labels = labels(&ABOUT);
+        let of = |name: &str| labels.get(format!("org.opencontainers.image.{name}"));
+        assert_eq!(of("version"), Some(&"1.2.3".into()));
+        assert_eq!(of("source").and_then(Value::as_str), ABOUT.source);
+        assert_eq!(of("revision"), None);
+    }
 
     /// From the index to the files of the layer, as a runtime goes: each blob is where its digest says, and whole.
     #[test]

@@ -45,7 +45,8 @@ pub(crate) struct Dist {
     /// Where the archives will be: writes the recipes of package managers
     #[arg(long, value_name = "URL", requires = "homepage")]
     url: Option<String>,
-    /// The project's page, for the same recipes; its last two parts are the owner and the name
+    /// The project's page, which the program, the image and the recipes name; its last two parts are the owner and the
+    /// name
     #[arg(long, value_name = "URL")]
     homepage: Option<String>,
     /// The name of the image, without a tag
@@ -75,12 +76,16 @@ pub(crate) fn notices_of_browser(target: &str) -> anyhow::Result<String> {
 pub(crate) fn run(options: &Dist) -> anyhow::Result<ExitCode> {
     let out = top().join(&options.out);
     if !options.recipes {
+        let origin = Origin {
+            homepage: options.homepage.clone(),
+            commit: build::commit(),
+        };
         let bill = Bill::of(TARGET)?;
         let binary = match &options.binary {
             Some(binary) => binary.clone(),
-            None => build::built(&bill)?,
+            None => build::built(&bill, &origin)?,
         };
-        pack(&binary, &bill, &options.image_name, &out)?;
+        pack(&binary, &bill, &origin, &options.image_name, &out)?;
     }
     if let (Some(url), Some(homepage)) = (&options.url, &options.homepage) {
         recipes::write(&out, &Published { url, homepage })?;
@@ -107,8 +112,23 @@ fn checksums(out: &Path) -> anyhow::Result<String> {
     Ok(sums)
 }
 
+/// Where the sources come from, as far as it is known.
+#[derive(Default)]
+struct Origin {
+    /// The project's page.
+    homepage: Option<String>,
+    /// The commit; `None` outside of git, and where files differ from it.
+    commit: Option<String>,
+}
+
 /// Writes archive, image and bill into `out`.
-fn pack(binary: &Path, bill: &Bill, image_name: &str, out: &Path) -> anyhow::Result<()> {
+fn pack(
+    binary: &Path,
+    bill: &Bill,
+    origin: &Origin,
+    image_name: &str,
+    out: &Path,
+) -> anyhow::Result<()> {
     let staged = out.join("staged");
     if staged.exists() {
         fs::remove_dir_all(&staged)?;
@@ -125,6 +145,8 @@ fn pack(binary: &Path, bill: &Bill, image_name: &str, out: &Path) -> anyhow::Res
             version: VERSION,
             entrypoint: ENTRYPOINT,
             licence: "Apache-2.0",
+            source: origin.homepage.as_deref(),
+            revision: origin.commit.as_deref(),
         };
         packed_image(
             binary,
@@ -313,7 +335,7 @@ case \"$2\" in manual) touch \"$3/strew.1\" \"$3/strew-simulate.1\" ;; esac
         let bill = Bill::of(TARGET).unwrap();
         let name = "localhost/strew";
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        pack(&binary, &bill, name, &a).unwrap();
+        pack(&binary, &bill, &Origin::default(), name, &a).unwrap();
         let first = checksums(&a).unwrap();
         // Another time, and another mode of the program.
         let later = fs::File::options().append(true).open(&binary).unwrap();
@@ -322,7 +344,7 @@ case \"$2\" in manual) touch \"$3/strew.1\" \"$3/strew-simulate.1\" ;; esac
             .unwrap();
         drop(later);
         fs::set_permissions(&binary, PermissionsExt::from_mode(0o777)).unwrap();
-        pack(&binary, &bill, name, &b).unwrap();
+        pack(&binary, &bill, &Origin::default(), name, &b).unwrap();
         let second = checksums(&b).unwrap();
         assert_eq!(first, second);
         assert_eq!(first.lines().count(), 3, "{first}");

@@ -76,6 +76,7 @@ pub(super) fn write(out: &Path, published: &Published<'_>) -> anyhow::Result<()>
         packages(out, &folder, published, built)?;
     }
     main_package(&folder)?;
+    rules(&folder, published)?;
     chart(&out.join("chart"), published)?;
     fs::write(out.join("notes.md"), notes(&read("CHANGELOG.md")?)?)?;
     Ok(())
@@ -239,6 +240,35 @@ fn npm(staged: &Path, out: &Path) -> anyhow::Result<()> {
     let tar = staged.join("package.tar");
     files::tar(staged, &["package"], &tar)?;
     files::gzip(&tar, out)
+}
+
+/// Prometheus' rules.
+fn rules(folder: &Path, published: &Published<'_>) -> anyhow::Result<()> {
+    fs::write(folder.join("rules.yaml"), read("deploy/mixin/rules.yaml")?)?;
+    let alerts = alerts(&read("deploy/mixin/alerts.yaml")?, published.homepage);
+    fs::write(folder.join("alerts.yaml"), alerts)?;
+    Ok(())
+}
+
+/// The alerts, each with the address of its section in the documents of this version.
+fn alerts(text: &str, homepage: &str) -> String {
+    let homepage = homepage.trim_end_matches('/');
+    let mut out = String::new();
+    let mut name = String::new();
+    for line in text.lines() {
+        out += &format!("{line}\n");
+        let words = line.trim_start();
+        if let Some(alert) = words.strip_prefix("- alert: ") {
+            name = alert.to_lowercase();
+        }
+        if words == "annotations:" {
+            let indent = &line[..line.len() - words.len()];
+            out += &format!(
+                "{indent}  runbook_url: {homepage}/blob/v{VERSION}/docs/alerts.md#{name}\n"
+            );
+        }
+    }
+    out
 }
 
 /// A copy of the chart that names the project's page.
@@ -410,6 +440,25 @@ mod tests {
             assert_eq!(text.matches('"').count() % 2, 0, "{name}");
             let n_systems = text.matches("example.com/v/").count();
             assert_eq!(n_systems, 4, "{name}: Linux and macOS");
+        }
+    }
+
+    #[test]
+    fn each_alert_leads_to_its_section() {
+        let text = alerts(
+            &read("deploy/mixin/alerts.yaml").unwrap(),
+            PUBLISHED.homepage,
+        );
+        let rules: Value = serde_saphyr::from_str(&text).unwrap();
+        let rules = rules["groups"][0]["rules"].as_array().unwrap();
+        assert!(rules.len() > 10, "{text}");
+        for rule in rules {
+            let name = rule["alert"].as_str().unwrap().to_lowercase();
+            let url = format!(
+                "{}/blob/v{VERSION}/docs/alerts.md#{name}",
+                PUBLISHED.homepage
+            );
+            assert_eq!(rule["annotations"]["runbook_url"], url);
         }
     }
 
