@@ -303,7 +303,7 @@ function item(data: AuditData, line: Line, go: (cell: string) => void): HTMLElem
     children.push(h("span", { class: `tag ${kind}` }, VERDICTS[worst]!), ` by ${places(bad, data.report.seeds ?? 1)}${sum} `);
   }
   const domains = first.case.domains.join(",");
-  children.push(h("button", { type: "button", class: "see", "aria-label": `Show ${name}, ${titleOf(first.case)}`, onclick: () => go(`${first.case.event} ${domains} ${line.of}`) }, "Show"));
+  const show = h("button", { type: "button", class: "see", "aria-label": `Show ${name}, ${titleOf(first.case)}`, onclick: () => go(`${first.case.event} ${domains} ${line.of}`) }, "Show");
   const causes = new Map<string, { text: string; events: Set<string> }>();
   for (const cell of [first, ...bad]) {
     const cause = cell.row?.cause;
@@ -315,7 +315,9 @@ function item(data: AuditData, line: Line, go: (cell: string) => void): HTMLElem
   const blocked = cells.filter((cell) => cell.blocked);
   if (blocked.length) children.push(h("p", { class: "fix" }, `its drain never ends in ${names(blocked.map((cell) => cell.case.domains.join(" and ")))}: ${blocked[0]!.blocked}`));
   for (const fix of data.report.fixes ?? []) if (fix.of === line.of) children.push(h("p", { class: "fix" }, "fix: ", h("code", {}, fix.change), ` (played: ${outcome(fix)})`));
-  return finding(kind, ...children);
+  const found = finding(kind, ...children);
+  found.append(show);
+  return found;
 }
 
 /** `loss, drain of zone-a, zone-b; shift (some seeds) of zone-c` */
@@ -366,7 +368,7 @@ function detail(line: Line, cell: Cell): Node[] {
   if (empty.length) rows.push(["Services without an endpoint at once", names(empty.map(serviceText))]);
   if (!one.atRest) rows.push(["the end", `not at rest after ${spoken(one.seconds)}: numbers at rest are those of that moment`]);
   if (line.names.length > 1) rows.push(["pods", names(line.names)]);
-  if (row.cause) rows.push(["code", h("code", {}, row.cause.code)]);
+  if (row.cause) rows.push(["cause code", h("code", {}, row.cause.code)]);
   found.push(h("table", { class: "plain numbers" }, h("tbody", {}, ...rows.map(([label, value]) => h("tr", {}, h("th", { scope: "row", class: "dim" }, label), h("td", {}, value))))));
   return found;
 }

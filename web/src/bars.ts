@@ -1,6 +1,6 @@
 // Skew bars: one row a constraint, a bar a domain, a line at the minimum and one at minimum + maxSkew.
 
-import { counted, h, natural } from "./dom.ts";
+import { counted, grouped, h, natural } from "./dom.ts";
 import type { Frame, Pod, Run } from "./run.ts";
 import type { Spread } from "./types.ts";
 
@@ -142,11 +142,11 @@ function column(bar: Folded, top: number, least?: number, limit?: number): HTMLE
   }
   if (bar.leaving && (bar.n ?? 1) === 1) plot.append(h("i", { class: "bar out", "style:height": y(bar.leaving), "style:bottom": y(bar.count) }));
   if (!bar.counts && !bar.leaving) plot.append(h("i", { class: "bar out", "style:height": "100%" }));
-  if (least !== undefined) plot.append(h("i", { class: "line", "style:bottom": y(least) }));
-  if (limit !== undefined) plot.append(h("i", { class: "line limit", "style:bottom": y(limit) }));
+  if (least !== undefined && bar.counts) plot.append(h("i", { class: "line", "style:bottom": y(least) }));
+  if (limit !== undefined && bar.counts) plot.append(h("i", { class: "line limit", "style:bottom": y(limit) }));
   const each = bar.n !== undefined && bar.n > 1 ? " each" : "";
   const over = limit !== undefined && bar.count > limit;
-  const number = bar.counts ? `${bar.count}${each}` : "-";
+  const number = bar.counts ? `${grouped(bar.count)}${each}` : "-";
   return h("li", { class: over ? "over" : "" }, plot,
     h("span", { class: "n" }, number, over && h("span", { class: "sr" }, " over the limit")),
     h("span", { class: "name" }, bar.label || "no label"),
@@ -179,7 +179,7 @@ function words(row: Row, least: number, limit: number | undefined, isOver: boole
   else if (spread?.own && spread.own.skew !== skew) parts.push(`; all revisions together: skew ${spread.own.skew}`);
   if (bars.some((bar) => bar.old)) parts.push("; lighter: older revisions");
   if (bars.some((bar) => bar.leaving)) parts.push("; terminating pods do not count");
-  if (bars.some((bar) => !bar.counts)) parts.push("; a domain does not count if the constraint leaves out its nodes");
+  if (bars.some((bar) => !bar.counts)) parts.push(`; a domain does not count if ${constraint ? "the constraint leaves out its nodes" : "the pods may not go to its nodes"}`);
   return h("p", { class: "words" }, ...parts);
 }
 

@@ -18,7 +18,8 @@ export function seconds(clock: string): number {
 
 /** As a person says it: `2.9 s`, `41 s`, `12 m 20 s`, `3 h 5 m`. */
 export function spoken(time: number): string {
-  if (time < 10 && time % 1 > 0.05) return `${time.toFixed(1)} s`;
+  const tenths = time.toFixed(1);
+  if (time < 10 && !tenths.endsWith(".0")) return `${tenths} s`;
   const whole = Math.round(time);
   const h = Math.floor(whole / 3600), m = Math.floor(whole / 60) % 60, s = whole % 60;
   if (h) return m ? `${h} h ${m} m` : `${h} h`;

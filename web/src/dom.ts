@@ -37,13 +37,20 @@ export function svg(tag: string, attributes: Record<string, string | number>, ..
 // Put together, so that the page has no address in it.
 const SVG = ["http", "://www.w3.org/2000/svg"].join("");
 
+/** `1,830` */
+export const grouped = (n: number): string => n.toLocaleString("en-US");
+
 /** `1 pod`, `2 pods`, `1,830 pods`. */
 export function counted(n: number, word: string, words = `${word}s`): string {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? word : words}`;
+  return `${grouped(n)} ${n === 1 ? word : words}`;
 }
 
 /** Facts in a line, which breaks after a dot and not before it. */
 export const dotted = (facts: string[]): string => facts.join("\u00a0· ");
+
+/** The same as elements: a line breaks between two facts, and within one only if it is longer than the line. */
+export const unbroken = (facts: string[]): Child[] => (
+  facts.flatMap((fact, i) => [i ? " " : "", h("span", { class: "fact" }, dotted(i + 1 < facts.length ? [fact, ""] : [fact]).trim())]));
 
 export const natural = new Intl.Collator("en", { numeric: true }).compare;
 

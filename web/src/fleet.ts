@@ -64,7 +64,7 @@ export function part(changed: () => void): Part {
     levels ??= levelsOf(fleet, chosen);
     drawList();
     const { nodes, pods } = onMap(fleet);
-    where.replaceChildren(h("h2", {}, chosen ? `Where ${nameOf(chosen)} is` : "Clusters"), map.draw(nodes, pods, chosen, levels, new Map(), map.CLUSTERS));
+    where.replaceChildren(h("h2", {}, chosen ? `Clusters that ${nameOf(chosen)} chose` : "Clusters"), map.draw(nodes, pods, chosen, levels, new Map(), map.CLUSTERS));
     map.paint(where);
     const keys = [...new Set(nodes.flatMap((node) => Object.keys(node.labels)))].sort();
     legend.replaceChildren(map.legend(levels, keys, (meant) => { levels = meant; draw(); changed(); }, map.CLUSTERS));

@@ -1,7 +1,7 @@
 // The map of a cluster that is too large to be seen node by node: boxes of cells, whose sums strew has made.
 
 import { short } from "./bars.ts";
-import { counted, dotted, h } from "./dom.ts";
+import { counted, grouped, h, unbroken } from "./dom.ts";
 import * as map from "./map.ts";
 import type { Heat, HeatBox } from "./types.ts";
 
@@ -11,7 +11,7 @@ const BOXES_MAX = 60, CELL = 7;
 /** The boxes; `own` has the pods of the chosen workload by box. */
 export function draw(heat: Heat, own: Record<string, number>, name: string): HTMLElement {
   return h("div", { class: "map" }, level(heat, 0, [], own, name),
-    h("p", { class: "dim small quiet" }, "Small squares: the darker, the more CPU is requested; a red line across: nodes that are not ready."));
+    h("p", { class: "dim small quiet" }, "Small squares: the stronger the colour, the more CPU is requested; a red line across: nodes that are not ready."));
 }
 
 function level(heat: Heat, depth: number, above: string[], own: Record<string, number>, name: string): HTMLElement {
@@ -20,7 +20,7 @@ function level(heat: Heat, depth: number, above: string[], own: Record<string, n
   const list = h("div", { class: "boxes" }, ...inside.slice(0, BOXES_MAX).map(({ box, i }) => {
     const facts = factsOf(box, own[i] ?? 0, name), key = short(heat.keys[depth] ?? "");
     const label = box.path.length ? box.path[depth] || `no ${key}` : "all nodes";
-    const element = h("section", { class: "box" }, h("h3", {}, label), h("p", { class: "dim num" }, dotted(facts)));
+    const element = h("section", { class: "box" }, h("h3", {}, label), h("p", { class: "dim num" }, ...unbroken(facts)));
     if (box.path.length < heat.keys.length) element.append(level(heat, depth + 1, box.path, own, name));
     else element.append(picture(box, `${label}: ${facts.join(", ")}`));
     return element;
@@ -30,10 +30,10 @@ function level(heat: Heat, depth: number, above: string[], own: Record<string, n
 }
 
 function factsOf(box: HeatBox, own: number, name: string): string[] {
-  const facts = name ? [`${own.toLocaleString("en-US")} ${name}`] : [];
+  const facts = name ? [`${grouped(own)} ${name}`] : [];
   facts.push(counted(box.pods, "pod"), counted(box.nodes, "node"));
-  if (box.notReady) facts.push(`${box.notReady.toLocaleString("en-US")} not ready`);
-  if (box.cordoned) facts.push(`${box.cordoned.toLocaleString("en-US")} cordoned`);
+  if (box.notReady) facts.push(`${grouped(box.notReady)} not ready`);
+  if (box.cordoned) facts.push(`${grouped(box.cordoned)} cordoned`);
   facts.push(`${cpu(box.milliCpu - box.requestedMilliCpu)} of ${cpu(box.milliCpu)} CPU free`);
   return facts;
 }

@@ -1,7 +1,7 @@
 // The domain map: boxes nested by labels, the nodes of each on a canvas, and the same as a table.
 
 import { short } from "./bars.ts";
-import { counted, dotted, h, natural } from "./dom.ts";
+import { counted, grouped, h, natural, unbroken } from "./dom.ts";
 import type { NodeState, Pod } from "./run.ts";
 
 /** Boxes of one level; equal empty ones are folded before. */
@@ -53,7 +53,7 @@ export function draw(nodes: NodeState[], pods: Pod[], of: string, levels: string
   box.append(level(tops, name, room, words));
   if (box.querySelector("[data-heat]")) {
     const what = words === PODS ? "pods of others" : "choices of other Placements";
-    box.append(h("p", { class: "dim small quiet" }, `Small squares: blue is the share of nodes with ${name}, grey the ${what}: the darker, the more.`.replace("nodes", `${words.node}s`)));
+    box.append(h("p", { class: "dim small quiet" }, `Small squares: blue is the share of nodes with ${name}, grey the ${what}: the stronger the colour, the more.`.replace("nodes", `${words.node}s`)));
   }
   if (homeless.length) {
     const names = homeless.slice(0, 4).map((pod) => pod.name).join(", ");
@@ -120,16 +120,16 @@ function drawBox(box: Box, of: string, room: Room, words: Words): HTMLElement {
   const others = box.nodes.reduce((n, held) => n + held.others, 0);
   const counting = box.nodes.reduce((n, held) => n + held.chosen.filter((pod) => !pod.state.isTerminating).length, 0);
   const leaving = chosen(box) - counting;
-  const facts = words === PODS ? [`${counting} ${of}`] : [`${counting} chosen`];
+  const facts = words === PODS ? [`${grouped(counting)} ${of}`] : [`${grouped(counting)} chosen`];
   if (leaving) facts.push(`${leaving} terminating`);
-  if (others || words === PODS) facts.push(counted(others, words.other));
+  if (others) facts.push(counted(others, words.other));
   facts.push(counted(box.nodes.length, words.node));
   if (away && !isLost) facts.push(`${away} not ready`);
   if (cordoned) facts.push(`${cordoned} cordoned`);
   const free = freeCpu(box, room);
   if (free && !isLost) facts.push(free);
   const title = h("h3", {}, box.key ? box.name || `no ${short(box.key)}` : `all ${words.node}s`, isLost && h("span", { class: "tag bad" }, " not ready"));
-  const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, dotted(facts)));
+  const element = h("section", { class: `box${isLost ? " lost" : ""}` }, title, h("p", { class: "dim num" }, ...unbroken(facts)));
   if (box.boxes.length) element.append(level(box.boxes, of, room, words));
   else if (box.nodes.length) element.append(picture(box, facts.join(", "), words));
   return element;

@@ -4,7 +4,7 @@
 // which pod is on which node, and the labels of nodes.
 
 import { seconds } from "./clock.ts";
-import type { Data, Expectation, Explanation, Line, RunReport, Scenario, SeriesLine, Spread, Step, Subset, Variant, Workload } from "./types.ts";
+import type { Data, Expectation, Explanation, Line, Picture, RunReport, Scenario, SeriesLine, Spread, Step, Subset, Variant, Workload } from "./types.ts";
 
 /** A moment that can be shown: the state after `lines` lines of the log and `series` lines of the series. */
 export interface Frame {
@@ -60,6 +60,9 @@ export class Run {
   /** Workloads as findings name them. */
   private written?: { of: string; lower: string; begin: string }[];
   private readonly whys = new Map<string, Explanation>();
+  private readonly rooms: { step: number; nodes: string[]; allocatable: number[]; requested: number[] }[] = [];
+  /** Of a run that is too large to be seen pod by pod: what is seen at the start and at the end of each step. */
+  readonly sums: Picture[] | null;
   /** The files and options of the command that explains a pod. */
   readonly explain: string;
   private readonly refusals = new Map<string, { at: number; note: string }[]>();
@@ -73,13 +76,18 @@ export class Run {
     this.variant = found?.variant;
     this.report = found?.run ?? { seed: this.head.seed ?? 0, held: true, ended: "0s", always: [], steps: [] };
     this.explain = data.explain?.[index] ?? "";
-    const series = data.series[index]!.filter((line) => line.type !== "why");
-    for (const line of data.series[index]!) if (line.type === "why") this.whys.set(`${line.step} ${line.of}`, line.explanation!);
+    this.sums = data.sums[index] ?? null;
+    const series = data.series[index]!.filter((line) => line.at !== undefined);
+    for (const line of data.series[index]!) {
+      if (line.type === "why") this.whys.set(`${line.step} ${line.of}`, line.explanation!);
+      if (line.type === "room") this.readRoom(line);
+    }
     this.readSeries(series);
     this.workloads = [...new Set(series.filter((line) => line.type === "workload").map((line) => line.of!))];
     this.keys = [...new Set(series.filter((line) => line.by).map((line) => line.by!))];
     this.times = series.map((line) => seconds(line.at!));
     this.readLog(this.times);
+    if (this.sums) this.addTimes(series);
     const keys = new Set<string>();
     for (const { history } of this.nodes) {
       for (const state of history.states) for (const key of Object.keys(state?.labels ?? {})) keys.add(key);
@@ -101,6 +109,29 @@ export class Run {
       found.at.push(i + 1);
       found.lines.push(line);
     });
+  }
+
+  private readRoom(line: SeriesLine): void {
+    const last = this.rooms[this.rooms.length - 1];
+    this.rooms.push({
+      step: line.step ?? -1, requested: line.requested!, nodes: line.nodes?.split(" ") ?? last?.nodes ?? [], allocatable: line.allocatable ?? last?.allocatable ?? [],
+    });
+  }
+
+  /** Moments of the series: the log of a large run has no lines about pods. */
+  private addTimes(series: SeriesLine[]): void {
+    const known = new Set(this.frames.map((frame) => frame.at)), before = this.frames.splice(0);
+    let next = 0;
+    const take = (until: number) => {
+      while (next < before.length && before[next]!.at <= until) this.frames.push(before[next++]!);
+    };
+    this.times.forEach((at, i) => {
+      if (known.has(at) || at === this.times[i + 1]) return;
+      take(at);
+      const last = this.frames[this.frames.length - 1];
+      this.frames.push({ at, clock: series[i]!.at!, isBefore: false, lines: last?.lines ?? 0, series: i + 1, step: last?.step ?? -1 });
+    });
+    take(Infinity);
   }
 
   private readLog(times: number[]): void {
@@ -258,6 +289,22 @@ export class Run {
     return this.report.steps[frame.step];
   }
 
+  /** What is requested of each node at the end of a step; empty while a step goes on. */
+  room(frame: Frame): Map<string, { allocatable: number; requested: number }> {
+    const found = this.atRest(frame) && this.rooms.find((room) => room.step === frame.step);
+    const cpu = (milli: number | undefined) => (milli ?? 0) / 1000;
+    return new Map((found ? found.nodes : []).map((name, i) => [name, { allocatable: cpu(found!.allocatable[i]), requested: cpu(found!.requested[i]) }]));
+  }
+
+  /** Of a large run: what was seen last, at the end of a step or at the start, and of which step. */
+  picture(frame: Frame): { picture: Picture; when: string } | undefined {
+    const step = this.atRest(frame) ? frame.step : frame.step - 1;
+    const picture = this.sums?.findLast((one) => (one.step ?? -1) <= step);
+    if (!picture) return undefined;
+    const name = picture.step === null ? undefined : this.report.steps[picture.step]?.name ?? `step ${picture.step + 1}`;
+    return { picture, when: name ? `at the end of ${name}` : "at the start" };
+  }
+
   /** Numbers of a kind, as the series has them at a moment. */
   numbers(type: "workload" | "ledger", of: string, frame: Frame): SeriesLine | undefined {
     const found = this.counts.get(`${type} ${of} `);
@@ -271,7 +318,10 @@ export class Run {
     if (!found || !end) return undefined;
     const counts = new Map<string, number>();
     for (let i = 0; i < end; i++) {
-      for (const [domain, n] of Object.entries(found.lines[i]!.changed!)) {
+      const changed = Object.entries(found.lines[i]!.changed!);
+      // Of many domains there are no counts, but the skew.
+      if (!changed.length) return undefined;
+      for (const [domain, n] of changed) {
         if (n === null) counts.delete(domain); else counts.set(domain, n);
       }
     }

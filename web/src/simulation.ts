@@ -2,6 +2,7 @@
 
 import { fewWorkloads } from "./list.ts";
 import * as fleet from "./fleet.ts";
+import * as heat from "./heat.ts";
 import * as map from "./map.ts";
 import { spoken } from "./clock.ts";
 import { append, copyButton, counted, dotted, h, natural } from "./dom.ts";
@@ -60,7 +61,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
         }), ...(run.isHub ? [placements.list] : []),
         // A hub may have neither nodes nor workloads of its own.
         ...(run.isHub && !order.length ? [] : [card(counted(order.length, "workload") + (order.length > 1 ? ", worst first" : ""), list)])),
-        h("div", {}, ...(run.isHub ? [placements.place] : []), ...(run.isHub && !order.length ? [] : [h("section", { class: "card", "aria-label": "Where it is" }, where, map.legend(levels, run.nodeKeys, (chosen) => { levels = chosen; show(); }),
+        h("div", {}, ...(run.isHub ? [placements.place] : []), ...(run.isHub && !order.length ? [] : [h("section", { class: "card", "aria-label": "Where it is" }, where, !run.sums && map.legend(levels, run.nodeKeys, (chosen) => { levels = chosen; show(); }),
           h("details", { ontoggle: drawTwin }, h("summary", {}, "The same as a table"), twin))]), because, happened)),
       foot());
     const all = variants(data, runs, index, (other) => {
@@ -98,8 +99,11 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     pods = run.podsAt(frame);
     line.show(frame, current, chosen, by);
     const name = chosen.slice(chosen.indexOf("/") + 1);
-    const map_ = chosen ? map.draw(nodes, pods, chosen, levels, room(frame)) : h("p", { class: "dim" }, "no workload");
-    where.replaceChildren(h("h2", {}, `Where ${name} is, ${spoken(frame.at)} after the start`), map_);
+    const seen = run.picture(frame);
+    const map_ = seen ? heat.draw(seen.picture, seen.picture.own[chosen] ?? {}, name)
+      : chosen ? map.draw(nodes, pods, chosen, levels, run.room(frame)) : h("p", { class: "dim" }, "no workload");
+    where.replaceChildren(h("h2", {}, `Where ${name} is, ${seen ? seen.when : `${spoken(frame.at)} after the start`}`), map_,
+      seen ? h("p", { class: "dim small quiet" }, "This run is too large to be shown pod by pod. It is shown as sums, as the cluster was at the start and at the end of each step.") : "");
     map.paint(where);
     drawList(frame);
     drawTwin();
@@ -120,14 +124,6 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     });
   }
 
-  /** The report has the room of nodes at the end of the first step. */
-  function room(frame: Frame): map.Room {
-    const step = run.atRest(frame);
-    return new Map((step?.nodes ?? []).map(({ name, allocatable, requested }) => (
-      [name, { allocatable: map.cpus(allocatable["cpu"]), requested: map.cpus(requested["cpu"]) }]
-    )));
-  }
-
   function drawList(frame: Frame): void {
     if (!known || known.of !== nodes) known = { of: nodes, labels: new Map(nodes.map((node) => [node.name, node.labels])), domains: new Map() };
     const { labels, domains } = known;
@@ -146,7 +142,8 @@ export function simulation(data: Data, root: HTMLElement): Probe {
 
   function drawTwin(): void {
     const isOpen = (twin.parentElement as HTMLDetailsElement | null)?.open;
-    twin.replaceChildren(isOpen ? map.table(nodes, pods, chosen, levels) : "");
+    const seen = isOpen ? run.picture(run.frames[current]!)?.picture : undefined;
+    twin.replaceChildren(!isOpen ? "" : seen ? heat.table(seen, seen.own[chosen] ?? {}, chosen.slice(chosen.indexOf("/") + 1)) : map.table(nodes, pods, chosen, levels));
   }
 
   function drawHappened(frame: Frame): void {
@@ -156,7 +153,7 @@ export function simulation(data: Data, root: HTMLElement): Probe {
     const items = told.slice(0, EVENTS_MAX).map((one) => h("li", {}, tell(one)));
     if (told.length > EVENTS_MAX) items.push(h("li", {}, `and ${told.length - EVENTS_MAX} more`));
     happened.replaceChildren(h("h2", {}, "What happened then"),
-      items.length ? h("ol", { tabindex: 0, role: "list", "aria-label": "what happened" }, ...items) : h("p", { class: "dim" }, "Nothing: the state at the end of the step."));
+      items.length ? h("ol", { tabindex: 0, role: "list", "aria-label": "what happened" }, ...items) : h("p", { class: "dim" }, run.sums ? "Steps and warnings alone are listed: this run is too large for all its changes." : "Nothing: the state at the end of the step."));
   }
 
   if (asked.workload) chosen = asked.workload;

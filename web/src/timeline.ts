@@ -23,7 +23,7 @@ export function timeline(run: Run, move: (frame: number) => void): Timeline {
     const lasted = span(step.began, step.ended);
     const took = lasted > 0 ? spoken(lasted) : step.name ? "" : `at ${spoken(seconds(step.began))}`;
     const button = h("button", { type: "button", class: `step ${kind}`, onclick: () => move(run.end(s)) },
-      h("span", { class: `tag ${kind}` }, mark!), " ", h("b", {}, `${step.name ?? `step ${s + 1}`}${chosen}`), h("span", { class: "dim" }, ` ${how} ${took}`));
+      h("span", { class: `tag ${kind}` }, mark!), " ", h("b", {}, `${step.name ?? `step ${s + 1}`}${chosen}`), " ", h("span", { class: "dim took" }, `${how} ${took}`.trim()));
     steps.append(button);
     return button;
   });

@@ -64,7 +64,6 @@ export interface Step {
   losses?: Loss[];
   pods: { workloads: number; nodes: number; pods: number; placed: number; pending: number };
   workloads: Workload[];
-  nodes?: { name: string; allocatable: Record<string, string>; requested: Record<string, string> }[];
 }
 export interface RunReport { seed: number; held: boolean; ended: string; always: Expectation[]; steps: Step[] }
 export interface Variant { name: string; must: string; result: string; seeds: number[]; broken: number; runs: RunReport[] }
@@ -103,8 +102,10 @@ export interface Line {
 /** What is counted at a moment; a line changes the lines before it. */
 export interface SeriesLine {
   at?: string;
-  type: "workload" | "spread" | "ledger" | "why" | "fleet";
-  step?: number; explanation?: Explanation;
+  type: "workload" | "spread" | "ledger" | "why" | "fleet" | "room";
+  step?: number | null; explanation?: Explanation;
+  /** Of each node, in thousandths of a CPU; `nodes`, with spaces between, and `allocatable` as in the line before if absent. */
+  requested?: number[]; nodes?: string; allocatable?: number[];
   of?: string; ready?: number; pending?: number; terminating?: number;
   by?: string; changed?: Record<string, number | null>; skew?: number;
   target?: string; rows?: Subset[];
@@ -134,6 +135,8 @@ export interface HeatBox {
   path: string[]; nodes: number; notReady: number; cordoned: number; pods: number; milliCpu: number; requestedMilliCpu: number;
   byUse: number[]; nodesPerCell: number; used: number[]; away: number[];
 }
+/** Of a large run: what is seen at the end of a step, or at the start; `own`: the pods of each workload by box. */
+export interface Picture extends Heat { step: number | null; own: Record<string, Record<string, number>> }
 /** A WorkloadSpread with its subsets. */
 export interface LedgerRow { of: string; target: string | null; rows: Subset[] }
 
@@ -166,8 +169,11 @@ export interface ClusterRow { labels: Record<string, string>; claims: Record<str
 export type Rows = Record<string, unknown>;
 export interface ClusterData { report: ClusterAbout; data?: { rows: Rows } }
 
-/** `explain`: for each run the files and options of the command that explains a pod. */
-export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][]; explain: string[] }
+/**
+ * `sums`: for each run that is too large to be seen pod by pod what is seen instead. `explain`: for each run the files and
+ * options of the command that explains a pod.
+ */
+export interface Data { report: Report; verdicts: Verdict[]; runs: Line[][]; series: SeriesLine[][]; sums: (Picture[] | null)[]; explain: string[] }
 
 // Why a pod stays Pending: docs/schema has PodExplanation.
 

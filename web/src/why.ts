@@ -27,20 +27,21 @@ function table(one: ExplainedConstraint, leftOut: number): HTMLElement {
   const heads = [short(one.topologyKey), "pods", "skew with this pod", "verdict"];
   const row = (domain: Domain) => h("tr", {},
     h("th", { scope: "row" }, domain.value),
-    ...[domain.pods, domain.skew?.shortSum ?? "-"].map((cell) => h("td", { class: "num" }, cell)),
+    ...[domain.pods, domain.skew?.shortSum ?? "-"].map((cell, i) => h("td", { class: "num" }, h("small", { class: "narrow" }, heads[i + 1]), cell)),
     h("td", {}, verdict(domain)));
   return h("div", { class: "scroll quiet", tabindex: 0, role: "region", "aria-label": `what is counted by ${short(one.topologyKey)}` },
-    h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("table", { class: "plain stacked why" }, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
       h("tbody", {}, ...one.domains.map(row))),
     leftOut > 0 && h("p", { class: "dim" }, `and ${leftOut} more`));
 }
 
 /** Whether the constraint lets the pod in, and what else keeps it off. */
 function verdict(domain: Domain): HTMLElement {
-  const others = (domain.otherReasons ?? []).map((one) => `${one.reason}: ${counted(one.nodes, "node")}`);
+  const others = (domain.otherReasons ?? []).map(({ reason, nodes }) => (
+    reason.startsWith("node(s) ") ? `${counted(nodes, "node")} ${reason.slice(8)}` : `${counted(nodes, "node")}: ${reason}`));
   const skew = domain.skew;
   const own = !domain.eligibleNodes ? h("span", { class: "dim" }, "does not count")
     : skew && !skew.allowed ? h("span", { class: "tag bad" }, `✗ over maxSkew ${skew.maxSkew}`)
-    : h("span", { class: `tag ${domain.openNodes ? "ok" : "dim"}` }, domain.openNodes ? "✓" : "no node");
+    : h("span", { class: `tag ${domain.openNodes ? "ok" : "dim"}` }, domain.openNodes ? "✓" : "no node:");
   return h("span", {}, own, others.length > 0 && h("span", { class: "dim" }, ` ${others.join("; ")}`));
 }

@@ -1,7 +1,7 @@
 // The workloads, worst first, each with its skew bars and what is Pending.
 
 import * as bars from "./bars.ts";
-import { counted, h } from "./dom.ts";
+import { counted, grouped, h } from "./dom.ts";
 import { idOf, idOfLog, type Frame, type Pod, type Run } from "./run.ts";
 import type { Pending, Subset } from "./types.ts";
 
@@ -60,7 +60,6 @@ export function draw(of: string, context: Context): HTMLElement {
   const numbers = run.numbers("workload", of, frame);
   const rest = run.workload(of, run.atRest(frame));
   const [kind, name] = [of.slice(0, of.indexOf(" ")), of.slice(of.indexOf(" ") + 1)];
-  const wanted = rest?.replicas ?? run.workload(of, run.step(frame))?.replicas;
   const pending = rest ? rest.pending.reduce((n, one) => n + one.count, 0) : numbers?.pending ?? 0;
   const ready = rest?.ready ?? numbers?.ready ?? 0;
   const leaving = rest ? rest.terminating ?? 0 : numbers?.terminating ?? 0;
@@ -68,6 +67,8 @@ export function draw(of: string, context: Context): HTMLElement {
     const [lossKind, lossName] = one.of.split("/");
     return kind.toLowerCase() === lossKind && name.endsWith(`/${lossName}`);
   });
+  // The report's replicas leave out a pod that terminates on a lost node, and a StatefulSet makes no other one.
+  const wanted = loss?.wanted ?? rest?.replicas ?? run.workload(of, run.step(frame))?.replicas;
   const below = pending ? reasons(rest?.pending, pods, run, frame) : [];
   for (const ledger of run.ledgers(of, frame)) below.push(subsets(ledger.of, ledger.rows));
   return article(of, { wanted, ready, pending, leaving, verdict: loss?.verdict, rows: bars.rows(run, of, frame), below }, pods, context);
@@ -77,9 +78,9 @@ export function draw(of: string, context: Context): HTMLElement {
 export function article(of: string, shown: Shown, pods: Pod[], context: Place): HTMLElement {
   const { wanted, ready, pending, leaving, verdict, rows, below } = shown;
   const [kind, name] = [of.slice(0, of.indexOf(" ")), of.slice(of.indexOf(" ") + 1)];
-  const facts: (HTMLElement | string)[] = [wanted === undefined ? `${ready} ready` : `${ready} of ${wanted} ready`];
-  if (pending) facts.push(" · ", h("span", { class: "tag bad" }, `✗ ${pending} Pending`));
-  if (leaving) facts.push(` · ${leaving} terminating`);
+  const facts: (HTMLElement | string)[] = [wanted === undefined ? `${grouped(ready)} ready` : `${grouped(ready)} of ${grouped(wanted)} ready`];
+  if (pending) facts.push(" · ", h("span", { class: "tag bad" }, `✗ ${grouped(pending)} Pending`));
+  if (leaving) facts.push(` · ${grouped(leaving)} terminating`);
   const bad = verdict === "LOST" || verdict === "OUTAGE" ? "bad" : verdict === "DEGRADED" ? "warn" : "ok";
   const button = h("button", { type: "button", class: "name", "aria-pressed": String(of === context.chosen), onclick: () => context.choose(of) }, name.replace(/^default\//, ""));
   const head = h("div", { class: "head" }, button, h("span", { class: "dim" }, kind), h("span", { class: "num" }, ...facts),
@@ -131,10 +132,11 @@ export function subsets(of: string, rows: Subset[]): HTMLElement {
       h("th", { scope: "row" }, subset, conditions.length > 0 && h("span", { class: "tag bad" }, ` not ${conditions.join(", ")}`)),
       ...cells.map((cell, i) => h("td", { class: "num" }, h("small", { class: "narrow" }, HEADS[i + 1]), cell))));
   }
-  const said = "counted and room are its status, coming and going pods that it has let in or out and not seen yet, deletion costs with their pods: the lowest cost goes first";
+  const said = "Counted and room are from its status. Coming and going are pods that it let in or out and has not seen yet. A deletion cost stands before its number of pods: the lowest cost goes first.";
   const chart = bars.plain(`pods by subset of ${of}`, rows.map(({ subset, pods, limit }) => (
-    { label: subset, count: pods, limit: limit ?? undefined, note: limit === null ? "no limit" : `limit ${limit}` })));
-  return h("div", { class: "constraint" }, chart, h("p", { class: "dim small" }, `by subset of ${of}; ${said}`),
+    { label: subset, count: pods, limit: limit ?? undefined, note: limit === null ? "no limit" : `limit ${limit}${pods > limit ? `, ${pods - limit} over` : ""}` })));
+  return h("div", { class: "constraint" }, chart, h("p", { class: "words" }, h("b", {}, "subset"), `: pods by subset of ${of}; dashed: the limit`),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `subsets of ${of}` },
-      h("table", { class: "plain stacked" }, h("thead", {}, h("tr", {}, ...HEADS.map((head) => h("th", { scope: "col" }, head)))), body)));
+      h("table", { class: "plain stacked" }, h("thead", {}, h("tr", {}, ...HEADS.map((head) => h("th", { scope: "col" }, head)))), body)),
+    h("p", { class: "dim small" }, said));
 }

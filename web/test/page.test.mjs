@@ -62,6 +62,7 @@ const RUNS = {
   rollout: ["simulate examples/scenarios/rollout.yaml --seeds 2", "", 0],
   unnamed: ["simulate - --seed 1", unnamed, 0],
   hostile: ["simulate -", hostile, 1],
+  large: ["simulate examples/shop.yaml --nodes 5001 --zones 3 --seed 0 --until rollout", "", 0],
   many: ["simulate examples/shop.yaml --nodes 60 --zones 3 --seed 0", "", 0],
   audit: [`audit ${CASES}/audit-four-causes/headroom.yaml`, "", 1],
   budget: [`audit ${CASES}/audit-hurts/budget-of-all.yaml`, "", 0],
@@ -125,7 +126,8 @@ test("the numbers at the end of each step equal the report", async () => {
       const name = one.of.split("/")[1], spread = one.spread.find((spread) => spread.by === zone);
       const article = workload(page, name);
       const text = await article.innerText();
-      assert.match(text, new RegExp(`${one.ready} of ${one.replicas} ready`), `${step.name} ${name}`);
+      const wanted = step.losses?.find((loss) => loss.of === one.of)?.wanted ?? one.replicas;
+      assert.match(text, new RegExp(`${one.ready} of ${wanted} ready`), `${step.name} ${name}`);
       const pending = one.pending.reduce((n, group) => n + group.count, 0);
       assert.equal(/(\d+) Pending/.exec(text)?.[1] ?? "0", String(pending), `${step.name} ${name}`);
       if (pending) assert.ok(text.includes(one.pending[0].message.split(". ")[0]), text);
@@ -134,6 +136,46 @@ test("the numbers at the end of each step equal the report", async () => {
       assert.match(text, new RegExp(`zone: .*maxSkew ${spread.constraint.maxSkew}\\. . skew ${spread.skew}, `), `${step.name} ${name}`);
     }
   }
+  await close();
+});
+
+test("the boxes say what is free at the end of each step", async () => {
+  const { page, close } = await open("shop");
+  const free = () => page.locator(".box").evaluateAll((all) => all.map((one) => /([\d.]+) of ([\d.]+) CPU free/.exec(one.textContent)?.slice(1, 3).map(Number)));
+  const found = [];
+  for (const step of run("shop").steps) {
+    await page.getByRole("group", { name: "Steps" }).getByRole("button", { name: step.name }).click();
+    found.push(await free());
+  }
+  const milli = (text) => (text.endsWith("m") ? Number(text.slice(0, -1)) : Number(text) * 1000);
+  const sum = (kind) => run("shop").steps[0].nodes.reduce((n, node) => n + milli(node[kind].cpu), 0) / 1000;
+  const all = (boxes, i) => boxes.reduce((n, one) => n + one[i], 0);
+  assert.ok(Math.abs(all(found[0], 0) - (sum("allocatable") - sum("requested"))) < 0.2, JSON.stringify(found[0]));
+  assert.equal(all(found[0], 1), sum("allocatable"));
+  const lost = run("shop").steps.findIndex((step) => step.name === "lose");
+  found.forEach((boxes, s) => assert.equal(boxes.filter((one) => !one).length, s === lost ? 1 : 0, `step ${s}: all but lost boxes`));
+  await close();
+});
+
+test("a large run is shown as sums, which equal the report, and says so", async () => {
+  const { page, close } = await open("large");
+  const zone = "topology.kubernetes.io/zone";
+  for (const step of run("large").steps) {
+    await page.getByRole("group", { name: "Steps" }).getByRole("button", { name: step.name }).click();
+    for (const one of step.workloads) {
+      const name = one.of.split("/")[1];
+      await workload(page, name).getByRole("button", { name, exact: true }).click();
+      const place = page.getByRole("region", { name: "Where it is" });
+      assert.match(await place.innerText(), new RegExp(`Where ${name} is, at the end of ${step.name}`));
+      for (const [domain, n] of Object.entries(one.spread.find((spread) => spread.by === zone).counts)) {
+        assert.match(await place.locator(".box").filter({ hasText: domain }).innerText(), new RegExp(`\\b${n} ${name}\\b`), `${step.name} ${name} ${domain}`);
+      }
+    }
+  }
+  await page.getByText("This run is too large to be shown pod by pod").waitFor();
+  await page.getByText("The same as a table").click();
+  assert.equal(await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").count(), 3);
+  assert.ok(await page.evaluate(() => window.strew.move(3)) < 200);
   await close();
 });
 
@@ -247,7 +289,7 @@ test("why a pod is Pending has the numbers of explain -o json, by the command th
   assert.ok(said.toUpperCase().includes(one.metadata.name.toUpperCase()), said);
   assert.ok(said.includes(one.summary ?? one.message), said);
   const zone = one.constraints.hard[0];
-  const rows = (await box.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)))).slice(0, zone.domains.length);
+  const rows = (await box.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => [...cell.childNodes].filter((one) => one.className !== "narrow").map((one) => one.textContent).join(""))))).slice(0, zone.domains.length);
   assert.deepEqual(rows.map((cells) => cells.slice(0, 3)), zone.domains.map(({ value, pods, skew }) => [value, String(pods), skew?.shortSum ?? "-"]));
   zone.domains.forEach(({ skew }, i) => { if (skew && !skew.allowed) assert.match(rows[i][3], /over maxSkew/); });
   await close();
@@ -260,7 +302,7 @@ test("a WorkloadSpread's subsets are on the page", async () => {
   assert.ok(await table.locator("tbody tr").count() >= 2);
   const cells = await table.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [row.cells[0].firstChild.textContent, row.cells[1].lastChild.textContent, row.cells[2].lastChild.textContent]));
   const bars = await page.getByRole("list", { name: /^pods by subset/ }).first().locator("li").evaluateAll((all) => all.map((one) => (
-    [one.querySelector(".name").textContent, one.querySelector(".n").firstChild.textContent, /^limit (.+)/.exec(one.querySelector(".note").textContent)?.[1] ?? "any", one.querySelectorAll(".line.limit").length])));
+    [one.querySelector(".name").textContent, one.querySelector(".n").firstChild.textContent, /^limit (\d+)/.exec(one.querySelector(".note").textContent)?.[1] ?? "any", one.querySelectorAll(".line.limit").length])));
   assert.deepEqual(bars, cells.map(([name, pods, limit]) => [name, pods, limit, limit === "any" ? 0 : 1]));
   await close();
 });
@@ -284,7 +326,8 @@ test("a hub that is simulated has the clusters of its Placement at the end of ea
   }
   const text = await page.locator("main").innerText();
   assert.doesNotMatch(text, /0 workloads|no workload|0 nodes/);
-  assert.match(text, /Where two-regions is/);
+  assert.match(text, /Clusters that two-regions chose/);
+  assert.match(text, /All steps held: 4 steps held.*0 of 1 Placement as asked for/);
   await close();
 });
 
@@ -394,7 +437,7 @@ test("Show goes to the moment and the workload of a finding", async () => {
 
 for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forcedColors: "active" }]) {
   test(`axe finds nothing: ${JSON.stringify(options)}`, async () => {
-    for (const name of ["shop", "tight", "rollout", "deletion", "fleet", "lost", "audit", "budget"]) {
+    for (const name of ["shop", "tight", "large", "rollout", "deletion", "fleet", "lost", "audit", "budget"]) {
       // Its text comes by the debugger: the page allows no script but its own.
       const { page, close } = await open(name, options);
       for (const summary of await page.locator("summary:visible").all()) await summary.click();
@@ -409,7 +452,7 @@ for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forc
 
 test("nothing is wider than the window, from 320 to 2560 pixels", async () => {
   for (const width of [320, 390, 700, 1400, 2560]) {
-    for (const name of ["shop", "tight", "rollout", "hostile", "deletion", "fleet", "audit", "budget"]) {
+    for (const name of ["shop", "tight", "large", "rollout", "hostile", "deletion", "fleet", "audit", "budget"]) {
       const { page, close } = await open(name, { viewport: { width, height: 900 } });
       const [wide, cut] = await page.evaluate(() => [
         document.documentElement.scrollWidth,

@@ -18,10 +18,19 @@ use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
 
 use crate::clock::clock;
 
+/// The events of a story: a page says the first of them.
+const STORY_EVENTS_MAX: usize = 500;
+
 /// The lines so far.
 #[derive(Default)]
 pub struct Log {
     text: String,
+    n_lines: usize,
+    /// The lines that are not about one object, and the first warnings.
+    story: String,
+    n_story_events: usize,
+    /// True if nothing but the story is written any more.
+    is_story: bool,
     /// `None`: it does not follow a simulation.
     seen: Option<Cursor>,
     /// The last written fields of each object.
@@ -51,8 +60,20 @@ impl Log {
     /// Begins with the command that plays the run again.
     pub fn new(header: &Value) -> Self {
         let mut log = Self::default();
-        log.line(header);
+        log.tell(header);
         log
+    }
+
+    /// How many lines there are that say more than a version.
+    pub fn n_lines(&self) -> usize {
+        self.n_lines
+    }
+
+    /// From now on only the story is written; what [`Self::finish`] returns as all lines is empty then.
+    pub fn only_story(&mut self) {
+        self.is_story = true;
+        self.text = String::new();
+        self.known = BTreeMap::new();
     }
 
     /// Follows a simulation from its start.
@@ -65,12 +86,18 @@ impl Log {
         let at = clock(simulation.elapsed());
         if let Some(mut seen) = self.seen.take() {
             while let Some(change) = simulation.server().next_change(&mut seen) {
-                self.change(&at, change);
+                if !self.is_story {
+                    self.change(&at, change);
+                }
             }
             self.seen = Some(seen);
         }
         let events = simulation.server().events();
         for event in events.from(self.n_events) {
+            let is_told = event.is_warning && self.n_story_events < STORY_EVENTS_MAX;
+            if self.is_story && !is_told {
+                continue;
+            }
             let line = json!({
                 "at": clock(event.at.since(simulation.start())),
                 "type": "event",
@@ -80,14 +107,18 @@ impl Log {
                 "note": &*event.note,
                 "source": &*event.source,
             });
-            self.line(&line);
+            match is_told {
+                true => self.tell(&line),
+                false => self.line(&line),
+            }
+            self.n_story_events += usize::from(is_told);
         }
         self.n_events = events.len();
     }
 
     /// A step with a name begins.
     pub fn step(&mut self, at: Span, name: &str) {
-        self.line(&json!({"at": clock(at), "type": "step", "step": name}));
+        self.tell(&json!({"at": clock(at), "type": "step", "step": name}));
     }
 
     /// A verb or a fault.
@@ -96,13 +127,13 @@ impl Log {
         if let Some(why) = refused {
             line["refused"] = why.into();
         }
-        self.line(&line);
+        self.tell(&line);
     }
 
-    /// Returns all lines, with the last one.
-    pub fn finish(mut self, ended: Span, is_partial: bool) -> String {
-        self.line(&json!({"at": clock(ended), "type": "end", "interrupted": is_partial}));
-        self.text
+    /// Returns all lines, with the last one, and those of the story.
+    pub fn finish(mut self, ended: Span, is_partial: bool) -> [String; 2] {
+        self.tell(&json!({"at": clock(ended), "type": "end", "interrupted": is_partial}));
+        [self.text, self.story]
     }
 
     fn change(&mut self, at: &str, change: &Change) {
@@ -130,9 +161,23 @@ impl Log {
     }
 
     fn line(&mut self, line: &Value) {
-        self.text.push_str(&line.to_string());
-        self.text.push('\n');
+        // An update of nothing but the version says nothing.
+        self.n_lines += usize::from(line["type"] != "updated" || line.get("changed").is_some());
+        if !self.is_story {
+            push(&mut self.text, line);
+        }
     }
+
+    /// A line of the story.
+    fn tell(&mut self, line: &Value) {
+        push(&mut self.story, line);
+        self.line(line);
+    }
+}
+
+fn push(text: &mut String, line: &Value) {
+    text.push_str(&line.to_string());
+    text.push('\n');
 }
 
 /// The fields that differ: old and new value.

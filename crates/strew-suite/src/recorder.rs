@@ -84,6 +84,7 @@ impl<'a> Ledger<'a> {
         let skews = Skews::new(simulation.server(), &mut self.frame);
         if let Some(series) = &mut self.series {
             series.follow(simulation, &mut self.frame, &skews);
+            series.picture(None, simulation, &start, &self.frame, &skews);
         }
         self.skews = Some(skews);
         self.last = Some(start);
@@ -117,7 +118,8 @@ impl<'a> Ledger<'a> {
                 false => MomentValues::of(&view, &shown.workloads),
             });
         }
-        if let Some(series) = &mut self.series {
+        if let (Some(series), Some(skews)) = (&mut self.series, &self.skews) {
+            series.picture(Some(number), simulation, &view, &self.frame, skews);
             let whys = whys::of(&mut view, &shown.workloads);
             whys.into_iter().for_each(|why| series.why(number, why));
         }
@@ -147,6 +149,8 @@ pub struct Recorder<'a> {
     pub is_alone: bool,
     /// The log of everything; `None` if it is not wanted.
     pub log: Option<Log>,
+    /// True if the log is for the page alone, which has no objects of a large run.
+    pub is_for_page: bool,
     /// The results of workloads; `None` if they are not wanted.
     pub ledger: Option<Ledger<'a>>,
     /// The decisions of the schedulers; `None` if they are not wanted.
@@ -162,6 +166,12 @@ impl Recorder<'_> {
         }
         if let Some(ledger) = &mut self.ledger {
             ledger.instant(simulation);
+            if let (Some(series), Some(log)) = (&mut ledger.series, &mut self.log)
+                && series.is_large(simulation, log.n_lines())
+                && self.is_for_page
+            {
+                log.only_story();
+            }
         }
         if self.is_alone {
             self.host.show(&self.step, simulation.elapsed());

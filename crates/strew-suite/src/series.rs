@@ -1,16 +1,22 @@
 //! The counts of the page at each instant: pods of every workload by state and by domain, as lines that change the
 //! state of the lines before. The page computes no sums.
+//!
+//! Of a run that is too large to be seen pod by pod, the page has sums at the end of each step instead (`sums`), and the
+//! counts at intervals that grow with their number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
-use strew_apiserver::object::{Kind, Name, Object, Pod, WorkloadSpread};
+use strew_apiserver::object::{Kind, Name, Node, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::Cursor;
+use strew_model::Span;
 use strew_sim::Simulation;
-use strew_view::fleet;
 use strew_view::moment::Frame;
 use strew_view::natural_order::natural_order;
 use strew_view::skews::Skews;
+use strew_view::view::View;
+use strew_view::workload::WorkloadName;
+use strew_view::{fleet, heat};
 
 use crate::clock::clock;
 use crate::ledgers::Ledgers;
@@ -27,10 +33,34 @@ pub struct Series {
     told_totals: HashMap<usize, Totals>,
     /// The last written counts of each workload and key.
     told: HashMap<(usize, String), BTreeMap<String, i32>>,
+    /// The last written skews of keys with many domains.
+    told_skews: HashMap<(usize, String), i32>,
     ledgers: Ledgers,
     /// The last written rows of a hub, by key.
     fleet: BTreeMap<String, Value>,
+    /// The last written names of nodes, and what they have.
+    nodes: (Vec<String>, Vec<i64>),
+    /// The sums at the start and at the end of each step, as JSON.
+    sums: Vec<String>,
+    is_large: bool,
+    /// Of a large run: what changed since counts were written, and when they are written next.
+    waiting: BTreeSet<usize>,
+    next: Span,
+    n_lines: usize,
 }
+
+/// With more pods at one time, or with more lines of the log, a run is large: a browser would need more than 50 ms for a
+/// step of the slider, or its page more than 2 MB.
+const PODS_MAX: usize = 20_000;
+const LINES_MAX: usize = 250_000;
+
+/// The counts of a large run are written once in a second of the simulation; after as many lines as these once in two,
+/// then once in four.
+const INTERVAL: Span = Span(1_000_000_000);
+const LINES_PER_INTERVAL: usize = 10_000;
+
+/// Of a large run, keys with more domains have a skew, and no counts by domain.
+const DOMAINS_MAX: usize = 100;
 
 /// What a hub's Placements and clusters are made of.
 const HUB: [&str; 3] = ["Placement", "PlacementDecision", "ManagedCluster"];
@@ -76,6 +106,7 @@ impl Series {
             self.ledgers.set_pod(&pod.meta.name, Some(pod));
             self.set(simulation, frame, pod, &mut touched);
         }
+        self.is_large(simulation, 0);
         self.write_fleet(simulation);
         self.write(simulation, frame, skews, touched);
     }
@@ -119,6 +150,88 @@ impl Series {
         self.write(simulation, frame, skews, touched);
     }
 
+    /// Whether the run is too large to be seen pod by pod, `n_lines` being the lines of its log so far. Once true, it
+    /// stays so.
+    pub fn is_large(&mut self, simulation: &Simulation, n_lines: usize) -> bool {
+        let n_nodes = || simulation.server().tables().of::<Node>().len();
+        let is_large =
+            n_lines > LINES_MAX || self.pods.len() > PODS_MAX || n_nodes() > heat::NODES_MAX;
+        if is_large && !self.is_large {
+            self.is_large = true;
+            self.shorten();
+        }
+        self.is_large
+    }
+
+    /// Takes out what the page of a large run does not show: counts of many domains, and the room of nodes.
+    fn shorten(&mut self) {
+        let many = self.told.extract_if(|_, counts| counts.len() > DOMAINS_MAX);
+        let many: BTreeSet<String> = many.map(|((_, key), _)| key).collect();
+        let mut skews = HashMap::new();
+        let lines = std::mem::take(&mut self.lines);
+        self.n_lines = 0;
+        for line in lines.lines() {
+            let Ok(mut value) = serde_json::from_str::<Value>(line) else {
+                continue;
+            };
+            if value["type"] == "room" {
+                continue;
+            }
+            if value["by"].as_str().is_some_and(|key| many.contains(key)) {
+                value["changed"] = json!({});
+                let place = (value["of"].to_string(), value["by"].to_string());
+                let skew = value["skew"].clone();
+                if skews.insert(place, skew.clone()) == Some(skew) {
+                    continue;
+                }
+            }
+            self.line(&value);
+        }
+    }
+
+    /// What is seen at the end of this step, or at the start (`None`): sums, and what is requested of each node.
+    pub fn picture(
+        &mut self,
+        step: Option<usize>,
+        simulation: &Simulation,
+        view: &View,
+        frame: &Frame,
+        skews: &Skews,
+    ) {
+        let tables = simulation.server().tables();
+        let waiting = std::mem::take(&mut self.waiting);
+        self.next = Span(0);
+        self.write(simulation, frame, skews, waiting);
+        let heat = heat::of_view(view, tables);
+        let workloads = view.world.workloads.iter().zip(&heat.workloads);
+        let own: Map<String, Value> = workloads
+            .filter(|(_, boxes)| !boxes.is_empty())
+            .map(|(of, boxes)| (id(&of.name), json!(boxes)))
+            .collect();
+        let mut sums = json!(heat);
+        sums["step"] = step.into();
+        sums["own"] = own.into();
+        self.sums.push(sums.to_string());
+        if self.is_large {
+            return;
+        }
+        let cpu = |amounts: &BTreeMap<String, i64>| amounts.get("cpu").copied().unwrap_or(0);
+        let nodes = || view.nodes.iter();
+        let requested: Vec<i64> = nodes().map(|node| cpu(&node.requested)).collect();
+        let known = (
+            nodes().map(|node| node.name.clone()).collect(),
+            nodes().map(|node| cpu(&node.allocatable)).collect(),
+        );
+        let mut line = json!({"type": "room", "step": step, "requested": requested});
+        if self.nodes != known {
+            // One text: a packed page has its parts already, from the log.
+            line["nodes"] = known.0.join(" ").into();
+            line["allocatable"] = json!(known.1);
+            self.nodes = known;
+        }
+        self.line(&line);
+    }
+
     /// Why a pod stays Pending at the end of this step.
     pub fn why(&mut self, step: usize, mut why: Value) {
         why["type"] = "why".into();
@@ -126,12 +239,14 @@ impl Series {
         self.line(&why);
     }
 
-    /// All lines of JSON.
-    pub fn finish(self) -> String {
-        self.lines
+    /// All lines of JSON, and of a large run the list of its sums.
+    pub fn finish(self) -> (String, Option<String>) {
+        let sums = self.is_large.then(|| format!("[{}]", self.sums.join(",")));
+        (self.lines, sums)
     }
 
     fn line(&mut self, line: &Value) {
+        self.n_lines += 1;
         self.lines.push_str(&line.to_string());
         self.lines.push('\n');
     }
@@ -190,14 +305,23 @@ impl Series {
         simulation: &Simulation,
         frame: &Frame,
         skews: &Skews,
-        touched: BTreeSet<usize>,
+        mut touched: BTreeSet<usize>,
     ) {
-        let at = clock(simulation.elapsed());
+        let now = simulation.elapsed();
+        if self.is_large {
+            self.waiting.append(&mut touched);
+            if now < self.next {
+                return;
+            }
+            touched = std::mem::take(&mut self.waiting);
+            let doubled = (self.n_lines / LINES_PER_INTERVAL).min(20);
+            self.next = Span(now.0.saturating_add(INTERVAL.0 << doubled));
+        }
+        let at = clock(now);
         let ledgers = self.ledgers.lines(&at);
         ledgers.iter().for_each(|line| self.line(line));
         for &workload in &touched {
-            let name = &frame.workloads.list[workload].name;
-            let key = format!("{} {}/{}", name.kind, name.namespace, name.name);
+            let key = id(&frame.workloads.list[workload].name);
             let totals = self.workloads.get(&workload).copied().unwrap_or_default();
             if self.told_totals.insert(workload, totals) != Some(totals) {
                 self.line(&json!({
@@ -211,9 +335,22 @@ impl Series {
             }
             for now in skews.now(workload) {
                 let place = (workload, now.key.to_owned());
-                let known = self.told.entry(place).or_default();
                 let mut domains: Vec<(&str, i32)> = now.domains;
+                if self.is_large && domains.len() > DOMAINS_MAX {
+                    if self.told_skews.insert(place, now.skew) != Some(now.skew) {
+                        self.line(&json!({
+                            "at": at,
+                            "type": "spread",
+                            "of": key,
+                            "by": now.key,
+                            "changed": {},
+                            "skew": now.skew,
+                        }));
+                    }
+                    continue;
+                }
                 domains.sort_by(|a, b| natural_order(a.0, b.0));
+                let known = self.told.entry(place).or_default();
                 let counts = domains.iter().map(|(domain, n)| ((*domain).to_owned(), *n));
                 let counts: BTreeMap<String, i32> = counts.collect();
                 let mut changed = Map::new();
@@ -238,5 +375,43 @@ impl Series {
                 }
             }
         }
+    }
+}
+
+/// Kind, namespace and name: `Deployment shop/web`.
+fn id(name: &WorkloadName) -> String {
+    format!("{} {}/{}", name.kind, name.namespace, name.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_grows_large_loses_the_counts_of_many_domains_and_keeps_skews() {
+        let mut series = Series::default();
+        let spread = |by: &str, changed: Value, skew: i32| json!({"at": "1s", "type": "spread", "of": "Deployment a/b", "by": by, "changed": changed, "skew": skew});
+        let zone = spread("zone", json!({"z": 1}), 1);
+        let written = [
+            spread("host", json!({"n-1": 1}), 1),
+            spread("host", json!({"n-2": 1}), 1),
+            zone.clone(),
+            json!({"type": "room", "step": null, "requested": [0]}),
+            spread("host", json!({"n-1": 2}), 2),
+        ];
+        written.iter().for_each(|line| series.line(line));
+        let counts = |n: usize| (0..n).map(|i| (format!("n-{i}"), 1)).collect();
+        series.told.insert((0, "host".to_owned()), counts(101));
+        series.told.insert((0, "zone".to_owned()), counts(3));
+        series.shorten();
+        let lines = { series.lines.lines() }.map(|line| serde_json::from_str::<Value>(line));
+        let wanted = [
+            spread("host", json!({}), 1),
+            zone,
+            spread("host", json!({}), 2),
+        ];
+        assert_eq!(lines.collect::<Result<Vec<_>, _>>().unwrap(), wanted);
+        assert_eq!(series.told.len(), 1);
+        assert_eq!(series.n_lines, 3);
     }
 }

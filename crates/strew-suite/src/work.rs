@@ -25,10 +25,13 @@ use crate::suite::{Cast, Suite};
 /// A run with its whole log.
 #[derive(Debug, Clone)]
 pub struct Tape {
-    /// JSON lines as `--events` writes them; the first one names the run.
+    /// JSON lines as `--events` writes them; the first one names the run. Of a large run only those that are not about
+    /// one object, and the first warnings.
     pub log: String,
     /// JSON lines of pods by workload, state and domain: each line changes the state of the lines before.
     pub series: String,
+    /// Of a run that is too large to be seen pod by pod: a JSON list of sums, at the start and at the end of each step.
+    pub sums: Option<String>,
     /// The files and options of the command that explains a pod of the run.
     pub explain: String,
 }
@@ -288,6 +291,7 @@ impl<'a> Work<'a> {
             is_alone: self.n_tasks == 1,
             log: (logs || is_shown).then(|| self.log(suite, cast, seed)),
             ledger: self.ledger(suite, cast, seed, [is_example, is_shown]),
+            is_for_page: !logs,
             decisions: tells.then(Vec::new),
             step: String::new(),
         };
@@ -314,14 +318,18 @@ impl<'a> Work<'a> {
             Some(ledger) => (ledger.moments, ledger.screen, ledger.series),
             None => Default::default(),
         };
-        let series = series.map(Series::finish).unwrap_or_default();
-        let text = log.map(|log| log.finish(played.ended, played.is_partial));
-        let text = text.unwrap_or_default();
+        let (series, sums) = series.map(Series::finish).unwrap_or_default();
+        let log = log.map(|log| log.finish(played.ended, played.is_partial));
+        let [text, story] = log.unwrap_or_default();
         let run = Run {
             seed,
             tape: is_shown.then(|| Tape {
-                log: text.clone(),
+                log: match sums {
+                    Some(_) => story,
+                    None => text.clone(),
+                },
                 series,
+                sums,
                 explain: self.explain(suite, cast, seed),
             }),
             played,

@@ -1,13 +1,15 @@
 //! Nodes in boxes and cells, summed: what a person can see of a cluster that is too large to be seen node by node.
 //!
-//! It reads [`ClusterValues`] and counts nothing that they have not.
+//! It reads [`ClusterValues`], or the [`View`] of which they are made, and counts nothing that they have not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
+use strew_apiserver::Tables;
 
 use crate::natural_order::natural_order;
-use crate::values::{ClusterValues, NodeValues, SpreadValues, WorkloadDetail};
+use crate::values::{self, ClusterValues, NodeValues};
+use crate::view::View;
 
 /// With more nodes, a picture of a cluster has sums instead of nodes and pods.
 pub const NODES_MAX: usize = 5_000;
@@ -79,9 +81,32 @@ pub fn of(values: &ClusterValues) -> Option<Heat> {
 
 /// The sums of a cluster of any size.
 pub fn summed(values: &ClusterValues) -> Heat {
-    let keys = keys(&values.nodes);
+    let pods_on = values.workloads.iter().map(|workload| {
+        let counted = workload.members.iter().filter(|pod| !pod.terminating);
+        counted.filter_map(|pod| pod.node.as_deref())
+    });
+    boxed(&values.nodes, pods_on)
+}
+
+/// As [`summed`], of the values that a view has; its workloads are those of the view's world.
+pub fn of_view(view: &View, tables: &Tables) -> Heat {
+    let world = &view.world;
+    let pods_on = world.members.iter().map(|entries| {
+        let counted = { entries.iter() }.filter(|&&entry| !world.pods[entry].is_leaving);
+        let nodes = counted.filter_map(|&entry| world.node_of(entry));
+        nodes.map(|node| world.node_name(node))
+    });
+    boxed(&values::nodes(world, tables), pods_on)
+}
+
+/// Nodes in boxes; `pods_on` has the nodes of the pods of each workload.
+fn boxed<'a, W>(nodes: &[NodeValues], pods_on: W) -> Heat
+where
+    W: Iterator<Item: Iterator<Item = &'a str>>,
+{
+    let keys = keys(nodes);
     let mut by_path: BTreeMap<Vec<&str>, Vec<&NodeValues>> = BTreeMap::new();
-    for node in &values.nodes {
+    for node in nodes {
         let path = path(node, &keys);
         for depth in least_depth(&keys)..=path.len() {
             by_path
@@ -98,7 +123,7 @@ pub fn summed(values: &ClusterValues) -> Heat {
             of_node.entry(&node.usage.name).or_default().push(index);
         }
     }
-    let workloads: Vec<_> = values.workloads.iter().map(|w| pods(w, &of_node)).collect();
+    let workloads: Vec<_> = pods_on.map(|nodes| by_box(nodes, &of_node)).collect();
     let boxes = boxes.into_iter().enumerate().map(|(index, (path, nodes))| {
         let has_cells = path.len() == keys.len();
         HeatBox {
@@ -115,15 +140,15 @@ pub fn summed(values: &ClusterValues) -> Heat {
 }
 
 /// The counts of a spread by how often they occur, the largest first: pods of a domain, and the domains that have so
-/// many.
-pub fn folded(spread: &SpreadValues) -> Vec<(i32, usize)> {
-    let counts = &spread.counts.0;
-    let mut folded: BTreeMap<i32, usize> = BTreeMap::new();
-    for (_, count) in counts {
-        *folded.entry(*count).or_default() += 1;
+/// many. `counts` may leave out domains without pods; `domains` is the number of all.
+pub fn folded(counts: impl Iterator<Item = i64>, domains: usize) -> Vec<(i64, usize)> {
+    let mut folded: BTreeMap<i64, usize> = BTreeMap::new();
+    let mut listed = 0;
+    for count in counts {
+        *folded.entry(count).or_default() += 1;
+        listed += 1;
     }
-    // Of many domains, those without pods are not listed.
-    let empty = spread.domains.saturating_sub(counts.len());
+    let empty = domains.saturating_sub(listed);
     if empty > 0 {
         *folded.entry(0).or_default() += empty;
     }
@@ -159,10 +184,12 @@ fn in_order(a: &[&str], b: &[&str]) -> std::cmp::Ordering {
     first.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-fn pods(workload: &WorkloadDetail, of_node: &HashMap<&str, Vec<usize>>) -> BTreeMap<usize, usize> {
+fn by_box<'a>(
+    nodes: impl Iterator<Item = &'a str>,
+    of_node: &HashMap<&str, Vec<usize>>,
+) -> BTreeMap<usize, usize> {
     let mut by_box = BTreeMap::new();
-    let counted = workload.members.iter().filter(|pod| !pod.terminating);
-    for node in counted.filter_map(|pod| pod.node.as_deref()) {
+    for node in nodes {
         for &index in of_node.get(node).into_iter().flatten() {
             *by_box.entry(index).or_default() += 1;
         }
@@ -230,8 +257,8 @@ fn class(share: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::PodValues;
     use crate::values::tests::values;
+    use crate::values::{PodValues, WorkloadDetail};
 
     /// 1,203 nodes in three zones of two regions, every seventh not ready, with the pods of two workloads.
     fn large() -> ClusterValues {
@@ -347,10 +374,9 @@ mod tests {
 
     #[test]
     fn equal_counts_are_folded_with_domains_that_are_not_listed() {
-        let mut spread = values().workloads[0].counts.spread[0].clone();
-        let counts = [("a", 1), ("b", 3), ("c", 1), ("d", 0)];
-        spread.counts.0 = counts.map(|(name, n)| (name.to_owned(), n)).to_vec();
-        spread.domains = 9;
-        assert_eq!(folded(&spread), [(3, 1), (1, 2), (0, 6)]);
+        assert_eq!(
+            folded([1, 3, 1, 0].into_iter(), 9),
+            [(3, 1), (1, 2), (0, 6)]
+        );
     }
 }

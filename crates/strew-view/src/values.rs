@@ -345,7 +345,8 @@ fn claims(pod: &Pod) -> Vec<String> {
     claims.map(|claim| claim.claim_name.clone()).collect()
 }
 
-fn nodes(world: &ClusterState, tables: &Tables) -> Vec<NodeValues> {
+/// Every node, in the order of display.
+pub(crate) fn nodes(world: &ClusterState, tables: &Tables) -> Vec<NodeValues> {
     let cluster = &world.cluster;
     let text = |symbol| cluster.names.text(symbol).to_owned();
     let of = |node: NodeIdx| {

@@ -4,6 +4,7 @@
 //! and the series of counts.
 
 mod columns;
+pub(crate) mod sums;
 
 use std::io::Write as _;
 
@@ -43,6 +44,7 @@ pub(crate) fn write(path: &str, data: &str) -> Result<(), Failure> {
 pub(crate) struct Runs {
     logs: Vec<String>,
     series: Vec<String>,
+    sums: Vec<String>,
     explain: Vec<String>,
 }
 
@@ -58,11 +60,14 @@ impl Runs {
         };
         self.logs.push(written(&tape.log, shown)?);
         self.series.push(written(&tape.series, Some)?);
+        let sums = tape.sums.clone();
+        self.sums.push(sums.unwrap_or_else(|| "null".to_owned()));
         self.explain.push(tape.explain.clone());
         Ok(())
     }
 
-    /// The data of the page: the report with these runs, and the verdicts on all variants.
+    /// The data of the page: the report with these runs, without what the page has from elsewhere or does not show, and
+    /// the verdicts on all variants.
     ///
     /// # Errors
     /// None that memory does not have.
@@ -71,12 +76,13 @@ impl Runs {
         report: &impl Serialize,
         verdicts: &[Value],
     ) -> Result<String, serde_json::Error> {
-        let report = serde_json::to_string(report)?;
+        let mut report = serde_json::to_value(report)?;
+        sums::shorten(&mut report);
         let verdicts = serde_json::to_string(verdicts)?;
         let explain = serde_json::to_string(&self.explain)?;
-        let (logs, series) = (self.logs.join(","), self.series.join(","));
+        let [logs, series, sums] = [self.logs, self.series, self.sums].map(|each| each.join(","));
         Ok(format!(
-            "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{logs}],\"series\":[{series}],\"explain\":{explain}}}"
+            "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{logs}],\"series\":[{series}],\"sums\":[{sums}],\"explain\":{explain}}}"
         ))
     }
 }
@@ -207,6 +213,7 @@ mod tests {
         let tape = Tape {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
             series: format!("{}\n", json!({"of": nasty})),
+            sums: Some(json!([{"own": {nasty: {}}}]).to_string()),
             explain: nasty.to_owned(),
         };
         let mut runs = Runs::default();

@@ -10,11 +10,10 @@ use strew_view::values::{self, ClusterValues, NodeValues, PodValues, WorkloadDet
 use strew_view::wrong;
 use strew_view::{fleet, heat};
 
+use crate::html::sums;
+
 /// The kind of the page's report.
 pub(super) const KIND: &str = "Cluster";
-
-/// With more domains, a spread of a large cluster has its counts by how often they occur.
-const DOMAINS_MAX: usize = 100;
 
 /// Rows with the keys `sums`, `finding N`, `workload KIND NAMESPACE/NAME`, `pod NAMESPACE/NAME`, `node NAME`,
 /// `ledger WorkloadSpread NAMESPACE/NAME`, `placement NAMESPACE/NAME` and `cluster NAME`. A large cluster has `heat`
@@ -71,15 +70,7 @@ fn key_of(workload: &WorkloadDetail) -> String {
 fn of_many(workload: &WorkloadDetail, boxes: &BTreeMap<usize, usize>) -> Value {
     let mut row = of_workload(workload);
     let spreads = row["spread"].as_array_mut().into_iter().flatten();
-    for (spread, values) in spreads.zip(&workload.counts.spread) {
-        if values.counts.0.len() > DOMAINS_MAX {
-            spread["counts"] = json!({});
-            spread["groups"] = json!(heat::folded(values));
-        }
-        if let Some(own) = &values.own {
-            spread["own"] = json!({"counts": {}, "skew": own.skew});
-        }
-    }
+    spreads.for_each(sums::fold);
     row["boxes"] = json!(boxes);
     row
 }

@@ -24,6 +24,21 @@ fn data(page: &str) -> Value {
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
+/// A report without what its page has in other places.
+fn shown(mut report: Value) -> Value {
+    fn each<'a>(of: &'a mut Value, field: &str) -> std::slice::IterMut<'a, Value> {
+        of[field].as_array_mut().unwrap().iter_mut()
+    }
+    let variants = each(&mut report, "scenarios").flat_map(|one| each(one, "variants"));
+    let runs = variants.flat_map(|one| each(one, "runs"));
+    for step in runs.flat_map(|one| each(one, "steps")) {
+        let step = step.as_object_mut().unwrap();
+        step.remove("nodes");
+        step.remove("placements");
+    }
+    report
+}
+
 /// Pods by domain at the end of a series, by workload, as the page shows them, without empty domains.
 fn counts(series: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> {
     let mut found = BTreeMap::<_, BTreeMap<String, i64>>::new();
@@ -79,6 +94,7 @@ fn the_page_of_a_scenario_counts_as_the_report_does() {
         "it asks for nothing"
     );
     let data = data(&page);
+    let report = shown(report);
     let variants = report["scenarios"][0]["variants"].as_array().unwrap();
     let runs = data["runs"].as_array().unwrap();
     assert_eq!(
@@ -131,6 +147,7 @@ spec:
 "#;
     let (report, page) = page("red.html", "simulate -", scenario, 1);
     let data = data(&page);
+    let report = shown(report);
     let runs = report["scenarios"][0]["variants"][0]["runs"]
         .as_array()
         .unwrap();
@@ -154,7 +171,7 @@ fn the_page_of_the_story_has_its_steps_and_the_same_counts() {
         0,
     );
     let data = data(&page);
-    assert_eq!(data["report"], report);
+    assert_eq!(data["report"], shown(report.clone()));
     let log = &data["runs"][0];
     let lines = log.as_array().unwrap().iter();
     let steps: Vec<&str> = lines.filter_map(|l| l["step"].as_str()).collect();
@@ -165,6 +182,66 @@ fn the_page_of_the_story_has_its_steps_and_the_same_counts() {
         counts(&data["series"][0], key),
         reported(steps.last().unwrap(), key)
     );
+}
+
+/// What the nodes have and what is requested of them, at the start and at the end of each step.
+#[test]
+fn the_page_has_the_room_of_nodes_at_the_end_of_each_step() {
+    let command = "simulate examples/shop.yaml --nodes 12 --zones 3 --seed 0";
+    let (report, page) = page("room.html", command, "", 0);
+    let data = data(&page);
+    let lines = data["series"][0].as_array().unwrap();
+    let rooms: Vec<&Value> = lines.iter().filter(|line| line["type"] == "room").collect();
+    let steps: Vec<Value> = rooms.iter().map(|room| room["step"].clone()).collect();
+    assert_eq!(Value::from(steps), serde_json::json!([null, 0, 1, 2, 3, 4]));
+    let milli = |node: &Value, field: &str| {
+        let cpu = node[field]["cpu"].as_str().unwrap();
+        match cpu.strip_suffix('m') {
+            Some(milli) => milli.parse::<i64>().unwrap(),
+            None => cpu.parse::<i64>().unwrap() * 1000,
+        }
+    };
+    let nodes = only_run(&report)["steps"][0]["nodes"].as_array().unwrap();
+    let of = |field: &str| -> Vec<i64> { nodes.iter().map(|n| milli(n, field)).collect() };
+    assert_eq!(rooms[1]["requested"], Value::from(of("requested")));
+    assert_eq!(rooms[0]["allocatable"], Value::from(of("allocatable")));
+    let names: Vec<&str> = nodes.iter().map(|n| n["name"].as_str().unwrap()).collect();
+    assert_eq!(rooms[0]["nodes"], names.join(" "));
+    let sum = |room: &Value| -> i64 {
+        let each = room["requested"].as_array().unwrap().iter();
+        each.map(|n| n.as_i64().unwrap()).sum()
+    };
+    assert_eq!(sum(rooms[0]), 0);
+    assert!(sum(rooms[5]) < sum(rooms[4]), "fewer pods after scale");
+}
+
+/// A run that is too large to be seen pod by pod has sums in place of nodes and pods, with the numbers of the report.
+#[test]
+fn the_page_of_a_large_run_has_sums() {
+    let command = "simulate examples/shop.yaml --nodes 5001 --zones 3 --seed 0 --until rollout";
+    let (report, page) = page("large.html", command, "", 0);
+    let data = data(&page);
+    let log = data["runs"][0].as_array().unwrap();
+    assert!(log.iter().all(|line| line["key"].is_null()), "{log:?}");
+    let sums = data["sums"][0].as_array().unwrap();
+    let steps = only_run(&report)["steps"].as_array().unwrap();
+    assert_eq!(sums.len(), steps.len() + 1, "the start, and each step");
+    let key = "topology.kubernetes.io/zone";
+    for (sums, step) in sums[1..].iter().zip(steps) {
+        let boxes = sums["boxes"].as_array().unwrap();
+        let n = |one: &Value, field: &str| one[field].as_u64().unwrap();
+        let nodes: u64 = boxes.iter().map(|one| n(one, "nodes")).sum();
+        let pods: u64 = boxes.iter().map(|one| n(one, "pods")).sum();
+        assert_eq!((nodes, pods), (5001, n(&step["pods"], "pods")));
+        for (of, counts) in reported(step, key) {
+            let own = sums["own"][&of].as_object().unwrap().iter();
+            let own = own.map(|(index, pods)| {
+                let zone = boxes[index.parse::<usize>().unwrap()]["path"][0].as_str();
+                (zone.unwrap().to_owned(), pods.as_i64().unwrap())
+            });
+            assert_eq!(own.collect::<BTreeMap<_, _>>(), counts, "{of}");
+        }
+    }
 }
 
 #[test]
