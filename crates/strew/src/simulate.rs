@@ -123,6 +123,7 @@ fn simulated(args: &SimulateArgs, names: &[String], context: &Context) -> Result
             .choice(if is_cut { args.top } else { usize::MAX })?,
         by: &args.by,
         headers: !args.no_headers,
+        is_only_errors: false,
     };
     scenario::run(&question, inputs, context)
 }

@@ -61,8 +61,8 @@ macro_rules! kinds {
 
 kinds! {
     updated: Node Deployment ReplicaSet StatefulSet DaemonSet Job PodDisruptionBudget HorizontalPodAutoscaler
-        ResourceQuota;
-    created: Namespace Service ReplicationController CronJob PriorityClass LimitRange;
+        ResourceQuota PriorityClass;
+    created: Namespace Service ReplicationController CronJob LimitRange;
     of_hub: ManagedCluster ManagedClusterSet ManagedClusterSetBinding AddOnPlacementScore Placement PlacementDecision;
 }
 

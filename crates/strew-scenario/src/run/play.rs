@@ -330,9 +330,10 @@ impl<'a> Life<'a> {
         let held_before = self.held_before(simulation, step, first_program);
         for located in &step.verbs {
             let done = verbs::act(&located.verb, &located.text, simulation, &mut self.errands);
-            let why = done.as_ref().err().map(|refused| refused.why.clone());
+            let why: Vec<&str> = done.iter().map(|refused| refused.why.as_str()).collect();
+            let why = (!why.is_empty()).then(|| why.join("; "));
             watcher.verb(began, &located.text, why.as_deref());
-            result.refused.extend(done.err());
+            result.refused.extend(done);
         }
         self.judge.verbs_done(simulation, &self.errands.lost);
         result.chosen = std::mem::take(&mut self.errands.chosen);

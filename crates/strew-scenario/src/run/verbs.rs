@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_apiserver::object::{Key, Kind, Name, Node, Pod};
+use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod};
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_sim::kubelet::Which;
 use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, WriteFault};
@@ -13,29 +13,41 @@ use super::errands::Errands;
 use super::played::Refused;
 use super::{plan, rollout};
 use crate::expect::subject;
+use crate::expect::workloads::name;
 use crate::format::{
     self, Deleted, ImageEdit, MetadataEdit, NodeTarget, PodTarget, Replicas, TaintEdit, Target,
     Verb,
 };
 
-/// Carries out a verb.
-///
-/// # Errors
-/// The first refusal; changes made before it stay.
+/// Carries out a verb, and returns what is refused: the first refusal, after which nothing more is done; of `apply` each,
+/// since kubectl goes on with the other objects. Changes made before it stay.
 pub fn act(
     verb: &Verb,
     text: &str,
     simulation: &mut Simulation,
     errands: &mut Errands,
-) -> Result<(), Refused> {
+) -> Vec<Refused> {
     let at = simulation.elapsed();
-    done(verb, text, simulation, errands).map_err(|why| Refused {
-        text: text.to_owned(),
+    let refused = |text: String, why: String| Refused {
+        text,
         why,
         at,
         is_breach: true,
         left: Vec::new(),
-    })
+    };
+    if let Verb::Apply(manifests) = verb
+        && manifests.len() > 1
+    {
+        let each = manifests.iter().filter_map(|manifest| {
+            let error = simulation.apply(&manifest.value).err()?;
+            let key = Object::of_wire(manifest.object.clone()).key();
+            Some(refused(format!("apply: {}", name(&key)), error.to_string()))
+        });
+        return each.collect();
+    }
+    let done = done(verb, text, simulation, errands);
+    let done = done.map_err(|why| refused(text.to_owned(), why));
+    done.err().into_iter().collect()
 }
 
 fn done(

@@ -149,7 +149,10 @@ fn workload(workload: &Value, add: &mut impl FnMut(Place, Values)) {
         values,
     );
     for spread in list(&workload["spread"]) {
-        let mut values = counts(&spread["counts"]);
+        // With matchLabelKeys a constraint counts the newest revision alone, and a rollout that finds no place would look
+        // like the loss of every pod: its own pods are what moved.
+        let own = spread.pointer("/own/counts");
+        let mut values = counts(own.unwrap_or(&spread["counts"]));
         values.insert("skew".to_owned(), spread["skew"].clone());
         let key = text(&spread["by"]).to_owned();
         let what = format!("{of} by {key}");

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
+use serde::Serialize;
 use serde_json::{Value, json};
 use strew_manifest::kinds;
 use strew_manifest::read::{document_at, read};
@@ -33,6 +34,19 @@ pub(super) struct Changed {
     pub(super) facts: [Facts; 2],
     /// The objects that are new, changed or gone, in a line.
     pub(super) told: String,
+    /// What the API server refuses of the change.
+    pub(super) refused: Vec<Refusal>,
+    /// What is wrong after the change, and was not before.
+    pub(super) wrong: Vec<String>,
+}
+
+/// An object that the API server does not accept as it is in the second version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub(super) struct Refusal {
+    /// `deployment/web`
+    pub(super) of: String,
+    /// In the API server's words.
+    pub(super) why: String,
 }
 
 /// Group, kind, namespace and name.
@@ -87,6 +101,8 @@ pub(super) fn changed(
         return Ok(Some(Changed {
             facts: [Facts::new(), Facts::new()],
             told: "no object differs".to_owned(),
+            refused: Vec::new(),
+            wrong: Vec::new(),
         }));
     }
     let mut played = vec![args.world.made("<old>", change.before(&old).into_bytes())];
@@ -112,9 +128,10 @@ pub(super) fn changed(
     let question = Question {
         // As for programs: with the counts of every step.
         output: Some(Format::Json),
+        // strew lint has warnings with the places of the files.
+        is_only_errors: true,
         ..Question::of(&scenario, &world, &[])
     };
-    // Warnings would name places in texts that nobody wrote; strew lint has them with those of the files.
     let quiet = Context {
         terminal: context.terminal.clone(),
         quiet: true,
@@ -124,6 +141,8 @@ pub(super) fn changed(
     Ok(report.map(|report| Changed {
         facts: by_step(facts(&report)),
         told: change.text(),
+        refused: Change::refused(&report),
+        wrong: wrong(&report),
     }))
 }
 
@@ -248,6 +267,27 @@ impl Change {
         })
     }
 
+    /// What was refused of the second step of [`Change::scenario`].
+    fn refused(report: &Value) -> Vec<Refusal> {
+        let text = |refusal: &Value, field: &str| {
+            let found = refusal[field].as_str();
+            found.unwrap_or_default().to_owned()
+        };
+        let new = steps(report).filter(|step| step["name"] == STEPS[1]);
+        let refused = new.flat_map(|step| step["refused"].as_array().into_iter().flatten());
+        let refusal = |refusal: &Value| {
+            let verb = text(refusal, "verb");
+            Refusal {
+                of: match verb.strip_prefix("apply: ") {
+                    Some(of) => of.to_owned(),
+                    None => verb,
+                },
+                why: text(refusal, "why"),
+            }
+        };
+        refused.map(refusal).collect()
+    }
+
     /// `1 object changed, 2 new, 1 gone: deployment/web, …`
     fn text(&self) -> String {
         let n_changed = self.applied.len().saturating_sub(self.n_new);
@@ -274,6 +314,28 @@ impl Change {
         };
         format!("{}: {}{more}", parts.join(", "), first.join(", "))
     }
+}
+
+fn steps(report: &Value) -> impl Iterator<Item = &Value> {
+    let steps = report.pointer("/scenarios/0/variants/0/runs/0/steps");
+    steps.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Why expectations of the second step fail that held in the first one.
+fn wrong(report: &Value) -> Vec<String> {
+    let failed = |name: &str| -> Vec<String> {
+        let steps = steps(report).filter(|step| step["name"] == name);
+        let all = steps.flat_map(|step| step["expectations"].as_array().into_iter().flatten());
+        let broken = all.filter(|outcome| outcome["held"] == false && outcome["open"] != true);
+        let why = broken.filter_map(|outcome| outcome["why"].as_str());
+        why.filter(|why| !why.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let before = failed(STEPS[0]);
+    let mut now = failed(STEPS[1]);
+    now.retain(|why| !before.contains(why));
+    now
 }
 
 /// The most objects that are named.

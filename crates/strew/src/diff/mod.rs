@@ -37,8 +37,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 Only what both reports count is compared: a key that one of them does not count is named.
 Of manifests, the first are deployed and the second applied to that cluster, as kubectl apply does: what they do not
-touch stays where it is. Objects that are gone are deleted, unless the first files are a dump.
-Exit codes: 0 nothing moved; 1 something did; 2 wrong input, reports of different scenarios or workloads; 3 a file
+touch stays where it is. Objects that are gone are deleted, unless the first files are a dump. What the API server
+refuses of the change is named. Counts by domain are of a workload's pods of all revisions; a skew is that of the pods
+that its constraint counts.
+Exit codes: 0 nothing moved; 1 something did, or was refused; 2 wrong input, reports of different scenarios or workloads; 3 a file
 could not be read.";
 
 /// Arguments of `strew diff`.
@@ -151,7 +153,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
         known: [labels(&before), labels(&after)],
     });
     let facts = [facts(&before), facts(&after)];
-    written(args, facts, by_labels.as_ref(), "", context)
+    written(args, facts, by_labels.as_ref(), Told::default(), context)
 }
 
 /// What a change of manifests moves.
@@ -167,8 +169,31 @@ fn of_manifests(
     }
     match manifests::changed(args, inputs, context)? {
         None => Ok(EXIT_INPUT),
-        Some(changed) => written(args, changed.facts, None, &changed.told, context),
+        Some(changed) => {
+            let manifests::Changed {
+                facts,
+                told,
+                refused,
+                wrong,
+            } = changed;
+            let told = Told {
+                change: told,
+                refused,
+                wrong,
+            };
+            written(args, facts, None, told, context)
+        }
     }
+}
+
+/// What comes before the difference; empty for two reports.
+#[derive(Debug, Default)]
+struct Told {
+    /// The objects that the change touches, in a line.
+    change: String,
+    refused: Vec<manifests::Refusal>,
+    /// What is wrong after the change, and was not before.
+    wrong: Vec<String>,
 }
 
 /// Compares and prints; `told` comes first in the text.
@@ -176,7 +201,7 @@ fn written(
     args: &DiffArgs,
     [before, after]: [facts::Facts; 2],
     by_labels: Option<&ByLabels>,
-    told: &str,
+    told: Told,
     context: &Context,
 ) -> Result<u8, Failure> {
     check_related(args, by_labels, &before, &after)?;
@@ -187,12 +212,15 @@ fn written(
     let difference = compare(&meant(before), &meant(after));
     let text = match args.output {
         Some(format) => {
-            let value = json!({
+            let mut value = json!({
                 "apiVersion": API_VERSION,
                 "kind": "SimulationDiff",
                 "summary": difference.steps,
                 "items": difference.moved,
             });
+            if !told.refused.is_empty() {
+                value["refused"] = json!(told.refused);
+            }
             let format = match format {
                 DiffFormat::Json => Format::Json,
                 DiffFormat::Yaml => Format::Yaml,
@@ -205,18 +233,17 @@ fn written(
                 top: if args.all { usize::MAX } else { args.top },
                 has_best: args.best,
             };
-            let told = match told {
+            let change = match told.change.as_str() {
                 "" => String::new(),
-                told => format!("{told}\n"),
+                change => format!("{change}\n"),
             };
-            told + &text::write(&difference, shown, context)
+            let refused = text::refused(&told.refused, &told.wrong, context);
+            change + &refused + &text::write(&difference, shown, context)
         }
     };
     terminal::print(&text)?;
-    Ok(match difference.moved.is_empty() {
-        true => 0,
-        false => EXIT_NO,
-    })
+    let is_same = difference.moved.is_empty() && told.refused.is_empty();
+    Ok(if is_same { 0 } else { EXIT_NO })
 }
 
 /// `SimulationDiff`, as `-o json` writes it.
@@ -230,6 +257,9 @@ struct Written {
     summary: Vec<compare::StepSummary>,
     /// The changes, step by step, the worst first.
     items: Vec<compare::Moved>,
+    /// Objects of a change of manifests that the API server refuses; the rest of the change is applied.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    refused: Vec<manifests::Refusal>,
 }
 
 /// The JSON schema of the difference.

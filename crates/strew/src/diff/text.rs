@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use strew_manifest::printable::printable_line;
 
 use super::compare::{Change, Difference, KeySummary, Moved, StepSummary};
+use super::manifests::Refusal;
 use crate::context::Context;
 use crate::terminal;
 use crate::text::{count, short_key};
@@ -19,6 +21,26 @@ pub(super) struct Shown {
     pub(super) top: usize,
     /// True if as many of those that got better follow.
     pub(super) has_best: bool,
+}
+
+/// `✗ refused: deployment/web: Deployment "web" is invalid: spec.selector: … field is immutable`; then what is `wrong`
+/// after the change.
+pub(super) fn refused(all: &[Refusal], wrong: &[String], context: &Context) -> String {
+    let bad = context.terminal.styles.bad;
+    let line = |refusal: &Refusal| {
+        format!(
+            "{bad}✗{bad:#} refused: {}: {}\n",
+            printable_line(&refusal.of),
+            printable_line(&refusal.why)
+        )
+    };
+    let wrong = wrong.iter();
+    let wrong = wrong.map(|why| format!("{bad}✗{bad:#} {}\n", printable_line(why)));
+    let out: String = all.iter().map(line).chain(wrong).collect();
+    match context.terminal.unicode {
+        true => out,
+        false => terminal::ascii(&out),
+    }
 }
 
 /// The summary of each step, and its changes unless only the summary is wanted.

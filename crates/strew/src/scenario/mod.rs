@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use strew_manifest::read::Severity;
 use strew_suite::options::{Keep, Options};
 use strew_suite::ready::Ready;
 use strew_suite::replay;
@@ -67,6 +68,8 @@ pub(crate) struct Question<'a> {
     pub(crate) by: &'a [String],
     /// True if tables have headers.
     pub(crate) headers: bool,
+    /// True if warnings would name places in texts that nobody wrote.
+    pub(crate) is_only_errors: bool,
 }
 
 impl<'a> Question<'a> {
@@ -83,6 +86,7 @@ impl<'a> Question<'a> {
             choice: Choice::ALL,
             by: &[],
             headers: true,
+            is_only_errors: false,
         }
     }
 
@@ -309,7 +313,12 @@ pub(crate) fn write_summary(
 
 /// Prints the diagnostics of the files, and notes about them if they can be played.
 fn say(staged: &Staged, question: &Question<'_>, context: &Context) -> Result<(), Failure> {
-    let said = staged.said();
+    let mut said = staged.said();
+    if question.is_only_errors {
+        for (all, _) in &mut said {
+            all.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        }
+    }
     if diagnostics::say_diagnostics(&said, context) {
         return diagnostics::print_diagnostics("simulate", &said, question.output);
     }

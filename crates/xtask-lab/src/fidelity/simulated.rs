@@ -107,7 +107,7 @@ pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
             for call in calls(&located.verb, &simulation) {
                 let done = verbs::act(&call, &located.text, &mut simulation, &mut errands);
                 let given_up = finish(&mut simulation, &mut errands)?;
-                let n_refused = done.err().into_iter().chain(given_up).count();
+                let n_refused = done.into_iter().chain(given_up).count();
                 refused.extend(std::iter::repeat_n(name.to_owned(), n_refused));
                 let over = after(simulation.elapsed(), CALL);
                 live_until(&mut simulation, over)?;

@@ -1,4 +1,4 @@
-//! Updates of nodes, budgets, autoscalers and quotas.
+//! Updates of nodes, budgets, priority classes, autoscalers and quotas.
 //!
 //! Source: `ValidateNodeUpdate`, `ValidateResourceQuotaUpdate` of `pkg/apis/core/validation`, and the strategies of
 //! `pkg/registry`, v1.36.
@@ -6,6 +6,7 @@
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Node, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 use super::{Update, immutable};
 use strew_manifest::field::{FieldError, FieldPath};
@@ -61,6 +62,25 @@ impl Update for PodDisruptionBudget {
 
     fn is_new_generation(&self, old: &Self) -> bool {
         self.spec != old.spec
+    }
+}
+
+impl Update for PriorityClass {
+    fn keep(&mut self, _: &Self) {}
+
+    /// Source: `ValidatePriorityClassUpdate` of `pkg/apis/scheduling/validation`.
+    fn forbidden(&self, old: &Self, errors: &mut Vec<FieldError>) {
+        let root = FieldPath::root();
+        if self.value != old.value {
+            let detail = "may not be changed in an update.";
+            errors.push(FieldError::forbidden(root.child("value"), detail));
+        }
+        let (new, old) = (&self.preemption_policy, &old.preemption_policy);
+        immutable(new, old, &root.child("preemptionPolicy"), errors);
+    }
+
+    fn is_new_generation(&self, _: &Self) -> bool {
+        false
     }
 }
 
