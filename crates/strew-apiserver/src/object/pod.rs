@@ -45,8 +45,8 @@ pub struct PodStatus {
     pub message: Option<Arc<str>>,
     /// How its containers ended; empty before; init containers last.
     pub exits: Arc<[Exit]>,
-    /// Other fields that a request wrote; `None` if there are none. Loaded pods have none, so that a hundred thousand
-    /// of a dump stay small.
+    /// Other fields that a request wrote; `None` if there are none. Loaded pods have those of a resize under way alone, so
+    /// that a hundred thousand of a dump stay small.
     rest: Option<Arc<core::PodStatus>>,
 }
 
@@ -213,12 +213,14 @@ impl Pod {
         let node = spec.node_name.take().filter(|n| !n.is_empty());
         let wire_status = wire.status.unwrap_or_default();
         let sidecar_restarts = sidecar_restarts(&spec, &wire_status);
+        let rest = resized(&spec, &wire_status).map(Arc::new);
         Self {
             meta: Meta::of_wire(wire.metadata, true),
             spec: Arc::new(spec),
             node: node.map(Into::into),
             status: PodStatus {
                 sidecar_restarts,
+                rest,
                 ..PodStatus::of_wire(wire_status)
             },
         }
@@ -281,7 +283,63 @@ fn sidecar_restarts(spec: &core::PodSpec, status: &core::PodStatus) -> u32 {
     u32::try_from(most).unwrap_or(0)
 }
 
+/// The statuses of containers that have, or have been allocated, other amounts than their spec asks for: they are resized
+/// in place, and the pod counts on its node with these (spec/scheduler §3.8). `None` if there is none.
+fn resized(spec: &core::PodSpec, status: &core::PodStatus) -> Option<core::PodStatus> {
+    let of = |containers: &[core::Container], statuses: Option<&Vec<core::ContainerStatus>>| {
+        let statuses = statuses.into_iter().flatten().filter(|status| {
+            let mut own = containers.iter().filter(|c| c.name == status.name);
+            let asked = own.next().and_then(|c| c.resources.as_ref());
+            let asked = asked.and_then(|resources| resources.requests.as_ref());
+            let in_force = status.resources.as_ref().and_then(|r| r.requests.as_ref());
+            let allocated = status.allocated_resources.as_ref();
+            in_force.is_some()
+                && [in_force, allocated]
+                    .into_iter()
+                    .flatten()
+                    .any(|amounts| Some(amounts) != asked)
+        });
+        let statuses = statuses.map(|status| core::ContainerStatus {
+            name: status.name.clone(),
+            resources: status.resources.clone(),
+            allocated_resources: status.allocated_resources.clone(),
+            ..core::ContainerStatus::default()
+        });
+        let statuses: Vec<_> = statuses.collect();
+        (!statuses.is_empty()).then_some(statuses)
+    };
+    let init = spec.init_containers.as_deref().unwrap_or_default();
+    let resized = core::PodStatus {
+        container_statuses: of(&spec.containers, status.container_statuses.as_ref()),
+        init_container_statuses: of(init, status.init_container_statuses.as_ref()),
+        ..core::PodStatus::default()
+    };
+    (resized != core::PodStatus::default()).then(|| core::PodStatus {
+        conditions: resize_pending(status),
+        ..resized
+    })
+}
+
+/// The condition that says whether the kubelet defers a resize, or cannot make it.
+fn resize_pending(status: &core::PodStatus) -> Option<Vec<core::PodCondition>> {
+    let mut all = status.conditions.iter().flatten();
+    let found = all.find(|condition| condition.type_ == "PodResizePending")?;
+    Some(vec![found.clone()])
+}
+
 impl PodStatus {
+    /// What its containers have, if one has other amounts than its spec asks for, or may have.
+    pub(super) fn resized(&self) -> Option<&core::PodStatus> {
+        let has_amounts = |statuses: &Option<Vec<core::ContainerStatus>>| {
+            let mut statuses = statuses.iter().flatten();
+            statuses.any(|status| status.resources.is_some())
+        };
+        let rest = self.rest.as_deref();
+        rest.filter(|rest| {
+            has_amounts(&rest.container_statuses) || has_amounts(&rest.init_container_statuses)
+        })
+    }
+
     /// The condition of a type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|c| &*c.kind == kind)
@@ -363,9 +421,11 @@ impl PodStatus {
             }
             statuses.take_if(|list| list.is_empty());
         }
+        let has_statuses =
+            rest.container_statuses.is_some() || rest.init_container_statuses.is_some();
         let rest = core::PodStatus {
             phase: None,
-            conditions: None,
+            conditions: resize_pending(&wire).filter(|_| has_statuses),
             nominated_node_name: None,
             start_time: None,
             reason: None,

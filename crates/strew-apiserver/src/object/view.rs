@@ -73,8 +73,13 @@ impl PodView for Pod {
         Some(&self.spec)
     }
 
+    fn status(&self) -> Option<&core::PodStatus> {
+        self.status.resized()
+    }
+
     fn shared(&self) -> Option<(&Arc<core::PodSpec>, &Arc<Pairs>)> {
-        Some((&self.spec, &self.meta.labels))
+        let is_shared = self.status.resized().is_none();
+        is_shared.then_some((&self.spec, &self.meta.labels))
     }
 
     fn to_wire(&self) -> core::Pod {
