@@ -296,13 +296,19 @@ fn add_first_node(draft: &mut Draft<'_>, pod: PodIdx, constraints: &[SpreadConst
     draft.set_node(fact);
 }
 
-/// A further pod of the workload of a pod, on no node.
+/// A further pod of the workload of a pod, on no node. A StatefulSet names it by its number.
 fn add_pod(draft: &mut Draft<'_>, like: PodIdx, number: usize) -> PodIdx {
     let key = draft.class_of(like).key.clone();
-    let name: std::sync::Arc<str> = format!("{}-(new {number})", draft.pod(like).name).into();
+    let name = match key.owner {
+        Some(owner) if owner.kind == OwnerKind::StatefulSet => {
+            format!("{}-{number}", draft.names.text(owner.name))
+        }
+        Some(owner) => format!("{}-(new {number})", draft.names.text(owner.name)),
+        None => format!("{}-(new {number})", draft.pod(like).name),
+    };
     draft.add_pod(PodFact {
-        uid: std::sync::Arc::clone(&name),
-        name,
+        uid: format!("(new) {}/{name}", draft.names.text(key.namespace)).into(),
+        name: name.into(),
         namespace: key.namespace,
         labels: draft.labels_of(like).clone(),
         owner: key.owner,

@@ -15,6 +15,8 @@ pub struct Health {
     pub away: BTreeMap<PodIdx, Away>,
     /// The pods that the Eviction API evicts whatever their budget allows, since they are not ready.
     pub free: BTreeSet<PodIdx>,
+    /// The pods with a controller that is not among the facts: it makes others in their place.
+    pub owned: BTreeSet<PodIdx>,
     /// The budgets, by namespace and name, that no controller has counted since their specs changed.
     pub stale: BTreeSet<(Symbol, Symbol)>,
     /// By budget: how many pods must become ready before it allows a disruption more.

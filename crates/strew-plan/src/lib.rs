@@ -32,4 +32,4 @@ pub use rebalance::rebalance;
 pub use rule::{Measure, Rule};
 pub use strew_zones::Away;
 pub use suggest::{Suggestion, WhatIf, decide_after, suggest};
-pub use transaction::{Fate, Refusal, Savepoint, Skew, Touched, Transaction, Turned};
+pub use transaction::{Fate, Keeping, Refusal, Savepoint, Skew, Touched, Transaction, Turned};

@@ -63,6 +63,8 @@ struct PodFate {
     is_new: bool,
     /// A drain wants it to leave its node.
     is_asked_to_leave: bool,
+    /// A pod without a controller on its node, for which a drain refuses the node.
+    beside: Option<PodIdx>,
     refused: Option<Rc<Unfit>>,
 }
 
@@ -140,8 +142,17 @@ pub enum Fate {
     Pending(Option<Rc<Unfit>>),
     /// No controller makes another one.
     Gone,
-    /// It stays on its node, since the budget of this name allows no eviction.
-    Kept(Symbol),
+    /// It stays on its node, which a drain wanted to empty.
+    Kept(Keeping),
+}
+
+/// What keeps a pod on a node that is drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keeping {
+    /// The Eviction API refuses.
+    Refused(Refusal),
+    /// `kubectl drain` refuses its node as a whole without `--force`, since this pod there has no controller.
+    Bare(PodIdx),
 }
 
 /// How a constraint of a workload is kept.
@@ -194,7 +205,11 @@ impl<'a> Transaction<'a> {
 
     /// Why a pod is not available now; `None` if it is. One that has moved since the beginning is.
     pub(crate) fn away(&self, pod: PodIdx) -> Option<Away> {
-        let has_moved = || self.pods.contains_key(&pod) && self.draft.pod(pod).node.is_some();
+        let has_moved = || {
+            let standing = self.pods.get(&pod);
+            standing.is_some_and(|standing| !standing.is_asked_to_leave)
+                && self.draft.pod(pod).node.is_some()
+        };
         let why = self.health.away.get(&pod).copied();
         why.filter(|_| !has_moved())
     }
@@ -298,8 +313,13 @@ impl<'a> Transaction<'a> {
         for pod in applied.scaled_away {
             self.note(pod, |standing| standing.is_gone = true);
         }
+        let is_bare = |pod: &&PodIdx| !self.has_controller(**pod);
+        let bare = applied.asked_to_leave.iter().find(is_bare).copied();
         for pod in applied.asked_to_leave {
-            self.note(pod, |standing| standing.is_asked_to_leave = true);
+            self.note(pod, |standing| {
+                standing.is_asked_to_leave = true;
+                standing.beside = bare;
+            });
         }
         self.evict();
         Touched {
@@ -398,10 +418,16 @@ impl<'a> Transaction<'a> {
         self.index(pod);
     }
 
+    /// True if a controller makes another pod in place of this one.
+    fn has_controller(&self, pod: PodIdx) -> bool {
+        let is_owned = self.draft.class_of(pod).key.owner.is_some();
+        is_owned || self.health.owned.contains(&pod)
+    }
+
     /// A pod has left a node: it is gone if no controller makes another one.
     fn left(&mut self, pod: PodIdx, node: Symbol, goes_with_node: bool) {
         let is_off = self.draft.pod(pod).node.is_none();
-        let is_alone = self.draft.class_of(pod).key.owner.is_none();
+        let is_alone = !self.has_controller(pod);
         let is_orphan = is_alone || (goes_with_node && is_made_for(&self.draft, pod, node));
         if is_off && is_orphan {
             self.note(pod, |standing| standing.is_gone = true);
@@ -420,11 +446,14 @@ impl<'a> Transaction<'a> {
             let Some(node) = self.draft.pod(pod).node else {
                 continue;
             };
-            if self.refusing(pod, &charges).is_some() {
+            if self.keeping(pod, &charges).is_some() {
                 continue;
             }
-            let budgets = self.budgets.of(&self.draft, pod);
-            budgets.for_each(|(budget, _)| *charges.entry(*budget).or_default() += 1);
+            // Only the eviction of a pod that counts as healthy uses up a budget.
+            if !self.is_free(pod) {
+                let budgets = self.budgets.of(&self.draft, pod);
+                budgets.for_each(|(budget, _)| *charges.entry(*budget).or_default() += 1);
+            }
             let node = self.draft.node(node).name();
             self.note(pod, |standing| standing.is_asked_to_leave = false);
             self.draft.unbind(pod);
@@ -439,12 +468,19 @@ impl<'a> Transaction<'a> {
     fn charges(&self) -> Charges {
         let mut charges = Charges::new();
         for &pod in &self.unplaced {
-            if self.pods[&pod].from.is_some() {
+            if self.pods[&pod].from.is_some() && !self.is_free(pod) {
                 let budgets = self.budgets.of(&self.draft, pod);
                 budgets.for_each(|(budget, _)| *charges.entry(*budget).or_default() += 1);
             }
         }
         charges
+    }
+
+    /// What keeps a pod that is asked to leave on its node.
+    fn keeping(&self, pod: PodIdx, charges: &Charges) -> Option<Keeping> {
+        let beside = self.pods.get(&pod).and_then(|standing| standing.beside);
+        let refusal = || self.refused_with(pod, charges).map(Keeping::Refused);
+        beside.map(Keeping::Bare).or_else(refusal)
     }
 
     /// Why the first of a pod's budgets that does so refuses its eviction. A pod that is not ready may go whatever its
@@ -680,9 +716,7 @@ impl<'a> Transaction<'a> {
             let node = self.draft.pod(pod).node;
             let to = match node.map(|node| self.draft.node(node).name()) {
                 _ if standing.is_gone => Fate::Gone,
-                Some(_) if standing.is_asked_to_leave => {
-                    Fate::Kept(self.refusing(pod, &charges)?.budget()?)
-                }
+                Some(_) if standing.is_asked_to_leave => Fate::Kept(self.keeping(pod, &charges)?),
                 Some(node) if from == Some(node) => return None,
                 Some(node) => Fate::On(node),
                 None if from.is_none() && !standing.is_new => return None,
@@ -824,6 +858,10 @@ impl<'a> Transaction<'a> {
 
     /// Why the Eviction API refuses to evict a pod now.
     pub fn eviction_refused(&self, pod: PodIdx) -> Option<Refusal> {
+        self.refused_with(pod, &self.charges())
+    }
+
+    fn refused_with(&self, pod: PodIdx, charges: &Charges) -> Option<Refusal> {
         if self.is_free(pod) {
             return None;
         }
@@ -834,7 +872,7 @@ impl<'a> Transaction<'a> {
         match *budgets {
             [_, _, ..] => Some(Refusal::SeveralBudgets),
             [(name, false)] => Some(Refusal::NotCounted(name)),
-            _ => self.refusing(pod, &self.charges()),
+            _ => self.refusing(pod, charges),
         }
     }
 

@@ -105,6 +105,14 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         let error = anyhow!("--selector chooses among all Pending pods, and a name is given");
         return Err(Failure::input(error).with_hint("leave out TYPE/NAME, or --selector"));
     }
+    let is_of_others = spread_named(&args.words).is_some()
+        || named(&args.words, PLACEMENT, GROUP).is_some()
+        || named(&args.words, node::NODE, "").is_some();
+    if is_of_others && !args.what_if.is_empty() {
+        let error = anyhow!("--what-if is about one pod or workload, and another kind is named");
+        let hint = "name any pod or workload: it lists all pods that a change moves, those of other workloads too; a WorkloadSpread and a Placement have strew simulate and strew place --what-if";
+        return Err(Failure::input(error).with_hint(hint));
+    }
     if let Some((name, files)) = spread_named(&args.words) {
         return explain_spread(args, name, files, context);
     }

@@ -121,6 +121,25 @@ pub fn charge_pod(
     charge(&pod_usage(pod, now), quotas, binding).map_err(refuse)
 }
 
+/// How many pods like this one the quotas of its namespace admit, `n` at most, and why not the next one.
+pub fn admitted(pod: &Pod, quotas: &[ResourceQuota], n: usize) -> (usize, Option<String>) {
+    let mut quotas = quotas.to_vec();
+    for made in 0..n {
+        // A new pod is not being deleted: the time decides nothing.
+        let charges = match charge_pod(pod, &quotas, Timestamp::UNIX_EPOCH) {
+            Ok(charges) => charges,
+            Err(refusal) => return (made, Some(refusal.reason)),
+        };
+        for Charge { quota_idx, used } in charges {
+            let status = quotas.get_mut(quota_idx).and_then(|q| q.status.as_mut());
+            if let Some(status) = status {
+                status.used = Some(used);
+            }
+        }
+    }
+    (n, None)
+}
+
 /// Why the quotas of its namespace would not let a controller make this pod again after it has gone; `None` if they would.
 /// The pod counts in their usage now, so they would if no limit that it counts for is exceeded already. A quota that no
 /// controller has counted yet is left out.

@@ -168,6 +168,7 @@ impl Settled {
         for (entry, owner) in world.pods.iter().zip(&found.owner_of) {
             let workload = &world.workloads[entry.workload].name;
             if owner.is_none() && workload.kind != "Pod" {
+                self.health.owned.insert(entry.pod);
                 let message = format!(
                     "may not leave: whether {} makes another one is not known, since it is not in the files or not simulated",
                     workload.of()

@@ -13,7 +13,6 @@ use strew_scenario::format::ObjectTarget;
 use strew_scheduler::explain::{Explanation, Whereabouts};
 use strew_view::blocked::{Blocked, Eviction, PodOutcome};
 use strew_view::cluster_state::{ClusterState, PodEntry, PodState};
-use strew_view::lives::lives;
 use strew_view::moment::{self, Frame};
 
 use super::target::Target;
@@ -197,11 +196,14 @@ pub(super) fn explain_changed(
         Some(at) => (When::At(at), Moment::At(at)),
         None => (When::End, Moment::Changed),
     };
-    let (mut world, lives) = look(life, when, progress, |seen, frame| {
-        (now_in(seen, frame).0, lives(seen.moment.tables, seen.now))
+    let (mut world, beside) = look(life, when, progress, |seen, frame| {
+        let (tables, now) = (seen.moment.tables, seen.now);
+        let mut world = now_in(seen, frame).0;
+        let beside = what_if::Beside::of(&mut world, tables, now);
+        (world, beside)
     })?;
     let entries = target.find(&world, namespace, moment)?;
-    let turned = what_if::carry_out(&args.what_if, (&mut world, lives), namespace, &entries)?;
+    let turned = what_if::carry_out(&args.what_if, (&mut world, beside), namespace, &entries)?;
     let is_gone = |entry: &&usize| {
         let pod = &world.pods[**entry];
         let is_it = |t: &&TurnedPod| *t.namespace == *pod.namespace && *t.name == *pod.name;

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::parts;
 
 pub(crate) use text::write;
-pub(crate) use turned::{Becomes, Turned, TurnedPod, carry_out};
+pub(crate) use turned::{Becomes, Beside, Turned, TurnedPod, carry_out};
 
 /// The help of `--what-if`.
 pub(crate) fn help() -> String {

@@ -1,12 +1,20 @@
 //! Carries out changes in a world, and compares by names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ResourceQuota;
 use serde::Serialize;
+use strew_apiserver::Tables;
+use strew_apiserver::admission::quota::admitted;
+use strew_apiserver::object::{Name, Pod};
 use strew_cluster::PodIdx;
-use strew_model::{Interner, Symbol};
-use strew_plan::{Change, Fate, Lives, Skew, Transaction};
+use strew_manifest::read::KubeObject;
+use strew_model::{Instant, Interner, Symbol};
+use strew_plan::{Change, Fate, Health, Keeping, Lives, Refusal, Skew, Transaction};
+use strew_scenario::rebalance::settled::Settled;
 use strew_view::cluster_state::ClusterState;
+use strew_view::lives::lives;
 
 use super::Asked;
 use crate::failure::Failure;
@@ -24,6 +32,74 @@ pub(crate) struct Turned {
     /// Services that lead to more or fewer pods.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) services: Vec<TurnedService>,
+    /// Pods of a larger scale that the API server refuses to create.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) not_made: Option<NotMade>,
+}
+
+/// Pods that are not created.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct NotMade {
+    /// How many.
+    pub(crate) pods: usize,
+    /// In the API server's words.
+    pub(crate) why: String,
+}
+
+/// What decides about changes beside the facts of a world.
+pub(crate) struct Beside {
+    lives: Lives,
+    health: Health,
+    /// Of each pod, what its controller makes further pods like.
+    pods: BTreeMap<PodIdx, Arc<Pod>>,
+    /// By namespace.
+    quotas: BTreeMap<String, Vec<ResourceQuota>>,
+}
+
+impl Beside {
+    /// Of a moment, of which this is the world.
+    pub(crate) fn of(world: &mut ClusterState, tables: &Tables, now: Instant) -> Self {
+        let mut quotas: BTreeMap<String, Vec<ResourceQuota>> = BTreeMap::new();
+        for plain in tables.all_plain() {
+            if let KubeObject::ResourceQuota(quota) = &plain.object {
+                let namespace = plain.meta.name.namespace.to_string();
+                quotas.entry(namespace).or_default().push((**quota).clone());
+            }
+        }
+        let pods = world.pods.iter().filter_map(|entry| {
+            let name = Name::new(Arc::clone(&entry.namespace), Arc::clone(&entry.name));
+            Some((entry.pod, Arc::clone(tables.get::<Pod>(&name)?)))
+        });
+        let pods = pods.collect();
+        Self {
+            lives: lives(tables, now),
+            health: Settled::of(world, tables).health,
+            pods,
+            quotas,
+        }
+    }
+
+    /// The scale that the quotas of the namespace let the workload of these pods have; and the pods that they refuse.
+    fn admitted(&self, subject: &[PodIdx], to: usize) -> (usize, Option<NotMade>) {
+        let known = { subject.iter() }.filter_map(|pod| self.pods.get(pod));
+        let active: Vec<&Arc<Pod>> = known.filter(|pod| pod.is_active()).collect();
+        let like = active.first().map(|pod| pod.to_wire());
+        let quotas = like.as_ref().and_then(|like| {
+            let namespace = like.metadata.namespace.as_deref().unwrap_or("default");
+            self.quotas.get(namespace)
+        });
+        let n_more = to.saturating_sub(active.len());
+        let (Some(mut like), Some(quotas)) = (like, quotas.filter(|_| n_more > 0)) else {
+            return (to, None);
+        };
+        like.status = None;
+        let (n_made, why) = admitted(&like, quotas, n_more);
+        let not_made = why.map(|why| NotMade {
+            pods: n_more - n_made,
+            why,
+        });
+        (active.len() + n_made, not_made)
+    }
 }
 
 /// A change that was made.
@@ -46,7 +122,10 @@ fn is_zero(n: &usize) -> bool {
 pub(crate) struct TurnedPod {
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// Absent: it was Pending.
+    /// True for a pod that is made by a larger scale.
+    #[serde(rename = "new", skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) is_new: bool,
+    /// Absent: it was Pending, or is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<String>,
     pub(crate) becomes: Becomes,
@@ -67,7 +146,7 @@ pub(crate) enum Becomes {
     Pending,
     /// No controller creates another one.
     Gone,
-    /// On its node still, which a drain cannot empty: its budget allows no eviction.
+    /// On its node still, which a drain cannot empty.
     Kept,
 }
 
@@ -106,7 +185,7 @@ pub(crate) struct TurnedSkew {
 /// the explained pods, whose constraints a change may be about.
 pub(crate) fn carry_out(
     asked: &[Asked],
-    (world, lives): (&mut ClusterState, Lives),
+    (world, beside): (&mut ClusterState, Beside),
     namespace: Option<&str>,
     entries: &[usize],
 ) -> Result<Turned, Failure> {
@@ -115,11 +194,16 @@ pub(crate) fn carry_out(
     let profiles = world.schedulers.profiles();
     let budgets = world.schedulers.budgets.clone();
     let mut trial = Transaction::new(&mut world.cluster, &profiles, budgets);
-    trial.set_lives(lives);
+    trial.set_lives(beside.lives.clone());
+    trial.set_health(beside.health.clone());
+    let mut not_made = None;
     let (skews_before, endpoints_before) = (trial.skews(), trial.endpoints());
     for asked in asked {
         let mut nodes = BTreeSet::new();
-        for change in asked.changes(&mut trial, namespace, &subject)? {
+        for mut change in asked.changes(&mut trial, namespace, &subject)? {
+            if let Change::Scale { to } = &mut change {
+                (*to, not_made) = beside.admitted(&subject, *to);
+            }
             let touched = trial.apply(&change, &subject);
             nodes.extend(touched.nodes);
             if let Change::Scale { .. } = change {
@@ -139,13 +223,14 @@ pub(crate) fn carry_out(
     }
     trial.decide();
     let (skews_after, endpoints_after) = (trial.skews(), trial.endpoints());
-    let pods = pods(&trial);
+    let pods = pods(&trial, |pod| beside.pods.contains_key(&pod));
     trial.keep();
     Ok(Turned {
         changes,
         pods,
         skews: skews(&skews_before, &skews_after, world),
         services: services(&endpoints_before, &endpoints_after, &world.cluster.names),
+        not_made,
     })
 }
 
@@ -170,10 +255,11 @@ fn services(
     services
 }
 
-fn pods(trial: &Transaction<'_>) -> Vec<TurnedPod> {
+fn pods(trial: &Transaction<'_>, is_known: impl Fn(PodIdx) -> bool) -> Vec<TurnedPod> {
     let cluster = trial.cluster();
     let name = |node| cluster.names.text(node).to_owned();
     let entry = |turned: strew_plan::Turned| {
+        let is_new = !is_known(turned.pod);
         let class = cluster.class_of(turned.pod);
         let from = turned.from.map(name);
         let (becomes, to, message) = match turned.to {
@@ -183,14 +269,26 @@ fn pods(trial: &Transaction<'_>) -> Vec<TurnedPod> {
                 (Becomes::Pending, None, text)
             }
             Fate::Gone => (Becomes::Gone, None, None),
-            Fate::Kept(budget) => {
-                let text = format!("its budget {} allows no eviction", name(budget));
+            Fate::Kept(keeping) => {
+                let bare = |pod: PodIdx| cluster.pod(pod).name.to_string();
+                let text = match keeping {
+                    Keeping::Bare(pod) if pod == turned.pod => {
+                        "it has no workload: kubectl drain refuses its node without --force"
+                            .to_owned()
+                    }
+                    Keeping::Bare(pod) => format!(
+                        "pod {} on its node has no workload: kubectl drain refuses the node without --force",
+                        bare(pod)
+                    ),
+                    Keeping::Refused(refusal) => refused(refusal, name),
+                };
                 (Becomes::Kept, from.clone(), Some(text))
             }
         };
         TurnedPod {
             namespace: name(class.key.namespace),
             name: cluster.pod(turned.pod).name.to_string(),
+            is_new,
             from,
             becomes,
             to,
@@ -200,6 +298,28 @@ fn pods(trial: &Transaction<'_>) -> Vec<TurnedPod> {
     let mut pods: Vec<TurnedPod> = trial.turned().into_iter().map(entry).collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     pods
+}
+
+/// Why the Eviction API refuses a pod.
+fn refused(refusal: Refusal, name: impl Fn(Symbol) -> String) -> String {
+    match refusal {
+        Refusal::Budget(budget) => format!("its budget {} allows no eviction", name(budget)),
+        Refusal::NotCounted(budget) => format!(
+            "its budget {} allows no eviction: it has no status yet",
+            name(budget)
+        ),
+        Refusal::Stale(budget) => format!(
+            "its budget {} allows no eviction: it was not counted since it changed",
+            name(budget)
+        ),
+        Refusal::OtherZone(budget) => format!(
+            "its budget by zone {} allows no eviction while pods of another zone are away",
+            name(budget)
+        ),
+        Refusal::SeveralBudgets => {
+            "several budgets select it: the API server refuses its eviction".to_owned()
+        }
+    }
 }
 
 fn skews(before: &[Skew], after: &[Skew], world: &ClusterState) -> Vec<TurnedSkew> {

@@ -93,7 +93,11 @@ fn a_zone_that_is_lost() {
 
 #[test]
 fn a_node_that_is_drained_keeps_the_pods_of_daemon_sets() {
-    let explained = explained("--what-if drain=a1,a2");
+    // kubectl drain refuses a node with a pod without a workload: nothing leaves a1.
+    let refused = explained("--what-if drain=a1,a2");
+    assert_eq!(pods(&refused, "Kept"), ["lone", "web", "web"]);
+    assert_eq!(pods(&refused, "Pending"), ["web"; 2]);
+    let explained = explained("--what-if delete=lone --what-if drain=a1,a2");
     assert_eq!(pods(&explained, "Gone"), ["lone"]);
     assert_eq!(pods(&explained, "Pending"), ["web"; 4]);
     // Cordoned nodes still are a domain: it is empty, so zone b takes at most maxSkew pods, and has four already.
@@ -132,7 +136,7 @@ fn explained_text(words: &str) -> String {
 #[test]
 fn a_workload_that_is_edited() {
     // Without zone a there is room for two more; with a drained zone a the constraint has none.
-    let explained = explained("--what-if drain=zone/a --what-if soften=zone");
+    let explained = explained("--what-if delete=lone --what-if drain=zone/a --what-if soften=zone");
     let placed = pods(&explained, "Placed");
     assert!(placed.iter().all(|name| name == "web"), "{placed:?}");
     let on_b = |pod: &&Value| pod["to"].as_str().is_some_and(|to| to.starts_with('b'));
