@@ -6,7 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
-use strew_model::{Resources, Toleration, tolerates_all};
+use strew_model::{Resources, Symbol, Toleration, tolerates_all};
+use strew_scheduler::explain::Cause;
 use strew_scheduler::explain::constraint::{HardExplained, Warning};
 use strew_scheduler::{PluginId, Reason};
 
@@ -209,6 +210,16 @@ pub enum Refusing {
         /// The domains that count.
         there: u32,
     },
+    /// The constraint over this key counts domains that take no pod of it, though they are not lost: they hold the minimum
+    /// down.
+    Unusable {
+        /// The topology key.
+        key: String,
+        /// The domains.
+        domains: Vec<String>,
+    },
+    /// The constraint counts domains whose nodes are all lost, or cordoned.
+    Lost,
     /// The constraint over this key counts pods of other workloads.
     Others {
         /// The topology key.
@@ -228,6 +239,17 @@ impl fmt::Display for Refusing {
                 "minDomains {min} over {}, and there are {there}: each takes no more than maxSkew",
                 short_key(key)
             ),
+            Self::Unusable { key, domains } => write!(
+                f,
+                "its hard constraint over {} counts {}, which take{} no pod of it and hold{} the minimum down",
+                short_key(key),
+                domains.join(" and "),
+                if domains.len() == 1 { "s" } else { "" },
+                if domains.len() == 1 { "s" } else { "" },
+            ),
+            Self::Lost => {
+                f.write_str("its hard constraint counts a domain that is lost or cordoned")
+            }
             Self::Others { key, others, all } => write!(
                 f,
                 "{others} of the {all} pods that its hard constraint over {} counts are of other workloads",
@@ -238,7 +260,7 @@ impl fmt::Display for Refusing {
 }
 
 /// What the engine's explanation says of the first hard constraint that refuses a domain that the pod may use. `None` if
-/// none does, if a domain that takes no pod of it holds the minimum, or if the pod is not there.
+/// none does, if no node is refused for constraints alone, or if the pod is not there.
 pub fn refusing(world: &mut ClusterState, uid: &str) -> Option<Refusing> {
     let pod = world.cluster.find_pod(uid)?;
     let ClusterState {
@@ -247,6 +269,12 @@ pub fn refusing(world: &mut ClusterState, uid: &str) -> Option<Refusing> {
         ..
     } = &mut *world;
     let explanation = schedulers.explain(cluster, pod, None);
+    // Where nodes lack room as well, another constraint would not place it.
+    let is_of_skew = |cause: &Cause| matches!(cause, Cause::Skew { .. });
+    let mut refused = explanation.refused.iter();
+    if !refused.any(|node| !node.causes.is_empty() && node.causes.iter().all(is_of_skew)) {
+        return None;
+    }
     let refuses = |hard: &&HardExplained| {
         let mut usable = hard.domains.iter().filter(|domain| domain.usable > 0);
         usable.any(|domain| domain.check.is_some_and(|check| !check.allowed()))
@@ -261,7 +289,18 @@ pub fn refusing(world: &mut ClusterState, uid: &str) -> Option<Refusing> {
     }
     let holds_minimum = |warning: &Warning| matches!(warning, Warning::UnusableMinimum(_));
     if hard.common.warnings.iter().any(holds_minimum) {
-        return None;
+        let usable = hard.domains.iter().filter(|d| d.exists() && d.usable > 0);
+        let lowest = usable.map(|domain| domain.count).min().unwrap_or(0);
+        let holding = hard.domains.iter();
+        let holding = holding.filter(|d| d.exists_for_others_only() && d.count < lowest);
+        let open = holding.filter(|domain| !is_closed(cluster, constraint.key, domain.value));
+        let domains: Vec<String> = open
+            .map(|domain| cluster.names.text(domain.value).to_owned())
+            .collect();
+        return Some(match domains.is_empty() {
+            true => Refusing::Lost,
+            false => Refusing::Unusable { key, domains },
+        });
     }
     let workload = world.pods.iter().find(|entry| entry.pod == pod)?.workload;
     let own = world.members.get(workload)?.iter();
@@ -272,6 +311,22 @@ pub fn refusing(world: &mut ClusterState, uid: &str) -> Option<Refusing> {
         key,
         others,
         all: hard.counted.len(),
+    })
+}
+
+/// Taints of nodes of which the control plane hears nothing good.
+const TROUBLE: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+
+/// True if all nodes of a domain are cordoned, not ready or unreachable.
+fn is_closed(cluster: &Cluster, key: Symbol, value: Symbol) -> bool {
+    let facts = nodes(cluster).filter_map(|node| cluster.node(node).fact());
+    let mut its = facts.filter(|fact| fact.labels.get(key) == Some(value));
+    its.all(|fact| {
+        let mut taints = fact.taints.iter();
+        fact.unschedulable || taints.any(|taint| TROUBLE.contains(&cluster.names.text(taint.key)))
     })
 }
 

@@ -142,6 +142,16 @@ impl Workloads {
         orphan.or_else(known).copied()
     }
 
+    /// The names of pods whose controller is not among the objects.
+    pub fn orphans(&self) -> impl Iterator<Item = &Name> {
+        self.orphans.keys()
+    }
+
+    /// True for the name of a pod whose controller is not among the objects.
+    pub fn is_orphan(&self, pod: &Name) -> bool {
+        self.orphans.contains_key(pod)
+    }
+
     fn ensure(&mut self, name: WorkloadName, labels: &Pairs, pod_labels: Pairs) -> usize {
         if let Some(&known) = self.by_name.get(&name) {
             return known;

@@ -89,6 +89,7 @@ fn verdict(pod: &Pod, options: &DrainOptions, tables: &Tables) -> Verdict {
     // The warning about local storage is lost, as upstream: only the last filter's warning counts.
     match pod.meta.controller() {
         Some(_) => Verdict::Delete,
+        None if options.owned.contains(&pod.meta.name) => Verdict::Delete,
         None if is_finished => Verdict::Delete,
         None if options.force => Verdict::Warn {
             message: ALONE_WARNING.to_owned(),

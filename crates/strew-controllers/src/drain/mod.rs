@@ -10,7 +10,7 @@ mod filter;
 mod tests;
 mod text;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use strew_apiserver::object::{Key, Kind, Name, Node, Pod};
@@ -39,6 +39,8 @@ pub struct DrainOptions {
     pub timeout: Option<Span>,
     /// `--grace-period`; `None`: each pod's own.
     pub grace: Option<Span>,
+    /// Pods that declare a controller in their cluster, though they have none here: it is not in the files.
+    pub owned: Arc<BTreeSet<Name>>,
 }
 
 /// A step that the caller carries out.

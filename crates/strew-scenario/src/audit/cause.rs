@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
-use strew_apiserver::object::{Kind, Pod};
+use strew_apiserver::object::{Kind, Node, Pod};
 use strew_apiserver::selection::Selection;
 use strew_view::away::{Obstacle, Refusing};
 use strew_view::words::short_key;
@@ -27,6 +27,62 @@ pub(super) struct Before {
     pub(super) wanted: u32,
     /// The pods of it that were ready.
     pub(super) ready: usize,
+}
+
+/// The nodes that are not in the domains, before the event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Elsewhere {
+    /// Those that take new pods.
+    pub(super) open: usize,
+    pub(super) cordoned: usize,
+    pub(super) not_ready: usize,
+    pub(super) unreachable: usize,
+}
+
+impl Elsewhere {
+    pub(super) fn add(&mut self, node: &Node) {
+        let has = |key: &str| node.spec.taints.iter().flatten().any(|t| t.key == key);
+        let n = if node.spec.unschedulable == Some(true) {
+            &mut self.cordoned
+        } else if has("node.kubernetes.io/unreachable") {
+            &mut self.unreachable
+        } else if has("node.kubernetes.io/not-ready") {
+            &mut self.not_ready
+        } else {
+            &mut self.open
+        };
+        *n += 1;
+    }
+
+    /// `1 cordoned, 2 unreachable`; empty if all take new pods.
+    fn closed(&self) -> String {
+        let parts = [
+            (self.cordoned, "cordoned"),
+            (self.not_ready, "not ready"),
+            (self.unreachable, "unreachable"),
+        ];
+        let parts = parts.iter().filter(|(n, _)| *n > 0);
+        let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+        parts.join(", ")
+    }
+
+    /// Why no node takes a pod that `why` keeps off the open ones.
+    fn cause(&self, nodes: &str, why: &str) -> (CauseCode, String) {
+        match (self.open, self.closed()) {
+            (0, closed) if closed.is_empty() => (CauseCode::Other, "no node is left".to_owned()),
+            (0, closed) => (
+                CauseCode::NodesClosed,
+                format!("no other node takes new pods ({closed})"),
+            ),
+            (_, closed) if closed.is_empty() => {
+                (CauseCode::SingleDomainPool, format!("{why} {nodes}"))
+            }
+            (_, closed) => (
+                CauseCode::SingleDomainPool,
+                format!("{why} {nodes}; other nodes take no new pods ({closed})"),
+            ),
+        }
+    }
 }
 
 /// The pods' constraints over the key, as far as they could keep pods out of one domain.
@@ -68,9 +124,42 @@ pub(super) fn over(pod: &Pod, key: &str, known: &BTreeSet<String>) -> Over {
     }
 }
 
+/// What a cause is made of beside the verdict's numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'a> {
+    /// Of a workload whose ready pods were all in the domain.
+    pub(super) before: Option<&'a Before>,
+    pub(super) elsewhere: &'a Elsewhere,
+    /// True for a pod whose controller is not in the files.
+    pub(super) is_orphan: bool,
+    /// Its pods in the domain, which takes them though it is cordoned.
+    pub(super) tolerating: usize,
+    /// Who preempted pods of it, each once.
+    pub(super) preempted_by: &'a [String],
+}
+
 /// The cause of what the event did to a workload; `None` if it is not known.
-pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> Option<Cause> {
+pub(super) fn of(of: &LossOf, seen: Seen<'_>, question: &Question) -> Option<Cause> {
+    let mut cause = why(of, seen, question)?;
+    if !seen.preempted_by.is_empty() {
+        let by = seen.preempted_by.join(", ");
+        cause
+            .text
+            .push_str(&format!("; pods of it were preempted by {by}"));
+    }
+    Some(cause)
+}
+
+fn why(of: &LossOf, seen: Seen<'_>, question: &Question) -> Option<Cause> {
     let missing = of.missing.as_ref();
+    let before = seen.before;
+    if seen.is_orphan {
+        return Some(Cause {
+            code: CauseCode::UnknownController,
+            text: "its controller is not in the files: whether it makes another one is not known"
+                .to_owned(),
+        });
+    }
     let is_pinned = before.is_some_and(|before| before.obstacle == Obstacle::Volume);
     if of.key.kind == Kind::Pod && !is_pinned {
         return Some(Cause {
@@ -78,8 +167,8 @@ pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> O
             text: "it is a pod without a workload, and nothing makes it again".to_owned(),
         });
     }
-    let together = before.and_then(|before| together(before, question));
-    let at_rest = missing.map(|missing| at_rest(missing, question.event));
+    let together = before.and_then(|before| together(before, seen.elsewhere, question));
+    let at_rest = missing.map(|missing| at_rest(missing, seen.elsewhere, question.event));
     let short = of.loss.budgets.iter().find(|budget| budget.is_short());
     let budget = short.map(|budget| Cause {
         code: CauseCode::Budget,
@@ -101,18 +190,24 @@ pub(super) fn of(of: &LossOf, before: Option<&Before>, question: &Question) -> O
         (together, at_rest) => together
             .or(at_rest)
             .or(budget)
-            .or_else(|| by_restart(of, question)),
+            .or_else(|| by_restart(of, seen.tolerating, question)),
     }
 }
 
 /// What the restart of a shift did: it stopped all pods at once, or it left some of the domain, though none is Pending.
-fn by_restart(of: &LossOf, question: &Question) -> Option<Cause> {
+fn by_restart(of: &LossOf, tolerating: usize, question: &Question) -> Option<Cause> {
     let loss = &of.loss;
     let n_missing = loss.before.min(loss.wanted).saturating_sub(loss.ready);
     let n_of_domain = loss.before.saturating_sub(loss.at_once);
     let text = match (n_missing.min(n_of_domain), loss.at_once, loss.fewest) {
         (0, 1.., 0) => "its restart stops its pods elsewhere before new ones are ready".to_owned(),
         (0, ..) => return None,
+        (n, ..) if tolerating > 0 => match n {
+            1 => {
+                "1 goes into the domain again: it tolerates that the domain is cordoned".to_owned()
+            }
+            n => format!("{n} go into the domain again: they tolerate that the domain is cordoned"),
+        },
         (1, ..) => "1 stays in the domain: its rollout makes no pod in its place".to_owned(),
         (n, ..) => format!("{n} stay in the domain: their rollout makes no pod in their place"),
     };
@@ -123,7 +218,7 @@ fn by_restart(of: &LossOf, question: &Question) -> Option<Cause> {
 }
 
 /// Why all its pods were in the domain.
-fn together(before: &Before, question: &Question) -> Option<Cause> {
+fn together(before: &Before, elsewhere: &Elsewhere, question: &Question) -> Option<Cause> {
     let wanted = before.wanted;
     let domain = question.domains.join(", ");
     let all = match (before.ready, wanted) {
@@ -138,8 +233,12 @@ fn together(before: &Before, question: &Question) -> Option<Cause> {
     let (code, why) = match &before.obstacle {
         Obstacle::NoNode => (CauseCode::Other, "there is no other node".to_owned()),
         Obstacle::Volume => {
-            let text = match wanted {
-                1 => format!("its volume exists in {domain} only"),
+            let text = match (before.ready, wanted) {
+                (_, 1) => format!("its volume exists in {domain} only"),
+                (1, _) => format!("the volume of its only ready pod exists in {domain} only"),
+                (ready, n) if (ready as u64) < n.into() => {
+                    format!("the volumes of its {ready} ready pods exist in {domain} only")
+                }
                 _ => format!("its volumes exist in {domain} only"),
             };
             return Some(Cause {
@@ -147,10 +246,7 @@ fn together(before: &Before, question: &Question) -> Option<Cause> {
                 text,
             });
         }
-        Obstacle::Pool => (
-            CauseCode::SingleDomainPool,
-            "its node selector, affinity and tolerations admit no node elsewhere".to_owned(),
-        ),
+        Obstacle::Pool => elsewhere.cause("node elsewhere", POOL_ADMITS_NO),
         Obstacle::Room(lacks) => {
             let lacks: Vec<String> = { lacks.iter() }
                 .map(|(reason, n)| format!("{n} {reason}"))
@@ -178,6 +274,11 @@ fn together(before: &Before, question: &Question) -> Option<Cause> {
                 text: format!("{all}: it asks for one"),
             });
         }
+        // Whatever spreads them, some set of so many domains has them all.
+        Obstacle::None(_) if wanted as usize <= question.domains.len() => (
+            CauseCode::FewReplicas,
+            format!("it asks for no more pods than domains are lost ({wanted})"),
+        ),
         Obstacle::None(_) => match &before.over {
             Over::Missing => (
                 CauseCode::ConstraintMissing,
@@ -211,8 +312,22 @@ fn together(before: &Before, question: &Question) -> Option<Cause> {
     })
 }
 
+/// What a pod is kept off nodes by, whatever is on them.
+const POOL_ADMITS_NO: &str = "its node selector, affinity and tolerations admit no";
+/// See [`POOL_ADMITS_NO`].
+const POOL_ADMITS_NONE: &str = "its node selector, affinity and tolerations admit none";
+
 /// What keeps the missing pods from the nodes that are left.
-fn at_rest(missing: &Missing, event: Event) -> Cause {
+fn at_rest(missing: &Missing, elsewhere: &Elsewhere, event: Event) -> Cause {
+    if let Missing::Pending(n, Hindrance::Nodes(_) | Hindrance::Other(_)) = missing
+        && (elsewhere.open == 0 || matches!(missing, Missing::Pending(_, Hindrance::Nodes(_))))
+    {
+        let (code, text) = elsewhere.cause("of the nodes that are left", POOL_ADMITS_NONE);
+        return Cause {
+            code,
+            text: format!("{n} Pending: {text}"),
+        };
+    }
     let code = match missing {
         Missing::Gone => CauseCode::BarePod,
         Missing::Evicted(..) | Missing::Staying(_) => CauseCode::Other,
@@ -225,6 +340,8 @@ fn at_rest(missing: &Missing, event: Event) -> Cause {
         Missing::Pending(_, hindrance) => match hindrance {
             Hindrance::Volume => CauseCode::VolumePin,
             Hindrance::CountsTheLost => CauseCode::ConstraintCountsTheLost,
+            Hindrance::Constraint(Refusing::Lost) => CauseCode::ConstraintCountsTheLost,
+            Hindrance::Constraint(Refusing::Unusable { .. }) => CauseCode::ConstraintCountsUnusable,
             Hindrance::Constraint(Refusing::MinDomains { .. }) => CauseCode::ConstraintMinDomains,
             Hindrance::Constraint(Refusing::Others { .. }) => CauseCode::ConstraintCountsOthers,
             Hindrance::Room(_) => CauseCode::NoHeadroom,
@@ -236,9 +353,6 @@ fn at_rest(missing: &Missing, event: Event) -> Cause {
     let text = match (missing, event) {
         (Missing::Pending(n, Hindrance::CountsTheLost), Event::Shift | Event::Drain) => format!(
             "{n} Pending: its hard constraint counts the cordoned domain, which takes no pod"
-        ),
-        (Missing::Pending(n, Hindrance::Nodes(_)), _) => format!(
-            "{n} Pending: its node selector, affinity and tolerations admit none of the nodes that are left"
         ),
         _ => missing.to_string(),
     };

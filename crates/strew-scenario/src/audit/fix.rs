@@ -93,6 +93,8 @@ pub struct Hurt {
     pub domains: Vec<String>,
     /// The budgets that keep a drain of its pods from its end: namespace and name.
     pub budgets: Vec<[String; 2]>,
+    /// How many domains each case takes at once.
+    pub losing: i32,
 }
 
 /// The changes that may help a workload, the smallest first; empty if none is known.
@@ -119,7 +121,7 @@ pub fn candidates(objects: &[Object], key: &str, hurt: &Hurt) -> Vec<Candidate> 
     let object = objects.iter().find(is_it);
     for change in object
         .into_iter()
-        .flat_map(|object| changes(object, key, &hurt.causes))
+        .flat_map(|object| changes(object, key, hurt))
     {
         found.push(candidate(&change.0, vec![change.1]));
     }
@@ -136,6 +138,10 @@ pub fn candidates(objects: &[Object], key: &str, hurt: &Hurt) -> Vec<Candidate> 
             }
         }
     }
+    if hurt.causes.contains(&CauseCode::NodesClosed) {
+        let uncordoned = uncordoned(objects, key, hurt);
+        found.extend(uncordoned.map(|(text, edits)| candidate(&text, edits)));
+    }
     let spreads = found.clone();
     if let Some(in_budget) = in_budget.filter(|_| !budgets.is_empty()) {
         // Alone first, then with the changes of the workload.
@@ -146,18 +152,48 @@ pub fn candidates(objects: &[Object], key: &str, hurt: &Hurt) -> Vec<Candidate> 
             found.push(candidate(&change, edits.collect()));
         }
     }
+    let unhealthy: Vec<Edit> = { hurt.budgets.iter() }
+        .filter_map(|[namespace, name]| evicts_unhealthy(objects, namespace, name))
+        .collect();
+    if let Some([_, name]) = hurt.budgets.first()
+        && !unhealthy.is_empty()
+    {
+        let change = format!("unhealthyPodEvictionPolicy: AlwaysAllow in budget {name}");
+        found.push(candidate(&change, unhealthy));
+    }
     found
 }
 
+/// The cordoned nodes outside the domains take new pods again; `None` if there is none.
+fn uncordoned(objects: &[Object], key: &str, hurt: &Hurt) -> Option<(String, Vec<Edit>)> {
+    let mut names = Vec::new();
+    let mut edits = Vec::new();
+    for object in objects {
+        let Some(KubeObject::Node(node)) = wire_of(object) else {
+            continue;
+        };
+        let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+        let value = object.meta().label(key);
+        let is_elsewhere = value.is_none_or(|value| !hurt.domains.iter().any(|d| d == value));
+        if is_cordoned && is_elsewhere {
+            names.push(object.meta().name.name.to_string());
+            edits.extend(merged(&object.key(), json!({"unschedulable": null})));
+        }
+    }
+    (!edits.is_empty()).then(|| (format!("uncordon {}", names.join(", ")), edits))
+}
+
 /// Changes of a workload, the smallest first.
-fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edit)> {
+fn changes(object: &Object, key: &str, hurt: &Hurt) -> Vec<(String, Edit)> {
     let Some(change) = Change::of(object, key) else {
         return Vec::new();
     };
-    let has = |code: CauseCode| causes.contains(&code);
+    let has = |code: CauseCode| hurt.causes.contains(&code);
     let (short, replicas) = (short_key(key), change.replicas);
+    // So many that one is left, whichever domains are lost.
+    let enough = hurt.losing.saturating_add(1);
     let mut found = Vec::new();
-    if has(CauseCode::ConstraintCountsTheLost) {
+    if has(CauseCode::ConstraintCountsTheLost) || has(CauseCode::ConstraintCountsUnusable) {
         let honor = |constraint: &mut TopologySpreadConstraint| {
             constraint.node_taints_policy = Some("Honor".to_owned());
         };
@@ -166,6 +202,14 @@ fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edi
         // The constraint over another key may be what counts it, such as that over hostname.
         let everywhere = change.edited_if(is_hard, honor);
         found.push((Advice::HonorTaints.help().to_owned(), everywhere));
+    }
+    if has(CauseCode::ConstraintCountsUnusable) {
+        let honor = |constraint: &mut TopologySpreadConstraint| {
+            constraint.node_affinity_policy = Some("Honor".to_owned());
+            constraint.node_taints_policy = Some("Honor".to_owned());
+        };
+        let text = format!("nodeAffinityPolicy and nodeTaintsPolicy: Honor over {short}");
+        found.push((text, change.edited(honor)));
     }
     if has(CauseCode::ConstraintMinDomains) {
         found.extend(change.fewer_min_domains());
@@ -207,17 +251,21 @@ fn changes(object: &Object, key: &str, causes: &[CauseCode]) -> Vec<(String, Edi
     if is_together.into_iter().any(has) {
         found.push(hard());
     }
-    if has(CauseCode::SingleReplica) && replicas == 1 {
+    let more = || {
+        let text = format!("replicas: {enough}");
+        (text, change.merged(json!({"replicas": enough})))
+    };
+    if has(CauseCode::FewReplicas) && replicas < enough {
+        found.push(more());
+    }
+    if (has(CauseCode::SingleReplica) || has(CauseCode::FewReplicas)) && replicas < enough {
         let text = format!(
-            "replicas: 2 and a constraint over {short}: maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor"
+            "replicas: {enough} and a constraint over {short}: maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor"
         );
-        found.push((text, change.with("DoNotSchedule", Some(2))));
+        found.push((text, change.with("DoNotSchedule", Some(enough))));
     }
     if has(CauseCode::VolumePin) && replicas == 1 {
-        found.push((
-            "replicas: 2".to_owned(),
-            change.merged(json!({"replicas": 2})),
-        ));
+        found.push(more());
     }
     let found = found.into_iter();
     found
@@ -389,9 +437,11 @@ impl<'a> Change<'a> {
         found
     }
 
-    /// One constraint over the key in place of those that it has, and maybe another number of replicas.
+    /// One constraint over the key in place of those that it has, and maybe another number of replicas; `None` if that
+    /// changes nothing.
     fn with(&self, when_unsatisfiable: &str, replicas: Option<i32>) -> Option<Edit> {
-        let mut constraints = self.constraints();
+        let before = self.constraints();
+        let mut constraints = before.clone();
         constraints.retain(|constraint| constraint.topology_key != self.key);
         let is_hard = when_unsatisfiable == "DoNotSchedule";
         let is_deployment = self.object.kind() == Kind::Deployment;
@@ -404,7 +454,7 @@ impl<'a> Change<'a> {
             match_label_keys: is_deployment.then(|| vec!["pod-template-hash".to_owned()]),
             ..TopologySpreadConstraint::default()
         });
-        self.spread(constraints, replicas)
+        (replicas.is_some() || constraints != before).then(|| self.spread(constraints, replicas))?
     }
 
     fn spread(
@@ -459,4 +509,19 @@ fn loosened(objects: &[Object], namespace: &str, name: &str) -> Option<Edit> {
         true => None,
         false => merged(&key, json!({"minAvailable": null, "maxUnavailable": one})),
     }
+}
+
+/// A budget that lets pods go that are not ready; `None` if it is not there, or does that already.
+fn evicts_unhealthy(objects: &[Object], namespace: &str, name: &str) -> Option<Edit> {
+    const POLICY: &str = "AlwaysAllow";
+    let key = Key {
+        kind: Kind::of("PodDisruptionBudget"),
+        name: Name::new(namespace, name),
+    };
+    let budget = objects.iter().find(|object| object.key() == key)?;
+    let Object::Budget(budget) = budget else {
+        return None;
+    };
+    let now = budget.spec.unhealthy_pod_eviction_policy.as_deref();
+    (now != Some(POLICY)).then(|| merged(&key, json!({"unhealthyPodEvictionPolicy": POLICY})))?
 }

@@ -14,13 +14,15 @@ use strew_sim::Simulation;
 use strew_view::away::{self, Headroom};
 use strew_view::loss::LossVerdict;
 use strew_view::values::{self, EndpointValues};
+use strew_view::workload::Workloads;
 
 use super::Question;
 use super::callers::Representatives;
-use super::cause::{self, Before};
+use super::cause::{self, Before, Elsewhere, Seen};
 use super::fix::Edit;
 use super::steps::{self, EVENT_STEP};
 use super::values::{Blocked, Case, Endpoints, Event, Row, StuckBudget};
+use crate::expect::availability::Preemption;
 use crate::expect::present::world_of;
 use crate::expect::workloads::{LossOf, is_counted, name, wanted_of, workload_of};
 use crate::format::Step;
@@ -45,6 +47,9 @@ pub fn play_case(
         stuck_budgets: Vec::new(),
         before: BTreeMap::new(),
         blocked: Vec::new(),
+        elsewhere: Elsewhere::default(),
+        tolerating: BTreeMap::new(),
+        workloads: &base.admitted().workloads,
     };
     let played = play(&plan, seed, None, &mut follow)?;
     let Follow {
@@ -53,6 +58,8 @@ pub fn play_case(
         stuck_budgets,
         before,
         blocked,
+        elsewhere,
+        tolerating,
         ..
     } = follow;
     let refused = played
@@ -63,7 +70,24 @@ pub fn play_case(
     let refused = refused.map(|refused| refused.why.clone()).collect();
     let event = played.steps.get(EVENT_STEP);
     let losses = event.map_or(&[][..], |step| step.facts.losses.as_slice());
-    let rows = losses.iter().map(|of| row(of, &before, (question, seed)));
+    let preemptions = event.map_or(&[][..], |step| step.facts.preemptions.as_slice());
+    let rows = losses.iter().map(|of| {
+        let meta = &of.key.name;
+        let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
+        let mut by: Vec<String> = { preemptions.iter() }
+            .filter(|preemption| preemption.victim_text() == of.name)
+            .map(Preemption::by_text)
+            .collect();
+        by.dedup();
+        let seen = Seen {
+            before: known.map(|(_, before)| before),
+            elsewhere: &elsewhere,
+            is_orphan: of.key.kind == Pod::KIND && base.admitted().workloads.is_orphan(meta),
+            tolerating: tolerating.get(&of.key).copied().unwrap_or(0),
+            preempted_by: &by,
+        };
+        row(of, seen, (question, seed))
+    });
     let rows: Vec<Row> = rows.collect();
     let seconds = event.map_or(0, |step| step.ended.0.saturating_sub(step.began.0));
     let mut case = Case {
@@ -82,11 +106,7 @@ pub fn play_case(
     Ok(case)
 }
 
-fn row(
-    of: &LossOf,
-    before: &BTreeMap<Name, (Kind, Before)>,
-    (question, seed): (&Question, u64),
-) -> Row {
+fn row(of: &LossOf, seen: Seen<'_>, (question, seed): (&Question, u64)) -> Row {
     let meta = &of.key.name;
     let mut row = Row {
         kind: of.key.kind.name().to_owned(),
@@ -111,13 +131,13 @@ fn row(
     if question.quorum && of.key.kind == Kind::StatefulSet {
         loss.quorum = loss.wanted / 2 + 1;
     }
+    // A pod that goes may come again: its controller is not played.
+    loss.is_unplayed |= seen.is_orphan && loss.verdict() != LossVerdict::Survives;
     row.set(&loss);
     row.set_over_time(&of.over_time);
-    let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
     let is_well = matches!(loss.verdict(), LossVerdict::Survives | LossVerdict::Unknown);
     if !is_well || loss.is_unplayed {
-        let before = known.map(|(_, before)| before);
-        row.cause = cause::of(of, before, question);
+        row.cause = cause::of(of, seen, question);
     }
     row
 }
@@ -133,6 +153,10 @@ struct Follow<'a> {
     /// The workloads whose ready pods are all in the domains, by name.
     before: BTreeMap<Name, (Kind, Before)>,
     blocked: Vec<Blocked>,
+    elsewhere: Elsewhere,
+    /// By workload: its pods at the end that are in the domains, and go there though they are cordoned.
+    tolerating: BTreeMap<Key, usize>,
+    workloads: &'a Workloads,
 }
 
 impl Watcher for Follow<'_> {
@@ -151,9 +175,12 @@ impl Watcher for Follow<'_> {
     ) -> ControlFlow<()> {
         if number == EVENT_STEP && self.question.event == Event::Drain {
             let (now, tables) = (simulation.now(), simulation.server().tables());
-            self.blocked = blocked(tables, &self.away, now);
+            self.blocked = blocked(tables, &self.away, now, self.workloads);
             let left = result.refused.iter().flat_map(|refused| &refused.left);
             take_left(&mut self.blocked, left, tables);
+        }
+        if number == EVENT_STEP && self.question.event == Event::Shift {
+            self.tolerating = tolerating(simulation.server().tables(), &self.away);
         }
         ControlFlow::Continue(())
     }
@@ -165,6 +192,11 @@ impl Follow<'_> {
         let nodes = tables.of::<Node>().iter();
         let nodes = nodes.filter(|node| of_domains(node, self.question));
         self.away = nodes.map(|node| Arc::clone(&node.meta.name.name)).collect();
+        for node in tables.of::<Node>().iter() {
+            if !of_domains(node, self.question) {
+                self.elsewhere.add(node);
+            }
+        }
         self.services = services(tables, &self.away);
         self.stuck_budgets = stuck_budgets(tables);
         let mut world = world_of(simulation);
@@ -246,6 +278,29 @@ fn concentrated<'a>(
     inside
 }
 
+/// The pods on these nodes that tolerate that they are cordoned, by workload.
+fn tolerating(tables: &Tables, away: &BTreeSet<Arc<str>>) -> BTreeMap<Key, usize> {
+    let mut found = BTreeMap::new();
+    for pod in away.iter().flat_map(|node| tables.pods_on(node)) {
+        let mut tolerations = pod.spec.tolerations.iter().flatten();
+        let tolerates = tolerations.any(|toleration| {
+            let is_it = |key: &str| key.is_empty() || key == "node.kubernetes.io/unschedulable";
+            let has_effect = |effect: &str| effect.is_empty() || effect == "NoSchedule";
+            toleration.operator.as_deref() == Some("Exists")
+                && is_it(toleration.key.as_deref().unwrap_or_default())
+                && has_effect(toleration.effect.as_deref().unwrap_or_default())
+        });
+        if tolerates
+            && pod.is_active()
+            && !stays(pod)
+            && let Some((kind, name, _)) = workload(tables, pod)
+        {
+            *found.entry(Key { kind, name }).or_default() += 1;
+        }
+    }
+    found
+}
+
 /// True for a node of the domains that a case is about.
 pub(super) fn of_domains(node: &Node, question: &Question) -> bool {
     let value = node.meta.label(&question.key);
@@ -309,9 +364,13 @@ fn stuck_budgets(tables: &Tables) -> Vec<StuckBudget> {
 }
 
 /// Why kubectl drain refuses the nodes of these pods as a whole; `None`: it does not.
-fn bare_pod(tables: &Tables, pods: &[&Arc<Pod>]) -> Option<String> {
-    let is_bare =
-        |pod: &&Arc<Pod>| pod.meta.controller().is_none() && !stays(pod) && !pod.is_finished();
+fn bare_pod(tables: &Tables, pods: &[&Arc<Pod>], workloads: &Workloads) -> Option<String> {
+    let is_bare = |pod: &&Arc<Pod>| {
+        pod.meta.controller().is_none()
+            && !workloads.is_orphan(&pod.meta.name)
+            && !stays(pod)
+            && !pod.is_finished()
+    };
     let bare = pods.iter().find_map(|pod| {
         let node = pod.node.as_ref()?;
         let bare = tables.pods_on(node).find(is_bare)?;
@@ -400,7 +459,12 @@ fn object_of(tables: &Tables, pod: &Pod) -> String {
 }
 
 /// The pods that a drain has left on these nodes, by workload.
-fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Blocked> {
+fn blocked(
+    tables: &Tables,
+    away: &BTreeSet<Arc<str>>,
+    now: Instant,
+    workloads: &Workloads,
+) -> Vec<Blocked> {
     let mut left: BTreeMap<String, Vec<&Arc<Pod>>> = BTreeMap::new();
     for pod in away.iter().flat_map(|node| tables.pods_on(node)) {
         if stays(pod) || pod.is_finished() || pod.meta.is_terminating() {
@@ -426,7 +490,7 @@ fn blocked(tables: &Tables, away: &BTreeSet<Arc<str>>, now: Instant) -> Vec<Bloc
                 };
                 ("budget", text, Some(named))
             }
-            Some([]) | None => ("bare-pod", bare_pod(tables, &pods)?, None),
+            Some([]) | None => ("bare-pod", bare_pod(tables, &pods, workloads)?, None),
         };
         Some(Blocked {
             object,

@@ -285,6 +285,8 @@ pub enum CauseCode {
     NoHeadroom,
     /// Its node selector, affinity or the taints of other nodes keep it in the domain.
     SingleDomainPool,
+    /// The other nodes are cordoned, not ready or unreachable.
+    NodesClosed,
     /// Its volume exists in the domain only.
     VolumePin,
     /// No constraint over the key.
@@ -301,6 +303,8 @@ pub enum CauseCode {
     ConstraintHoldsInOneDomain,
     /// Its hard constraint counts the domain, though it takes no pod.
     ConstraintCountsTheLost,
+    /// Its hard constraint counts a domain that is not lost, though it takes no pod of it.
+    ConstraintCountsUnusable,
     /// Its hard constraint asks for more domains than are left.
     ConstraintMinDomains,
     /// Its hard constraint counts pods of other workloads, and refuses the nodes that are left for them.
@@ -309,8 +313,12 @@ pub enum CauseCode {
     Quota,
     /// It asks for one pod.
     SingleReplica,
+    /// It asks for several pods, and for no more than domains are lost at once.
+    FewReplicas,
     /// It is a pod without a workload.
     BarePod,
+    /// The controller of the pod is not in the files, and what it does is not known.
+    UnknownController,
     /// Its pods on lost nodes keep their names, and a StatefulSet makes no second one; or an earlier pod is not ready.
     StatefulSetWaits,
     /// Affinity to pods.

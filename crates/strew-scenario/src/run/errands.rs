@@ -26,6 +26,8 @@ pub struct Errands {
     /// The number of the present step.
     pub(super) step: usize,
     drains: Vec<UnderWay>,
+    /// Pods whose controller is not in the files.
+    owned: Arc<BTreeSet<Name>>,
     dice: Prng,
 }
 
@@ -80,6 +82,7 @@ impl Errands {
             chosen: Vec::new(),
             step: 0,
             drains: Vec::new(),
+            owned: Arc::new(plan.admitted().workloads.orphans().cloned().collect()),
             dice: Prng::new(seed),
         }
     }
@@ -97,6 +100,7 @@ impl Errands {
             ignore_daemon_sets: true,
             delete_empty_dir_data: true,
             timeout,
+            owned: Arc::clone(&self.owned),
             ..DrainOptions::default()
         };
         self.drains.push(UnderWay {

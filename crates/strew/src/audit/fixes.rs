@@ -74,14 +74,17 @@ pub(super) fn search(
     is_shown: &dyn Fn(&Row) -> bool,
 ) -> Result<Found, Failure> {
     let before = stands(cases);
-    let mut fixes = Vec::new();
+    let mut found: Vec<(Stand, Fix)> = Vec::new();
     let mut chosen: Vec<Edit> = Vec::new();
-    for hurt in hurt(cases, is_shown, &before)
+    let losing = base
+        .questions
+        .first()
+        .map_or(1, |question| question.domains.len());
+    for hurt in hurt(cases, is_shown, &before, losing)
         .into_iter()
         .take(WORKLOADS_MAX)
     {
         let probes = probes(base, cases, &hurt.of);
-        let questions = probes.iter().map(|run| run.question);
         // How it stands with a change; `None` if the API server refuses the change, or if it harms another.
         let with = |played: &[Case]| {
             let with = stands(played);
@@ -96,10 +99,11 @@ pub(super) fn search(
                 .map_or(stand(&before, &hurt.of), |(_, stand)| *stand);
             let is_better = |now: &Stand| *now > then;
             let edits = &candidate.edits;
-            // First with the seeds in which it is worst: most changes fail there already.
+            // First the cases that hurt it, with the seeds in which it is worst: most changes fail there already. Then all
+            // others: a change may move its pods into the domains of another case.
             let mut now = with(&work::play_runs(base, &probes, edits)?).filter(is_better);
-            if now.is_some() && base.seeds.count > 1 {
-                now = with(&work::play_all(base, questions.clone(), edits)?).filter(is_better);
+            if now.is_some() {
+                now = with(&work::play_all(base, base.questions.iter(), edits)?).filter(is_better);
             }
             let Some(now) = now else { continue };
             best = Some((candidate, now));
@@ -111,7 +115,7 @@ pub(super) fn search(
             continue;
         };
         chosen.extend(candidate.edits.iter().cloned());
-        fixes.push(Fix {
+        let fix = Fix {
             patches: candidate
                 .edits
                 .iter()
@@ -127,16 +131,19 @@ pub(super) fn search(
             to: now.name().to_owned(),
             of: candidate.of,
             change: candidate.change,
-        });
+        };
+        found.push((stand(&before, &hurt.of), fix));
     }
-    if fixes.len() > 1 {
+    if found.len() > 1 {
         let together = stands(&work::play_all(base, base.questions.iter(), &chosen)?);
         // A change that helps alone may not beside the others, such as for the last room.
-        for fix in &mut fixes {
-            fix.to = stand(&together, &fix.of).name().to_owned();
-        }
-        fixes.retain(|fix| fix.to != fix.from);
+        found.retain_mut(|(from, fix)| {
+            let to = stand(&together, &fix.of);
+            fix.to = to.name().to_owned();
+            to > *from
+        });
     }
+    let fixes = found.into_iter().map(|(_, fix)| fix).collect();
     Ok(Found { fixes })
 }
 
@@ -160,6 +167,7 @@ fn hurt(
     cases: &[Case],
     is_shown: &dyn Fn(&Row) -> bool,
     stands: &BTreeMap<String, Stand>,
+    losing: usize,
 ) -> Vec<Hurt> {
     let mut all: BTreeMap<String, Hurt> = BTreeMap::new();
     for case in cases {
@@ -179,6 +187,7 @@ fn hurt(
                 causes: Vec::new(),
                 domains: Vec::new(),
                 budgets: Vec::new(),
+                losing: i32::try_from(losing).unwrap_or(i32::MAX),
             });
             hurt.causes
                 .extend(row.cause.as_ref().map(|cause| cause.code));

@@ -42,14 +42,8 @@ impl<'a> Line<'a> {
     fn add_cause(&mut self, event: Event, row: &'a Row) {
         let Some(cause) = &row.cause else { return };
         let mut known = self.causes.iter_mut();
-        match known.find(|(_, known)| known.code == cause.code) {
-            Some((events, known)) => {
-                events.push(event);
-                // Its numbers are those of the line.
-                if std::ptr::eq(self.row, row) {
-                    *known = cause;
-                }
-            }
+        match known.find(|(_, known)| *known == cause) {
+            Some((events, _)) => events.push(event),
             None => self.causes.push((vec![event], cause)),
         }
     }
@@ -615,7 +609,11 @@ fn whys_unknown(groups: &[Group<'_>]) -> Vec<(&'static str, BTreeSet<String>)> {
     let mut whys: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
     let lines = groups.iter().flat_map(|group| &group.lines);
     for line in lines.filter(|line| line.verdict() == LossVerdict::Unknown) {
-        let why = match line.row.cause {
+        let code = line.row.cause.as_ref().map(|cause| cause.code);
+        let why = match code {
+            Some(CauseCode::UnknownController) => {
+                "since their controllers are not in the files, and may make others"
+            }
             Some(_) => "since strew plays no scheduler of theirs",
             None => "since no pod was ready before",
         };
@@ -729,7 +727,10 @@ fn write_fixes(out: &mut String, audit: &Audit, look: &Look<'_>) {
         return;
     }
     if audit.fixes.is_empty() {
-        let _ = writeln!(out, "\nNo change that was played helps");
+        let _ = writeln!(
+            out,
+            "\nNo change that was played helps: strew tries constraints, replicas, budgets, cordoned nodes and more nodes"
+        );
         return;
     }
     let together = match audit.fixes.len() {

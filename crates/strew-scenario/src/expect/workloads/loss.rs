@@ -408,8 +408,13 @@ fn hindrance(present: &dyn Present, refusing: Ask<'_>, pod: &Pod) -> Hindrance {
     if has(&["VolumeBinding", "VolumeZone"]) {
         return Hindrance::Volume;
     }
-    if has(&["PodTopologySpread"]) {
-        return refusing(&pod.meta.uid).map_or(Hindrance::CountsTheLost, Hindrance::Constraint);
+    if has(&["PodTopologySpread"])
+        && let Some(refusing) = refusing(&pod.meta.uid)
+    {
+        return match refusing {
+            Refusing::Lost => Hindrance::CountsTheLost,
+            refusing => Hindrance::Constraint(refusing),
+        };
     }
     if has(&["NodeResourcesFit", "NodePorts"]) {
         return Hindrance::Room(reasons);
@@ -417,7 +422,9 @@ fn hindrance(present: &dyn Present, refusing: Ask<'_>, pod: &Pod) -> Hindrance {
     if has(&["InterPodAffinity"]) {
         return Hindrance::Affinity(reasons);
     }
-    match has(&["NodeAffinity", "TaintToleration"]) {
+    // Nodes that are left lack the label of a constraint: the taints are those of the lost ones.
+    let lacks_label = has(&["PodTopologySpread"]) && !reasons.is_empty();
+    match has(&["NodeAffinity", "TaintToleration"]) && !lacks_label {
         true => Hindrance::Nodes(reasons),
         false => Hindrance::Other(reasons),
     }
