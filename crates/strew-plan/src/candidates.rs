@@ -289,7 +289,13 @@ impl Candidates<'_> {
         });
         vec![
             self.request_less(&nodes),
-            nodes.iter().take(1).map(free).collect(),
+            // No pod of it frees what a node does not have at all.
+            nodes
+                .iter()
+                .filter(|(_, short)| short.iter().all(|short| short.allocatable > 0))
+                .take(1)
+                .map(free)
+                .collect(),
             delete.collect(),
         ]
     }

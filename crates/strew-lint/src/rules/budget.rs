@@ -78,10 +78,15 @@ pub(crate) fn selects_none(files: &Files<'_>) -> Vec<Found> {
             .as_ref()
             .and_then(|s| s.selector.as_ref());
         let selector = files.text(&budget.selector);
-        let message = format!(
-            "the budget protects nothing: no pod of namespace {} in these files has {selector}",
-            budget.namespace
-        );
+        let message = match wire {
+            None => {
+                "the budget protects nothing: it has no selector, and so selects no pod".to_owned()
+            }
+            Some(_) => format!(
+                "the budget protects nothing: no pod of namespace {} in these files has {selector}",
+                budget.namespace
+            ),
+        };
         let meant = own().find_map(|w| Some((w, other_value(wire, w.written)?)));
         let is_open =
             files.has_unknown(budget.namespace) || own().any(|w| may_get_labels(wire, w.written));

@@ -345,11 +345,12 @@ impl Notes<'_> {
         let looked_at: BTreeSet<usize> = meant()
             .flat_map(|outcome| self.names.workloads(&outcome.rule))
             .collect();
-        let enforced: BTreeSet<usize> = plan
+        // By namespace and controller: pods without one are workloads of their own, and share their constraints.
+        let enforced: HashSet<(Symbol, Option<OwnerRef>)> = plan
             .rules
             .iter()
             .filter(|outcome| outcome.rule.constraint.hard)
-            .flat_map(|outcome| self.names.workloads(&outcome.rule))
+            .flat_map(|outcome| outcome.rule.owners())
             .collect();
         let mut notes = self.of_schedulers(&enforced);
         for (&workload, &n_pods) in &settled.off_nodes {
@@ -377,7 +378,10 @@ impl Notes<'_> {
     }
 
     /// Workloads whose hard constraints nothing enforces that is simulated.
-    fn of_schedulers(&self, enforced: &BTreeSet<usize>) -> Vec<(usize, WorkloadNote)> {
+    fn of_schedulers(
+        &self,
+        enforced: &HashSet<(Symbol, Option<OwnerRef>)>,
+    ) -> Vec<(usize, WorkloadNote)> {
         let mut notes: BTreeMap<usize, WorkloadNote> = BTreeMap::new();
         for entry in &self.world.pods {
             let spec = self.world.cluster.spec_of(entry.pod);
@@ -388,8 +392,9 @@ impl Notes<'_> {
                 continue;
             }
             let name = spec.scheduler_name;
+            let key = &self.world.cluster.class_of(entry.pod).key;
             let (reason, message) = match self.world.schedulers.has(name) {
-                true if enforced.contains(&workload) => continue,
+                true if enforced.contains(&(key.namespace, key.owner)) => continue,
                 true => (
                     NOT_ENFORCED,
                     "the scheduler's profile does not enforce its constraints".to_owned(),

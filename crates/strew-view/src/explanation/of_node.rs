@@ -26,6 +26,9 @@ pub struct NodeExplanation {
     pub zone: Option<String>,
     /// Whether it is cordoned.
     pub unschedulable: bool,
+    /// The status of its condition Ready if that is not True: `False`, `Unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ready: Option<String>,
     /// `key=value:effect`
     pub taints: Vec<String>,
     /// CPU, memory, pods, and what else it has.
@@ -105,11 +108,11 @@ pub struct Judged {
 const PENDING_MAX: usize = 20;
 
 impl NodeExplanation {
-    /// Of a node by its name.
+    /// Of a node by its name; `not_ready` is the status of its condition Ready if that is not True.
     ///
     /// # Errors
     /// There is none of that name: the names of all nodes.
-    pub fn of(mut view: View, name: &str) -> Result<Self, Vec<String>> {
+    pub fn of(mut view: View, name: &str, not_ready: Option<String>) -> Result<Self, Vec<String>> {
         let world = &mut view.world;
         let node = world.cluster.names.get(name);
         let node = node.and_then(|name| world.cluster.find_node(name));
@@ -151,6 +154,7 @@ impl NodeExplanation {
             name: name.to_owned(),
             zone: usage.zone.clone(),
             unschedulable: usage.unschedulable,
+            not_ready,
             taints,
             resources,
             pods,

@@ -8,6 +8,7 @@ use strew_cluster::{Cluster, NodeRow};
 use strew_model::{NodeSelectorTerm, ResourceName, Symbol};
 use strew_scheduler::explain::constraint::{Domain, HardExplained};
 use strew_scheduler::explain::refused::{Blockers, Cause, RefusedNode};
+use strew_scheduler::plugins::node_affinity::narrow;
 use strew_scheduler::plugins::node_resources_fit::Lacking;
 use strew_scheduler::profile::PluginId;
 use strew_scheduler::{Explanation, Reason};
@@ -50,6 +51,9 @@ pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<St
         .filter(|node| is_free_of(node, &[PluginId::NodeAffinity, PluginId::NodeName]))
         .collect();
     let wanted = wanted(explanation, cluster);
+    if let Some(made) = made_for(explanation, &labelled, cluster) {
+        return Some(made);
+    }
     if labelled.is_empty() {
         let found = found(explanation, cluster);
         return Some(match explanation.nodes {
@@ -93,6 +97,30 @@ pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<St
     };
     let reasons = reasons(&open, "of those", &those(n_open), explanation, cluster);
     Some(format!("{of}; {reasons}"))
+}
+
+/// `it is made for node b0: it has not 500m cpu free (best 100m)`, of a pod that node affinity binds to one node, as those
+/// of a DaemonSet; `None` for others, and if the node is not there.
+fn made_for(
+    explanation: &Explanation,
+    labelled: &[&RefusedNode],
+    cluster: &Cluster,
+) -> Option<String> {
+    let affinity = &cluster.spec_of(explanation.pod).node_affinity;
+    let [name] = narrow(affinity).ok()??[..] else {
+        return None;
+    };
+    let [node] = labelled else { return None };
+    let name = cluster.names.text(name);
+    let is_open = !node
+        .causes
+        .iter()
+        .any(|cause| against::BARRED.contains(&cause.plugin()));
+    let why = match is_open {
+        true => reasons(&[*node], "of those", "it", explanation, cluster),
+        false => against::barred(labelled, "it", cluster),
+    };
+    Some(format!("it is made for node {name}: {why}"))
 }
 
 /// ` (node-7 has disk=ssd: did you mean that?)`: what nodes have in the place of a value that none has; empty if it is
@@ -313,14 +341,21 @@ fn part(
     }
     if plugin == PluginId::NodeResourcesFit {
         let short = shortages(nodes.iter().copied(), cluster, true);
-        let parts = short.iter().map(|short| {
+        // The limit on the number of pods is no amount that a pod asks for.
+        let (pods, amounts): (Vec<_>, Vec<_>) = short.iter().partition(|s| s.name == "pods");
+        let parts = amounts.iter().map(|short| {
             format!(
                 "{} ({} wanted, best {})",
                 short.name, short.requested, short.best_free
             )
         });
-        let parts: Vec<String> = parts.take(2).collect();
-        return format!("{} too little {}", have(n), parts.join(" or "));
+        let parts: Vec<String> = parts.collect();
+        let few = "no place for another pod";
+        return match (parts.is_empty(), pods.is_empty()) {
+            (true, _) => format!("{} {few}", have(n)),
+            (false, true) => format!("{} too little {}", have(n), parts.join(" or ")),
+            (false, false) => format!("{} too little {} or {few}", have(n), parts.join(" or ")),
+        };
     }
     if plugin == PluginId::PodTopologySpread
         && let Some(spread) = spread(nodes, n, explanation, cluster)

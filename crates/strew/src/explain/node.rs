@@ -2,6 +2,9 @@
 //! pods.
 
 use anyhow::anyhow;
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Name, Node};
+use strew_manifest::conditions::node_ready;
 use strew_view::explanation::{Counting, NodeExplanation};
 use strew_view::view::View;
 
@@ -36,16 +39,17 @@ pub(super) fn explain(
     let progress = Progress::new(context.quiet);
     let view = |when| {
         look(&life, when, &progress, |seen, frame| {
-            View::of(seen.moment, frame, None)
+            let not_ready = not_ready(seen.moment.tables, name);
+            (View::of(seen.moment, frame, None), not_ready)
         })
     };
-    let (view, moment) = match args.at {
+    let ((view, not_ready), moment) = match args.at {
         Some(at) => (
             view(When::At(at))?,
             format!("explained as things are after {}", time_text(at)),
         ),
         None => match view(When::Start)? {
-            start if start.world.pods.is_empty() => (
+            (start, _) if start.world.pods.is_empty() => (
                 view(When::End)?,
                 "explained as things are at the end".to_owned(),
             ),
@@ -53,7 +57,7 @@ pub(super) fn explain(
         },
     };
     progress.finish();
-    let explanation = NodeExplanation::of(view, name).map_err(|known| {
+    let explanation = NodeExplanation::of(view, name, not_ready).map_err(|known| {
         let failure = Failure::input(anyhow!("there is no node {name:?}"));
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         match closest(name, &known) {
@@ -83,6 +87,13 @@ pub(super) fn explain(
     Ok(0)
 }
 
+/// The status of the node's condition Ready if that is not True; `None` also if there is none.
+fn not_ready(tables: &Tables, name: &str) -> Option<String> {
+    let node = tables.get::<Node>(&Name::new("", name))?;
+    let ready = node_ready(&node.status)?;
+    (ready != "True").then(|| ready.to_owned())
+}
+
 /// For people.
 fn write(node: &NodeExplanation, out: &mut Page) {
     let zone = node.zone.as_ref();
@@ -102,6 +113,19 @@ fn write(node: &NodeExplanation, out: &mut Page) {
     );
     if node.unschedulable {
         out.line(0, "It is cordoned: only pods that tolerate that go to it.");
+    }
+    if let Some(status) = &node.not_ready {
+        let is_tainted = node.taints.iter().any(|taint| {
+            taint.starts_with("node.kubernetes.io/not-ready")
+                || taint.starts_with("node.kubernetes.io/unreachable")
+        });
+        let then = match is_tainted {
+            true => "",
+            false => {
+                ", and not tainted for it yet: the scheduler would still put pods on it, and its kubelet would not start them"
+            }
+        };
+        out.wrapped(0, &format!("It is not Ready (Ready is {status}){then}."));
     }
     if !node.taints.is_empty() {
         out.wrapped(0, &format!("Taints: {}.", node.taints.join(", ")));
@@ -145,6 +169,9 @@ fn write_pending(node: &NodeExplanation, out: &mut Page) {
             n => format!(" and {} more", n - 1),
         };
         let causes = match judged.causes.is_empty() {
+            true if node.not_ready.is_some() => {
+                "nothing that the scheduler looks at, though the node is not Ready".to_owned()
+            }
             true => "nothing: it would take it".to_owned(),
             false => judged.causes.join("; "),
         };

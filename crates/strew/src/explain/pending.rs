@@ -13,6 +13,7 @@ use strew_scenario::expect::workloads;
 use strew_scenario::format::ObjectTarget;
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::Whereabouts;
+use strew_view::blocked::Blocked;
 use strew_view::cluster_state::ClusterState;
 use strew_view::explanation::API_VERSION;
 use strew_view::moment::Frame;
@@ -27,7 +28,7 @@ use crate::progress::Progress;
 use crate::recorded::Refusals;
 use crate::scenario::{Seen, When};
 use crate::terminal;
-use crate::text::{count, short_key, widest};
+use crate::text::{count, eviction, short_key, widest};
 use strew_suite::label_query::LabelQuery;
 use strew_suite::shown::Choice;
 
@@ -312,6 +313,13 @@ fn told(world: &mut ClusterState, entry: usize, stored: Option<&Pod>) -> Told {
     let explanation: Explanation = world.schedulers.explain(&mut world.cluster, pod, None);
     let cause = cause::of(world, entry, &explanation, stored);
     let fits_now = cause.is_none();
+    let is_pending = explanation.standing == Whereabouts::Pending;
+    let blocked = is_pending.then(|| Blocked::now(world, pod)).flatten();
+    let victims = blocked.and_then(|blocked| blocked.eviction);
+    let cause = cause.map(|cause| match &victims {
+        Some(victims) => format!("{cause}; it {}", eviction::plan(victims)),
+        None => cause,
+    });
     let cause = cause.unwrap_or_else(|| {
         let node = explanation.standing.would_go();
         let node = node.map_or("a node", |node| world.node_name(node));
