@@ -81,7 +81,18 @@ impl Edit {
             .collect()
     }
 
-    fn apply(&self, object: &mut Value) -> bool {
+    /// True if another change sets this field, or one that is a part of the other, to something else.
+    pub fn contradicts(&self, other: &Self) -> bool {
+        let is_within = |inner: &str, outer: &str| {
+            let rest = inner.strip_prefix(outer);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let meet = is_within(&self.path, &other.path) || is_within(&other.path, &self.path);
+        meet && self != other
+    }
+
+    /// Makes the change in an object, as [`Fix::apply`].
+    pub fn apply(&self, object: &mut Value) -> bool {
         let steps = self.steps();
         let Some((PathSegment::Name(name), above)) = steps.split_last() else {
             return false;

@@ -165,12 +165,10 @@ fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Fail
     let first_file = inputs
         .first()
         .map_or(String::new(), |input| input.name.clone());
-    let mut looked = Looked::at(&args.read, names, inputs)?;
     if args.fix {
-        let text = looked.write_fixes(args.top, context)?;
-        terminal::print(&text)?;
-        return Ok(looked.exit());
+        return fix(args, names, inputs, context);
     }
+    let looked = Looked::at(&args.read, names, inputs)?;
     let findings = &looked.findings;
     match args.format() {
         None if args.output.as_deref() == Some("patch") => {
@@ -198,6 +196,48 @@ fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Fail
             terminal::print(&(looked.text(args.top, context) + &summary))?;
         }
     }
+    Ok(looked.exit())
+}
+
+/// How often what was written is looked at again for fixes that it made possible.
+const ROUNDS: usize = 4;
+
+/// Writes the fixes into the files, and says what is left in them.
+fn fix(
+    args: &LintArgs,
+    names: &[String],
+    mut inputs: Vec<Input>,
+    context: &Context,
+) -> Result<u8, Failure> {
+    let mut looked = Looked::at(&args.read, names, inputs.clone())?;
+    let (mut n_fixes, mut files) = (0, BTreeSet::new());
+    for _ in 0..ROUNDS {
+        let written = looked.write_fixes()?;
+        if written.is_empty() {
+            break;
+        }
+        for (name, (text, n)) in written {
+            n_fixes += n;
+            for input in inputs.iter_mut().filter(|input| input.name == name) {
+                input.bytes = text.clone().into_bytes();
+            }
+            files.insert(name);
+        }
+        looked = Looked::at(&args.read, names, inputs.clone())?;
+    }
+    let by_hand = looked.fixes().commands;
+    let by_hand = by_hand.iter();
+    let by_hand: String = by_hand.map(|c| format!("to do by hand: {c}\n")).collect();
+    let fixed = match n_fixes {
+        0 => "nothing was written\n".to_owned(),
+        n => format!(
+            "{} fixed in {}\n",
+            count(n, "finding"),
+            count(files.len(), "file")
+        ),
+    };
+    let (text, summary) = (looked.text(args.top, context), looked.summary(context));
+    terminal::print(&format!("{text}{by_hand}{fixed}{summary}\n"))?;
     Ok(looked.exit())
 }
 
@@ -328,7 +368,9 @@ impl Looked {
                 *n += 1;
                 !is_cut((d.severity, *n))
             });
-            let shown: Vec<Diagnostic> = shown.cloned().collect();
+            let mut shown: Vec<Diagnostic> = shown.cloned().collect();
+            // What is refused comes before what follows from it.
+            shown.sort_by_key(|found| found.severity);
             if !shown.is_empty() {
                 text += &(render(&shown, sources, true) + "\n");
             }
@@ -343,41 +385,32 @@ impl Looked {
         each.collect()
     }
 
-    /// Writes the fixes into the files. What they take away is no longer found.
-    fn write_fixes(&mut self, top: usize, context: &Context) -> Result<String, Failure> {
-        let (mut n_fixes, mut n_files) = (0, 0);
-        let mut commands = Vec::new();
-        for inspected in &mut self.inspected {
-            let fixes = fixes(inspected);
+    /// Writes the fixes into the files. Returns the text of each, with the number of its fixes. Of a file that several
+    /// Scenarios share only the first one's fixes are written.
+    fn write_fixes(&self) -> Result<BTreeMap<String, (String, usize)>, Failure> {
+        let mut written = BTreeMap::new();
+        for inspected in &self.inspected {
+            let mut fixes = fixes(inspected);
+            let name = |file| inspected.sources.file(file).name().to_owned();
+            fixes
+                .files
+                .retain(|file, _| !written.contains_key(&name(*file)));
             fixes.write(&inspected.sources)?;
-            n_files += fixes.files.len();
-            n_fixes += fixes.files.values().map(|(_, n)| n).sum::<usize>();
-            let is_fixed = |d: &Diagnostic| {
-                let file = d.place.map(|place| place.file);
-                d.fix.is_some() && file.is_some_and(|file| fixes.files.contains_key(&file))
-            };
-            let fixed = inspected.diagnostics.extract_if(.., |d| is_fixed(d));
-            let fixed: Vec<Finding> = fixed.map(|d| d.to_finding(&inspected.sources)).collect();
-            self.findings.retain(|finding| !fixed.contains(finding));
-            commands.extend(fixes.commands);
+            let files = fixes.files.into_iter();
+            written.extend(files.map(|(file, text)| (name(file), text)));
         }
-        let commands = commands
-            .iter()
-            .map(|command| format!("to do by hand: {command}\n"));
-        let commands: String = commands.collect();
-        let fixed = match n_fixes {
-            0 => "nothing was written\n".to_owned(),
-            n => format!(
-                "{} fixed in {}\n",
-                count(n, "finding"),
-                count(n_files, "file")
-            ),
-        };
-        Ok(format!(
-            "{}{commands}{fixed}{}\n",
-            self.text(top, context),
-            self.summary(context)
-        ))
+        Ok(written)
+    }
+
+    /// What the fixes of all files come to, without the files' texts.
+    fn fixes(&self) -> Left {
+        let mut left = Left::default();
+        for fixes in self.inspected.iter().map(fixes) {
+            left.n_written += fixes.files.values().map(|(_, n)| n).sum::<usize>();
+            left.n_by_hand += fixes.n_by_hand;
+            left.commands.extend(fixes.commands);
+        }
+        left
     }
 
     /// `2 files, 9 objects: 1 error, 1 warning`
@@ -407,15 +440,17 @@ impl Looked {
                 named(&kinds)
             ),
         };
-        let n_fixes = self.findings.iter().filter(|f| f.fix.is_some()).count();
-        let fixes = match n_fixes {
-            0 => String::new(),
-            n => format!(
-                "; {} can be fixed: {} lint --fix",
-                count(n, "finding"),
-                context.program
-            ),
-        };
+        let left = self.fixes();
+        let ways = [
+            (left.n_written, "can be fixed", "--fix"),
+            (left.n_by_hand, "can be patched", "-o patch"),
+        ];
+        let ways = ways.iter().filter(|(n, ..)| *n > 0);
+        let ways = ways.map(|(n, what, flag)| {
+            let program = &context.program;
+            format!("; {} {what}: {program} lint {flag}", count(*n, "finding"))
+        });
+        let fixes: String = ways.collect();
         format!("{files}, {objects}{found}{unknown}{fixes}")
     }
 
@@ -430,6 +465,16 @@ impl Looked {
             (false, 0) => 0,
         }
     }
+}
+
+/// Fixes that were not written yet.
+#[derive(Default)]
+struct Left {
+    /// How many go into files.
+    n_written: usize,
+    /// How many only the commands make.
+    n_by_hand: usize,
+    commands: Vec<String>,
 }
 
 /// How many findings each rule has, worst and most first.
@@ -450,6 +495,9 @@ fn rules_first(by_rule: &BTreeMap<(Severity, &str), usize>, top: usize) -> Strin
 
 /// The fixes of what was found, in the text of its files.
 fn fixes(inspected: &Inspected) -> Fixes {
+    if !fixes::any(&inspected.diagnostics) {
+        return Fixes::default();
+    }
     let sources = &inspected.sources;
     Fixes::of(sources, &read(sources), &inspected.diagnostics)
 }

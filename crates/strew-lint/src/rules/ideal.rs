@@ -97,7 +97,7 @@ pub(crate) fn one_domain_satisfies(files: &Files<'_>) -> Vec<Found> {
             "this constraint holds with all {n_pods} pods in one domain of {key}: skew is a difference between domains that exist, and minDomains is not set"
         );
         let note = Found::note(workload.object, path.clone(), message)
-            .help("where domains can be missing (an autoscaler, a zone that is down, a first node), minDomains counts them as empty")
+            .help("where domains can be missing (an autoscaler, a zone that is down, a first node), minDomains counts them as empty; of two domains in all, the loss of one then leaves pods Pending")
             .number("pods", n_pods);
         let is_prevented = i64::try_from(n_first).is_ok_and(|n| n < n_pods);
         Some(match is_prevented {

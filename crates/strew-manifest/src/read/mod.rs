@@ -60,7 +60,7 @@ pub use broken::Broken;
 pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
-pub use edit::{TextEdit, apply_text_edits, text_edit};
+pub use edit::{TextEdit, apply_text_edits, text_edits};
 pub use event::EventRecord;
 #[cfg(feature = "schemas")]
 pub use field_writer::FieldWriter;

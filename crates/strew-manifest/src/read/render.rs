@@ -49,7 +49,11 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
     if let Some(fix) = &diagnostic.fix {
-        let mut text = format!("fix: {}", fix.change);
+        // A note may be meant so: what would take it away is not written by --fix.
+        let mut text = match diagnostic.severity {
+            Severity::Note => format!("if that is not meant: {}", fix.change),
+            _ => format!("fix: {}", fix.change),
+        };
         if let Some(verified) = &fix.verified {
             text += &format!(" (verified: {verified})");
         }

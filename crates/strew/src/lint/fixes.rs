@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
-use strew_manifest::fix::Fix;
+use strew_manifest::fix::{Edit, Fix};
 use strew_manifest::read::{
-    Diagnostic, FileId, Located, Locator, Reading, Sources, TextEdit, apply_text_edits, documents,
-    text_edit,
+    Diagnostic, FileId, Located, Locator, Reading, Severity, Sources, TextEdit, apply_text_edits,
+    documents, text_edits,
 };
 
 use crate::failure::Failure;
@@ -20,49 +20,66 @@ type Edited<'a> = (&'a Located, &'a Fix, Vec<TextEdit>);
 pub(super) struct Fixes {
     /// The changed text of each file with fixes, with the number of its fixes.
     pub(super) files: BTreeMap<FileId, (String, usize)>,
-    /// Commands for objects that are in no file that can be written.
+    /// Commands for objects that are in no file that can be written, one for each.
     pub(super) commands: Vec<String>,
+    /// The number of fixes that only the commands make.
+    pub(super) n_by_hand: usize,
+}
+
+/// True for a fix that is written. A note may be meant so, and its fix is a proposal.
+fn is_written(found: &Diagnostic) -> bool {
+    found.fix.is_some() && found.severity != Severity::Note
+}
+
+/// True if some fix is written.
+pub(super) fn any(found: &[Diagnostic]) -> bool {
+    found.iter().any(is_written)
 }
 
 impl Fixes {
-    /// The fixes of these findings. A file whose changed text does not read as the changed objects is left out, and its
-    /// fixes become commands.
+    /// The fixes of these findings but notes. One whose changed text does not read as the changed object becomes a
+    /// command.
     pub(super) fn of(sources: &Sources, reading: &Reading, found: &[Diagnostic]) -> Self {
         let mut locator = Locator::new(sources);
         let mut by_file: BTreeMap<FileId, Vec<Edited<'_>>> = BTreeMap::new();
-        let mut fixes = Self::default();
-        for diagnostic in found {
+        let mut by_hand: Vec<(&Located, &Fix)> = Vec::new();
+        for diagnostic in found.iter().filter(|found| is_written(found)) {
             let Some(fix) = &diagnostic.fix else { continue };
             let Some(located) = object_of(diagnostic, reading) else {
                 continue;
             };
             let edits = fix.edits.iter();
-            let edits = edits.map(|edit| text_edit(sources, &mut locator, &located.origin, edit));
-            let edits: Option<Vec<TextEdit>> = edits.collect();
-            let is_file = is_written(sources, located.origin.file);
+            let edits = edits.map(|edit| text_edits(sources, &mut locator, &located.origin, edit));
+            let edits: Option<Vec<Vec<TextEdit>>> = edits.collect();
+            let is_file = is_file(sources, located.origin.file);
             match edits.filter(|_| is_file) {
                 Some(edits) => {
                     let file = by_file.entry(located.origin.file).or_default();
-                    file.push((located, fix, edits));
+                    file.push((located, fix, edits.concat()));
                 }
-                None => fixes.commands.extend(command(located, fix)),
+                None => by_hand.push((located, fix)),
             }
         }
+        let mut fixes = Self::default();
         for (file, all) in by_file {
-            let edits: Vec<TextEdit> = all.iter().flat_map(|(.., edits)| edits.clone()).collect();
-            let text = apply_text_edits(sources.file(file).text(), &edits);
-            match reads_as(sources, file, &text, &all) {
-                true => {
-                    fixes.files.insert(file, (text, all.len()));
+            let mut written = all;
+            let mut text = text_with(sources, file, &written);
+            if text.is_none() {
+                let mut those = Vec::new();
+                for edited in written {
+                    those.push(edited);
+                    match text_with(sources, file, &those) {
+                        Some(with) => text = Some(with),
+                        None => by_hand.extend(those.pop().map(|(located, fix, _)| (located, fix))),
+                    }
                 }
-                false => {
-                    let commands = all.iter();
-                    fixes
-                        .commands
-                        .extend(commands.filter_map(|(located, fix, _)| command(located, fix)));
-                }
+                written = those;
+            }
+            if let Some(text) = text {
+                fixes.files.insert(file, (text, written.len()));
             }
         }
+        (fixes.commands, fixes.n_by_hand) = commands(&by_hand);
         fixes
     }
 
@@ -107,7 +124,7 @@ impl Fixes {
 }
 
 /// True for files, which can be written; false for standard input and a live cluster.
-fn is_written(sources: &Sources, file: FileId) -> bool {
+fn is_file(sources: &Sources, file: FileId) -> bool {
     let name = sources.file(file).name();
     name != "-" && !name.starts_with('<')
 }
@@ -124,13 +141,15 @@ fn object_of<'r>(diagnostic: &Diagnostic, reading: &'r Reading) -> Option<&'r Lo
     })
 }
 
+/// The text of a file with these fixes; `None` if it does not read as the file's documents with them.
+fn text_with(sources: &Sources, file: FileId, fixes: &[Edited<'_>]) -> Option<String> {
+    let edits: Vec<TextEdit> = fixes.iter().flat_map(|(.., edits)| edits.clone()).collect();
+    let text = apply_text_edits(sources.file(file).text(), &edits);
+    reads_as(sources, file, &text, fixes).then_some(text)
+}
+
 /// True if a changed text has the same documents as the file, but for the fixes.
-fn reads_as(
-    sources: &Sources,
-    file: FileId,
-    text: &str,
-    fixes: &[(&Located, &Fix, Vec<TextEdit>)],
-) -> bool {
+fn reads_as(sources: &Sources, file: FileId, text: &str, fixes: &[Edited<'_>]) -> bool {
     let of = |text: &str| {
         let mut alone = Sources::new();
         alone.add(sources.file(file).name(), text);
@@ -163,31 +182,57 @@ fn reads_as(
     got.len() == wanted.len() && got.iter().zip(&wanted).all(|(a, b)| a.value == b.value)
 }
 
-/// A command that makes the change in a cluster.
-fn command(located: &Located, fix: &Fix) -> Option<String> {
-    let object = &located.object;
-    let mut patch = json!({});
-    for edit in &fix.edits {
-        // Lists are merged by their keys, which a patch of fields does not have: then the JSON patch says it.
-        if edit
-            .path
-            .split('/')
-            .any(|token| token.parse::<usize>().is_ok())
-        {
-            let remove = edit.replaces.iter().map(|name| {
-                let parent = edit.path.rsplit_once('/').map_or("", |(parent, _)| parent);
-                json!({"op": "remove", "path": format!("{parent}/{name}")})
-            });
-            let operations: Vec<Value> = remove
-                .chain([json!({"op": "add", "path": edit.path, "value": edit.value})])
-                .collect();
-            return Some(kubectl(object, "json", &json!(operations)));
+/// One command for each object, which makes its changes in a cluster. A change of a field that an earlier one sets
+/// otherwise is left out; the number of the others is returned.
+fn commands(by_hand: &[(&Located, &Fix)]) -> (Vec<String>, usize) {
+    let mut objects: Vec<(&Located, Vec<&Edit>)> = Vec::new();
+    let mut n_fixes = 0;
+    for (located, fix) in by_hand {
+        let mut known = objects.iter();
+        let known = known.position(|(known, _)| known.origin == located.origin);
+        let index = known.unwrap_or(objects.len());
+        if known.is_none() {
+            objects.push((located, Vec::new()));
+        }
+        let edits = &mut objects[index].1;
+        let contradicts = |edit: &Edit| edits.iter().any(|known| known.contradicts(edit));
+        if fix.edits.iter().any(contradicts) {
+            continue;
+        }
+        n_fixes += 1;
+        for edit in &fix.edits {
+            if !edits.contains(&edit) {
+                edits.push(edit);
+            }
         }
     }
-    if !fix.apply(&mut patch) {
-        return None;
+    let commands = objects
+        .iter()
+        .filter_map(|(located, edits)| command(located, edits));
+    (commands.collect(), n_fixes)
+}
+
+/// A command that makes these changes of an object in a cluster.
+fn command(located: &Located, edits: &[&Edit]) -> Option<String> {
+    let object = &located.object;
+    let is_item = |token: &str| token.parse::<usize>().is_ok();
+    // Lists are merged by their keys, which a patch of fields does not have: then the JSON patch says it.
+    if edits.iter().any(|edit| edit.path.split('/').any(is_item)) {
+        let mut whole = object.to_json();
+        let mut operations = Vec::new();
+        for edit in edits {
+            operations.extend(operations_of(&whole, edit));
+            if !edit.apply(&mut whole) {
+                return None;
+            }
+        }
+        return Some(kubectl(object, "json", &json!(operations)));
     }
-    for edit in &fix.edits {
+    let mut patch = json!({});
+    for edit in edits {
+        if !edit.apply(&mut patch) {
+            return None;
+        }
         if let Some(name) = &edit.replaces
             && let Some((parent, _)) = edit.path.rsplit_once('/')
             && let Some(Value::Object(fields)) = patch.pointer_mut(parent)
@@ -196,6 +241,27 @@ fn command(located: &Located, fix: &Fix) -> Option<String> {
         }
     }
     Some(kubectl(object, "merge", &patch))
+}
+
+/// The operations of a JSON patch that make a change of an object. Objects that are missing on the way are made.
+fn operations_of(object: &Value, edit: &Edit) -> Vec<Value> {
+    let (mut path, mut value) = (edit.path.as_str(), edit.value.clone());
+    while let Some((parent, name)) = path.rsplit_once('/') {
+        if object.pointer(parent).is_some_and(|there| !there.is_null()) {
+            break;
+        }
+        let name = name.replace("~1", "/").replace("~0", "~");
+        value = json!({name: value});
+        path = parent;
+    }
+    let replaced = edit.replaces.iter().filter_map(|name| {
+        let (parent, _) = edit.path.rsplit_once('/')?;
+        let replaced = format!("{parent}/{name}");
+        object.pointer(&replaced)?;
+        Some(json!({"op": "remove", "path": replaced}))
+    });
+    let add = json!({"op": "add", "path": path, "value": value});
+    replaced.chain([add]).collect()
 }
 
 fn kubectl(object: &strew_manifest::read::KubeObject, kind: &str, patch: &Value) -> String {

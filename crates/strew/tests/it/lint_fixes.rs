@@ -150,6 +150,150 @@ fn a_fix_of_json_is_json_and_of_standard_input_a_command() {
     assert_eq!(fix["edits"][0]["path"], "/spec/maxUnavailable");
 }
 
+/// In block style, as most charts have it: a selector with a slip, and a budget that allows nothing.
+const BLOCKS: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+spec:
+  replicas: 6
+  selector:
+    matchLabels:
+      app: shop
+  template:
+    metadata:
+      labels:
+        app: shop
+    spec:
+      containers:
+        - name: main
+          image: nginx
+      topologySpreadConstraints:
+        - labelSelector:
+            # the front end
+            matchLabels:
+              app: shpo # its label
+          maxSkew: 1
+          topologyKey: topology.kubernetes.io/zone
+          whenUnsatisfiable: DoNotSchedule
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: shop
+spec:
+  minAvailable: 6
+  selector:
+    matchLabels:
+      app: shop
+";
+
+#[test]
+fn a_fix_in_block_style_changes_what_differs() {
+    let (path, name) = file(&folder("blocks"), BLOCKS);
+    let run = strew(&format!("lint {name} --fix")).assert().code(0);
+    let text = stdout(&run);
+    assert!(text.contains("2 findings fixed in 1 file"), "{text}");
+    // What is left is a note, of which the sum tells.
+    assert!(text.contains("note[one-domain-satisfies]"), "{text}");
+    assert!(text.ends_with("1 file, 2 objects: 1 note\n"), "{text}");
+    let fixed = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        fixed.contains("              app: shop # its label\n"),
+        "{fixed}"
+    );
+    assert!(fixed.contains("            # the front end\n"), "{fixed}");
+    assert!(
+        fixed.contains("          matchLabelKeys: [pod-template-hash]\n"),
+        "{fixed}"
+    );
+    assert!(fixed.contains("  maxUnavailable: 1\n"), "{fixed}");
+    let again = stdout(&strew(&format!("lint {name}")).assert().code(0));
+    let again = again
+        .trim_end()
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    assert!(text.trim_end().ends_with(&again), "{text}\n{again}");
+}
+
+#[test]
+fn what_is_said_after_a_fix_is_about_what_is_left() {
+    // The API server's warning about the missing selector is gone with it.
+    let missing = BLOCKS
+        .split("        - labelSelector:")
+        .next()
+        .unwrap()
+        .to_owned()
+        + "        - maxSkew: 1
+          topologyKey: topology.kubernetes.io/zone
+          whenUnsatisfiable: DoNotSchedule
+";
+    let (_, name) = file(&folder("left"), &missing);
+    let text = stdout(&strew(&format!("lint {name} --fix")).assert().code(0));
+    assert!(text.contains("1 finding fixed in 1 file"), "{text}");
+    assert!(!text.contains("api-server-warning"), "{text}");
+    assert!(text.ends_with("1 file, 1 object: 1 note\n"), "{text}");
+}
+
+#[test]
+fn two_slips_of_one_field_have_one_fix() {
+    let slip = BLOCKS.replace("app: shpo", "app: shop").replace(
+        "          maxSkew: 1\n",
+        "          matchLabelKeys:\n          - pod-template-hsah\n          maxSkew: 1\n",
+    );
+    let (path, name) = file(&folder("slips"), &slip);
+    let patch = stdout(&strew("lint - -o patch").stdin(&*slip).assert().code(1));
+    assert_eq!(
+        patch.matches("kubectl patch deployment").count(),
+        1,
+        "{patch}"
+    );
+    assert!(!patch.contains("hsah"), "{patch}");
+    let text = stdout(&strew(&format!("lint {name} --fix")).assert().code(0));
+    assert!(!text.contains("to do by hand"), "{text}");
+    let fixed = std::fs::read_to_string(&path).unwrap();
+    assert!(fixed.contains("          - pod-template-hash\n"), "{fixed}");
+    assert!(!fixed.contains("hsah"), "{fixed}");
+}
+
+#[test]
+fn a_patch_has_the_whole_fix() {
+    let patch = stdout(&strew("lint - -o patch").stdin(BLOCKS).assert().code(1));
+    let deployment = patch.lines().find(|line| line.contains("deployment shop"));
+    let deployment = deployment.unwrap_or_default();
+    for part in ["/labelSelector/matchLabels", "/matchLabelKeys"] {
+        assert!(deployment.contains(part), "{patch}");
+    }
+    let text = stdout(&strew("lint -").stdin(BLOCKS).assert().code(1));
+    assert!(
+        text.ends_with("2 findings can be patched: strew lint -o patch\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_note_proposes_is_not_written() {
+    let good = BLOCKS
+        .replace("app: shpo", "app: shop")
+        .replace("minAvailable: 6", "maxUnavailable: 1")
+        .replace(
+            "          maxSkew: 1\n",
+            "          matchLabelKeys: [pod-template-hash]\n          maxSkew: 1\n",
+        );
+    let (path, name) = file(&folder("noted"), &good);
+    let text = stdout(&strew(&format!("lint {name} --fix")).assert().code(0));
+    assert!(
+        text.contains("if that is not meant: minDomains: 2"),
+        "{text}"
+    );
+    assert!(text.contains("nothing was written"), "{text}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), good);
+    let patch = stdout(&strew(&format!("lint {name} -o patch")).assert().code(0));
+    assert_eq!(patch, "");
+}
+
 #[test]
 fn a_comment_with_a_reason_accepts_a_finding() {
     let accepted = WEB
