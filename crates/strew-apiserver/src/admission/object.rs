@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::update::{Update, admit_pod_update, admit_update};
 use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod, disabled_fields, priority};
-use crate::validation::Validate;
+use crate::validation::{Validate, kruise};
 use crate::workloads::NameSource;
 use strew_manifest::field::{FieldError, FieldPath};
 use strew_manifest::read::KubeObject;
@@ -22,7 +22,10 @@ macro_rules! kinds {
                 $(KubeObject::$updated(object) => plain(*object),)*
                 $(KubeObject::$created(object) => plain(*object),)*
                 $(KubeObject::$of_hub(object) => plain(*object),)*
-                object => Ok((object, Vec::new())),
+                object => match kruise::errors(&object) {
+                    errors if errors.is_empty() => Ok((object, Vec::new())),
+                    errors => Err(errors),
+                },
             }
         }
 
@@ -48,7 +51,15 @@ macro_rules! kinds {
             match (new, old) {
                 $((KubeObject::$updated(new), KubeObject::$updated(old)) => plain(*new, &old),)*
                 $((KubeObject::$of_hub(new), KubeObject::$of_hub(old)) => plain(*new, &old),)*
-                (new, old) if new.kind() == old.kind() => Ok(new),
+                (new, old) if new.kind() == old.kind() => {
+                    let known = kruise::errors(&old);
+                    let mut errors = kruise::errors(&new);
+                    errors.retain(|error| !known.contains(error));
+                    match errors.is_empty() {
+                        true => Ok(new),
+                        false => Err(errors),
+                    }
+                }
                 (new, _) => Err(vec![FieldError::invalid(
                     FieldPath::root().child("kind"),
                     new.kind(),

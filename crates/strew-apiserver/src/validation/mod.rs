@@ -29,6 +29,7 @@ mod autoscaler;
 mod cluster;
 mod job;
 mod job_policy;
+pub(crate) mod kruise;
 pub(crate) mod pod;
 mod quota;
 mod service;

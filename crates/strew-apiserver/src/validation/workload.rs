@@ -203,7 +203,7 @@ fn selector_required(wanted: &LabelSelector, path: &FieldPath, errors: &mut Vec<
 }
 
 /// Validates the selector, and that it selects the pods of the template.
-fn selected_template(
+pub(super) fn selected_template(
     wanted: &LabelSelector,
     template: &PodTemplateSpec,
     path: &FieldPath,

@@ -102,7 +102,10 @@ fn manifests(options: &Options, inputs: Vec<Input>) -> Inspected {
     }
     let is_of_webhook = |d: &Diagnostic| {
         let label = d.object.as_deref().unwrap_or_default();
-        d.code == "invalid-field" && label.starts_with("WorkloadSpread ")
+        let path = d.path.as_ref().map(ToString::to_string);
+        // The API server itself looks at metadata, of every kind.
+        let is_metadata = path.is_some_and(|path| path.starts_with("metadata"));
+        d.code == "invalid-field" && label.starts_with("WorkloadSpread ") && !is_metadata
     };
     let errors = stage.diagnostics.iter();
     let mut errors = errors.filter(|d| d.severity == Severity::Error);
